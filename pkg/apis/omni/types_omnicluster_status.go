@@ -1,0 +1,210 @@
+package omni
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OmniClusterStatus is what the controller found and did.
+type OmniClusterStatus struct {
+	ReconcileStatus
+
+	// clusterName is the cluster's name in Omni.
+	ClusterName string
+
+	// connectionRef is the connection that was last used.
+	ConnectionRef *LocalObjectReference
+
+	// endpoint is the URL of the Omni that holds the cluster.
+	Endpoint string
+
+	// omniClusterID is the cluster's UUID in Omni. A cluster that is deleted and made again has another one.
+	OmniClusterID string
+
+	// controlPlaneRef is the OmniControlPlane that was last applied.
+	ControlPlaneRef *AppliedReference
+
+	// workersRefs are the OmniWorkers that were last applied.
+	WorkersRefs []AppliedReference
+
+	// machineRefs are the OmniMachines that were last applied.
+	MachineRefs []AppliedReference
+
+	// templateHash is the sha256 of the template that was last applied.
+	TemplateHash string
+
+	// lastSyncTime is when a change was last applied to Omni.
+	LastSyncTime *metav1.Time
+
+	// plan is what has to change in Omni.
+	Plan *OmniClusterPlan
+
+	// omni is what Omni says of the cluster.
+	Omni *OmniClusterRemoteStatus
+}
+
+// AppliedReference names an object and the state of it that was applied.
+type AppliedReference struct {
+	// name of the object.
+	Name string
+
+	// uid of the object.
+	UID string
+
+	// generation of the object that was applied.
+	Generation int64
+}
+
+// OmniClusterPlan is what has to change in Omni.
+type OmniClusterPlan struct {
+	// hash identifies the destroying changes. It is empty if there are none. Write it to
+	// spec.approvedPlan to approve them.
+	Hash string
+
+	// creates is the number of Omni resources to create.
+	Creates int32
+
+	// updates is the number of Omni resources to update.
+	Updates int32
+
+	// destroys is the number of Omni resources to destroy.
+	Destroys int32
+
+	// changes are the changes one by one, destroying ones first, at most 50.
+	Changes []PlannedChange
+
+	// omittedChanges is the number of changes that the list leaves out.
+	OmittedChanges int32
+
+	// approved are the destroying changes that were approved and are not yet done.
+	Approved []ApprovedChange
+}
+
+// ChangeAction is what a change does to an Omni resource.
+type ChangeAction string
+
+const (
+	// ActionCreate creates a resource.
+	ActionCreate ChangeAction = "Create"
+	// ActionUpdate updates a resource.
+	ActionUpdate ChangeAction = "Update"
+	// ActionDestroy destroys a resource.
+	ActionDestroy ChangeAction = "Destroy"
+)
+
+// PlannedChange is one change of a plan.
+type PlannedChange struct {
+	// action is Create, Update or Destroy.
+	Action ChangeAction
+
+	// type of the Omni resource.
+	Type string
+
+	// id of the Omni resource.
+	ID string
+
+	// destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or
+	// machine set node, and an update that takes machines away from a set.
+	Destructive bool
+}
+
+// ApprovedChange is one destroying change that was approved.
+type ApprovedChange struct {
+	// type of the Omni resource.
+	Type string
+
+	// id of the Omni resource.
+	ID string
+
+	// created is when Omni created the resource.
+	Created *metav1.Time
+
+	// oldSize is the machine count before a shrinking update, or "unlimited".
+	OldSize string
+
+	// newSize is the machine count after a shrinking update.
+	NewSize string
+}
+
+// OmniClusterRemoteStatus is what Omni says of the cluster.
+type OmniClusterRemoteStatus struct {
+	// phase is Omni's phase of the cluster, such as SCALING_UP or RUNNING.
+	Phase string
+
+	// kubernetesVersion is the Kubernetes version that runs.
+	KubernetesVersion string
+
+	// talosVersion is the Talos version that runs.
+	TalosVersion string
+
+	// kubernetesAPIReady says whether the cluster's Kubernetes API answers.
+	KubernetesAPIReady bool
+
+	// controlPlaneReady says whether the control plane is ready.
+	ControlPlaneReady bool
+
+	// machines counts the machines of the cluster.
+	Machines MachineCounts
+
+	// upgrades are the upgrades under way.
+	Upgrades UpgradeStatuses
+
+	// machineSets are the control plane and the worker sets.
+	MachineSets []MachineSetStatus
+
+	// machineStates are the machines that an OmniMachine describes.
+	MachineStates []MachineState
+}
+
+// MachineCounts counts machines.
+type MachineCounts struct {
+	// total is the number of machines that belong.
+	Total int32
+	// connected is the number of machines connected to Omni.
+	Connected int32
+	// healthy is the number of machines that are healthy.
+	Healthy int32
+	// requested is the number of machines asked for.
+	Requested int32
+}
+
+// UpgradeStatuses are the upgrades of a cluster.
+type UpgradeStatuses struct {
+	// kubernetes is the Kubernetes upgrade.
+	Kubernetes *UpgradeStatus
+	// talos is the Talos upgrade.
+	Talos *UpgradeStatus
+}
+
+// UpgradeStatus is one upgrade.
+type UpgradeStatus struct {
+	// phase is Omni's phase of the upgrade.
+	Phase string
+	// step is what the upgrade does now.
+	Step string
+	// error is why the upgrade failed.
+	Error string
+}
+
+// MachineSetStatus is one machine set.
+type MachineSetStatus struct {
+	// name of the set: control-planes, or the worker set's name.
+	Name string
+	// phase is Omni's phase of the set.
+	Phase string
+	// ready says whether every machine of the set is ready.
+	Ready bool
+	// machines counts the machines of the set.
+	Machines MachineCounts
+	// lockedUpdates is the number of machines whose update waits for a lock to be removed.
+	LockedUpdates int32
+}
+
+// MachineState is one machine.
+type MachineState struct {
+	// id is the machine's UUID.
+	ID string
+	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	Stage string
+	// connected says whether the machine is connected to Omni.
+	Connected bool
+	// ready says whether the machine is ready.
+	Ready bool
+}

@@ -1,0 +1,205 @@
+package v1alpha1
+
+// Condition types of every kind.
+const (
+	// ConditionReady: The object is fully done: its current generation is in effect and what it stands for works.
+	ConditionReady = "Ready"
+	// ConditionReconciling: Work is under way or waited for. Present only while true.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled: Nothing goes on until somebody acts; it is still retried at the interval. Present only while true.
+	ConditionStalled = "Stalled"
+)
+
+// Condition types of OmniConnection.
+const (
+	// ConditionCredentialsFound: The service account key was found and has the right form.
+	ConditionCredentialsFound = "CredentialsFound"
+	// ConditionReachable: Omni answers and accepts the key.
+	ConditionReachable = "Reachable"
+)
+
+// Condition types of OmniCluster.
+const (
+	// ConditionConnectionReady: The connection can be used.
+	ConditionConnectionReady = "ConnectionReady"
+	// ConditionAssembled: The documents of the cluster are complete and fit together.
+	ConditionAssembled = "Assembled"
+	// ConditionValidated: The template is one that Omni's own rules accept.
+	ConditionValidated = "Validated"
+	// ConditionPlanned: The changes are known.
+	ConditionPlanned = "Planned"
+	// ConditionSynced: Omni has what the objects say.
+	ConditionSynced = "Synced"
+	// ConditionAvailable: Omni says that the cluster runs.
+	ConditionAvailable = "Available"
+	// ConditionSuspended: spec.suspend is set. Present only while true.
+	ConditionSuspended = "Suspended"
+	// ConditionDeletionBlocked: The deletion waits; the message names what blocks it. Present only while true.
+	ConditionDeletionBlocked = "DeletionBlocked"
+)
+
+// Condition types of OmniControlPlane, OmniWorkers, OmniMachine.
+const (
+	// ConditionAccepted: The cluster exists and counts this document.
+	ConditionAccepted = "Accepted"
+	// ConditionMachinesReady: The machines of the set are ready.
+	ConditionMachinesReady = "MachinesReady"
+)
+
+// Condition types of OmniKubeconfigExport.
+const (
+	// ConditionSourceReady: The cluster and its connection can be used.
+	ConditionSourceReady = "SourceReady"
+	// ConditionIssued: Omni issued the kubeconfig.
+	ConditionIssued = "Issued"
+	// ConditionWritten: The Secret holds the kubeconfig.
+	ConditionWritten = "Written"
+)
+
+// Condition types of OmniSecretSync, OmniHelmRelease.
+const (
+	// ConditionSourceFound: The source Secret was found.
+	ConditionSourceFound = "SourceFound"
+	// ConditionConnected: The workload cluster answers and is the right one.
+	ConditionConnected = "Connected"
+	// ConditionChartFetched: The chart is here.
+	ConditionChartFetched = "ChartFetched"
+	// ConditionValuesResolved: All values were read.
+	ConditionValuesResolved = "ValuesResolved"
+	// ConditionReleased: The release is deployed as wanted.
+	ConditionReleased = "Released"
+	// ConditionTested: The chart's tests passed.
+	ConditionTested = "Tested"
+	// ConditionDrifted: Live objects differ from the release.
+	ConditionDrifted = "Drifted"
+)
+
+// Reasons of every kind.
+const (
+	// ReasonPending: The controller has not looked at the object yet.
+	ReasonPending = "Pending"
+	// ReasonBlocked: An earlier condition has to become true first.
+	ReasonBlocked = "Blocked"
+	// ReasonSucceeded: All is done.
+	ReasonSucceeded = "Succeeded"
+	// ReasonSuspended: spec.suspend is set.
+	ReasonSuspended = "Suspended"
+	// ReasonProgressing: Work is under way.
+	ReasonProgressing = "Progressing"
+	// ReasonDeleting: The object is being deleted.
+	ReasonDeleting = "Deleting"
+	// ReasonError: Something failed; it is tried again with growing pauses.
+	ReasonError = "Error"
+)
+
+// Reasons of OmniConnection.
+const (
+	// ReasonKeyFound: The Secret holds a well-formed key.
+	ReasonKeyFound = "KeyFound"
+	// ReasonSecretNotFound: The Secret does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonSecretKeyNotFound: The Secret has no such key.
+	ReasonSecretKeyNotFound = "SecretKeyNotFound"
+	// ReasonKeyInvalid: The value is not a service account key.
+	ReasonKeyInvalid = "KeyInvalid"
+	// ReasonKeyIsEnvironmentBlock: The value is the copied environment block instead of the bare key.
+	ReasonKeyIsEnvironmentBlock = "KeyIsEnvironmentBlock"
+	// ReasonKeyExpired: The service account key has expired.
+	ReasonKeyExpired = "KeyExpired"
+	// ReasonConnected: Omni answers and accepts the key.
+	ReasonConnected = "Connected"
+	// ReasonUnreachable: Omni does not answer.
+	ReasonUnreachable = "Unreachable"
+	// ReasonTLSFailed: The certificate of the endpoint is not accepted.
+	ReasonTLSFailed = "TLSFailed"
+	// ReasonUnauthenticated: Omni does not accept the key: it was revoked, or belongs to another Omni.
+	ReasonUnauthenticated = "Unauthenticated"
+	// ReasonPermissionDenied: The service account's role is too low.
+	ReasonPermissionDenied = "PermissionDenied"
+	// ReasonInUse: OmniClusters still name this connection.
+	ReasonInUse = "InUse"
+	// ReasonWatchLost: A watch on Omni was lost and is set up again.
+	ReasonWatchLost = "WatchLost"
+)
+
+// Reasons of OmniCluster.
+const (
+	// ReasonConnectionNotFound: The OmniConnection does not exist.
+	ReasonConnectionNotFound = "ConnectionNotFound"
+	// ReasonConnectionNotReady: The OmniConnection is not Ready.
+	ReasonConnectionNotReady = "ConnectionNotReady"
+	// ReasonMirrorNotSynced: The local copy of Omni's state is not complete yet.
+	ReasonMirrorNotSynced = "MirrorNotSynced"
+	// ReasonControlPlaneMissing: No OmniControlPlane names this cluster yet.
+	ReasonControlPlaneMissing = "ControlPlaneMissing"
+	// ReasonMultipleControlPlanes: More than one OmniControlPlane names this cluster.
+	ReasonMultipleControlPlanes = "MultipleControlPlanes"
+	// ReasonDuplicateWorkerSet: Two OmniWorkers have one worker set name.
+	ReasonDuplicateWorkerSet = "DuplicateWorkerSet"
+	// ReasonDuplicateMachine: A machine is in two sets, or two OmniMachines describe it.
+	ReasonDuplicateMachine = "DuplicateMachine"
+	// ReasonDuplicateClusterName: Another OmniCluster claims the same cluster in Omni.
+	ReasonDuplicateClusterName = "DuplicateClusterName"
+	// ReasonValueNotFound: A ConfigMap or Secret of a valueFrom, or its key, does not exist.
+	ReasonValueNotFound = "ValueNotFound"
+	// ReasonTemplateInvalid: Omni's own rules refuse the template.
+	ReasonTemplateInvalid = "TemplateInvalid"
+	// ReasonAssembledTemplate: The documents fit together.
+	ReasonAssembledTemplate = "AssembledTemplate"
+	// ReasonTemplateValid: Omni's own rules accept the template.
+	ReasonTemplateValid = "TemplateValid"
+	// ReasonUpToDate: Omni has what the objects say.
+	ReasonUpToDate = "UpToDate"
+	// ReasonChangesPlanned: There are changes to apply.
+	ReasonChangesPlanned = "ChangesPlanned"
+	// ReasonApplied: The changes were applied.
+	ReasonApplied = "Applied"
+	// ReasonRefused: Omni refused a change.
+	ReasonRefused = "Refused"
+	// ReasonConflict: Omni's state changed meanwhile; the plan is made anew.
+	ReasonConflict = "Conflict"
+	// ReasonNotOwned: The cluster in Omni was not made by this object.
+	ReasonNotOwned = "NotOwned"
+	// ReasonOwnershipLost: Another object's mark is on the cluster in Omni.
+	ReasonOwnershipLost = "OwnershipLost"
+	// ReasonRemoteLocked: The cluster is locked in Omni.
+	ReasonRemoteLocked = "RemoteLocked"
+	// ReasonRemoteDeleting: The cluster is being torn down in Omni.
+	ReasonRemoteDeleting = "RemoteDeleting"
+	// ReasonRemoteClusterGone: Omni no longer has the cluster that this object made.
+	ReasonRemoteClusterGone = "RemoteClusterGone"
+	// ReasonWaitingToSettle: Destroying changes wait until they have not changed for the settle time.
+	ReasonWaitingToSettle = "WaitingToSettle"
+	// ReasonAwaitingApproval: Destroying changes wait for spec.approvedPlan.
+	ReasonAwaitingApproval = "AwaitingApproval"
+	// ReasonObserving: The change policy is Observe: nothing is written to Omni.
+	ReasonObserving = "Observing"
+	// ReasonRunning: The cluster runs.
+	ReasonRunning = "Running"
+	// ReasonNotRunning: The cluster does not run yet.
+	ReasonNotRunning = "NotRunning"
+	// ReasonUpgrading: An upgrade is under way.
+	ReasonUpgrading = "Upgrading"
+	// ReasonWaitingForMachines: Machines of a deletion are not gone yet.
+	ReasonWaitingForMachines = "WaitingForMachines"
+	// ReasonEndpointChanged: The connection leads to another Omni than the one that holds the cluster.
+	ReasonEndpointChanged = "EndpointChanged"
+)
+
+// Reasons of OmniControlPlane, OmniWorkers, OmniMachine.
+const (
+	// ReasonClusterNotFound: The OmniCluster does not exist.
+	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonAcceptedByCluster: The cluster counts this document.
+	ReasonAcceptedByCluster = "AcceptedByCluster"
+	// ReasonNotListed: No set of the cluster lists this machine.
+	ReasonNotListed = "NotListed"
+	// ReasonConflicting: Another document claims the same place.
+	ReasonConflicting = "Conflicting"
+	// ReasonWaitingForSync: This generation is not applied yet.
+	ReasonWaitingForSync = "WaitingForSync"
+	// ReasonMachinesReady: All machines are ready.
+	ReasonMachinesReady = "MachinesReady"
+	// ReasonMachinesNotReady: Machines are not ready yet.
+	ReasonMachinesNotReady = "MachinesNotReady"
+)

@@ -1,0 +1,7 @@
+package v1alpha1
+
+// SetDefaults_OmniKubeconfigExportSpec sets the key of the target Secret and the format.
+func SetDefaults_OmniKubeconfigExportSpec(spec *OmniKubeconfigExportSpec) {
+	defaultTo(&spec.TargetSecretRef.Key, DefaultKubeconfigKey)
+	defaultTo(&spec.Format, FormatKubeconfig)
+}

@@ -1,0 +1,81 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ControlPlaneSetName is the name that Omni gives the machine set of a control plane.
+const ControlPlaneSetName = "control-planes"
+
+// UnlimitedSize is the machine class size that takes every matching machine.
+const UnlimitedSize = "unlimited"
+
+// EffectiveClusterName is the cluster's name in Omni: spec.clusterName, or the object's name.
+func (c *OmniCluster) EffectiveClusterName() string { return cmp.Or(c.Spec.ClusterName, c.Name) }
+
+// EffectiveWorkerSetName is the set's name in Omni: spec.workerSetName, or the object's name.
+func (w *OmniWorkers) EffectiveWorkerSetName() string { return cmp.Or(w.Spec.WorkerSetName, w.Name) }
+
+// EffectiveMachineID is the machine's UUID: spec.machineID, or the object's name.
+func (m *OmniMachine) EffectiveMachineID() string { return cmp.Or(m.Spec.MachineID, m.Name) }
+
+// EffectiveReleaseName is Helm's name of the release: spec.releaseName, or the object's name.
+func (r *OmniHelmRelease) EffectiveReleaseName() string { return cmp.Or(r.Spec.ReleaseName, r.Name) }
+
+// Parse reads the duration; an empty one is 0. The error is time.ParseDuration's.
+func (d Duration) Parse() (time.Duration, error) {
+	if d == "" {
+		return 0, nil
+	}
+
+	return time.ParseDuration(string(d))
+}
+
+// OrDefault is the parsed duration, or def if it is empty or (in an object stored under an older
+// rule) not readable.
+func (d Duration) OrDefault(def time.Duration) time.Duration {
+	parsed, err := d.Parse()
+	if d == "" || err != nil {
+		return def
+	}
+
+	return parsed
+}
+
+// Reconcilable is what the controllers need of every kind's status.
+type Reconcilable interface {
+	// GetReconcileStatus returns the shared part of the status, to read and to write.
+	GetReconcileStatus() *ReconcileStatus
+}
+
+// ConditionsPtr returns the conditions, to read and to write.
+func (s *ReconcileStatus) ConditionsPtr() *[]metav1.Condition { return &s.Conditions }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniConnection) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniCluster) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniControlPlane) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniWorkers) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniMachine) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniKubeconfigExport) GetReconcileStatus() *ReconcileStatus {
+	return &o.Status.ReconcileStatus
+}
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniSecretSync) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniHelmRelease) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }

@@ -1,0 +1,32 @@
+package v1alpha1
+
+const (
+	// Finalizer keeps an object until the controller has cleaned up behind it.
+	Finalizer = GroupName + "/finalizer"
+
+	// AnnotationReconcileRequestedAt asks for a reconcile now, whenever its value changes.
+	AnnotationReconcileRequestedAt = GroupName + "/reconcile-requested-at"
+	// AnnotationFluxRequestedAt is Flux's name for the same request.
+	AnnotationFluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
+	// AnnotationConfirmDeletion must equal the object's name before a guarded OmniCluster can be deleted.
+	AnnotationConfirmDeletion = GroupName + "/confirm-deletion"
+	// AnnotationRecreate allows a cluster that Omni no longer has to be made again. Its value is the old
+	// status.omniClusterID.
+	AnnotationRecreate = GroupName + "/recreate"
+	// AnnotationAcceptCluster allows a kubeconfig to lead to another cluster than before. Its value is the
+	// new cluster's ID.
+	AnnotationAcceptCluster = GroupName + "/accept-cluster"
+)
+
+// The ownership mark: annotations that the controller writes on the Cluster in Omni. The UID
+// decides who owns it; the others are information for people.
+const (
+	// MarkOwnerUID is the UID of the OmniCluster that owns the cluster.
+	MarkOwnerUID = GroupName + "/owner-uid"
+	// MarkOwnerNamespace is the namespace of that OmniCluster.
+	MarkOwnerNamespace = GroupName + "/owner-namespace"
+	// MarkOwnerName is the name of that OmniCluster.
+	MarkOwnerName = GroupName + "/owner-name"
+	// MarkManagementCluster is the name of the management cluster, where one was configured.
+	MarkManagementCluster = GroupName + "/management-cluster"
+)

@@ -1,0 +1,258 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OmniClusterStatus is what the controller found and did.
+type OmniClusterStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// clusterName is the cluster's name in Omni.
+	// +optional
+	ClusterName string `json:"clusterName,omitempty"`
+
+	// connectionRef is the connection that was last used.
+	// +optional
+	ConnectionRef *LocalObjectReference `json:"connectionRef,omitempty"`
+
+	// endpoint is the URL of the Omni that holds the cluster.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// omniClusterID is the cluster's UUID in Omni. A cluster that is deleted and made again has another one.
+	// +optional
+	OmniClusterID string `json:"omniClusterID,omitempty"`
+
+	// controlPlaneRef is the OmniControlPlane that was last applied.
+	// +optional
+	ControlPlaneRef *AppliedReference `json:"controlPlaneRef,omitempty"`
+
+	// workersRefs are the OmniWorkers that were last applied.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	WorkersRefs []AppliedReference `json:"workersRefs,omitempty"`
+
+	// machineRefs are the OmniMachines that were last applied.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	MachineRefs []AppliedReference `json:"machineRefs,omitempty"`
+
+	// templateHash is the sha256 of the template that was last applied.
+	// +optional
+	TemplateHash string `json:"templateHash,omitempty"`
+
+	// lastSyncTime is when a change was last applied to Omni.
+	// +optional
+	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
+
+	// plan is what has to change in Omni.
+	// +optional
+	Plan *OmniClusterPlan `json:"plan,omitempty"`
+
+	// omni is what Omni says of the cluster.
+	// +optional
+	Omni *OmniClusterRemoteStatus `json:"omni,omitempty"`
+}
+
+// AppliedReference names an object and the state of it that was applied.
+type AppliedReference struct {
+	// name of the object.
+	Name string `json:"name"`
+
+	// uid of the object.
+	UID string `json:"uid"`
+
+	// generation of the object that was applied.
+	Generation int64 `json:"generation"`
+}
+
+// OmniClusterPlan is what has to change in Omni.
+type OmniClusterPlan struct {
+	// hash identifies the destroying changes. It is empty if there are none. Write it to
+	// spec.approvedPlan to approve them.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+
+	// creates is the number of Omni resources to create.
+	Creates int32 `json:"creates"`
+
+	// updates is the number of Omni resources to update.
+	Updates int32 `json:"updates"`
+
+	// destroys is the number of Omni resources to destroy.
+	Destroys int32 `json:"destroys"`
+
+	// changes are the changes one by one, destroying ones first, at most 50.
+	// +optional
+	// +listType=atomic
+	Changes []PlannedChange `json:"changes,omitempty"`
+
+	// omittedChanges is the number of changes that the list leaves out.
+	// +optional
+	OmittedChanges int32 `json:"omittedChanges,omitempty"`
+
+	// approved are the destroying changes that were approved and are not yet done.
+	// +optional
+	// +listType=atomic
+	Approved []ApprovedChange `json:"approved,omitempty"`
+}
+
+// ChangeAction is what a change does to an Omni resource.
+// +enum
+type ChangeAction string
+
+const (
+	// ActionCreate creates a resource.
+	ActionCreate ChangeAction = "Create"
+	// ActionUpdate updates a resource.
+	ActionUpdate ChangeAction = "Update"
+	// ActionDestroy destroys a resource.
+	ActionDestroy ChangeAction = "Destroy"
+)
+
+// PlannedChange is one change of a plan.
+type PlannedChange struct {
+	// action is Create, Update or Destroy.
+	Action ChangeAction `json:"action"`
+
+	// type of the Omni resource.
+	Type string `json:"type"`
+
+	// id of the Omni resource.
+	ID string `json:"id"`
+
+	// destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or
+	// machine set node, and an update that takes machines away from a set.
+	// +optional
+	Destructive bool `json:"destructive,omitempty"`
+}
+
+// ApprovedChange is one destroying change that was approved.
+type ApprovedChange struct {
+	// type of the Omni resource.
+	Type string `json:"type"`
+
+	// id of the Omni resource.
+	ID string `json:"id"`
+
+	// created is when Omni created the resource.
+	// +optional
+	Created *metav1.Time `json:"created,omitempty"`
+
+	// oldSize is the machine count before a shrinking update, or "unlimited".
+	// +optional
+	OldSize string `json:"oldSize,omitempty"`
+
+	// newSize is the machine count after a shrinking update.
+	// +optional
+	NewSize string `json:"newSize,omitempty"`
+}
+
+// OmniClusterRemoteStatus is what Omni says of the cluster.
+type OmniClusterRemoteStatus struct {
+	// phase is Omni's phase of the cluster, such as SCALING_UP or RUNNING.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+
+	// kubernetesVersion is the Kubernetes version that runs.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// talosVersion is the Talos version that runs.
+	// +optional
+	TalosVersion string `json:"talosVersion,omitempty"`
+
+	// kubernetesAPIReady says whether the cluster's Kubernetes API answers.
+	// +optional
+	KubernetesAPIReady bool `json:"kubernetesAPIReady,omitempty"`
+
+	// controlPlaneReady says whether the control plane is ready.
+	// +optional
+	ControlPlaneReady bool `json:"controlPlaneReady,omitempty"`
+
+	// machines counts the machines of the cluster.
+	// +optional
+	Machines MachineCounts `json:"machines,omitzero"`
+
+	// upgrades are the upgrades under way.
+	// +optional
+	Upgrades UpgradeStatuses `json:"upgrades,omitzero"`
+
+	// machineSets are the control plane and the worker sets.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	MachineSets []MachineSetStatus `json:"machineSets,omitempty"`
+
+	// machineStates are the machines that an OmniMachine describes.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	MachineStates []MachineState `json:"machineStates,omitempty"`
+}
+
+// MachineCounts counts machines.
+type MachineCounts struct {
+	// total is the number of machines that belong.
+	Total int32 `json:"total"`
+	// connected is the number of machines connected to Omni.
+	Connected int32 `json:"connected"`
+	// healthy is the number of machines that are healthy.
+	Healthy int32 `json:"healthy"`
+	// requested is the number of machines asked for.
+	Requested int32 `json:"requested"`
+}
+
+// UpgradeStatuses are the upgrades of a cluster.
+type UpgradeStatuses struct {
+	// kubernetes is the Kubernetes upgrade.
+	// +optional
+	Kubernetes *UpgradeStatus `json:"kubernetes,omitempty"`
+	// talos is the Talos upgrade.
+	// +optional
+	Talos *UpgradeStatus `json:"talos,omitempty"`
+}
+
+// UpgradeStatus is one upgrade.
+type UpgradeStatus struct {
+	// phase is Omni's phase of the upgrade.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// step is what the upgrade does now.
+	// +optional
+	Step string `json:"step,omitempty"`
+	// error is why the upgrade failed.
+	// +optional
+	Error string `json:"error,omitempty"`
+}
+
+// MachineSetStatus is one machine set.
+type MachineSetStatus struct {
+	// name of the set: control-planes, or the worker set's name.
+	Name string `json:"name"`
+	// phase is Omni's phase of the set.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// ready says whether every machine of the set is ready.
+	Ready bool `json:"ready"`
+	// machines counts the machines of the set.
+	// +optional
+	Machines MachineCounts `json:"machines,omitzero"`
+	// lockedUpdates is the number of machines whose update waits for a lock to be removed.
+	// +optional
+	LockedUpdates int32 `json:"lockedUpdates,omitempty"`
+}
+
+// MachineState is one machine.
+type MachineState struct {
+	// id is the machine's UUID.
+	ID string `json:"id"`
+	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	// +optional
+	Stage string `json:"stage,omitempty"`
+	// connected says whether the machine is connected to Omni.
+	Connected bool `json:"connected"`
+	// ready says whether the machine is ready.
+	Ready bool `json:"ready"`
+}

@@ -1,0 +1,352 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:supportsSubresource="/status"
+
+// OmniHelmRelease installs and upgrades one Helm chart in a workload cluster.
+type OmniHelmRelease struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what you want.
+	// +required
+	Spec OmniHelmReleaseSpec `json:"spec"`
+
+	// status is what the controller found and did. It is read-only.
+	// +optional
+	Status OmniHelmReleaseStatus `json:"status,omitempty"`
+}
+
+// OmniHelmReleaseSpec says which chart to run where.
+type OmniHelmReleaseSpec struct {
+	// clusterRef names the OmniCluster.
+	// +required
+	ClusterRef LocalObjectReference `json:"clusterRef"`
+
+	// kubeconfigSecretRef names the Secret with the kubeconfig of the workload cluster. The key defaults to kubeconfig.
+	// +required
+	KubeconfigSecretRef SecretKeyReference `json:"kubeconfigSecretRef"`
+
+	// releaseName is Helm's name of the release, at most 53 characters. Defaults to metadata.name. It cannot be changed.
+	// +optional
+	ReleaseName string `json:"releaseName,omitempty"`
+
+	// namespace of the release in the workload cluster. It cannot be changed.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// createNamespace makes the namespace if it is missing. It is never deleted.
+	// +optional
+	CreateNamespace bool `json:"createNamespace,omitempty"`
+
+	// chart is the chart and its values.
+	// +required
+	Chart HelmChart `json:"chart"`
+
+	// wait waits until the release's objects are ready.
+	// +optional
+	Wait bool `json:"wait,omitempty"`
+
+	// waitForJobs also waits until the release's Jobs are complete. It needs wait.
+	// +optional
+	WaitForJobs bool `json:"waitForJobs,omitempty"`
+
+	// timeout bounds one action, hooks included. Default 5m.
+	// +optional
+	Timeout Duration `json:"timeout,omitempty"`
+
+	// rollbackOnFailure goes back to the last good revision when an upgrade fails.
+	// +optional
+	RollbackOnFailure bool `json:"rollbackOnFailure,omitempty"`
+
+	// disableHooks runs no hooks.
+	// +optional
+	DisableHooks bool `json:"disableHooks,omitempty"`
+
+	// skipCRDs installs no CRDs of the chart.
+	// +optional
+	SkipCRDs bool `json:"skipCRDs,omitempty"`
+
+	// maxHistory is the number of revisions that Helm keeps, at least 1. Default 10.
+	// +optional
+	MaxHistory *int32 `json:"maxHistory,omitempty"`
+
+	// takeOwnership allows the release to take over objects that it did not make.
+	// +optional
+	TakeOwnership bool `json:"takeOwnership,omitempty"`
+
+	// interval is how often the release is checked again. At least 30s, default 10m.
+	// +optional
+	Interval Duration `json:"interval,omitempty"`
+
+	// retries is how often a failed action is tried again before the release stalls. Default 3.
+	// +optional
+	Retries *int32 `json:"retries,omitempty"`
+
+	// driftDetection says what to do when live objects differ from the release.
+	// +optional
+	DriftDetection DriftDetection `json:"driftDetection,omitzero"`
+
+	// dependsOn names OmniHelmReleases of this namespace that must be Ready first.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	DependsOn []LocalObjectReference `json:"dependsOn,omitempty"`
+
+	// suspend takes no action. Deletion still follows deletionPolicy.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// test runs the chart's tests after an install or upgrade.
+	// +optional
+	Test HelmTest `json:"test,omitzero"`
+
+	// deletionPolicy is Uninstall (the default) or Orphan.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// HelmChart is a chart and its values.
+type HelmChart struct {
+	// repository is the URL of an HTTP chart repository. An oci:// chart needs none.
+	// +optional
+	Repository string `json:"repository,omitempty"`
+
+	// chart is the chart's name in the repository, or an oci:// URL.
+	// +required
+	Chart string `json:"chart"`
+
+	// version of the chart. Unset means the newest stable one.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// values override those of the chart and of valuesFrom.
+	// +optional
+	Values *FreeForm `json:"values,omitempty"`
+
+	// valuesFrom reads values from ConfigMaps and Secrets, merged in order before values.
+	// +optional
+	// +listType=atomic
+	ValuesFrom []HelmValuesReference `json:"valuesFrom,omitempty"`
+
+	// authSecretRef names a Secret with username and password, or of type kubernetes.io/dockerconfigjson.
+	// +optional
+	AuthSecretRef *LocalObjectReference `json:"authSecretRef,omitempty"`
+
+	// caSecretRef names a Secret whose ca.crt signs the repository's certificate.
+	// +optional
+	CASecretRef *LocalObjectReference `json:"caSecretRef,omitempty"`
+
+	// digest pins the chart: sha256:<64 hex digits> of the chart archive, or of the OCI manifest.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// verify checks the chart's provenance file.
+	// +optional
+	Verify *HelmVerify `json:"verify,omitempty"`
+}
+
+// HelmVerify checks a chart's provenance.
+type HelmVerify struct {
+	// keyringSecretRef names the Secret key with the public keyring. The key defaults to keyring.
+	// +required
+	KeyringSecretRef SecretKeyReference `json:"keyringSecretRef"`
+}
+
+// ValuesKind is a kind that values can be read from.
+// +enum
+type ValuesKind string
+
+const (
+	// ValuesConfigMap reads values from a ConfigMap.
+	ValuesConfigMap ValuesKind = "ConfigMap"
+	// ValuesSecret reads values from a Secret.
+	ValuesSecret ValuesKind = "Secret"
+)
+
+// HelmValuesReference reads values from a ConfigMap or Secret of this namespace.
+type HelmValuesReference struct {
+	// kind is ConfigMap or Secret.
+	// +required
+	Kind ValuesKind `json:"kind"`
+
+	// name of the ConfigMap or Secret.
+	// +required
+	Name string `json:"name"`
+
+	// key inside the object. Defaults to values.yaml.
+	// +optional
+	Key string `json:"key,omitempty"`
+
+	// targetPath places the text as one value at this dotted path, instead of merging it.
+	// +optional
+	TargetPath string `json:"targetPath,omitempty"`
+
+	// optional ignores a missing object or key.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
+// DriftMode says what to do when live objects differ from the release.
+// +enum
+type DriftMode string
+
+const (
+	// DriftDisabled does not look.
+	DriftDisabled DriftMode = "Disabled"
+	// DriftWarn shows the difference.
+	DriftWarn DriftMode = "Warn"
+	// DriftCorrect applies the release again.
+	DriftCorrect DriftMode = "Correct"
+)
+
+// DriftDetection says what to do when live objects differ from the release.
+type DriftDetection struct {
+	// mode is Disabled (the default), Warn or Correct.
+	// +optional
+	Mode DriftMode `json:"mode,omitempty"`
+
+	// ignore leaves differences out.
+	// +optional
+	// +listType=atomic
+	Ignore []DriftIgnore `json:"ignore,omitempty"`
+}
+
+// DriftIgnore leaves differences out.
+type DriftIgnore struct {
+	// target selects objects. Unset means all.
+	// +optional
+	Target DriftTarget `json:"target,omitzero"`
+
+	// paths are JSON pointers (RFC 6901) to leave out.
+	// +required
+	// +listType=set
+	Paths []string `json:"paths"`
+}
+
+// DriftTarget selects objects of a release; unset members match everything.
+type DriftTarget struct {
+	// group of the objects.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// version of the objects.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// kind of the objects.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// namespace of the objects.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// HelmTest runs the chart's tests.
+type HelmTest struct {
+	// enable runs the tests.
+	// +optional
+	Enable bool `json:"enable,omitempty"`
+
+	// ignoreFailures lets the release be Ready although a test failed.
+	// +optional
+	IgnoreFailures bool `json:"ignoreFailures,omitempty"`
+}
+
+// OmniHelmReleaseStatus is what the controller did.
+type OmniHelmReleaseStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// chart is the chart that was applied.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+
+	// chartVersion is the version of the chart that was applied.
+	// +optional
+	ChartVersion string `json:"chartVersion,omitempty"`
+
+	// appVersion is the application version of the chart that was applied.
+	// +optional
+	AppVersion string `json:"appVersion,omitempty"`
+
+	// revision is Helm's number of the release.
+	// +optional
+	Revision int32 `json:"revision,omitempty"`
+
+	// releaseStatus is Helm's status of the release, such as deployed or failed.
+	// +optional
+	ReleaseStatus string `json:"releaseStatus,omitempty"`
+
+	// releaseName is the release that was applied.
+	// +optional
+	ReleaseName string `json:"releaseName,omitempty"`
+
+	// namespace of the release that was applied.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// lastAction is the last Helm action, such as install or upgrade.
+	// +optional
+	LastAction string `json:"lastAction,omitempty"`
+
+	// lastActionTime is when the last action ended.
+	// +optional
+	LastActionTime *metav1.Time `json:"lastActionTime,omitempty"`
+
+	// failures counts failed actions since the last success or change.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+
+	// valuesDigest is the sha256 of the merged values that were applied.
+	// +optional
+	ValuesDigest string `json:"valuesDigest,omitempty"`
+
+	// history holds the last five revisions, newest first.
+	// +optional
+	// +listType=map
+	// +listMapKey=revision
+	History []HelmRevision `json:"history,omitempty"`
+}
+
+// HelmRevision is one revision of a release.
+type HelmRevision struct {
+	// revision is Helm's number.
+	Revision int32 `json:"revision"`
+
+	// chartVersion is the chart's version.
+	// +optional
+	ChartVersion string `json:"chartVersion,omitempty"`
+
+	// status is Helm's status of the revision.
+	// +optional
+	Status string `json:"status,omitempty"`
+
+	// time of the last change.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// OmniHelmReleaseList is a list of OmniHelmReleases.
+type OmniHelmReleaseList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the OmniHelmReleases.
+	Items []OmniHelmRelease `json:"items"`
+}

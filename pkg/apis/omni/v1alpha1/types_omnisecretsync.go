@@ -1,0 +1,140 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:supportsSubresource="/status"
+
+// OmniSecretSync copies a Secret of this namespace into a workload cluster.
+type OmniSecretSync struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what you want.
+	// +required
+	Spec OmniSecretSyncSpec `json:"spec"`
+
+	// status is what the controller found and did. It is read-only.
+	// +optional
+	Status OmniSecretSyncStatus `json:"status,omitempty"`
+}
+
+// OmniSecretSyncSpec says which Secret to copy where.
+type OmniSecretSyncSpec struct {
+	// clusterRef names the OmniCluster. It cannot be changed.
+	// +required
+	ClusterRef LocalObjectReference `json:"clusterRef"`
+
+	// kubeconfigSecretRef names the Secret with the kubeconfig of the workload cluster. The key defaults to
+	// kubeconfig. It cannot be changed.
+	// +required
+	KubeconfigSecretRef SecretKeyReference `json:"kubeconfigSecretRef"`
+
+	// sourceSecretRef names the Secret to copy.
+	// +required
+	SourceSecretRef LocalObjectReference `json:"sourceSecretRef"`
+
+	// targetSecretRef names the Secret to write in the workload cluster.
+	// +required
+	TargetSecretRef NamespacedSecretReference `json:"targetSecretRef"`
+
+	// type of the written Secret. Unset means the source's type.
+	// +optional
+	Type string `json:"type,omitempty"`
+
+	// keys selects and renames keys. Unset means all keys as they are.
+	// +optional
+	// +listType=map
+	// +listMapKey=to
+	Keys []SecretKeyMapping `json:"keys,omitempty"`
+
+	// labels of the written Secret. Those of omni.texashpc.com cannot be set.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations of the written Secret. Those of omni.texashpc.com cannot be set.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// createNamespace makes the target namespace if it is missing. It is never deleted.
+	// +optional
+	CreateNamespace bool `json:"createNamespace,omitempty"`
+
+	// adopt allows overwriting a Secret that this object did not write.
+	// +optional
+	Adopt bool `json:"adopt,omitempty"`
+
+	// deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.
+	// +required
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy"`
+}
+
+// NamespacedSecretReference names a Secret in a workload cluster.
+type NamespacedSecretReference struct {
+	// name of the Secret.
+	// +required
+	Name string `json:"name"`
+
+	// namespace of the Secret.
+	// +required
+	Namespace string `json:"namespace"`
+}
+
+// SecretKeyMapping renames one key.
+type SecretKeyMapping struct {
+	// from is the key in the source.
+	// +required
+	From string `json:"from"`
+
+	// to is the key in the target.
+	// +required
+	To string `json:"to"`
+}
+
+// OmniSecretSyncStatus is what the controller wrote.
+type OmniSecretSyncStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// target is what was written.
+	// +optional
+	Target *SyncedSecret `json:"target,omitempty"`
+
+	// lastSyncTime is when the target was last written.
+	// +optional
+	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
+}
+
+// SyncedSecret is a Secret that was written to a workload cluster.
+type SyncedSecret struct {
+	// name of the Secret.
+	Name string `json:"name"`
+
+	// namespace of the Secret.
+	Namespace string `json:"namespace"`
+
+	// type of the Secret.
+	// +optional
+	Type string `json:"type,omitempty"`
+
+	// hash is the sha256 of the data that was written.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// OmniSecretSyncList is a list of OmniSecretSyncs.
+type OmniSecretSyncList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the OmniSecretSyncs.
+	Items []OmniSecretSync `json:"items"`
+}
