@@ -24,6 +24,10 @@ kube::codegen::gen_openapi \
   --extra-pkgs k8s.io/apimachinery/pkg/util/intstr --extra-pkgs k8s.io/api/autoscaling/v1 \
   --boilerplate "$BOILERPLATE" "$ROOT/pkg/apis"
 
+# The generator writes extension values as strings; server-side apply only understands the boolean.
+sed -i 's/"x-kubernetes-preserve-unknown-fields": "true"/"x-kubernetes-preserve-unknown-fields": true/' \
+  "$ROOT/pkg/generated/openapi/zz_generated.openapi.go"
+
 # The plural of OmniWorkers is OmniWorkers; the generator's rule would say omniworkerses.
 kube::codegen::gen_client --with-watch --with-applyconfig \
   --plural-exceptions OmniWorkers:OmniWorkers \

@@ -4097,7 +4097,7 @@ func schema_pkg_apis_omni_v1alpha1_FreeForm(ref common.ReferenceCallback) common
 			},
 			VendorExtensible: spec.VendorExtensible{
 				Extensions: spec.Extensions{
-					"x-kubernetes-preserve-unknown-fields": "true",
+					"x-kubernetes-preserve-unknown-fields": true,
 				},
 			},
 		},
