@@ -1,0 +1,206 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options says how to start a hub. The zero value is usable.
+type Options struct {
+	// Tools are the Kubernetes programs. Default: EnsureTools.
+	Tools *Tools
+
+	// Dir keeps credentials, data and logs; Stop leaves it alone. Default: a new temporary
+	// directory that Stop removes.
+	Dir string
+
+	// Progress gets a line now and then while programs are built. Default: nowhere.
+	Progress io.Writer
+
+	// WithoutControllerManager leaves kube-controller-manager out; see
+	// Hub.StartControllerManager. Without it nothing collects garbage or empties
+	// namespaces, and namespaces have no default service account.
+	WithoutControllerManager bool
+
+	// KubeAPIServerArgs are more flags for kube-apiserver, for example to turn audit on.
+	KubeAPIServerArgs []string
+}
+
+// Hub is a running management cluster (or any other cluster: it has no nodes, so pods stay
+// Pending, but everything else is real). Its methods may be called from several goroutines,
+// those that start and stop processes one at a time.
+type Hub struct {
+	// Dir holds credentials, data and, in logs/, a log file per process.
+	Dir string
+
+	// KubeconfigPath is the administrator's kubeconfig.
+	KubeconfigPath string
+
+	tools     Tools
+	progress  io.Writer
+	ownsDir   bool
+	creds     *credentials
+	etcdURL   string
+	server    string // https://127.0.0.1:port of kube-apiserver
+	client    kubernetes.Interface
+	mu        sync.Mutex
+	processes []*process // in the order of their start
+	ports     []*port
+	users     int // kubeconfig files made so far, for their names
+}
+
+// StartHub starts etcd, kube-apiserver and kube-controller-manager, and returns when all
+// work: about four seconds once the programs are built. On an error everything that was
+// started is stopped again. The context bounds the start, not the hub's life: call Stop.
+func StartHub(ctx context.Context, options Options) (*Hub, error) {
+	h, err := prepareHub(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := h.startControlPlane(ctx, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("start hub: %w", err), h.Stop())
+	}
+
+	return h, nil
+}
+
+func prepareHub(ctx context.Context, options Options) (*Hub, error) {
+	h := &Hub{Dir: options.Dir, progress: options.Progress}
+	if h.progress == nil {
+		h.progress = io.Discard
+	}
+
+	var err error
+
+	if options.Tools != nil {
+		h.tools = *options.Tools
+	} else if h.tools, err = EnsureTools(ctx, h.progress); err != nil {
+		return nil, err
+	}
+
+	if h.Dir == "" {
+		h.ownsDir = true
+		if h.Dir, err = os.MkdirTemp("", "hub-"); err != nil {
+			return nil, fmt.Errorf("make directory of hub: %w", err)
+		}
+	}
+
+	for _, name := range []string{"logs", "kubeconfigs"} {
+		if err := os.MkdirAll(filepath.Join(h.Dir, name), 0o700); err != nil {
+			return nil, fmt.Errorf("make directory of hub: %w", err)
+		}
+	}
+
+	h.KubeconfigPath = filepath.Join(h.Dir, "kubeconfigs", "admin")
+	h.creds, err = newCredentials(filepath.Join(h.Dir, "credentials"))
+
+	return h, err
+}
+
+func (h *Hub) startControlPlane(ctx context.Context, options Options) error {
+	if err := h.startEtcd(); err != nil {
+		return err
+	}
+
+	// kube-apiserver retries a refused first connection only after a pause of its own.
+	if err := h.process("etcd").eventuallyAlive(ctx, controlPlaneTimeout, "etcd to listen", func(ctx context.Context) error {
+		return tcpOpen(ctx, h.etcdURL[len("https://"):])
+	}); err != nil {
+		return err
+	}
+
+	if err := h.startKubeAPIServer(ctx, options.KubeAPIServerArgs); err != nil {
+		return err
+	}
+
+	if options.WithoutControllerManager {
+		return nil
+	}
+
+	return h.StartControllerManager(ctx)
+}
+
+// Stop ends all processes, in the reverse order of their start but for one rule: etcd goes
+// last of all and kube-apiserver before it, because without its storage kube-apiserver takes
+// minutes to end. A process that had ended before, or that had to be killed, is an error.
+// Calling Stop again does nothing.
+func (h *Hub) Stop() error {
+	h.mu.Lock()
+	processes, ports := h.processes, h.ports
+	h.processes, h.ports = nil, nil
+	h.mu.Unlock()
+
+	var errs []error
+
+	for _, p := range slices.Backward(processes) {
+		errs = append(errs, p.stop(stopGrace))
+	}
+
+	for _, p := range ports {
+		p.release()
+	}
+
+	if h.ownsDir {
+		errs = append(errs, os.RemoveAll(h.Dir))
+	}
+
+	return errors.Join(errs...)
+}
+
+// RESTConfig returns a new client configuration for the administrator, without client-side
+// rate limits.
+func (h *Hub) RESTConfig() *rest.Config {
+	return restConfig(h.server, h.creds.cluster.certPEM, h.creds.admin)
+}
+
+// Client returns a typed client for the administrator.
+func (h *Hub) Client() kubernetes.Interface { return h.client }
+
+// LogPath returns the log file of a process: etcd, kube-apiserver, kube-controller-manager,
+// or the name given to a process of this repository.
+func (h *Hub) LogPath(process string) string {
+	return filepath.Join(h.Dir, "logs", process+".log")
+}
+
+// CreateNamespace creates a namespace. With a controller manager it also waits for the
+// default service account, without which pods are refused.
+func (h *Hub) CreateNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := h.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+
+	if h.process("kube-controller-manager") == nil {
+		return nil
+	}
+
+	return Eventually(ctx, controlPlaneTimeout, "the service account of namespace "+name, func(ctx context.Context) error {
+		_, err := h.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+
+		return err
+	})
+}
+
+// connect makes the administrator's client.
+func (h *Hub) connect() error {
+	client, err := kubernetes.NewForConfig(h.RESTConfig())
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+
+	h.client = client
+
+	return nil
+}

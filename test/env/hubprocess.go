@@ -1,0 +1,71 @@
+package env
+
+import "slices"
+
+// start starts a process of the hub, with its log in the hub's directory.
+func (h *Hub) start(spec processSpec) error {
+	spec.logPath = h.LogPath(spec.name)
+
+	p, err := startProcess(spec)
+	if err != nil {
+		return err
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.processes = append(h.processes, p)
+
+	return nil
+}
+
+// process returns the hub's running or ended process of that name, or nil.
+func (h *Hub) process(name string) *process {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	for _, p := range h.processes {
+		if p.spec.name == name {
+			return p
+		}
+	}
+
+	return nil
+}
+
+// forget takes a process off the list of those that Stop ends.
+func (h *Hub) forget(gone *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.processes = slices.DeleteFunc(h.processes, func(p *process) bool { return p == gone })
+}
+
+// reservePort reserves a port until the hub stops.
+func (h *Hub) reservePort() (*port, error) {
+	p, err := reservePort()
+	if err != nil {
+		return nil, err
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.ports = append(h.ports, p)
+
+	return p, nil
+}
+
+// ProcessIDs returns the process ID of every process that the hub has started and not
+// stopped, by name.
+func (h *Hub) ProcessIDs() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	pids := make(map[string]int, len(h.processes))
+	for _, p := range h.processes {
+		pids[p.spec.name] = p.pid
+	}
+
+	return pids
+}

@@ -1,0 +1,54 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// kubectlTimeout bounds a kubectl call whose context has no nearer deadline.
+const kubectlTimeout = 2 * time.Minute
+
+// Kubectl runs the real kubectl as the administrator (another user: add --kubeconfig). It
+// returns what kubectl printed, also when it fails; the error then contains stderr.
+func (h *Hub) Kubectl(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	return h.KubectlInput(ctx, nil, args...)
+}
+
+// KubectlInput is Kubectl with a standard input, for "apply -f -".
+func (h *Hub) KubectlInput(ctx context.Context, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, kubectlTimeout)
+	defer cancel()
+
+	var out, errOut bytes.Buffer
+
+	cmd := exec.CommandContext(ctx, h.tools.Kubectl, args...)
+	cmd.Env = h.KubectlEnv()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut
+
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
+	}
+
+	return out.String(), errOut.String(), err
+}
+
+// KubectlEnv returns the environment for kubectl: the administrator's kubeconfig, and a
+// discovery cache of the hub's own, so that neither the user's configuration nor another hub
+// that had the same port before is ever read.
+func (h *Hub) KubectlEnv() []string {
+	return append(os.Environ(),
+		"KUBECONFIG="+h.KubeconfigPath,
+		"KUBECACHEDIR="+filepath.Join(h.Dir, "kubectl-cache"),
+		"KUBERC=off",
+	)
+}
+
+// KubectlPath returns the path of kubectl.
+func (h *Hub) KubectlPath() string { return h.tools.Kubectl }

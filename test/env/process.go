@@ -1,0 +1,154 @@
+package env
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a process may take to end after SIGTERM before it is killed.
+// kube-apiserver needs about two seconds; the rest is for slow machines.
+const stopGrace = 30 * time.Second
+
+// processSpec says what to start. The log file is appended to, so that the logs before and
+// after a restart stay together.
+type processSpec struct {
+	name    string
+	binary  string
+	args    []string
+	env     []string // added to the environment of this program
+	logPath string
+}
+
+// process is one running child.
+type process struct {
+	spec    processSpec
+	pid     int
+	exited  chan struct{} // closed when the child has been waited for
+	waitErr error         // result of the wait; read it only after exited is closed
+	killed  atomic.Bool   // the end was asked for, so it is not a crash
+}
+
+// startProcess starts the child and returns as soon as it exists, ready or not.
+func startProcess(spec processSpec) (*process, error) {
+	logFile, err := os.OpenFile(spec.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", spec.name, err)
+	}
+
+	cmd := exec.Command(spec.binary, spec.args...)
+	cmd.Env = append(os.Environ(), spec.env...)
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	cmd.SysProcAttr = childAttributes()
+
+	p := &process{spec: spec, exited: make(chan struct{})}
+	started := make(chan error)
+
+	go func() {
+		// The kernel's parent-death signal follows the thread that forked, not the whole
+		// program. Keeping the thread for as long as the child lives avoids a surprise kill
+		// when the Go runtime retires an idle thread.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer logFile.Close()
+
+		if err := cmd.Start(); err != nil {
+			started <- fmt.Errorf("start %s: %w", spec.name, err)
+
+			return
+		}
+
+		p.pid = cmd.Process.Pid
+		started <- nil
+		p.waitErr = cmd.Wait()
+		close(p.exited)
+	}()
+
+	if err := <-started; err != nil {
+		return nil, err
+	}
+
+	return p, nil
+}
+
+// stop asks the child to end and waits. It returns an error if the child had to be killed
+// or had already ended without being asked.
+func (p *process) stop(grace time.Duration) error {
+	if p.hasExited() {
+		if p.killed.Load() {
+			return nil
+		}
+
+		return p.crash()
+	}
+
+	p.killed.Store(true)
+
+	if err := syscall.Kill(p.pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signal %s: %w", p.spec.name, err)
+	}
+
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+
+	select {
+	case <-p.exited:
+		return nil
+	case <-timer.C:
+		p.kill()
+
+		return fmt.Errorf("%s did not stop within %s and was killed; log: %s", p.spec.name, grace, p.spec.logPath)
+	}
+}
+
+// kill ends the child and whatever it started at once (SIGKILL) and waits for it.
+func (p *process) kill() {
+	p.killed.Store(true)
+
+	if !p.hasExited() {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // the only failure is that it is gone already
+	}
+
+	<-p.exited
+}
+
+func (p *process) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// crash describes an end nobody asked for. Call it only after exited is closed.
+func (p *process) crash() error {
+	reason := "exit status 0"
+	if p.waitErr != nil {
+		reason = p.waitErr.Error()
+	}
+
+	return fmt.Errorf("%s ended by itself (%s); log %s ends with:\n%s",
+		p.spec.name, reason, p.spec.logPath, logTail(p.spec.logPath, 15))
+}
+
+// logTail returns the last lines of a log file for an error message.
+func logTail(path string, lines int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+
+	all := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+
+	return strings.Join(all, "\n")
+}
