@@ -1,0 +1,47 @@
+# Every target is explained by `make help`; what a target does is in hack/ or in the package it runs.
+SHELL := /usr/bin/env bash
+.DEFAULT_GOAL := help
+
+# Packages that need no process, no etcd and no race detector.
+UNIT_PACKAGES = $(shell hack/unit-packages.sh)
+
+.PHONY: help
+help: ## Show this list.
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## Build omni-apiserver and omni-controller into bin/.
+	CGO_ENABLED=0 go build -trimpath -o bin/omni-apiserver ./cmd/apiserver
+	CGO_ENABLED=0 go build -trimpath -o bin/omni-controller ./cmd/controller
+
+.PHONY: generate
+generate: ## Regenerate the code under pkg/generated and the zz_generated files.
+	hack/update-codegen.sh
+
+.PHONY: verify
+verify: ## Check formatting, vet, import rules, modules and that generated code is up to date.
+	hack/verify-all.sh
+
+.PHONY: test-unit
+test-unit: ## Run the tests of the pure packages (under two minutes).
+	go test $(UNIT_PACKAGES)
+
+.PHONY: test
+test: ## Run every test, with real Kubernetes processes on loopback (builds them once).
+	hack/test.sh
+
+.PHONY: demo
+demo: ## Show the whole path from kubectl to Omni on this machine, step by step, and clean up.
+	go run ./test/demo
+
+.PHONY: up
+up: ## Start the same stack and leave it running until Ctrl-C.
+	go run ./test/demo --up
+
+.PHONY: test-omni
+test-omni: ## Run contract and cluster tests against a real Omni (opt-in: OMNI_EULA_NAME, OMNI_EULA_EMAIL).
+	hack/test-omni.sh
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	hack/bench.sh

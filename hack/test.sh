@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs every test: first the in-process ones with the race detector, then those that start real processes
+# (the packages below test/env and test/e2e), one package at a time because they share the machine.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+in_process=$(go list ./... | grep -vE '/test/(env|e2e)(/|$)')
+with_processes=$(go list ./test/env/... ./test/e2e/...)
+
+# shellcheck disable=SC2086 # lists of packages
+go test -race -timeout 15m $in_process
+# shellcheck disable=SC2086
+go test -p 1 -timeout 20m $with_processes

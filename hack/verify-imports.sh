@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The import rules of AGENTS.md: which room may use which.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+module=$(go list -m)
+failures=0
+
+# refuse WHY PATTERN: reads lines "package import" and complains about those that match.
+refuse() {
+  local hits
+  hits=$(grep -E "$2" || true)
+  if [ -n "$hits" ]; then
+    printf '%s:\n%s\n' "$1" "$hits"
+    failures=$((failures + 1))
+  fi
+}
+
+imports() { go list -f '{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}' "$@" | sed '/^$/d'; }
+deps() { go list -deps "$1" | sed "s|^|$1 |"; }
+
+apiserver_deps=$(deps ./cmd/apiserver)
+controller_deps=$(deps ./cmd/controller)
+all_imports=$(imports ./cmd/... ./pkg/... ./test/...)
+controller_imports=$(grep "^$module/pkg/controllers" <<<"$all_imports")
+
+refuse "the API server must not contain controllers, controller-runtime or Helm" \
+  " ($module/pkg/controllers|sigs\.k8s\.io/controller-runtime|helm\.sh/helm)" <<<"$apiserver_deps"
+
+refuse "the controller must not contain the registry or the API server" \
+  " ($module/pkg/(registry|apiserver|admission)|k8s\.io/apiserver/pkg/(registry|server|storage)(/|$))" <<<"$controller_deps"
+
+refuse "only pkg/template, validation, controllers/internal/omni and test/omnisim import the Omni client" . < <(
+  grep ' github.com/siderolabs/omni/client' <<<"$all_imports" |
+    grep -vE "^$module/(pkg/template|pkg/apis/omni/validation|pkg/controllers/internal/omni|test/omnisim)(/| )")
+
+refuse "controllers use v1alpha1, never the hub, validation, registry or k8s.io/apiserver" \
+  " ($module/pkg/apis/omni|$module/pkg/apis/omni/(validation|install)|$module/pkg/registry.*|k8s\.io/apiserver.*)$" <<<"$controller_imports"
+
+refuse "a controller does not import another's package" . < <(awk -v m="$module/pkg/controllers/" '
+  index($1, m) == 1 && index($2, m) == 1 {
+    split(substr($1, length(m) + 1), from, "/"); split(substr($2, length(m) + 1), to, "/")
+    if (to[1] != "internal" && from[1] != to[1]) print
+  }' <<<"$controller_imports")
+
+refuse "v1alpha1 imports apimachinery only" "^$module/pkg/apis/omni/v1alpha1 k8s\.io/(api/|apiextensions)" <<<"$all_imports"
+
+exit $((failures > 0))
