@@ -33,3 +33,5 @@ kube::codegen::gen_client --with-watch --with-applyconfig \
   --plural-exceptions OmniWorkers:OmniWorkers \
   --output-dir "$ROOT/pkg/generated" --output-pkg "$THIS/pkg/generated" \
   --boilerplate "$BOILERPLATE" "$ROOT/pkg/apis"
+
+go run ./hack/docgen "$ROOT"
