@@ -32,4 +32,5 @@ import (
  _ "github.com/golang-jwt/jwt/v4"
  _ "golang.org/x/time/rate"
  _ "k8s.io/apimachinery/pkg/api/apitesting/roundtrip"
+ _ "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 )
