@@ -24,6 +24,7 @@ type build struct {
 	ldflags  string            // for the linker
 	packages []string          // main packages
 	rename   map[string]string // file name that go build chooses -> wanted name
+	sources  []string          // Go files of the module itself, below its directory, that matter
 	programs []string          // wanted files
 }
 
@@ -79,7 +80,7 @@ func (b build) run(ctx context.Context, progress io.Writer, bin string) error {
 		return fmt.Errorf("prepare %s: %w", partial, err)
 	}
 
-	if err := goBuild(ctx, progress, b.module, partial, b.ldflags, b.packages...); err != nil {
+	if err := goBuild(ctx, progress, b.module, partial+string(filepath.Separator), b.ldflags, b.packages...); err != nil {
 		return err
 	}
 
@@ -115,7 +116,7 @@ func moduleKey(b build) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH, b.ldflags, b.packages)
 
-	for _, name := range []string{"go.mod", "go.sum"} {
+	for _, name := range append([]string{"go.mod", "go.sum"}, b.sources...) {
 		content, err := os.ReadFile(filepath.Join(b.module, name))
 		if err != nil {
 			return "", fmt.Errorf("read nested module: %w", err)

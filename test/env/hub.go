@@ -10,8 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -172,25 +170,6 @@ func (h *Hub) Client() kubernetes.Interface { return h.client }
 // or the name given to a process of this repository.
 func (h *Hub) LogPath(process string) string {
 	return filepath.Join(h.Dir, "logs", process+".log")
-}
-
-// CreateNamespace creates a namespace. With a controller manager it also waits for the
-// default service account, without which pods are refused.
-func (h *Hub) CreateNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := h.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create namespace: %w", err)
-	}
-
-	if h.process("kube-controller-manager") == nil {
-		return nil
-	}
-
-	return Eventually(ctx, controlPlaneTimeout, "the service account of namespace "+name, func(ctx context.Context) error {
-		_, err := h.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
-
-		return err
-	})
 }
 
 // connect makes the administrator's client.

@@ -56,11 +56,12 @@ func cacheDirectory(elements ...string) (string, error) {
 	return dir, nil
 }
 
-// goBuild compiles packages of the module in dir into the directory out. It reports to
-// progress from time to time, because a cold build takes minutes.
+// goBuild compiles main packages of the module in dir. out is the program's path, or, with a
+// separator at its end, the directory for several programs. A cold build takes minutes, so
+// progress gets a line from time to time.
 func goBuild(ctx context.Context, progress io.Writer, dir, out, ldflags string, packages ...string) error {
 	// -v prints one line for each package compiled: the only sign of life that go build gives.
-	args := append([]string{"build", "-v", "-ldflags", ldflags, "-o", out + string(filepath.Separator)}, packages...)
+	args := append([]string{"build", "-v", "-ldflags", ldflags, "-o", out}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")

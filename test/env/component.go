@@ -1,0 +1,70 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// componentTimeout bounds the start of one of this repository's programs until it works.
+const componentTimeout = time.Minute
+
+// component is one of this repository's programs, which tests stop, kill and start again.
+type component struct {
+	hub     *Hub
+	spec    processSpec
+	current *process
+	ready   func(context.Context) error // nil when the program does its work
+}
+
+// launch starts the program and waits until it works.
+func (c *component) launch(ctx context.Context) error {
+	if err := c.hub.start(c.spec); err != nil {
+		return err
+	}
+
+	c.current = c.hub.process(c.spec.name)
+
+	return c.current.eventuallyAlive(ctx, componentTimeout, c.spec.name+" to work", c.ready)
+}
+
+// Stop ends the program in an orderly way (SIGTERM) and waits for it. It is an error if it had
+// ended before or had to be killed.
+func (c *component) Stop() error {
+	c.hub.forget(c.current)
+
+	return c.current.stop(stopGrace)
+}
+
+// Kill ends the program at once (SIGKILL), as a power cut would, and waits for it.
+func (c *component) Kill() {
+	c.current.kill()
+	c.hub.forget(c.current)
+}
+
+// Restart stops the program, if it runs, and starts it again with the same ports, flags and
+// data; then it waits until it works.
+func (c *component) Restart(ctx context.Context) error {
+	if !c.current.hasExited() {
+		if err := c.Stop(); err != nil {
+			return fmt.Errorf("restart: %w", err)
+		}
+	}
+
+	c.hub.forget(c.current)
+
+	return c.launch(ctx)
+}
+
+// Running reports whether the program runs.
+func (c *component) Running() bool { return !c.current.hasExited() }
+
+// ProcessID returns the process ID of the program's latest start.
+func (c *component) ProcessID() int { return c.current.pid }
+
+// LogPath returns the log file; it holds the output of all starts of the program.
+func (c *component) LogPath() string { return c.hub.LogPath(c.spec.name) }
+
+// Args returns the flags that the program was started with, on one line, for people.
+func (c *component) Args() string { return strings.Join(c.spec.args, " ") }

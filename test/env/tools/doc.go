@@ -1,0 +1,6 @@
+// Command tools builds what tests start, ahead of the tests, and prints the paths: a cold
+// build takes longer than a test should. Progress goes to standard error.
+//
+//	go run ./test/env/tools         # kube-apiserver, kube-controller-manager, kubectl, etcd
+//	go run ./test/env/tools omni    # the real Omni and its stub, for "make test-omni"
+package main
