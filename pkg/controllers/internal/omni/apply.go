@@ -1,0 +1,251 @@
+package omni
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// ApplyOptions says how far Apply may go.
+type ApplyOptions struct {
+	// Destructive gives leave for the changes that Plan.Hash stands for.
+	// Without it they are held, together with what depends on them, and
+	// everything else is applied.
+	Destructive bool
+}
+
+// Result says what an Apply did. All lists are in the plan's order.
+type Result struct {
+	// Applied are the changes that Omni took. For a destroy: it is gone.
+	Applied []Change
+	// Pending are destroys that were requested and wait for Omni to finish;
+	// the mirror wakes the caller then.
+	Pending []Change
+	// Held are the changes that had no leave.
+	Held []Change
+	// Skipped are the changes that were not tried: after a refusal, or in a
+	// later phase than a pending destroy.
+	Skipped []Change
+	// Requested are the destroys among Applied and Pending that this very call
+	// began, for events and metrics.
+	Requested []Change
+}
+
+// Wrote tells whether the call changed anything in Omni.
+func (r Result) Wrote() bool {
+	if len(r.Requested) > 0 {
+		return true
+	}
+
+	for _, change := range r.Applied {
+		if change.Action != ActionDestroy {
+			return true
+		}
+	}
+
+	return false
+}
+
+// recorder is told of every write that Omni took.
+type recorder func(written resource.Metadata, effect effect)
+
+// applier carries one Apply.
+type applier struct {
+	live   state.State
+	record recorder
+	result Result
+}
+
+// ApplyPlan makes the plan's changes in the library's order: creates, updates,
+// then destroys phase by phase. It stops at the first change that Omni does
+// not take; what was applied until then stays, and the next plan starts from
+// there. Updates carry the version they were planned from. A destroy is a
+// request for teardown; the resource is destroyed only when no finalizer is
+// left, and never waited for.
+//
+// Errors: ErrClusterLocked (nothing was done), *ChangeError, or the context's.
+// The Result is valid in every case.
+func ApplyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyOptions) (Result, error) {
+	return applyPlan(ctx, live, plan, options, func(resource.Metadata, effect) {})
+}
+
+func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyOptions, record recorder) (Result, error) {
+	if plan.locked && len(plan.steps) > 0 {
+		return Result{Skipped: plan.Changes}, ErrClusterLocked
+	}
+
+	a := &applier{live: live, record: record}
+	held := holdBack(plan.steps, options.Destructive)
+	blockedPhase := -1
+
+	for i, s := range plan.steps {
+		switch {
+		case held[i]:
+			a.result.Held = append(a.result.Held, s.change)
+
+			continue
+		case s.change.Action == ActionDestroy && blockedPhase >= 0 && s.phase > blockedPhase:
+			a.result.Skipped = append(a.result.Skipped, s.change)
+
+			continue
+		}
+
+		done, err := a.make(ctx, s)
+		if err != nil {
+			a.result.Skipped = append(a.result.Skipped, rest(plan.steps[i+1:])...)
+
+			return a.result, err
+		}
+
+		if !done && blockedPhase < 0 {
+			blockedPhase = s.phase
+		}
+	}
+
+	return a.result, nil
+}
+
+func rest(steps []step) []Change {
+	changes := make([]Change, 0, len(steps))
+	for _, s := range steps {
+		changes = append(changes, s.change)
+	}
+
+	return changes
+}
+
+// make tries one step; done is false for a destroy that Omni has not finished.
+func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
+	if err = ctx.Err(); err != nil {
+		return false, fmt.Errorf("apply to Omni: %w", err)
+	}
+
+	switch s.change.Action {
+	case ActionCreate:
+		err = a.create(ctx, s)
+	case ActionUpdate:
+		err = a.update(ctx, s)
+	case ActionDestroy:
+		return a.destroy(ctx, s)
+	}
+
+	if err != nil {
+		return false, &ChangeError{Change: s.change, Class: Classify(err), cause: err}
+	}
+
+	a.result.Applied = append(a.result.Applied, s.change)
+
+	return true, nil
+}
+
+// create works on a copy, because Omni's answer is written into it, and a plan
+// may be applied again.
+func (a *applier) create(ctx context.Context, s step) error {
+	wanted := s.new.DeepCopy()
+
+	if err := a.live.Create(ctx, wanted); err != nil {
+		return err
+	}
+
+	a.record(*wanted.Metadata(), effectCreated)
+
+	return nil
+}
+
+func (a *applier) update(ctx context.Context, s step) error {
+	wanted := s.new.DeepCopy()
+
+	err := a.live.Update(ctx, wanted)
+	if state.IsNotFoundError(err) {
+		return fmt.Errorf("%w: %w", ErrPlanOutdated, err)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	a.record(*wanted.Metadata(), effectUpdated)
+
+	return nil
+}
+
+// destroy advances a destruction as far as it goes without waiting.
+func (a *applier) destroy(ctx context.Context, s step) (done bool, err error) {
+	done, err = a.tearDown(ctx, s)
+	if err != nil {
+		return false, &ChangeError{Change: s.change, Class: Classify(err), cause: err}
+	}
+
+	if !s.change.TearingDown {
+		a.result.Requested = append(a.result.Requested, s.change)
+	}
+
+	if done {
+		a.result.Applied = append(a.result.Applied, s.change)
+	} else {
+		a.result.Pending = append(a.result.Pending, s.change)
+	}
+
+	return done, nil
+}
+
+func (a *applier) tearDown(ctx context.Context, s step) (gone bool, err error) {
+	pointer := s.old.Metadata()
+
+	if err = a.checkIdentity(ctx, s); err != nil {
+		return state.IsNotFoundError(err), ignoreNotFound(err)
+	}
+
+	ready, err := a.live.Teardown(ctx, pointer)
+	if err != nil {
+		return state.IsNotFoundError(err), ignoreNotFound(err)
+	}
+
+	a.record(*pointer, effectTornDown)
+
+	if !ready {
+		return false, nil
+	}
+
+	switch err = a.live.Destroy(ctx, pointer); {
+	case err == nil, state.IsNotFoundError(err):
+		a.record(*pointer, effectGone)
+
+		return true, nil
+	case Classify(err) == ClassConflict: // a finalizer came in between
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// checkIdentity reads a Cluster once more before it is torn down: a teardown
+// carries no version, and a cluster of the same name that somebody else made
+// in the meantime must not be hit.
+func (a *applier) checkIdentity(ctx context.Context, s step) error {
+	if s.change.Type != omnires.ClusterType {
+		return nil
+	}
+
+	found, err := a.live.Get(ctx, s.old.Metadata())
+	if err != nil {
+		return err
+	}
+
+	if !found.Metadata().Created().Equal(s.change.Created) {
+		return fmt.Errorf("%w: cluster %q was made again since", ErrPlanOutdated, s.change.ID)
+	}
+
+	return nil
+}
+
+func ignoreNotFound(err error) error {
+	if state.IsNotFoundError(err) {
+		return nil
+	}
+
+	return err
+}

@@ -1,0 +1,180 @@
+package omni
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/state"
+	cosiclient "github.com/cosi-project/runtime/pkg/state/protobuf/client"
+	omniclient "github.com/siderolabs/omni/client/pkg/client"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// Limits of one connection. The library adds a gRPC keepalive ping every
+// minute (20 s until the connection counts as dead) that cannot be changed.
+const (
+	// CallTimeout bounds every unary call and every List, in time. A caller's
+	// earlier deadline wins.
+	CallTimeout = 30 * time.Second
+	// CheckTimeout bounds connecting, authenticating and the first read in Dial.
+	CheckTimeout = 15 * time.Second
+	// RequestsPerSecond is the sustained rate of calls per connection.
+	RequestsPerSecond = 50
+	// RequestBurst is the number of calls that may go out at once.
+	RequestBurst = 200
+	// MaxReconnectDelay is the longest pause between two attempts to connect.
+	MaxReconnectDelay = 15 * time.Second
+	// ConnectTimeout bounds one attempt to connect, TLS handshake included.
+	ConnectTimeout = 10 * time.Second
+)
+
+// probeID is the ID of a cluster that cannot exist: Omni allows it, but nobody
+// may create it, because the system prefix is reserved.
+const probeID = "omni.sidero.dev/no-such-cluster"
+
+// RequestObserver is told of every finished call: the full gRPC method
+// ("/cosi.resource.State/Get"), the gRPC code's name ("OK", "NotFound") and
+// how long it took. A watch is reported when it ends. It must not block.
+type RequestObserver func(method, code string, duration time.Duration)
+
+// Config says where an Omni is and who we are there.
+type Config struct {
+	// Endpoint is https://host[:port] (443 if absent), or http:// or grpc://
+	// for plaintext (80 if absent).
+	Endpoint string
+	// Key is the parsed service account key.
+	Key Key
+	// CABundle is PEM; only these certificates are trusted then. Empty: the
+	// system's roots.
+	CABundle []byte
+	// InsecureSkipTLSVerify accepts any certificate.
+	InsecureSkipTLSVerify bool
+	// Observer is told of every call; may be nil.
+	Observer RequestObserver
+}
+
+// Client is one authenticated connection to one Omni. It is safe for
+// concurrent use. gRPC reconnects by itself; a Client never needs a redial
+// unless its Config changes.
+type Client struct {
+	library *omniclient.Client
+	state   state.State
+	config  Config
+}
+
+// Dial connects, authenticates and reads once, so that a nil error means: the
+// address, the certificate, the key and the role to read are all right.
+//
+// Errors: ErrEndpoint, ErrCABundle, ErrKeyExpired, or what Check returns.
+func Dial(ctx context.Context, config Config) (*Client, error) {
+	client, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+
+	if err = client.Check(ctx); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+
+	return client, nil
+}
+
+func newClient(config Config) (*Client, error) {
+	if config.Key.IsZero() {
+		return nil, ErrKeyEmpty
+	}
+
+	if config.Key.Expired(time.Now()) {
+		return nil, ErrKeyExpired
+	}
+
+	target, err := parseEndpoint(config.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+
+	var roots *x509.CertPool
+
+	if len(config.CABundle) > 0 {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(config.CABundle) {
+			return nil, ErrCABundle
+		}
+	}
+
+	library, err := omniclient.New(target.libraryURL(roots != nil),
+		omniclient.WithServiceAccount(config.Key.encoded),
+		omniclient.WithInsecureSkipTLSVerify(config.InsecureSkipTLSVerify),
+		omniclient.WithGrpcOpts(dialOptions(target, roots, config.Observer)...),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("set up the Omni client: %w", err)
+	}
+
+	// The library's own adapter hides a lost watch for up to 15 minutes by
+	// retrying it; the mirror has to know at once.
+	adapter := cosiclient.NewAdapter(v1alpha1.NewStateClient(library.Omni()), cosiclient.WithDisableWatchRetry())
+
+	return &Client{library: library, state: state.WrapCore(adapter), config: config}, nil
+}
+
+func dialOptions(target endpoint, roots *x509.CertPool, observer RequestObserver) []grpc.DialOption {
+	calls := newCallPolicy(observer)
+
+	options := []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(calls.unary),
+		grpc.WithChainStreamInterceptor(calls.stream),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: MaxReconnectDelay},
+			MinConnectTimeout: ConnectTimeout,
+		}),
+	}
+
+	if target.tls && roots != nil {
+		options = append(options, grpc.WithContextDialer(tlsDialer(target, roots)))
+	}
+
+	return options
+}
+
+// Check authenticates and reads one resource that does not exist. Use
+// Classify on the error: Unreachable, TLS, Unauthenticated, KeyExpired,
+// KeyInvalid, Denied (the role may not even read), Refused (the Omni's licence
+// is not accepted) or Transient.
+func (c *Client) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
+	defer cancel()
+
+	_, err := c.state.Get(ctx, omnires.NewCluster(probeID).Metadata())
+	if err == nil || state.IsNotFoundError(err) {
+		return nil
+	}
+
+	return fmt.Errorf("read from Omni: %w", err)
+}
+
+// State is Omni's resource API. Calls have deadlines and are rate limited;
+// watches end with their context.
+func (c *Client) State() state.State { return c.state }
+
+// Endpoint is the endpoint as it was configured.
+func (c *Client) Endpoint() string { return c.config.Endpoint }
+
+// ServiceAccount is the name of the service account in use.
+func (c *Client) ServiceAccount() string { return c.config.Key.Name() }
+
+// Close ends every call and watch. It may be called more than once.
+func (c *Client) Close() error {
+	err := c.library.Close()
+	if errors.Is(err, grpc.ErrClientConnClosing) {
+		return nil
+	}
+
+	return err
+}

@@ -1,0 +1,205 @@
+package omni
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+	"github.com/siderolabs/omni/client/pkg/template"
+)
+
+// DeleteOptions tunes PlanDelete.
+type DeleteOptions struct {
+	// DestroyMachines also removes the cluster's disconnected machines from
+	// Omni. Without it a cluster with dead machines waits for them for ever;
+	// with it, until Omni has marked them disconnected (minutes).
+	DestroyMachines bool
+}
+
+// PlanDelete plans the next step of a whole cluster's destruction. It is
+// re-entrant: plan and apply (with ApplyOptions.Destructive) again each time
+// the mirror tells of a change, until the plan is Empty and Live says that the
+// cluster does not exist.
+//
+// Whether the cluster may be destroyed at all (owner's mark, policy) is the
+// caller's decision. A locked cluster makes Apply fail with ErrClusterLocked.
+func PlanDelete(ctx context.Context, st state.State, cluster string, options DeleteOptions) (*Plan, error) {
+	live, err := Inspect(ctx, st, cluster, MarkKeys{})
+	if err != nil {
+		return nil, err
+	}
+
+	result, err := template.WithCluster(cluster).Delete(ctx, st)
+	if err != nil {
+		return nil, fmt.Errorf("plan the deletion of cluster %q: %w", cluster, err)
+	}
+
+	if options.DestroyMachines {
+		phases, err := machinePhases(ctx, st, cluster)
+		if err != nil {
+			return nil, err
+		}
+
+		result.Destroy = append(phases, result.Destroy...)
+	}
+
+	nodes, err := nodesBySet(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	return planBuilder{cluster: cluster, nodes: nodes}.build(result, live.Locked), nil
+}
+
+// machinePhases lists what has to go before the cluster so that disconnected
+// machines do not hold it up, in the order of the library's own operation:
+// extensions, the machines' links, the machines' patches.
+func machinePhases(ctx context.Context, st state.State, cluster string) ([][]resource.Resource, error) {
+	extensions, err := listOf(ctx, st, omnires.ExtensionsConfigurationType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	machines, err := listOf(ctx, st, omnires.MachineStatusType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	var links, patches []resource.Resource
+
+	for _, machine := range machines {
+		if _, disconnected := machine.Metadata().Labels().Get(omnires.MachineStatusLabelDisconnected); !disconnected {
+			continue
+		}
+
+		own, err := st.List(ctx,
+			resource.NewMetadata(resources.DefaultNamespace, omnires.ConfigPatchType, "", resource.VersionUndefined),
+			state.WithLabelQuery(resource.LabelEqual(omnires.LabelMachine, machine.Metadata().ID())),
+		)
+		if err != nil {
+			return nil, fmt.Errorf("list patches of machine %q: %w", machine.Metadata().ID(), err)
+		}
+
+		links = append(links, siderolink.NewLink(machine.Metadata().ID(), nil))
+		patches = append(patches, own.Items...)
+	}
+
+	return [][]resource.Resource{extensions, links, patches}, nil
+}
+
+// Blocker is something that has to go before a cluster is gone.
+type Blocker struct {
+	// Machine is the machine's UUID.
+	Machine string
+	// MachineSet is the ID of its set; empty if unknown.
+	MachineSet string
+	// Connected tells whether Omni reaches the machine. A machine that is not
+	// connected cannot be reset.
+	Connected bool
+	// Since is the last change of the resource that is being torn down.
+	Since time.Time
+}
+
+// DeleteProgress says how far a destruction is.
+type DeleteProgress struct {
+	// Gone is true if Omni has no such cluster any more.
+	Gone bool
+	// TearingDown is true once the teardown was requested.
+	TearingDown bool
+	// Since is when the teardown was requested.
+	Since time.Time
+	// Blockers are the machines that still belong to the cluster, those that
+	// are not connected first, then by ID.
+	Blockers []Blocker
+	// Finalizers are Omni's own controllers that are not done, sorted.
+	Finalizers []string
+}
+
+// Progress reads how far the destruction of a cluster is.
+func Progress(ctx context.Context, st state.State, cluster string) (DeleteProgress, error) {
+	found, err := st.Get(ctx, omnires.NewCluster(cluster).Metadata())
+	if state.IsNotFoundError(err) {
+		return DeleteProgress{Gone: true}, nil
+	}
+
+	if err != nil {
+		return DeleteProgress{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+
+	metadata := found.Metadata()
+	progress := DeleteProgress{Finalizers: slices.Sorted(slices.Values(*metadata.Finalizers()))}
+
+	if metadata.Phase() == resource.PhaseTearingDown {
+		progress.TearingDown, progress.Since = true, metadata.Updated()
+	}
+
+	progress.Blockers, err = blockers(ctx, st, cluster)
+
+	return progress, err
+}
+
+// blockers unites the three resources that tie a machine to a cluster, which
+// Omni removes one after the other.
+func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, error) {
+	found := map[string]*Blocker{}
+
+	for _, resourceType := range []resource.Type{
+		omnires.MachineStatusType, omnires.ClusterMachineStatusType, omnires.MachineSetNodeType,
+	} {
+		items, err := listOf(ctx, st, resourceType, cluster)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, item := range items {
+			id := item.Metadata().ID()
+			if found[id] == nil {
+				found[id] = &Blocker{Machine: id}
+			}
+
+			found[id].learn(item)
+		}
+	}
+
+	sorted := make([]Blocker, 0, len(found))
+	for _, blocker := range found {
+		sorted = append(sorted, *blocker)
+	}
+
+	slices.SortFunc(sorted, func(a, b Blocker) int {
+		if a.Connected != b.Connected {
+			if b.Connected {
+				return -1
+			}
+
+			return 1
+		}
+
+		return cmp.Compare(a.Machine, b.Machine)
+	})
+
+	return sorted, nil
+}
+
+func (b *Blocker) learn(item resource.Resource) {
+	metadata := item.Metadata()
+
+	if set, labelled := metadata.Labels().Get(omnires.LabelMachineSet); labelled {
+		b.MachineSet = set
+	}
+
+	if status, ok := item.(*omnires.MachineStatus); ok {
+		b.Connected = status.TypedSpec().Value.GetConnected()
+	}
+
+	if metadata.Phase() == resource.PhaseTearingDown || b.Since.IsZero() {
+		b.Since = metadata.Updated()
+	}
+}

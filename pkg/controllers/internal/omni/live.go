@@ -1,0 +1,144 @@
+package omni
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// MarkKeys are the annotation keys under which an owner's mark stands on a
+// Cluster in Omni. The UID decides; the others are information for people.
+type MarkKeys struct {
+	UID               string
+	Namespace         string
+	Name              string
+	ManagementCluster string
+}
+
+// Marks are the values of an owner's mark.
+type Marks struct {
+	UID               string
+	Namespace         string
+	Name              string
+	ManagementCluster string
+}
+
+// Live is what is known of a cluster in Omni before anything is planned.
+type Live struct {
+	// Exists is false if Omni has no such cluster; then only UUID can be set.
+	Exists bool
+	// TearingDown is true while Omni destroys the cluster.
+	TearingDown bool
+	// TearingDownSince is when the teardown was requested (the last change of
+	// the resource); zero if TearingDown is false.
+	TearingDownSince time.Time
+	// Locked is true if the cluster carries omni.sidero.dev/cluster-locked.
+	Locked bool
+	// Created is when Omni made the resource.
+	Created time.Time
+	// UUID is the cluster's identity: a cluster of the same name that was made
+	// again has another one. Empty for a moment after the cluster was created.
+	UUID string
+	// Marks is the owner's mark; empty strings where there is none.
+	Marks Marks
+}
+
+// Inspect reads a cluster's Live state. A missing cluster is not an error.
+func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys) (Live, error) {
+	var live Live
+
+	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
+
+	switch {
+	case state.IsNotFoundError(err):
+	case err != nil:
+		return Live{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	default:
+		live = liveOf(found, keys)
+	}
+
+	identity, err := safe.StateGetByID[*omnires.ClusterUUID](ctx, st, cluster)
+
+	switch {
+	case state.IsNotFoundError(err):
+	case err != nil:
+		return Live{}, fmt.Errorf("read UUID of cluster %q: %w", cluster, err)
+	default:
+		live.UUID = identity.TypedSpec().Value.GetUuid()
+	}
+
+	return live, nil
+}
+
+func liveOf(found *omnires.Cluster, keys MarkKeys) Live {
+	metadata := found.Metadata()
+
+	mark := func(key string) string {
+		if key == "" {
+			return ""
+		}
+
+		value, _ := metadata.Annotations().Get(key)
+
+		return value
+	}
+
+	live := Live{
+		Exists:      true,
+		TearingDown: metadata.Phase() == resource.PhaseTearingDown,
+		Created:     metadata.Created(),
+		Marks: Marks{
+			UID:               mark(keys.UID),
+			Namespace:         mark(keys.Namespace),
+			Name:              mark(keys.Name),
+			ManagementCluster: mark(keys.ManagementCluster),
+		},
+	}
+
+	_, live.Locked = metadata.Annotations().Get(omnires.ClusterLocked)
+
+	if live.TearingDown {
+		live.TearingDownSince = metadata.Updated()
+	}
+
+	return live
+}
+
+// RemoveMarks takes an owner's mark off a cluster, if the mark's UID is the
+// given one; anybody else's mark, no mark and no cluster are no error. It
+// reads and writes the live state, not the copy. Conflicts are retried until
+// the call's deadline.
+func RemoveMarks(ctx context.Context, live state.State, cluster string, keys MarkKeys, uid string) (removed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+
+	pointer := omnires.NewCluster(cluster).Metadata()
+
+	_, err = live.UpdateWithConflicts(ctx, pointer, func(found resource.Resource) error {
+		annotations := found.Metadata().Annotations()
+
+		removed = false
+
+		if mark, set := annotations.Get(keys.UID); !set || mark != uid {
+			return nil
+		}
+
+		removed = true
+
+		for _, key := range []string{keys.UID, keys.Namespace, keys.Name, keys.ManagementCluster} {
+			annotations.Delete(key)
+		}
+
+		return nil
+	}, state.WithExpectedPhaseAny())
+	if err != nil && !state.IsNotFoundError(err) {
+		return false, fmt.Errorf("remove the owner's mark from cluster %q: %w", cluster, err)
+	}
+
+	return removed && err == nil, nil
+}

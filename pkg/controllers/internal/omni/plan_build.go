@@ -1,0 +1,187 @@
+package omni
+
+import (
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+	"github.com/siderolabs/omni/client/pkg/template"
+)
+
+// planBuilder turns the library's result into a Plan. It only decides; what it
+// needs to know was read before.
+type planBuilder struct {
+	cluster   string
+	options   PlanOptions
+	nodes     map[string][]string // machines of each existing set
+	wanted    map[string]int      // machines that the template lists for each set
+	described map[string]bool     // machines with a Machine document
+	leased    map[resourceKey]bool
+}
+
+func (b planBuilder) build(result *template.SyncResult, locked bool) *Plan {
+	plan := &Plan{Cluster: b.cluster, locked: locked}
+
+	for _, item := range result.Create {
+		b.addCreate(plan, item)
+	}
+
+	for _, update := range result.Update {
+		b.addUpdate(plan, update.Old, update.New)
+	}
+
+	for phase, items := range result.Destroy {
+		for _, item := range items {
+			plan.add(b.destroyStep(item, phase))
+		}
+	}
+
+	plan.Hash = hashOf(plan.Changes)
+
+	return plan
+}
+
+func (p *Plan) add(s step) {
+	p.steps = append(p.steps, s)
+	p.Changes = append(p.Changes, s.change)
+}
+
+func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
+	s := newStep(ActionCreate, item)
+	s.new = item
+
+	if set, ok := item.(*omnires.MachineSet); ok {
+		s.change.NewSize = sizeOf(set, b.wanted[set.Metadata().ID()]).String()
+	}
+
+	if b.leased[keyOf(item)] {
+		s.change.Reason = "Omni still has to release this machine from its machine class"
+		plan.Waiting = append(plan.Waiting, s.change)
+
+		return
+	}
+
+	plan.add(s)
+}
+
+func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) {
+	s := newStep(ActionUpdate, updated)
+	s.old, s.new = old, updated
+	s.change.Created = old.Metadata().Created()
+
+	if old.Metadata().Phase() == resource.PhaseTearingDown {
+		s.change.Reason = "it is being torn down and has to be gone first"
+		plan.Waiting = append(plan.Waiting, s.change)
+
+		return
+	}
+
+	b.keepLocks(old, updated)
+
+	if resource.Equal(old, updated) {
+		return
+	}
+
+	b.judgeUpdate(&s)
+	plan.add(s)
+}
+
+// judgeUpdate decides whether an update takes machines away.
+func (b planBuilder) judgeUpdate(s *step) {
+	switch updated := s.new.(type) {
+	case *omnires.MachineSet:
+		old, ok := s.old.(*omnires.MachineSet)
+		if !ok {
+			return
+		}
+
+		from := sizeOf(old, len(b.nodes[s.change.ID]))
+		to := sizeOf(updated, b.wanted[s.change.ID])
+
+		s.change.OldSize, s.change.NewSize = from.String(), to.String()
+		s.change.Reason = shrinks(from, to)
+	case *omnires.MachineSetNode:
+		from, _ := s.old.Metadata().Labels().Get(omnires.LabelMachineSet)
+		to, _ := updated.Metadata().Labels().Get(omnires.LabelMachineSet)
+
+		if from != to {
+			s.change.Reason = "moves the machine to another machine set, which resets it"
+			s.change.OldSize, s.change.NewSize = from, to
+		}
+	}
+
+	s.change.Destructive = s.change.Reason != ""
+}
+
+// keepLocks carries over what people set in Omni and what the library's Sync
+// would erase because no template has it.
+func (b planBuilder) keepLocks(old, updated resource.Resource) {
+	switch old.Metadata().Type() {
+	case omnires.ClusterType:
+		keepAnnotation(old, updated, omnires.ClusterLocked)
+		keepAnnotation(old, updated, omnires.ClusterImportIsInProgress)
+	case omnires.MachineSetNodeType:
+		if !b.described[old.Metadata().ID()] {
+			keepAnnotation(old, updated, omnires.MachineLocked)
+		}
+	}
+}
+
+func keepAnnotation(old, updated resource.Resource, key string) {
+	if value, set := old.Metadata().Annotations().Get(key); set {
+		updated.Metadata().Annotations().Set(key, value)
+	}
+}
+
+func (b planBuilder) destroyStep(item resource.Resource, phase int) step {
+	s := newStep(ActionDestroy, item)
+	s.old, s.phase = item, phase
+	s.change.Created = item.Metadata().Created()
+	s.change.TearingDown = item.Metadata().Phase() == resource.PhaseTearingDown
+
+	switch item.Metadata().Type() {
+	case omnires.ClusterType:
+		s.change.Reason = "destroys the cluster"
+	case omnires.MachineSetType:
+		s.change.Reason = "resets the machines of the set"
+		s.machines = b.nodes[item.Metadata().ID()]
+
+		if set, ok := item.(*omnires.MachineSet); ok {
+			s.change.OldSize = sizeOf(set, len(s.machines)).String()
+		}
+	case omnires.MachineSetNodeType:
+		s.change.Reason = "resets the machine"
+	case siderolink.LinkType:
+		s.change.Reason = "removes the disconnected machine from Omni"
+	default:
+		if b.options.EveryDestroyIsDestructive {
+			s.change.Reason = "was there before the cluster was adopted"
+		}
+	}
+
+	s.change.Destructive = s.change.Reason != ""
+
+	return s
+}
+
+// newStep fills in what a resource tells by itself.
+func newStep(action Action, item resource.Resource) step {
+	metadata := item.Metadata()
+	s := step{change: Change{Action: action, Type: metadata.Type(), ID: metadata.ID()}}
+
+	switch metadata.Type() {
+	case omnires.MachineSetType:
+		s.set = metadata.ID()
+	case omnires.MachineSetNodeType, omnires.KernelArgsType, siderolink.LinkType:
+		s.machines = []string{metadata.ID()}
+	}
+
+	if set, labelled := metadata.Labels().Get(omnires.LabelMachineSet); labelled {
+		s.set = set
+	}
+
+	if machine, labelled := metadata.Labels().Get(omnires.LabelClusterMachine); labelled {
+		s.machines = []string{machine}
+	}
+
+	return s
+}

@@ -1,0 +1,99 @@
+package omni
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Action is what a change does in Omni.
+type Action string
+
+// The actions, in the order in which they are applied.
+const (
+	ActionCreate  Action = "create"
+	ActionUpdate  Action = "update"
+	ActionDestroy Action = "destroy"
+)
+
+// Change is one write that a plan wants.
+type Change struct {
+	// Action is create, update or destroy.
+	Action Action
+	// Type is the COSI resource type, such as "MachineSets.omni.sidero.dev";
+	// KindOf shortens it.
+	Type string
+	// ID is the resource's ID in Omni.
+	ID string
+	// Destructive is true if machines lose their data or leave the cluster:
+	// the teardown of a Cluster, MachineSet, MachineSetNode or Link, an update
+	// that lowers a MachineSet's machine count, changes its class or goes from
+	// unlimited to a number, and an update that moves a machine to another set.
+	Destructive bool
+	// Reason says in a few words why the change is destructive, or, in
+	// Plan.Waiting, what it waits for; else empty.
+	Reason string
+	// Created is when Omni made the existing resource; zero for a create.
+	Created time.Time
+	// OldSize and NewSize say how many machines a MachineSet asks for: a number
+	// for a static set, "class/3" or "class/unlimited" for a class; empty for
+	// other types and where there is no such side.
+	OldSize, NewSize string
+	// TearingDown is true for the destruction of what is being torn down
+	// already: it only has to be finished and is not gated again.
+	TearingDown bool
+}
+
+// Key identifies a destructive change across plans: type, ID, Omni's created
+// time, old and new size. It is what Hash is made of, and what an approval
+// remembers.
+func (c Change) Key() string {
+	return strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize}, "|")
+}
+
+// String gives one short line, such as `destroy MachineSet "demo-workers" (3 -> 0)`.
+func (c Change) String() string {
+	line := fmt.Sprintf("%s %s %q", c.Action, KindOf(c.Type), c.ID)
+	if c.OldSize != c.NewSize {
+		line += fmt.Sprintf(" (%s -> %s)", orNone(c.OldSize), orNone(c.NewSize))
+	}
+
+	return line
+}
+
+func orNone(size string) string {
+	if size == "" {
+		return "none"
+	}
+
+	return size
+}
+
+// gated tells whether the change needs leave: destructive, and not begun yet.
+func (c Change) gated() bool { return c.Destructive && !c.TearingDown }
+
+// hashOf is the sha256, in hexadecimal, over the sorted keys of the gated
+// changes; empty if there is none. Nothing else of a plan goes in, so that an
+// approval survives a harmless edit.
+func hashOf(changes []Change) string {
+	var keys []string
+
+	for _, change := range changes {
+		if change.gated() {
+			keys = append(keys, change.Key())
+		}
+	}
+
+	if len(keys) == 0 {
+		return ""
+	}
+
+	slices.Sort(keys)
+
+	sum := sha256.Sum256([]byte(strings.Join(keys, "\n")))
+
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,156 @@
+package omni
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reasons of Running, fit for a condition's reason.
+const (
+	ReasonRunning               = "Running"
+	ReasonNotCreated            = "NotCreated"
+	ReasonDestroying            = "Destroying"
+	ReasonStatusPending         = "StatusPending"
+	ReasonScalingUp             = "ScalingUp"
+	ReasonScalingDown           = "ScalingDown"
+	ReasonKubernetesUpgrading   = "KubernetesUpgrading"
+	ReasonTalosUpgrading        = "TalosUpgrading"
+	ReasonUpgradeFailed         = "UpgradeFailed"
+	ReasonControlPlaneNotReady  = "ControlPlaneNotReady"
+	ReasonKubernetesAPINotReady = "KubernetesAPINotReady"
+	ReasonMachineSetsNotReady   = "MachineSetsNotReady"
+)
+
+// Running decides whether a cluster runs as it is configured, with a reason
+// (one of the Reason... constants) and a message for people. It is a pure
+// function, and sceptical: Omni's own verdict may be true while the Kubernetes
+// API answers 5xx, while an upgrade runs, before Omni has noticed a change,
+// and for minutes after machines died.
+func Running(s Status) (ok bool, reason, message string) {
+	for _, rule := range []func(Status) (string, string){
+		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
+	} {
+		if reason, message = rule(s); reason != "" {
+			return false, reason, bounded(message, MaxMessageBytes)
+		}
+	}
+
+	return true, ReasonRunning, fmt.Sprintf("Omni runs the cluster: %d of %d machines healthy", s.Machines.Healthy, s.Machines.Total)
+}
+
+func judgeExistence(s Status) (reason, message string) {
+	switch {
+	case !s.Exists:
+		return ReasonNotCreated, "the cluster does not exist in Omni"
+	case s.TearingDown, s.Phase == "Destroying":
+		return ReasonDestroying, "Omni destroys the cluster"
+	case !s.Known:
+		return ReasonStatusPending, "Omni has not worked out the cluster's status yet"
+	}
+
+	return "", ""
+}
+
+func judgeUpgrades(s Status) (reason, message string) {
+	for _, upgrade := range []struct {
+		name, reason, wanted string
+		Upgrade
+	}{
+		{"Kubernetes", ReasonKubernetesUpgrading, s.KubernetesVersion, s.Kubernetes},
+		{"Talos", ReasonTalosUpgrading, s.TalosVersion, s.Talos},
+	} {
+		switch upgrade.Phase {
+		case "Failed":
+			return ReasonUpgradeFailed, fmt.Sprintf("the %s upgrade failed: %s", upgrade.name, upgrade.Error)
+		case "Upgrading", "Reverting", "UpdatingMachineSchematics":
+			return upgrade.reason, strings.TrimSuffix(fmt.Sprintf("%s: %s %s", upgrade.name, upgrade.Phase, upgrade.Step), " ")
+		case "Done":
+			// Omni has not begun yet if the version reached is not the wanted one.
+			if upgrade.Version != "" && upgrade.wanted != "" && upgrade.Version != upgrade.wanted {
+				return upgrade.reason, fmt.Sprintf("%s: %s is to become %s", upgrade.name, upgrade.Version, upgrade.wanted)
+			}
+		}
+	}
+
+	return "", ""
+}
+
+func judgeScaling(s Status) (reason, message string) {
+	for _, set := range s.MachineSets {
+		switch {
+		case set.TearingDown:
+			return ReasonScalingDown, fmt.Sprintf("machine set %q is being destroyed", set.Name)
+		case !set.Known:
+			return ReasonStatusPending, fmt.Sprintf("Omni has not worked out the status of machine set %q yet", set.Name)
+		case set.Desired > set.Machines.Requested:
+			return ReasonScalingUp, scaling(set)
+		case set.Desired < set.Machines.Requested:
+			return ReasonScalingDown, scaling(set)
+		}
+	}
+
+	switch s.Phase {
+	case "ScalingUp":
+		return ReasonScalingUp, count(s)
+	case "ScalingDown":
+		return ReasonScalingDown, count(s)
+	case "Running":
+		return "", ""
+	}
+
+	return ReasonStatusPending, "Omni gives no phase for the cluster yet"
+}
+
+func scaling(set MachineSet) string {
+	return fmt.Sprintf("machine set %q goes from %d to %d machines", set.Name, set.Machines.Requested, set.Desired)
+}
+
+func count(s Status) string {
+	return fmt.Sprintf("%d of %d requested machines belong to the cluster, %d are connected, %d healthy",
+		s.Machines.Total, s.Machines.Requested, s.Machines.Connected, s.Machines.Healthy)
+}
+
+func judgeControlPlane(s Status) (reason, message string) {
+	switch {
+	case !s.ControlPlaneReady, !s.Available:
+		message = "the control plane is not ready"
+		if len(s.ControlPlaneProblems) > 0 {
+			message += ": " + strings.Join(s.ControlPlaneProblems, "; ")
+		}
+
+		return ReasonControlPlaneNotReady, message
+	case !s.KubernetesAPIReady:
+		return ReasonKubernetesAPINotReady, "the Kubernetes API is not ready"
+	case s.LoadBalancerKnown && !s.LoadBalancerHealthy:
+		return ReasonKubernetesAPINotReady, "Omni's load balancer has no healthy Kubernetes API behind it"
+	}
+
+	return "", ""
+}
+
+func judgeSets(s Status) (reason, message string) {
+	var waiting []string
+
+	for _, set := range s.MachineSets {
+		if set.Ready && set.Phase == "Running" {
+			continue
+		}
+
+		line := fmt.Sprintf("%s (%s, %d of %d healthy)", set.Name, set.Phase, set.Machines.Healthy, set.Machines.Requested)
+		if set.Error != "" {
+			line += ": " + set.Error
+		}
+
+		waiting = append(waiting, line)
+	}
+
+	if len(waiting) > 0 {
+		return ReasonMachineSetsNotReady, "machine sets are not ready: " + strings.Join(waiting, "; ")
+	}
+
+	if !s.Ready {
+		return ReasonMachineSetsNotReady, "Omni does not say that the cluster is ready: " + count(s)
+	}
+
+	return "", ""
+}

@@ -1,0 +1,109 @@
+package omni
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+)
+
+// ApplyTimeout bounds one Apply as a whole, in time. A template with hundreds
+// of patches is a matter of seconds.
+const ApplyTimeout = 2 * time.Minute
+
+// Session is what a controller works with: one client and the mirror of its
+// Omni. It is safe for concurrent use.
+type Session struct {
+	client *Client // nil in tests over an in-memory state
+	live   state.State
+	mirror *Mirror
+}
+
+// NewSession joins a live state and a mirror of it. Pool makes sessions; this
+// is for tests over an in-memory COSI state.
+func NewSession(live state.State, mirror *Mirror) *Session {
+	return &Session{live: live, mirror: mirror}
+}
+
+// Client is the session's connection; nil for a session made by NewSession.
+func (s *Session) Client() *Client { return s.client }
+
+// Mirror is the session's local copy.
+func (s *Session) Mirror() *Mirror { return s.mirror }
+
+// Health says how the local copy is.
+func (s *Session) Health() Health { return s.mirror.Health() }
+
+// Ready is nil if the cluster may be planned now: see Mirror.Ready.
+func (s *Session) Ready(cluster string) error { return s.mirror.Ready(cluster) }
+
+// Inspect reads what is known of a cluster before planning, from the local copy.
+func (s *Session) Inspect(ctx context.Context, cluster string, keys MarkKeys) (Live, error) {
+	return Inspect(ctx, s.mirror.State(), cluster, keys)
+}
+
+// Plan compares a template with the local copy: see PlanSync. The cluster's
+// name stands in the template; name is only checked for Ready, and must be the
+// same. Errors are those of Ready and PlanSync.
+func (s *Session) Plan(ctx context.Context, name string, template []byte, options PlanOptions) (*Plan, error) {
+	if err := s.mirror.Ready(name); err != nil {
+		return nil, err
+	}
+
+	plan, err := PlanSync(ctx, s.mirror.State(), template, options)
+	if err != nil {
+		return nil, err
+	}
+
+	if plan.Cluster != name {
+		return nil, fmt.Errorf("%w: it is for cluster %q, not %q", ErrTemplate, plan.Cluster, name)
+	}
+
+	return plan, nil
+}
+
+// PlanDelete plans the next step of a cluster's destruction: see PlanDelete.
+func (s *Session) PlanDelete(ctx context.Context, cluster string, options DeleteOptions) (*Plan, error) {
+	if err := s.mirror.Ready(cluster); err != nil {
+		return nil, err
+	}
+
+	return PlanDelete(ctx, s.mirror.State(), cluster, options)
+}
+
+// Apply makes a plan's changes in Omni: see ApplyPlan. Until the local copy
+// shows them, Ready says ErrBehind for the cluster.
+func (s *Session) Apply(ctx context.Context, plan *Plan, options ApplyOptions) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, ApplyTimeout)
+	defer cancel()
+
+	return applyPlan(ctx, s.live, plan, options, func(written resource.Metadata, effect effect) {
+		s.mirror.writes.expect(plan.Cluster, written, effect)
+	})
+}
+
+// DeleteProgress says how far a cluster's destruction is, from the local copy.
+func (s *Session) DeleteProgress(ctx context.Context, cluster string) (DeleteProgress, error) {
+	return Progress(ctx, s.mirror.State(), cluster)
+}
+
+// Observe reads a cluster's status from the local copy, which may be stale
+// while a watch is lost: see Health.
+func (s *Session) Observe(ctx context.Context, cluster string) (Status, error) {
+	return Observe(ctx, s.mirror.State(), cluster)
+}
+
+// RemoveMarks takes the owner's mark off a cluster in Omni: see RemoveMarks.
+func (s *Session) RemoveMarks(ctx context.Context, cluster string, keys MarkKeys, uid string) (bool, error) {
+	return RemoveMarks(ctx, s.live, cluster, keys, uid)
+}
+
+func (s *Session) close() {
+	s.mirror.Stop()
+
+	if s.client != nil {
+		_ = s.client.Close() // nothing is in flight any more
+	}
+}
