@@ -33,6 +33,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
 
 "$stub" -listen 127.0.0.1:28500 >stub.log 2>&1 &
 pids+=($!)
+disown # the shell need not report that it was killed
 
 "$omni" \
   --eula-accept-name="$OMNI_EULA_NAME" --eula-accept-email="$OMNI_EULA_EMAIL" \
@@ -49,6 +50,7 @@ pids+=($!)
   >omni.log 2>&1 &
 omni_pid=$!
 pids+=("$omni_pid")
+disown
 
 ready() { curl --fail --silent --output /dev/null --cacert tls.crt https://127.0.0.1:28080/healthz && [[ -s admin.key ]]; }
 for _ in $(seq 1 600); do
