@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		playParent()
 	}
 
+	playProgram(os.Args[1:])
 	os.Exit(m.Run())
 }
 
