@@ -87,8 +87,13 @@ func classifyOwn(err error) Class {
 	return ClassNone
 }
 
-// classifyLocal knows failures that never reached the server's logic.
+// classifyLocal knows failures that never reached the server's logic: they
+// have no code, or Unavailable. A refusal may quote any of these words.
 func classifyLocal(err error) Class {
+	if code, found := codeOf(err); found && code != codes.Unavailable {
+		return ClassNone
+	}
+
 	var (
 		unknownAuthority x509.UnknownAuthorityError
 		hostname         x509.HostnameError

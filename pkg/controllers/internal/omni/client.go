@@ -109,7 +109,7 @@ func newClient(config Config) (*Client, error) {
 	}
 
 	library, err := omniclient.New(target.libraryURL(roots != nil),
-		omniclient.WithServiceAccount(config.Key.encoded),
+		omniclient.WithServiceAccount(config.Key.material()),
 		omniclient.WithInsecureSkipTLSVerify(config.InsecureSkipTLSVerify),
 		omniclient.WithGrpcOpts(dialOptions(target, roots, config.Observer)...),
 	)

@@ -52,7 +52,9 @@ const redacted = "[service account key, not shown]"
 // The key material is reachable only inside this package. All ways in which Go
 // prints or encodes a value show a placeholder instead.
 type Key struct {
-	encoded string
+	// A pointer, because fmt prints the fields of unexported struct fields as
+	// they are, but never follows a pointer there.
+	encoded *string
 	name    string
 	created time.Time
 	expires time.Time
@@ -86,7 +88,7 @@ func ParseServiceAccountKey(raw []byte) (Key, error) {
 		return Key{}, err
 	}
 
-	return Key{encoded: text, name: document.Name, created: created, expires: expires}, nil
+	return Key{encoded: &text, name: document.Name, created: created, expires: expires}, nil
 }
 
 func checkKeyForm(text string) error {
@@ -192,8 +194,17 @@ func (k Key) Expired(now time.Time) bool {
 	return !k.expires.IsZero() && !now.Before(k.expires)
 }
 
+// material is the key itself, for the client library only.
+func (k Key) material() string {
+	if k.encoded == nil {
+		return ""
+	}
+
+	return *k.encoded
+}
+
 // IsZero tells whether k is the zero value, which is not a key.
-func (k Key) IsZero() bool { return k.encoded == "" }
+func (k Key) IsZero() bool { return k.encoded == nil }
 
 // String implements fmt.Stringer without the key material.
 func (k Key) String() string { return redacted }

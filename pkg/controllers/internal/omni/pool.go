@@ -266,7 +266,7 @@ func fingerprintOf(identity Identity, config Config) string {
 
 	fmt.Fprintf(sum, "%q %q %q %t %d:", identity.UID, identity.SecretVersion, config.Endpoint, config.InsecureSkipTLSVerify, len(config.CABundle))
 	sum.Write(config.CABundle)
-	sum.Write([]byte(config.Key.encoded))
+	sum.Write([]byte(config.Key.material()))
 
 	return hex.EncodeToString(sum.Sum(nil))
 }

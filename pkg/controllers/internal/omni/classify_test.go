@@ -1,0 +1,137 @@
+package omni
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// opaque wraps an error as the COSI client does: with a marker, without Unwrap.
+type opaque struct{ error }
+
+func (opaque) ConflictError()                {}
+func (opaque) GetResource() resource.Pointer { return omnires.NewCluster("x").Metadata() }
+
+type opaqueOwner struct{ opaque }
+
+func (opaqueOwner) OwnerConflictError() {}
+
+type opaquePhase struct{ opaque }
+
+func (opaquePhase) PhaseConflictError() {}
+
+func TestClassify(t *testing.T) {
+	running := omnires.NewCluster("demo").Metadata()
+
+	for name, test := range map[string]struct {
+		err  error
+		want Class
+	}{
+		"nil": {nil, ClassNone},
+
+		// What Omni answers, as the client library hands it over.
+		"create refused": {status.Error(codes.InvalidArgument, "failed to validate: 1 error occurred: invalid talos version"), ClassRefused},
+		"update refused looks like a phase conflict": {
+			opaquePhase{opaque{status.Error(codes.InvalidArgument, "failed to validate: downgrade is not supported")}}, ClassRefused,
+		},
+		"a real phase conflict": {
+			opaquePhase{opaque{status.Error(codes.InvalidArgument, "resource Clusters.omni.sidero.dev(default/demo@3) is not in phase running")}},
+			ClassConflict,
+		},
+		"denied looks like an owner conflict": {
+			opaqueOwner{opaque{status.Error(codes.PermissionDenied, "only Operator is allowed")}}, ClassDenied,
+		},
+		"a real owner conflict": {
+			opaqueOwner{opaque{status.Error(codes.PermissionDenied, `resource x is owned by "MachineSetNodeController"`)}}, ClassRefused,
+		},
+		"version conflict":     {opaque{status.Error(codes.FailedPrecondition, "update conflict: expected version")}, ClassConflict},
+		"already exists":       {opaque{status.Error(codes.AlreadyExists, "resource x already exists")}, ClassConflict},
+		"licence not accepted": {status.Error(codes.FailedPrecondition, "EULA has not been accepted"), ClassRefused},
+		"not found":            {status.Error(codes.NotFound, "doesn't exist"), ClassGone},
+		"revoked key":          {status.Error(codes.Unauthenticated, "invalid signature"), ClassUnauthenticated},
+		"denied":               {status.Error(codes.PermissionDenied, "only Reader is allowed"), ClassDenied},
+		"server failure":       {status.Error(codes.Internal, "boom"), ClassTransient},
+		"unknown failure":      {status.Error(codes.Unknown, "failed to get cluster UUID"), ClassTransient},
+		"overloaded":           {status.Error(codes.ResourceExhausted, "slow down"), ClassTransient},
+		"unavailable behind":   {status.Error(codes.Unavailable, "unexpected HTTP status code received from server: 503"), ClassTransient},
+		"a future code":        {errors.New("rpc error: code = Code(99) desc = x"), ClassTransient},
+		"a refusal that quotes a certificate error": {
+			status.Error(codes.InvalidArgument, "invalid patch: cluster.ca: x509: malformed certificate; tls: bad"), ClassRefused,
+		},
+
+		// The network.
+		"refused connection": {
+			status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`),
+			ClassUnreachable,
+		},
+		"no such host": {status.Error(codes.Unavailable, "dns: A record lookup error: lookup omni.invalid: no such host"), ClassUnreachable},
+		"unknown authority through the library": {
+			status.Error(codes.Unavailable, "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"),
+			ClassTLS,
+		},
+		"unknown authority through the dialer": {
+			status.Error(codes.Unavailable, "Error while dialing: tls: failed to verify certificate: x509: certificate is valid for a, not b"), ClassTLS,
+		},
+		"plaintext server":          {status.Error(codes.Unavailable, "tls: first record does not look like a TLS handshake"), ClassTLS},
+		"x509 type":                 {fmt.Errorf("dial: %w", x509.UnknownAuthorityError{}), ClassTLS},
+		"deadline from the server":  {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ClassUnreachable},
+		"deadline of ours":          {fmt.Errorf("read: %w", context.DeadlineExceeded), ClassUnreachable},
+		"network error":             {&net.OpError{Op: "dial", Err: errors.New("boom")}, ClassUnreachable},
+		"canceled by the server":    {status.Error(codes.Canceled, "context canceled"), ClassCanceled},
+		"canceled by us":            {fmt.Errorf("read: %w", context.Canceled), ClassCanceled},
+		"server gone in mid stream": {status.Error(codes.Unavailable, "error reading from server: EOF"), ClassUnreachable},
+
+		// The library, before anything is sent.
+		"undecodable key": {errors.New("failed to decode service account key from options: illegal base64 data"), ClassKeyInvalid},
+		"expired key":     {errors.New("failed to sign message: openpgp: invalid argument: no valid signing keys"), ClassKeyExpired},
+
+		// An in-memory state has no codes.
+		"in-memory not found":      {inmem.ErrNotFound(running), ClassGone},
+		"in-memory exists":         {inmem.ErrAlreadyExists(running), ClassConflict},
+		"in-memory version":        {inmem.ErrVersionConflict(running, resource.VersionUndefined, resource.VersionUndefined), ClassConflict},
+		"in-memory owner":          {inmem.ErrOwnerConflict(running, "someone"), ClassRefused},
+		"in-memory phase":          {inmem.ErrPhaseConflict(running, resource.PhaseRunning), ClassConflict},
+		"anything else":            {errors.New("boom"), ClassTransient},
+		"our sentinels, wrapped":   {fmt.Errorf("a: %w", ErrBehind), ClassNotReady},
+		"not synced":               {ErrNotSynced, ClassNotReady},
+		"tearing down":             {ErrClusterTearingDown, ClassNotReady},
+		"closed":                   {ErrClosed, ClassNotReady},
+		"bad template":             {fmt.Errorf("%w: x", ErrTemplate), ClassRefused},
+		"collision":                {&CollisionError{Type: "MachineSetNodes.omni.sidero.dev"}, ClassRefused},
+		"locked":                   {ErrClusterLocked, ClassRefused},
+		"outdated":                 {fmt.Errorf("%w: %w", ErrPlanOutdated, inmem.ErrNotFound(running)), ClassConflict},
+		"bad endpoint":             {ErrEndpoint, ClassRefused},
+		"bad bundle":               {ErrCABundle, ClassTLS},
+		"expired before dialling":  {ErrKeyExpired, ClassKeyExpired},
+		"change error":             {&ChangeError{cause: status.Error(codes.NotFound, "x")}, ClassGone},
+		"write to the copy":        {unsupported{ErrReadOnly}, ClassRefused},
+		"wrapped with annotations": {fmt.Errorf("watch X: %w", status.Error(codes.Unauthenticated, "x")), ClassUnauthenticated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Classify(test.err); got != test.want {
+				t.Errorf("Classify(%v) = %q, want %q", test.err, got, test.want)
+			}
+		})
+	}
+}
+
+// The premise of the rules above: the markers do lie.
+func TestMarkersMislead(t *testing.T) {
+	if !state.IsOwnerConflictError(opaqueOwner{opaque{errors.New("x")}}) || !state.IsPhaseConflictError(opaquePhase{opaque{errors.New("x")}}) {
+		t.Fatal("the test's wrappers are unlike the client library's")
+	}
+
+	if status.Code(opaque{status.Error(codes.FailedPrecondition, "x")}) != codes.Unknown {
+		t.Fatal("the status can be reached after all")
+	}
+}

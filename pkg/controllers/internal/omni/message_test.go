@@ -1,0 +1,64 @@
+package omni
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestMessage(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"nil": {nil, ""},
+		"gRPC wrapping goes": {
+			status.Error(codes.InvalidArgument, "failed to validate: 1 error occurred:\n\t* machine class \"x\" doesn't exist\n\n"),
+			`Omni refuses this: failed to validate: 1 error occurred: * machine class "x" doesn't exist`,
+		},
+		"our own sentinels speak for themselves": {ErrKeyEmpty, ErrKeyEmpty.Error()},
+		"no lead for not ready":                  {ErrNotSynced, "the local copy of Omni's resources is not complete"},
+		"control characters":                     {errors.New("a\x00b\x1b[31mc"), "Omni failed to answer: a b [31mc"},
+		"a token is removed": {
+			errors.New("bearer " + strings.Repeat("eyJhbGciOi", 12) + " was bad"),
+			"Omni failed to answer: bearer [removed] was bad",
+		},
+		"a PGP block is removed": {
+			errors.New("key -----BEGIN PGP PRIVATE KEY BLOCK-----\nabc\n-----END PGP PRIVATE KEY BLOCK----- bad"),
+			"Omni failed to answer: key [removed] bad",
+		},
+		"an open PGP block is removed": {
+			errors.New("key -----BEGIN PGP PRIVATE KEY BLOCK-----\nabc"), "Omni failed to answer: key [removed]",
+		},
+		"a sha256 stays": {
+			errors.New(strings.Repeat("0123abcd", 8)), "Omni failed to answer: " + strings.Repeat("0123abcd", 8),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Message(test.err); got != test.want {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMessageIsBounded(t *testing.T) {
+	for _, text := range []string{strings.Repeat("word ", 1000), strings.Repeat("é ", 2000)} {
+		got := Message(errors.New(text))
+		if len(got) > MaxMessageBytes || !strings.HasSuffix(got, "...") || !utf8.ValidString(got) {
+			t.Errorf("%d bytes, valid %v: %q", len(got), utf8.ValidString(got), got[len(got)-10:])
+		}
+	}
+}
+
+func TestMessageHidesTheKey(t *testing.T) {
+	key := testKey(t)
+
+	if got := Message(errors.New("dial with " + key.material())); strings.Contains(got, key.material()[:100]) {
+		t.Errorf("shown: %s", got)
+	}
+}

@@ -1,0 +1,128 @@
+package omni
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// at gives a cluster a version and a time of creation.
+func at(t *testing.T, version string, created time.Time) *omnires.Cluster {
+	t.Helper()
+
+	cluster := clusterNamed("demo")
+
+	parsed, err := resource.ParseVersion(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cluster.Metadata().SetVersion(parsed)
+	cluster.Metadata().SetCreated(created)
+	cluster.Metadata().SetUpdated(created)
+
+	return cluster
+}
+
+func TestWritesAreVisible(t *testing.T) {
+	morning := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	later := morning.Add(time.Hour)
+
+	leaving := at(t, "2", morning)
+	leaving.Metadata().SetPhase(resource.PhaseTearingDown)
+
+	for name, test := range map[string]struct {
+		effect effect
+		copied *omnires.Cluster
+		want   bool
+	}{
+		"created, not there":             {effectCreated, nil, false},
+		"created, there":                 {effectCreated, at(t, "2", morning), true},
+		"updated, older":                 {effectUpdated, at(t, "1", morning), false},
+		"updated, same":                  {effectUpdated, at(t, "2", morning), true},
+		"updated, newer":                 {effectUpdated, at(t, "7", morning), true},
+		"updated, gone since":            {effectUpdated, nil, true},
+		"torn down, still running":       {effectTornDown, at(t, "2", morning), false},
+		"torn down, tearing down":        {effectTornDown, leaving, true},
+		"torn down, gone":                {effectTornDown, nil, true},
+		"destroyed, still there":         {effectGone, leaving, false},
+		"destroyed, gone":                {effectGone, nil, true},
+		"destroyed, made again meantime": {effectGone, at(t, "1", later), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			copied := newStore(mirroredKinds())
+			if test.copied != nil {
+				copied.put(test.copied, false)
+			}
+
+			now := morning
+			w := newWrites(10*time.Second, func() time.Time { return now })
+			w.expect("demo", *at(t, "2", morning).Metadata(), test.effect)
+
+			if waiting := w.outstanding("demo", copied); (waiting == "") != test.want {
+				t.Errorf("waiting for %q", waiting)
+			}
+
+			if waiting := w.outstanding("other", copied); waiting != "" {
+				t.Errorf("another cluster waits for %q", waiting)
+			}
+
+			// Never longer than the patience.
+			now = morning.Add(10 * time.Second)
+			if waiting := w.outstanding("demo", copied); waiting != "" {
+				t.Errorf("still waiting for %q", waiting)
+			}
+
+			if len(w.expected) != 0 {
+				t.Error("something is left in memory")
+			}
+		})
+	}
+}
+
+func TestWritesForgetClustersThatNobodyAsksAbout(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	w := newWrites(10*time.Second, func() time.Time { return now })
+
+	w.expect("gone", *clusterNamed("gone").Metadata(), effectCreated)
+
+	now = now.Add(time.Minute)
+	w.expect("demo", *clusterNamed("demo").Metadata(), effectCreated)
+
+	if len(w.expected) != 1 || w.expected["demo"] == nil {
+		t.Errorf("kept %v", w.expected)
+	}
+}
+
+func TestWritesToUnmirroredTypesAreNotAwaited(t *testing.T) {
+	w := newWrites(10*time.Second, time.Now)
+	w.expect("demo", *omnires.NewMachineClass("x").Metadata(), effectCreated)
+
+	if waiting := w.outstanding("demo", newStore(mirroredKinds())); waiting != "" {
+		t.Errorf("waiting for %q", waiting)
+	}
+}
+
+func TestMirrorIsBehindOurOwnWrites(t *testing.T) {
+	source := newFakeOmni()
+	m := startMirror(t, source, MirrorOptions{})
+
+	cluster := clusterNamed("demo")
+	cluster.Metadata().SetVersion(resource.VersionUndefined.Next())
+	m.writes.expect("demo", *cluster.Metadata(), effectCreated)
+
+	err := m.Ready("demo")
+	if !errors.Is(err, ErrBehind) || err.Error() != `the local copy of Omni's resources does not show our last writes yet: 1 writes, first Cluster "demo"` {
+		t.Errorf("Ready: %v", err)
+	}
+
+	if err = m.Ready("other"); err != nil {
+		t.Errorf("another cluster: %v", err)
+	}
+
+	mustCreate(t, source, clusterNamed("demo"))
+	eventually(t, "ready", func() bool { return m.Ready("demo") == nil })
+}
