@@ -139,6 +139,10 @@ func (h *Hub) StartControllerManager(ctx context.Context) error {
 			"--kubeconfig=" + h.KubeconfigPath,
 			"--secure-port=0", // nobody asks it for metrics
 			"--leader-elect=false",
+			// It makes a token for each of its controllers one by one: at the default rate that
+			// alone takes four seconds.
+			"--kube-api-qps=1000",
+			"--kube-api-burst=1000",
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + h.creds.file("service-account.key"),
 			"--root-ca-file=" + h.creds.file("ca.crt"),

@@ -59,7 +59,7 @@ type Hub struct {
 }
 
 // StartHub starts etcd, kube-apiserver and kube-controller-manager, and returns when all
-// work: about four seconds once the programs are built. On an error everything that was
+// work: about three seconds once the programs are built. On an error everything that was
 // started is stopped again. The context bounds the start, not the hub's life: call Stop.
 func StartHub(ctx context.Context, options Options) (*Hub, error) {
 	h, err := prepareHub(ctx, options)
