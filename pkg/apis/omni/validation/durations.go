@@ -1,0 +1,63 @@
+package validation
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// noLimit is an upper bound that every duration keeps.
+const noLimit = time.Duration(1<<63 - 1)
+
+// parseDuration reads a duration that lies between two bounds, inclusive. An empty one is 0 and fine.
+func parseDuration(text omni.Duration, lowest, highest time.Duration, path *field.Path) (time.Duration, field.ErrorList) {
+	if text == "" {
+		return 0, nil
+	}
+
+	value, err := time.ParseDuration(string(text))
+	if err != nil {
+		return 0, field.ErrorList{field.Invalid(path, text, "must be a duration such as 30s, 10m or 24h")}
+	}
+
+	if value < lowest {
+		return value, field.ErrorList{field.Invalid(path, text, fmt.Sprintf("must be at least %s", short(lowest)))}
+	}
+
+	if value > highest {
+		return value, field.ErrorList{field.Invalid(path, text, fmt.Sprintf("must be at most %s", short(highest)))}
+	}
+
+	return value, nil
+}
+
+// requireDuration is parseDuration for a field that has to be set.
+func requireDuration(text omni.Duration, lowest, highest time.Duration, path *field.Path, what string) (time.Duration, field.ErrorList) {
+	if text == "" {
+		return 0, field.ErrorList{field.Required(path, what)}
+	}
+
+	return parseDuration(text, lowest, highest, path)
+}
+
+// validateDuration is parseDuration where only the errors matter.
+func validateDuration(text omni.Duration, lowest, highest time.Duration, path *field.Path) field.ErrorList {
+	_, errs := parseDuration(text, lowest, highest, path)
+
+	return errs
+}
+
+// short writes whole hours and minutes as people write them: 10m, not 10m0s.
+func short(d time.Duration) string {
+	switch {
+	case d > 0 && d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d > 0 && d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	default:
+		return d.String()
+	}
+}

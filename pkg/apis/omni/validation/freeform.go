@@ -1,0 +1,153 @@
+package validation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+const (
+	// maxFreeForm is the largest size of one free-form block, in bytes of compact JSON.
+	maxFreeForm = 256 << 10
+	// maxNumberWarnings bounds the warnings on one block.
+	maxNumberWarnings = 3
+	// exactBits is the number of bits of an integer that a 64-bit float keeps.
+	exactBits = 53
+)
+
+// validateFreeForm checks the size of a block that may consist of several objects.
+func validateFreeForm(path *field.Path, blocks ...omni.FreeForm) field.ErrorList {
+	size := 0
+	for i := range blocks {
+		size += len(blocks[i].Raw)
+	}
+
+	if size <= maxFreeForm {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path, field.OmitValueType{},
+		fmt.Sprintf("has %d KiB; at most 256 KiB fit: split it, or read it from a ConfigMap or Secret with valueFrom", (size+1023)>>10))}
+}
+
+// warningsForNumbers advises to quote integers that server-side apply would change, as it reads
+// numbers as 64-bit floats.
+func warningsForNumbers(block *omni.FreeForm, path *field.Path) []string {
+	if block == nil {
+		return nil
+	}
+
+	found := findBigIntegers(block.Raw, path)
+
+	var warnings []string
+
+	for i, at := range found {
+		if i == maxNumberWarnings {
+			warnings = append(warnings, warning(path, fmt.Sprintf("%d more integers of 2^53 or more: quote them", len(found)-i)))
+
+			break
+		}
+
+		warnings = append(warnings, warning(at, "quote an integer of 2^53 or more: server-side apply rounds it"))
+	}
+
+	return warnings
+}
+
+// findBigIntegers returns the path of every unquoted integer of 2^53 or more, in the order of the text.
+func findBigIntegers(raw []byte, path *field.Path) []*field.Path {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+
+	var found []*field.Path
+
+	var walk func(at *field.Path) error
+
+	walk = func(at *field.Path) error {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+
+		switch token := token.(type) {
+		case json.Number:
+			if isBigInteger(token) {
+				found = append(found, at)
+			}
+		case json.Delim:
+			return walkMembers(decoder, token, at, walk)
+		}
+
+		return nil
+	}
+
+	// The text was parsed when the object was decoded; a broken one ends the walk.
+	_ = walk(path)
+
+	return found
+}
+
+// walkMembers walks the members of the object or array whose opening delimiter was just read.
+func walkMembers(decoder *json.Decoder, open json.Delim, at *field.Path, walk func(*field.Path) error) error {
+	for index := 0; decoder.More(); index++ {
+		member := at.Index(index)
+
+		if open == '{' {
+			key, err := decoder.Token()
+			if err != nil {
+				return err
+			}
+
+			name, ok := key.(string)
+			if !ok {
+				return io.ErrUnexpectedEOF
+			}
+
+			member = childOrKey(at, name)
+		}
+
+		if err := walk(member); err != nil {
+			return err
+		}
+	}
+
+	_, err := decoder.Token()
+
+	return err
+}
+
+// childOrKey writes simple member names as ".name" and others, such as "a.b/c", as "[a.b/c]".
+func childOrKey(at *field.Path, name string) *field.Path {
+	if name == "" || strings.ContainsAny(name, ".[]/ ") {
+		return at.Key(name)
+	}
+
+	return at.Child(name)
+}
+
+func isBigInteger(number json.Number) bool {
+	integer, ok := new(big.Int).SetString(string(number), 10)
+
+	return ok && integer.BitLen() > exactBits
+}
+
+// canonicalJSON writes a block anew with every number as it was and every text as plain UTF-8,
+// which readers of YAML understand even where they do not know JSON's surrogate escapes.
+func canonicalJSON(raw []byte) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+
+	return json.Marshal(value)
+}

@@ -1,0 +1,158 @@
+package validation
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// unlimited is the machine class size that takes every matching machine.
+const unlimited = "unlimited"
+
+// validateMachineSetMachines checks where the machines of a set come from. Neither source is an
+// empty static set here; control planes refuse that themselves.
+func validateMachineSetMachines(machines *omni.MachineSetMachines, path *field.Path) field.ErrorList {
+	errs := validateMachineIDs(machines.Machines, path.Child("machines"))
+	if machines.MachineClass == nil {
+		return errs
+	}
+
+	if len(machines.Machines) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("machineClass"), "cannot be combined with machines: keep one of them"))
+	}
+
+	return append(errs, validateMachineClass(machines.MachineClass, path.Child("machineClass"))...)
+}
+
+func validateMachineIDs(ids []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	seen := make(map[string]bool, len(ids))
+
+	for i, id := range ids {
+		// One machine may be written in both cases.
+		key := strings.ToLower(id)
+
+		switch {
+		case !isUUID(id):
+			errs = append(errs, field.Invalid(path.Index(i), id, "must be the UUID of a machine, as Omni shows it"))
+		case seen[key]:
+			errs = append(errs, field.Duplicate(path.Index(i), id))
+		}
+
+		seen[key] = true
+	}
+
+	return errs
+}
+
+func validateMachineClass(class *omni.MachineClass, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	if class.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "name a machine class of Omni"))
+	}
+
+	size := path.Child("size")
+
+	switch {
+	case class.Size == nil:
+		errs = append(errs, field.Required(size, "set the number of machines, or unlimited"))
+	case class.Size.Type == intstr.String && class.Size.StrVal != unlimited:
+		errs = append(errs, field.Invalid(size, class.Size.StrVal, "must be an integer without quotes, or unlimited"))
+	case class.Size.Type == intstr.Int && class.Size.IntVal < 0:
+		errs = append(errs, field.Invalid(size, class.Size.IntVal, "must be 0 or more, or unlimited"))
+	}
+
+	return errs
+}
+
+// validateMachineConfiguration checks what control planes, worker sets and machines can all say.
+func validateMachineConfiguration(config *omni.MachineConfiguration, path *field.Path) field.ErrorList {
+	errs := validateOmniMetadata(config.Labels, config.Annotations, path)
+	errs = append(errs, validatePatches(config.Patches, path.Child("patches"))...)
+
+	return append(errs, validateMachineLists(config.SystemExtensions, config.KernelArgs, path)...)
+}
+
+// validateMachineLists refuses empty entries, which Omni would hand on to the Image Factory.
+func validateMachineLists(extensions, kernelArgs []string, path *field.Path) field.ErrorList {
+	errs := refuseEmptyEntries(extensions, path.Child("systemExtensions"), "name a system extension, such as siderolabs/iscsi-tools, or remove the entry")
+
+	return append(errs, refuseEmptyEntries(kernelArgs, path.Child("kernelArgs"), "write a kernel argument, or remove the entry")...)
+}
+
+func refuseEmptyEntries(list []string, path *field.Path, remedy string) field.ErrorList {
+	var errs field.ErrorList
+
+	for i, entry := range list {
+		if strings.TrimSpace(entry) == "" {
+			errs = append(errs, field.Required(path.Index(i), remedy))
+		}
+	}
+
+	return errs
+}
+
+// validateKernelArgsOfSet refuses kernel arguments, even an empty list of them, on a set whose
+// machines are not known beforehand.
+func validateKernelArgsOfSet(class *omni.MachineClass, kernelArgs []string, path *field.Path) field.ErrorList {
+	if class == nil || kernelArgs == nil {
+		return nil
+	}
+
+	return field.ErrorList{field.Forbidden(path.Child("kernelArgs"), "cannot be combined with machineClass: remove it, or list machines")}
+}
+
+func validateStrategy(strategy *omni.Strategy, path *field.Path) field.ErrorList {
+	if strategy == nil {
+		return nil
+	}
+
+	var errs field.ErrorList
+
+	if strategy.Type == "" {
+		errs = append(errs, field.Required(path.Child("type"), "choose Rolling or Unset"))
+	}
+
+	errs = append(errs, validateEnum(strategy.Type, path.Child("type"), omni.StrategyRolling, omni.StrategyUnset)...)
+
+	if strategy.Rolling != nil && strategy.Rolling.MaxParallelism < 1 {
+		errs = append(errs, field.Invalid(path.Child("rolling", "maxParallelism"), strategy.Rolling.MaxParallelism, "must be at least 1"))
+	}
+
+	return errs
+}
+
+// warningsForPatches returns the advice on the numbers of inline patches.
+func warningsForPatches(patches []omni.Patch, path *field.Path) []string {
+	var warnings []string
+	for i := range patches {
+		warnings = append(warnings, warningsForNumbers(patches[i].Inline, path.Index(i).Child("inline"))...)
+	}
+
+	return warnings
+}
+
+// warningsForMachineIDs advises to write UUIDs as Omni does; others name no machine, and the set waits for ever.
+func warningsForMachineIDs(ids []string, path *field.Path) []string {
+	var warnings []string
+
+	for i, id := range ids {
+		warnings = append(warnings, warningsForMachineID(id, path.Index(i))...)
+	}
+
+	return warnings
+}
+
+func warningsForMachineID(id string, path *field.Path) []string {
+	lower := strings.ToLower(id)
+	if id == lower {
+		return nil
+	}
+
+	return []string{warning(path, "Omni writes machine UUIDs in lower case: "+lower)}
+}

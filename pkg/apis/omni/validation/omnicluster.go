@@ -1,0 +1,149 @@
+package validation
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+const (
+	minSyncInterval        = 30 * time.Second
+	minHealthcheckInterval = 5 * time.Second
+	// maxPlanHash is far above the length of a hash; it bounds what a user can store there.
+	maxPlanHash = 128
+)
+
+// ValidateOmniCluster checks a new OmniCluster.
+func ValidateOmniCluster(obj *omni.OmniCluster) field.ErrorList {
+	errs := validateMeta(&obj.ObjectMeta)
+	errs = append(errs, validateDeletePolicy(obj)...)
+
+	return append(errs, validateOmniClusterSpec(obj)...)
+}
+
+// ValidateOmniClusterUpdate checks a changed OmniCluster. What leads to the cluster in Omni can never
+// change, and orphan and destroyMachines never combine, not even while the object is being deleted:
+// an edit must not redirect a destroy.
+func ValidateOmniClusterUpdate(obj, old *omni.OmniCluster) field.ErrorList {
+	spec := field.NewPath("spec")
+	always := immutable(obj.Spec.ConnectionRef.Name, old.Spec.ConnectionRef.Name, spec.Child("connectionRef", "name"),
+		"a cluster cannot move to another Omni; create a new OmniCluster")
+	always = append(always, immutable(obj.EffectiveClusterName(), old.EffectiveClusterName(), spec.Child("clusterName"),
+		"a cluster cannot be renamed; create a new OmniCluster")...)
+	always = append(always, immutable(obj.Spec.Features.DiskEncryption, old.Spec.Features.DiskEncryption,
+		spec.Child("features", "diskEncryption"), "disks are encrypted when the cluster is made; create a new OmniCluster")...)
+	always = append(always, validateDeletePolicy(obj)...)
+
+	return validateUpdate(change{
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
+		rules: func() field.ErrorList { return validateOmniClusterSpec(obj) },
+	})
+}
+
+// ValidateOmniClusterStatusUpdate checks a new status of an OmniCluster.
+func ValidateOmniClusterStatusUpdate(obj, old *omni.OmniCluster) field.ErrorList {
+	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+	name := func(ref omni.AppliedReference) string { return ref.Name }
+	status := field.NewPath("status")
+	errs = append(errs, validateUniqueKeys(obj.Status.WorkersRefs, name, status.Child("workersRefs"), "name")...)
+
+	return append(errs, validateUniqueKeys(obj.Status.MachineRefs, name, status.Child("machineRefs"), "name")...)
+}
+
+// WarningsForOmniCluster returns advice on an OmniCluster, as "path: message".
+func WarningsForOmniCluster(obj *omni.OmniCluster) []string {
+	spec := field.NewPath("spec")
+	warnings := warningsForPatches(obj.Spec.Patches, spec.Child("patches"))
+
+	manifests := spec.Child("kubernetes", "manifests")
+	for i := range obj.Spec.Kubernetes.Manifests {
+		inline := obj.Spec.Kubernetes.Manifests[i].Inline
+		for j := range inline {
+			warnings = append(warnings, warningsForNumbers(&inline[j], manifests.Index(i).Child("inline").Index(j))...)
+		}
+	}
+
+	healthchecks := spec.Child("kubernetes", "healthchecks")
+	for i := range obj.Spec.Kubernetes.Healthchecks {
+		warnings = append(warnings, warningsForNumbers(obj.Spec.Kubernetes.Healthchecks[i].Job, healthchecks.Index(i).Child("job"))...)
+	}
+
+	return warnings
+}
+
+// ValidateOmniClusterDelete decides whether an OmniCluster may be deleted now. Where its deletion
+// has to be confirmed (spec.deletePolicy.requireConfirmation, or requiredByDefault where that is unset),
+// the confirming annotation must equal the object's name. An object that is already being deleted
+// passes: nothing more is decided there. The error is for the user, without a status code.
+func ValidateOmniClusterDelete(obj *omni.OmniCluster, requiredByDefault bool) error {
+	required := requiredByDefault
+	if own := obj.Spec.DeletePolicy.RequireConfirmation; own != nil {
+		required = *own
+	}
+
+	if !required || obj.DeletionTimestamp != nil || obj.Annotations[confirmDeletion] == obj.Name {
+		return nil
+	}
+
+	return fmt.Errorf("deletion has to be confirmed: set the annotation %s to %q first, or spec.deletePolicy.requireConfirmation to false",
+		confirmDeletion, obj.Name)
+}
+
+// confirmDeletion is the annotation that confirms a deletion.
+const confirmDeletion = omni.GroupName + "/confirm-deletion"
+
+func validateDeletePolicy(obj *omni.OmniCluster) field.ErrorList {
+	policy := obj.Spec.DeletePolicy
+	if !policy.Orphan || !policy.DestroyMachines {
+		return nil
+	}
+
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "deletePolicy", "destroyMachines"),
+		"cannot be combined with orphan: unset one of them")}
+}
+
+func validateOmniClusterSpec(obj *omni.OmniCluster) field.ErrorList {
+	spec, path := &obj.Spec, field.NewPath("spec")
+
+	errs := validateReference(spec.ConnectionRef, path.Child("connectionRef"), "an OmniConnection of this namespace")
+
+	if name := obj.EffectiveClusterName(); !isOmniName(name) {
+		errs = append(errs, invalidName(spec.ClusterName, name, "a cluster's name in Omni has letters, digits, - and _, at most 63", path.Child("clusterName")))
+	}
+
+	errs = append(errs, validateVersions(spec, path)...)
+	errs = append(errs, validateOmniMetadata(spec.Labels, spec.Annotations, path)...)
+	errs = append(errs, refusePrefix(spec.Annotations, path.Child("annotations"), ownPrefix, "the mark of the owner is there")...)
+	errs = append(errs, validateManifests(spec.Kubernetes.Manifests, path.Child("kubernetes", "manifests"))...)
+	errs = append(errs, validateHealthchecks(spec.Kubernetes.Healthchecks, path.Child("kubernetes", "healthchecks"))...)
+	errs = append(errs, validateBackup(spec.Features.BackupConfiguration, path.Child("features", "backupConfiguration"))...)
+	errs = append(errs, validatePatches(spec.Patches, path.Child("patches"))...)
+	errs = append(errs, validateMachineLists(spec.SystemExtensions, spec.KernelArgs, path)...)
+
+	return append(errs, validateChanges(spec, path)...)
+}
+
+// validateChanges checks the fields that say when changes are applied.
+func validateChanges(spec *omni.OmniClusterSpec, path *field.Path) field.ErrorList {
+	errs := validateEnum(spec.ChangePolicy, path.Child("changePolicy"),
+		omni.ChangePolicyApply, omni.ChangePolicyConfirmDestructive, omni.ChangePolicyObserve)
+
+	if len(spec.ApprovedPlan) > maxPlanHash {
+		errs = append(errs, field.TooLong(path.Child("approvedPlan"), spec.ApprovedPlan, maxPlanHash))
+	}
+
+	return append(errs, validateDuration(spec.SyncInterval, minSyncInterval, noLimit, path.Child("syncInterval"))...)
+}
+
+func validateBackup(backup *omni.BackupConfiguration, path *field.Path) field.ErrorList {
+	if backup == nil {
+		return nil
+	}
+
+	_, errs := requireDuration(backup.Interval, 0, noLimit, path.Child("interval"), "set the time between two backups, such as 1h; 0s turns them off")
+
+	return errs
+}

@@ -1,0 +1,85 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// needsMachine is why an empty control plane is refused.
+const needsMachine = "a control plane needs at least one machine"
+
+// ValidateOmniControlPlane checks a new OmniControlPlane.
+func ValidateOmniControlPlane(obj *omni.OmniControlPlane) field.ErrorList {
+	return append(validateMeta(&obj.ObjectMeta), validateOmniControlPlaneSpec(&obj.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateOmniControlPlaneUpdate checks a changed OmniControlPlane.
+func ValidateOmniControlPlaneUpdate(obj, old *omni.OmniControlPlane) field.ErrorList {
+	spec := field.NewPath("spec")
+
+	return validateUpdate(change{
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
+		always: immutable(obj.Spec.BootstrapSpec, old.Spec.BootstrapSpec, spec.Child("bootstrapSpec"),
+			"a cluster is restored only when it is made; create a new OmniCluster to restore a backup"),
+		rules: func() field.ErrorList { return validateOmniControlPlaneSpec(&obj.Spec, spec) },
+	})
+}
+
+// ValidateOmniControlPlaneStatusUpdate checks a new status of an OmniControlPlane.
+func ValidateOmniControlPlaneStatusUpdate(obj, old *omni.OmniControlPlane) field.ErrorList {
+	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+}
+
+// WarningsForOmniControlPlane returns advice on an OmniControlPlane, as "path: message".
+func WarningsForOmniControlPlane(obj *omni.OmniControlPlane) []string {
+	spec := field.NewPath("spec")
+
+	return append(warningsForMachineIDs(obj.Spec.Machines, spec.Child("machines")),
+		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
+}
+
+func validateOmniControlPlaneSpec(spec *omni.OmniControlPlaneSpec, path *field.Path) field.ErrorList {
+	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
+	errs = append(errs, validateMachineSetMachines(&spec.MachineSetMachines, path)...)
+	errs = append(errs, validateControlPlaneSize(&spec.MachineSetMachines, path)...)
+	errs = append(errs, validateMachineConfiguration(&spec.MachineConfiguration, path)...)
+	errs = append(errs, validateKernelArgsOfSet(spec.MachineClass, spec.KernelArgs, path)...)
+	errs = append(errs, validateBootstrap(spec.BootstrapSpec, path.Child("bootstrapSpec"))...)
+
+	return append(errs, validateStrategy(spec.UpgradeStrategy, path.Child("upgradeStrategy"))...)
+}
+
+func validateControlPlaneSize(machines *omni.MachineSetMachines, path *field.Path) field.ErrorList {
+	if machines.MachineClass == nil && len(machines.Machines) == 0 {
+		return field.ErrorList{field.Required(path.Child("machines"), needsMachine+": set machines or machineClass")}
+	}
+
+	if class := machines.MachineClass; class != nil && class.Size != nil && *class.Size == intstr.FromInt32(0) {
+		return field.ErrorList{field.Invalid(path.Child("machineClass", "size"), 0, needsMachine+": set 1 or more")}
+	}
+
+	return nil
+}
+
+func validateBootstrap(bootstrap *omni.BootstrapSpec, path *field.Path) field.ErrorList {
+	if bootstrap == nil {
+		return nil
+	}
+
+	var errs field.ErrorList
+
+	switch {
+	case bootstrap.ClusterUUID == "":
+		errs = append(errs, field.Required(path.Child("clusterUUID"), "set the UUID of the cluster that made the backup"))
+	case !isUUID(bootstrap.ClusterUUID):
+		errs = append(errs, field.Invalid(path.Child("clusterUUID"), bootstrap.ClusterUUID, "must be the UUID of the cluster that made the backup"))
+	}
+
+	if bootstrap.Snapshot == "" {
+		errs = append(errs, field.Required(path.Child("snapshot"), "set the file name of the backup"))
+	}
+
+	return errs
+}

@@ -1,0 +1,159 @@
+package validation
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+const (
+	minHelmInterval = 30 * time.Second
+	minHelmTimeout  = time.Second
+	maxHelmTimeout  = 24 * time.Hour
+	// maxReleaseName is Helm's limit: the names of the Secrets that hold the revisions must fit.
+	maxReleaseName = 53
+	releaseName    = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+)
+
+// ValidateOmniHelmRelease checks a new OmniHelmRelease.
+func ValidateOmniHelmRelease(obj *omni.OmniHelmRelease) field.ErrorList {
+	return append(validateMeta(&obj.ObjectMeta), validateOmniHelmReleaseSpec(obj)...)
+}
+
+// ValidateOmniHelmReleaseUpdate checks a changed OmniHelmRelease. What leads to the release can never
+// change, not even while the object is being deleted: the uninstall would go to another release.
+func ValidateOmniHelmReleaseUpdate(obj, old *omni.OmniHelmRelease) field.ErrorList {
+	spec := field.NewPath("spec")
+	always := immutable(obj.EffectiveReleaseName(), old.EffectiveReleaseName(), spec.Child("releaseName"),
+		"a release cannot be renamed; create a new OmniHelmRelease")
+	always = append(always, immutable(obj.Spec.Namespace, old.Spec.Namespace, spec.Child("namespace"),
+		"a release cannot be moved; create a new OmniHelmRelease")...)
+
+	return validateUpdate(change{
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
+		rules: func() field.ErrorList { return validateOmniHelmReleaseSpec(obj) },
+	})
+}
+
+// ValidateOmniHelmReleaseStatusUpdate checks a new status of an OmniHelmRelease.
+func ValidateOmniHelmReleaseStatusUpdate(obj, old *omni.OmniHelmRelease) field.ErrorList {
+	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+	revision := func(r omni.HelmRevision) int32 { return r.Revision }
+
+	return append(errs, validateUniqueKeys(obj.Status.History, revision, field.NewPath("status", "history"), "revision")...)
+}
+
+// WarningsForOmniHelmRelease returns advice on an OmniHelmRelease, as "path: message".
+func WarningsForOmniHelmRelease(obj *omni.OmniHelmRelease) []string {
+	chart := field.NewPath("spec", "chart")
+	warnings := warningsForNumbers(obj.Spec.Chart.Values, chart.Child("values"))
+
+	if strings.HasPrefix(obj.Spec.Chart.Repository, "http://") {
+		warnings = append(warnings, warning(chart.Child("repository"), "the connection is not encrypted; use https"))
+	}
+
+	return warnings
+}
+
+func validateOmniHelmReleaseSpec(obj *omni.OmniHelmRelease) field.ErrorList {
+	spec, path := &obj.Spec, field.NewPath("spec")
+
+	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
+	errs = append(errs, validateSecretKeyReference(spec.KubeconfigSecretRef, path.Child("kubeconfigSecretRef"),
+		"the Secret that holds the kubeconfig of the workload cluster")...)
+
+	if name := obj.EffectiveReleaseName(); len(name) > maxReleaseName || !matches(releaseName, name) {
+		errs = append(errs, invalidName(spec.ReleaseName, name, "Helm takes lower case letters, digits, - and ., at most 53", path.Child("releaseName")))
+	}
+
+	if spec.Namespace != "" {
+		errs = append(errs, validateNamespaceName(spec.Namespace, path.Child("namespace"), "a namespace")...)
+	}
+
+	errs = append(errs, validateChart(&spec.Chart, path.Child("chart"))...)
+	errs = append(errs, validateReleaseActions(spec, path)...)
+	errs = append(errs, validateDrift(&spec.DriftDetection, path.Child("driftDetection"))...)
+	errs = append(errs, validateDependencies(spec.DependsOn, obj.Name, path.Child("dependsOn"))...)
+
+	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.DeletionUninstall, omni.DeletionOrphan)...)
+}
+
+// validateReleaseActions checks how Helm is told to act.
+func validateReleaseActions(spec *omni.OmniHelmReleaseSpec, path *field.Path) field.ErrorList {
+	errs := validateDuration(spec.Timeout, minHelmTimeout, maxHelmTimeout, path.Child("timeout"))
+	errs = append(errs, validateDuration(spec.Interval, minHelmInterval, noLimit, path.Child("interval"))...)
+
+	if spec.WaitForJobs && !spec.Wait {
+		errs = append(errs, field.Forbidden(path.Child("waitForJobs"), "needs wait: set wait: true as well"))
+	}
+
+	if spec.MaxHistory != nil && *spec.MaxHistory < 1 {
+		errs = append(errs, field.Invalid(path.Child("maxHistory"), *spec.MaxHistory, "must be at least 1"))
+	}
+
+	if spec.Retries != nil && *spec.Retries < 0 {
+		errs = append(errs, field.Invalid(path.Child("retries"), *spec.Retries, "must be 0 or more"))
+	}
+
+	return errs
+}
+
+func validateDrift(drift *omni.DriftDetection, path *field.Path) field.ErrorList {
+	errs := validateEnum(drift.Mode, path.Child("mode"), omni.DriftDisabled, omni.DriftWarn, omni.DriftCorrect)
+
+	for i := range drift.Ignore {
+		errs = append(errs, validateJSONPointers(drift.Ignore[i].Paths, path.Child("ignore").Index(i).Child("paths"))...)
+	}
+
+	return errs
+}
+
+// validateJSONPointers checks a set of JSON pointers (RFC 6901) below the root.
+func validateJSONPointers(pointers []string, path *field.Path) field.ErrorList {
+	if len(pointers) == 0 {
+		return field.ErrorList{field.Required(path, "name what to leave out, such as /spec/replicas")}
+	}
+
+	var errs field.ErrorList
+
+	seen := make(map[string]bool, len(pointers))
+
+	for i, pointer := range pointers {
+		switch {
+		case !matches(`^(/([^~/]|~[01])*)+$`, pointer):
+			errs = append(errs, field.Invalid(path.Index(i), pointer, "must be a JSON pointer such as /spec/replicas, with ~1 for / and ~0 for ~ inside a name"))
+		case seen[pointer]:
+			errs = append(errs, field.Duplicate(path.Index(i), pointer))
+		}
+
+		seen[pointer] = true
+	}
+
+	return errs
+}
+
+func validateDependencies(refs []omni.LocalObjectReference, self string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	seen := make(map[string]bool, len(refs))
+
+	for i, ref := range refs {
+		at := path.Index(i)
+		errs = append(errs, validateReference(ref, at, "an OmniHelmRelease of this namespace")...)
+
+		switch name := ref.Name; {
+		case name == "":
+		case name == self:
+			errs = append(errs, field.Invalid(at.Child("name"), name, "a release cannot wait for itself: remove the entry"))
+		case seen[name]:
+			errs = append(errs, field.Duplicate(at.Child("name"), name))
+		}
+
+		seen[ref.Name] = true
+	}
+
+	return errs
+}

@@ -1,0 +1,134 @@
+package validation
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+const (
+	minTTL = 10 * time.Minute
+	maxTTL = 8760 * time.Hour
+	// systemPrefix is the prefix of the users and groups that Kubernetes itself gives a meaning.
+	systemPrefix = "system:"
+	// clusterAdmins is the group that no RBAC rule can hold back.
+	clusterAdmins = "system:masters"
+	// argoSecretType is the label by which Argo CD finds cluster Secrets.
+	argoSecretType = "argocd.argoproj.io/secret-type"
+)
+
+// ValidateOmniKubeconfigExport checks a new OmniKubeconfigExport.
+func ValidateOmniKubeconfigExport(obj *omni.OmniKubeconfigExport) field.ErrorList {
+	return append(validateMeta(&obj.ObjectMeta), validateOmniKubeconfigExportSpec(&obj.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateOmniKubeconfigExportUpdate checks a changed OmniKubeconfigExport.
+func ValidateOmniKubeconfigExportUpdate(obj, old *omni.OmniKubeconfigExport) field.ErrorList {
+	return validateUpdate(change{
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
+		rules: func() field.ErrorList { return validateOmniKubeconfigExportSpec(&obj.Spec, field.NewPath("spec")) },
+	})
+}
+
+// ValidateOmniKubeconfigExportStatusUpdate checks a new status of an OmniKubeconfigExport.
+func ValidateOmniKubeconfigExportStatusUpdate(obj, old *omni.OmniKubeconfigExport) field.ErrorList {
+	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+}
+
+// WarningsForOmniKubeconfigExport returns advice on an OmniKubeconfigExport, as "path: message".
+func WarningsForOmniKubeconfigExport(obj *omni.OmniKubeconfigExport) []string {
+	var warnings []string
+
+	spec := field.NewPath("spec")
+	account := spec.Child("serviceAccount")
+
+	if strings.HasPrefix(obj.Spec.ServiceAccount.User, systemPrefix) {
+		warnings = append(warnings, warning(account.Child("user"), "Kubernetes itself uses system: users; choose another one"))
+	}
+
+	for i, group := range obj.Spec.ServiceAccount.Groups {
+		if strings.HasPrefix(group, systemPrefix) {
+			warnings = append(warnings, warning(account.Child("groups").Index(i), "Kubernetes itself uses system: groups; bind one of your own"))
+		}
+	}
+
+	if obj.Spec.RenewBefore == "" {
+		warnings = append(warnings, warning(spec.Child("renewBefore"), "unset, so renewal is due at expiration; readers may lose access"))
+	}
+
+	return warnings
+}
+
+func validateOmniKubeconfigExportSpec(spec *omni.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
+	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
+	errs = append(errs, validateSecretKeyReference(spec.TargetSecretRef, path.Child("targetSecretRef"), "the Secret to write")...)
+	errs = append(errs, validateServiceAccount(&spec.ServiceAccount, path.Child("serviceAccount"))...)
+	errs = append(errs, validateLifetime(spec, path)...)
+	errs = append(errs, validateDeletionPolicy(spec.DeletionPolicy, path.Child("deletionPolicy"))...)
+
+	if spec.ContextNamespace != "" {
+		errs = append(errs, validateNamespaceName(spec.ContextNamespace, path.Child("contextNamespace"), "a namespace")...)
+	}
+
+	errs = append(errs, validateEnum(spec.Format, path.Child("format"), omni.FormatKubeconfig, omni.FormatArgoCD)...)
+
+	return append(errs, validateSecretTemplate(spec, path.Child("secretTemplate"))...)
+}
+
+func validateServiceAccount(account *omni.KubeconfigServiceAccount, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	if strings.TrimSpace(account.User) == "" {
+		errs = append(errs, field.Required(path.Child("user"), "set the user name for the workload cluster"))
+	}
+
+	groups := path.Child("groups")
+	if len(account.Groups) == 0 {
+		// Omni issues a token without groups, and then refuses it.
+		errs = append(errs, field.Required(groups, "set at least one group, and bind it in the workload cluster"))
+	}
+
+	seen := make(map[string]bool, len(account.Groups))
+
+	for i, group := range account.Groups {
+		switch {
+		case strings.TrimSpace(group) == "":
+			errs = append(errs, field.Required(groups.Index(i), "name a group, or remove the entry"))
+		case seen[group]:
+			errs = append(errs, field.Duplicate(groups.Index(i), group))
+		case group == clusterAdmins && !account.AllowClusterAdmin:
+			errs = append(errs, field.Forbidden(groups.Index(i),
+				clusterAdmins+" has every right: bind a group of your own, or set allowClusterAdmin: true"))
+		}
+
+		seen[group] = true
+	}
+
+	return errs
+}
+
+func validateLifetime(spec *omni.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
+	ttl, errs := requireDuration(spec.TTL, minTTL, maxTTL, path.Child("ttl"), "set how long a kubeconfig is valid, such as 24h")
+	at := path.Child("renewBefore")
+
+	renew, renewErrs := parseDuration(spec.RenewBefore, time.Nanosecond, noLimit, at)
+	if len(renewErrs) == 0 && len(errs) == 0 && renew >= ttl {
+		renewErrs = field.ErrorList{field.Invalid(at, spec.RenewBefore, "must be less than ttl")}
+	}
+
+	return append(errs, renewErrs...)
+}
+
+func validateSecretTemplate(spec *omni.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
+	template := &spec.SecretTemplate
+	errs := validateSecretMetadata(template.Labels, template.Annotations, path)
+
+	if _, set := template.Labels[argoSecretType]; set && spec.Format == omni.FormatArgoCD {
+		errs = append(errs, field.Forbidden(path.Child("labels").Key(argoSecretType), "the format ArgoCD sets it: remove it here"))
+	}
+
+	return errs
+}

@@ -1,0 +1,47 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// ValidateOmniMachine checks a new OmniMachine.
+func ValidateOmniMachine(obj *omni.OmniMachine) field.ErrorList {
+	return append(validateMeta(&obj.ObjectMeta), validateOmniMachineSpec(obj)...)
+}
+
+// ValidateOmniMachineUpdate checks a changed OmniMachine.
+func ValidateOmniMachineUpdate(obj, old *omni.OmniMachine) field.ErrorList {
+	return validateUpdate(change{
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
+		always: immutable(obj.EffectiveMachineID(), old.EffectiveMachineID(), field.NewPath("spec", "machineID"),
+			"create a new OmniMachine for another machine"),
+		rules: func() field.ErrorList { return validateOmniMachineSpec(obj) },
+	})
+}
+
+// ValidateOmniMachineStatusUpdate checks a new status of an OmniMachine.
+func ValidateOmniMachineStatusUpdate(obj, old *omni.OmniMachine) field.ErrorList {
+	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+}
+
+// WarningsForOmniMachine returns advice on an OmniMachine, as "path: message".
+func WarningsForOmniMachine(obj *omni.OmniMachine) []string {
+	spec := field.NewPath("spec")
+	warnings := warningsForPatches(obj.Spec.Patches, spec.Child("patches"))
+
+	return append(warnings, warningsForMachineID(obj.Spec.MachineID, spec.Child("machineID"))...)
+}
+
+func validateOmniMachineSpec(obj *omni.OmniMachine) field.ErrorList {
+	spec, path := &obj.Spec, field.NewPath("spec")
+
+	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
+
+	if id := obj.EffectiveMachineID(); !isUUID(id) {
+		errs = append(errs, invalidName(spec.MachineID, id, "it must be the UUID of a machine, as Omni shows it", path.Child("machineID")))
+	}
+
+	return append(errs, validateMachineConfiguration(&spec.MachineConfiguration, path)...)
+}

@@ -1,0 +1,81 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// maxSecretType bounds the type of a Secret, which Kubernetes leaves free.
+const maxSecretType = 253
+
+// ValidateOmniSecretSync checks a new OmniSecretSync.
+func ValidateOmniSecretSync(obj *omni.OmniSecretSync) field.ErrorList {
+	return append(validateMeta(&obj.ObjectMeta), validateOmniSecretSyncSpec(&obj.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateOmniSecretSyncUpdate checks a changed OmniSecretSync. The cluster it writes to can never
+// change, not even while the object is being deleted: the clean-up would go to the wrong cluster.
+func ValidateOmniSecretSyncUpdate(obj, old *omni.OmniSecretSync) field.ErrorList {
+	const remedy = "create a new OmniSecretSync for another cluster"
+
+	spec := field.NewPath("spec")
+	always := immutable(obj.Spec.ClusterRef.Name, old.Spec.ClusterRef.Name, spec.Child("clusterRef", "name"), remedy)
+	always = append(always, immutable(obj.Spec.KubeconfigSecretRef.Name, old.Spec.KubeconfigSecretRef.Name,
+		spec.Child("kubeconfigSecretRef", "name"), remedy)...)
+	always = append(always, immutable(obj.Spec.KubeconfigSecretRef.Key, old.Spec.KubeconfigSecretRef.Key,
+		spec.Child("kubeconfigSecretRef", "key"), remedy)...)
+
+	return validateUpdate(change{
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
+		rules: func() field.ErrorList { return validateOmniSecretSyncSpec(&obj.Spec, spec) },
+	})
+}
+
+// ValidateOmniSecretSyncStatusUpdate checks a new status of an OmniSecretSync.
+func ValidateOmniSecretSyncStatusUpdate(obj, old *omni.OmniSecretSync) field.ErrorList {
+	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+}
+
+// WarningsForOmniSecretSync returns advice on an OmniSecretSync; there is none yet.
+func WarningsForOmniSecretSync(*omni.OmniSecretSync) []string { return nil }
+
+func validateOmniSecretSyncSpec(spec *omni.OmniSecretSyncSpec, path *field.Path) field.ErrorList {
+	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
+	errs = append(errs, validateSecretKeyReference(spec.KubeconfigSecretRef, path.Child("kubeconfigSecretRef"),
+		"the Secret that holds the kubeconfig of the workload cluster")...)
+	errs = append(errs, validateReference(spec.SourceSecretRef, path.Child("sourceSecretRef"), "the Secret to copy")...)
+
+	target := path.Child("targetSecretRef")
+	errs = append(errs, validateObjectName(spec.TargetSecretRef.Name, target.Child("name"), "the Secret to write")...)
+	errs = append(errs, validateNamespaceName(spec.TargetSecretRef.Namespace, target.Child("namespace"), "the namespace in the workload cluster")...)
+
+	if len(spec.Type) > maxSecretType {
+		errs = append(errs, field.TooLong(path.Child("type"), spec.Type, maxSecretType))
+	}
+
+	errs = append(errs, validateKeyMappings(spec.Keys, path.Child("keys"))...)
+	errs = append(errs, validateSecretMetadata(spec.Labels, spec.Annotations, path)...)
+
+	return append(errs, validateDeletionPolicy(spec.DeletionPolicy, path.Child("deletionPolicy"))...)
+}
+
+func validateKeyMappings(keys []omni.SecretKeyMapping, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	seen := make(map[string]bool, len(keys))
+
+	for i, key := range keys {
+		at := path.Index(i)
+		errs = append(errs, requireDataKey(key.From, at.Child("from"), "name the key of the source")...)
+		errs = append(errs, requireDataKey(key.To, at.Child("to"), "name the key of the target")...)
+
+		if key.To != "" && seen[key.To] {
+			errs = append(errs, field.Duplicate(at.Child("to"), key.To))
+		}
+
+		seen[key.To] = true
+	}
+
+	return errs
+}

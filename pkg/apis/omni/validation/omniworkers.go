@@ -1,0 +1,58 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// ValidateOmniWorkers checks a new OmniWorkers.
+func ValidateOmniWorkers(obj *omni.OmniWorkers) field.ErrorList {
+	return append(validateMeta(&obj.ObjectMeta), validateOmniWorkersSpec(obj)...)
+}
+
+// ValidateOmniWorkersUpdate checks a changed OmniWorkers.
+func ValidateOmniWorkersUpdate(obj, old *omni.OmniWorkers) field.ErrorList {
+	return validateUpdate(change{
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
+		always: immutable(obj.EffectiveWorkerSetName(), old.EffectiveWorkerSetName(), field.NewPath("spec", "workerSetName"),
+			"a worker set cannot be renamed; create a new OmniWorkers and delete this one"),
+		rules: func() field.ErrorList { return validateOmniWorkersSpec(obj) },
+	})
+}
+
+// ValidateOmniWorkersStatusUpdate checks a new status of an OmniWorkers.
+func ValidateOmniWorkersStatusUpdate(obj, old *omni.OmniWorkers) field.ErrorList {
+	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+}
+
+// WarningsForOmniWorkers returns advice on an OmniWorkers, as "path: message".
+func WarningsForOmniWorkers(obj *omni.OmniWorkers) []string {
+	spec := field.NewPath("spec")
+
+	return append(warningsForMachineIDs(obj.Spec.Machines, spec.Child("machines")),
+		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
+}
+
+func validateOmniWorkersSpec(obj *omni.OmniWorkers) field.ErrorList {
+	spec, path := &obj.Spec, field.NewPath("spec")
+
+	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
+
+	switch name := obj.EffectiveWorkerSetName(); {
+	case !isOmniName(name):
+		errs = append(errs, invalidName(spec.WorkerSetName, name, "a worker set's name in Omni has letters, digits, - and _, at most 63", path.Child("workerSetName")))
+	case name == omnires.ControlPlanesIDSuffix:
+		errs = append(errs, invalidName(spec.WorkerSetName, name, "control-planes is the name of the control plane's set: choose another one", path.Child("workerSetName")))
+	}
+
+	errs = append(errs, validateMachineSetMachines(&spec.MachineSetMachines, path)...)
+	errs = append(errs, validateMachineConfiguration(&spec.MachineConfiguration, path)...)
+	errs = append(errs, validateKernelArgsOfSet(spec.MachineClass, spec.KernelArgs, path)...)
+	errs = append(errs, validateStrategy(spec.UpdateStrategy, path.Child("updateStrategy"))...)
+	errs = append(errs, validateStrategy(spec.UpgradeStrategy, path.Child("upgradeStrategy"))...)
+
+	return append(errs, validateStrategy(spec.DeleteStrategy, path.Child("deleteStrategy"))...)
+}

@@ -1,0 +1,37 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// ValidateOmniControlPlaneScale decides whether the scale subresource may give a control plane this
+// many machines. Errors are at spec.replicas of the Scale.
+func ValidateOmniControlPlaneScale(obj *omni.OmniControlPlane, replicas int32) field.ErrorList {
+	return validateScale(&obj.Spec.MachineSetMachines, replicas, 1, "a control plane needs at least one machine")
+}
+
+// ValidateOmniWorkersScale decides whether the scale subresource may give a worker set this many
+// machines. Errors are at spec.replicas of the Scale.
+func ValidateOmniWorkersScale(obj *omni.OmniWorkers, replicas int32) field.ErrorList {
+	return validateScale(&obj.Spec.MachineSetMachines, replicas, 0, "must be 0 or more")
+}
+
+func validateScale(machines *omni.MachineSetMachines, replicas, lowest int32, tooFew string) field.ErrorList {
+	path := field.NewPath("spec", "replicas")
+
+	switch {
+	case machines.MachineClass == nil:
+		return field.ErrorList{field.Forbidden(path,
+			"this set lists its machines: add UUIDs to spec.machines or remove them there; only a set with spec.machineClass can be scaled")}
+	case machines.MachineClass.Size == nil || machines.MachineClass.Size.Type != intstr.Int:
+		return field.ErrorList{field.Forbidden(path,
+			"this set takes every machine of its class: set spec.machineClass.size to a number first")}
+	case replicas < lowest:
+		return field.ErrorList{field.Invalid(path, replicas, tooFew)}
+	default:
+		return nil
+	}
+}

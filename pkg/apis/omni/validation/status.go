@@ -1,0 +1,63 @@
+package validation
+
+import (
+	"fmt"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// notObserved is the observedGeneration of an object that no controller has looked at.
+const notObserved = -1
+
+// validateStatusUpdate applies the rules that the status of every kind has to pass.
+func validateStatusUpdate(meta, oldMeta *metav1.ObjectMeta, status *omni.ReconcileStatus) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(meta, oldMeta, field.NewPath("metadata"))
+	path := field.NewPath("status")
+	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, meta.Generation, notObserved, path)...)
+	errs = append(errs, metav1validation.ValidateConditions(status.Conditions, path.Child("conditions"))...)
+
+	for i := range status.Conditions {
+		observed := status.Conditions[i].ObservedGeneration
+		at := path.Child("conditions").Index(i)
+
+		// ValidateConditions has already refused a negative one.
+		if observed > meta.Generation {
+			errs = append(errs, validateObservedGeneration(observed, meta.Generation, 0, at)...)
+		}
+	}
+
+	return errs
+}
+
+func validateObservedGeneration(observed, generation, lowest int64, parent *field.Path) field.ErrorList {
+	if observed >= lowest && observed <= generation {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(parent.Child("observedGeneration"), observed,
+		fmt.Sprintf("must be from %d to metadata.generation (%d)", lowest, generation))}
+}
+
+// validateUniqueKeys refuses two elements of a list in the status with the same map key, which
+// would make server-side apply of the object fail from then on.
+func validateUniqueKeys[T any, K comparable](list []T, key func(T) K, path *field.Path, keyField string) field.ErrorList {
+	var errs field.ErrorList
+
+	seen := make(map[K]bool, len(list))
+
+	for i := range list {
+		value := key(list[i])
+		if seen[value] {
+			errs = append(errs, field.Duplicate(path.Index(i).Child(keyField), value))
+		}
+
+		seen[value] = true
+	}
+
+	return errs
+}
