@@ -7,6 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 in_process=$(go list ./... | grep -vE '/test/(env|e2e)(/|$)')
 with_processes=$(go list ./test/env/... ./test/e2e/...)
 
+# Built before, so that a cold build does not count against a test's time.
+go run ./test/env/tools >/dev/null
+
 # shellcheck disable=SC2086 # lists of packages
 go test -race -timeout 15m $in_process
 # shellcheck disable=SC2086
