@@ -1,0 +1,233 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Limits of texts, in bytes. The API allows 32768 in a condition; nobody reads
+// that much. Events allow 1024.
+const (
+	maxMessageBytes = 4096
+	maxEventBytes   = 1000
+)
+
+// errNoOutcome is a phase that returned neither an outcome nor an error.
+var errNoOutcome = errors.New("a phase ended without an outcome")
+
+// runResult is how the phases of one run ended.
+type runResult struct {
+	last Outcome
+	err  error
+}
+
+// run runs the phases and writes everything into the object's status, in memory.
+func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) runResult {
+	ctx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
+	defer cancel()
+
+	suspended := !deleting && r.kind.Suspended != nil && r.kind.Suspended(object)
+	status := object.GetReconcileStatus()
+	writer := conditionWriter{conditions: status.ConditionsPtr(), generation: object.GetGeneration()}
+	result := runResult{last: Continue(v1alpha1.ReasonSucceeded, "")}
+
+	if !suspended || r.kind.RunSuspended {
+		scope := r.kind.NewScope(object)
+		phases := r.kind.Phases
+
+		if deleting {
+			phases = r.kind.Delete
+		}
+
+		result = runPhases(ctx, phases, scope, writer)
+
+		if r.kind.Report != nil {
+			r.kind.Report(scope)
+		}
+	}
+
+	status.ObservedGeneration = object.GetGeneration()
+	status.LastHandledReconcileAt = requestedAt(object)
+
+	switch {
+	case deleting:
+		writer.summarizeDeletion(result.last)
+	case suspended:
+		writer.summarizeSuspended()
+	default:
+		writer.summarize(result.last)
+	}
+
+	return result
+}
+
+// runPhases runs phases until one does not continue.
+func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer conditionWriter) runResult {
+	result := runResult{last: Continue(v1alpha1.ReasonSucceeded, "")}
+
+	for i, phase := range phases {
+		outcome, err := phase.Run(ctx, scope)
+		if err == nil && outcome.verdict == verdictNone {
+			err = errNoOutcome
+		}
+
+		if err != nil {
+			outcome = Wait(0, v1alpha1.ReasonError, "%s", err.Error())
+		}
+
+		result = runResult{last: outcome, err: err}
+
+		if outcome.Continues() {
+			writer.set(phase.Condition, metav1.ConditionTrue, outcome.reason, outcome.message)
+
+			continue
+		}
+
+		writer.set(phase.Condition, metav1.ConditionFalse, outcome.reason, outcome.message)
+
+		for _, later := range phases[i+1:] {
+			writer.set(later.Condition, metav1.ConditionUnknown, v1alpha1.ReasonBlocked, "waits for "+phase.Condition)
+		}
+
+		break
+	}
+
+	return result
+}
+
+// conditionWriter writes the conditions of one object.
+type conditionWriter struct {
+	conditions *[]metav1.Condition
+	generation int64
+}
+
+func (w conditionWriter) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
+	if conditionType == "" {
+		return
+	}
+
+	apimeta.SetStatusCondition(w.conditions, metav1.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: shorten(message, maxMessageBytes), ObservedGeneration: w.generation,
+	})
+}
+
+func (w conditionWriter) remove(conditionTypes ...string) {
+	for _, conditionType := range conditionTypes {
+		apimeta.RemoveStatusCondition(w.conditions, conditionType)
+	}
+}
+
+// summarize derives Ready, Reconciling and Stalled from the last outcome.
+// Conditions are set before others are removed.
+func (w conditionWriter) summarize(last Outcome) {
+	switch {
+	case last.Continues():
+		w.set(v1alpha1.ConditionReady, metav1.ConditionTrue, last.reason, last.message)
+		w.remove(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	case last.Stalls():
+		w.set(v1alpha1.ConditionReady, metav1.ConditionFalse, last.reason, last.message)
+		w.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, last.reason, last.message)
+		w.remove(v1alpha1.ConditionReconciling)
+	default:
+		w.set(v1alpha1.ConditionReady, metav1.ConditionFalse, last.reason, last.message)
+		w.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, last.reason, last.message)
+		w.remove(v1alpha1.ConditionStalled)
+	}
+
+	w.remove(v1alpha1.ConditionSuspended, v1alpha1.ConditionDeletionBlocked)
+}
+
+// summarizeSuspended leaves Ready as it was, so that nobody who waits for it
+// hangs on a change that was only staged. Unknown is what an object has that
+// never was looked at.
+func (w conditionWriter) summarizeSuspended() {
+	const message = "spec.suspend is set: nothing is changed"
+
+	w.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, message)
+
+	ready := apimeta.FindStatusCondition(*w.conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionUnknown {
+		w.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonSuspended, message)
+	}
+
+	w.remove(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDeletionBlocked)
+}
+
+// summarizeDeletion shows a deletion that is not over.
+func (w conditionWriter) summarizeDeletion(last Outcome) {
+	reason, message := last.reason, last.message
+	if last.Continues() {
+		reason, message = v1alpha1.ReasonDeleting, "the object is being deleted"
+	}
+
+	w.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	w.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+
+	if last.Blocks() || last.Stalls() {
+		w.set(v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, reason, message)
+	} else {
+		w.remove(v1alpha1.ConditionDeletionBlocked)
+	}
+
+	w.remove(v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
+}
+
+// readyChanged returns the new Ready condition if its status or reason is
+// another than before.
+func readyChanged(before, after *v1alpha1.ReconcileStatus) *metav1.Condition {
+	was := apimeta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	is := apimeta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+
+	changed := *is
+
+	return &changed
+}
+
+// announce sends the event of a changed Ready. Waiting is normal; only a stall
+// or an error is a warning.
+func (r *Reconciler[O, S]) announce(object O, ready metav1.Condition) {
+	eventType := corev1.EventTypeNormal
+
+	conditions := object.GetReconcileStatus().Conditions
+	if apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) ||
+		apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionDeletionBlocked) ||
+		ready.Reason == v1alpha1.ReasonError {
+		eventType = corev1.EventTypeWarning
+	}
+
+	message := ready.Message
+	if message == "" {
+		message = ready.Reason
+	}
+
+	r.settings.Events.Eventf(object, nil, eventType, ready.Reason, "Reconcile", "%s", shorten(message, maxEventBytes))
+}
+
+// shorten cuts a text at a character's edge and shows that it did.
+func shorten(text string, limit int) string {
+	const mark = "..."
+
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= limit {
+		return text
+	}
+
+	cut := limit - len(mark)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+
+	return text[:cut] + mark
+}

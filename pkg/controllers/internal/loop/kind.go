@@ -1,0 +1,80 @@
+package loop
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Object is what the loop can reconcile: all kinds of v1alpha1.
+type Object interface {
+	client.Object
+	v1alpha1.Reconcilable
+}
+
+// Phase is one step of a reconcile. S is the scope that the phases of one run
+// share.
+type Phase[S any] struct {
+	// Condition is the condition type that belongs to this phase alone. The
+	// phases of a deletion have none.
+	Condition string
+	// Run does the step. An error is shown as reason Error with its text, and
+	// tried again with growing pauses; the text must hold nothing secret.
+	Run func(ctx context.Context, scope S) (Outcome, error)
+}
+
+// Kind describes one kind to the loop. Every field without "may be" is required.
+type Kind[O Object, S any] struct {
+	// New makes an empty object to read into.
+	New func() O
+	// Finalizer keeps a deleted object until its Delete phases are done. It may
+	// be empty: then a deleted object is none of the loop's business.
+	Finalizer string
+	// Interval is how often the object is looked at when nothing triggers it.
+	// The loop takes up to a tenth off at random.
+	Interval func(O) time.Duration
+	// Suspended tells whether the object asks to be left alone. May be nil.
+	Suspended func(O) bool
+	// RunSuspended runs the phases of a suspended object too. They must then
+	// look at the suspension themselves, and write nothing anywhere.
+	RunSuspended bool
+	// NewScope makes the scope of one run.
+	NewScope func(O) S
+	// Phases are run in order while each continues.
+	Phases []Phase[S]
+	// Delete are run in order on a deleted object that has the finalizer. When
+	// all continue, the finalizer is removed.
+	Delete []Phase[S]
+	// Report writes what the phases found into the object's status, whichever
+	// phase was the last. It must not touch conditions. May be nil.
+	Report func(S)
+	// Reported is told of every object whose status stands as it should now,
+	// for metrics. May be nil.
+	Reported func(O)
+	// Gone is told that an object does not exist any more. May be nil.
+	Gone func(types.NamespacedName)
+}
+
+// Settings are what the loop needs besides the kind.
+type Settings struct {
+	// Client reads objects and patches finalizers and statuses.
+	Client client.Client
+	// Events takes one event each time that Ready changes.
+	Events events.EventRecorder
+	// Timeout bounds the phases of one run together. Default: DefaultTimeout.
+	Timeout time.Duration
+	// Jitter varies an interval; nil takes up to a tenth off at random.
+	Jitter func(time.Duration) time.Duration
+}
+
+// DefaultTimeout bounds the phases of one run together, in time.
+const DefaultTimeout = 3 * time.Minute
+
+// writeTimeout bounds the writes after the phases. They also happen when the
+// process is about to stop, so that what was done is not forgotten.
+const writeTimeout = 20 * time.Second

@@ -1,0 +1,68 @@
+package loop
+
+import (
+	"fmt"
+	"time"
+)
+
+// verdict is what an Outcome means for the phases after it.
+type verdict int
+
+const (
+	verdictNone verdict = iota // the zero Outcome: a mistake of the phase
+	verdictContinue
+	verdictWait
+	verdictStall
+	verdictBlock
+)
+
+// Outcome is what a phase found. Make it with Continue, Wait, Stall or Block.
+type Outcome struct {
+	verdict verdict
+	reason  string
+	message string
+	after   time.Duration
+}
+
+// Continue says that the phase's condition is true; the next phase runs.
+func Continue(reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictContinue, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// Wait says that something has to happen first that needs nobody's help. The
+// object is looked at again after the given time at the latest; 0 means that a
+// watch is expected to wake it, with the kind's interval as the safety net.
+func Wait(after time.Duration, reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictWait, reason: reason, message: fmt.Sprintf(format, args...), after: after}
+}
+
+// Stall says that nothing goes on until somebody acts. The object is still
+// looked at again at its interval, because the remedy may happen elsewhere.
+func Stall(reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictStall, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// Block says, in a deletion, what the deletion waits for: like Wait, and the
+// condition DeletionBlocked shows it. In a phase that is not of a deletion it
+// is a Wait.
+func Block(after time.Duration, reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictBlock, reason: reason, message: fmt.Sprintf(format, args...), after: after}
+}
+
+// Reason is the reason that the outcome gives.
+func (o Outcome) Reason() string { return o.reason }
+
+// Message is the message that the outcome gives.
+func (o Outcome) Message() string { return o.message }
+
+// Continues tells whether the next phase runs.
+func (o Outcome) Continues() bool { return o.verdict == verdictContinue }
+
+// Stalls tells whether somebody has to act.
+func (o Outcome) Stalls() bool { return o.verdict == verdictStall }
+
+// Blocks tells whether a deletion is held up.
+func (o Outcome) Blocks() bool { return o.verdict == verdictBlock }
+
+// After is how long to wait at most; 0 if the interval decides.
+func (o Outcome) After() time.Duration { return o.after }

@@ -1,0 +1,191 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// conflictPause is how long the loop waits after somebody else changed the
+// object meanwhile; the change itself usually wakes the loop earlier.
+const conflictPause = 200 * time.Millisecond
+
+// Reconciler runs one kind. It is safe for concurrent use.
+type Reconciler[O Object, S any] struct {
+	kind     Kind[O, S]
+	settings Settings
+}
+
+// New makes the reconciler of a kind.
+func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] {
+	if settings.Timeout <= 0 {
+		settings.Timeout = DefaultTimeout
+	}
+
+	if settings.Jitter == nil {
+		settings.Jitter = func(interval time.Duration) time.Duration { return interval - rand.N(interval/10+1) }
+	}
+
+	return &Reconciler[O, S]{kind: kind, settings: settings}
+}
+
+// Reconcile implements reconcile.Reconciler. An error is returned only for what
+// has to be tried again with growing pauses.
+func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := r.kind.New()
+
+	err := r.settings.Client.Get(ctx, request.NamespacedName, object)
+	if apierrors.IsNotFound(err) {
+		if r.kind.Gone != nil {
+			r.kind.Gone(request.NamespacedName)
+		}
+
+		return reconcile.Result{}, nil
+	}
+
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read the object: %w", err)
+	}
+
+	result, err := r.reconcile(ctx, object)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
+
+	return result, err
+}
+
+func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O) (reconcile.Result, error) {
+	deleting := !object.GetDeletionTimestamp().IsZero()
+
+	if deleting && (r.kind.Finalizer == "" || !controllerutil.ContainsFinalizer(object, r.kind.Finalizer)) {
+		return reconcile.Result{}, nil
+	}
+
+	if !deleting {
+		if err := r.addFinalizer(ctx, object); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+
+	before, ok := object.DeepCopyObject().(O)
+	if !ok {
+		return reconcile.Result{}, errors.New("copy the object: the copy has another type")
+	}
+
+	run := r.run(ctx, object, deleting)
+
+	// A process that stops interrupts its phases; that is no failure to show.
+	if run.err != nil && ctx.Err() != nil {
+		return reconcile.Result{}, run.err
+	}
+
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+
+	if deleting && run.last.Continues() && run.err == nil {
+		return reconcile.Result{}, r.removeFinalizer(writing, object)
+	}
+
+	if err := r.writeStatus(writing, before, object); err != nil {
+		return reconcile.Result{}, errors.Join(run.err, err)
+	}
+
+	if run.err != nil {
+		return reconcile.Result{}, run.err
+	}
+
+	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, nil
+}
+
+// addFinalizer makes sure that the finalizer is there before any phase does
+// anything that it would have to clean up.
+func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, object O) error {
+	if r.kind.Finalizer == "" {
+		return nil
+	}
+
+	base := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
+	if !controllerutil.AddFinalizer(object, r.kind.Finalizer) {
+		return nil
+	}
+
+	if err := r.settings.Client.Patch(ctx, object, locked(base)); err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
+	}
+
+	return nil
+}
+
+func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, object O) error {
+	base := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
+	controllerutil.RemoveFinalizer(object, r.kind.Finalizer)
+
+	if err := r.settings.Client.Patch(ctx, object, locked(base)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+
+	return nil
+}
+
+// writeStatus patches the status if it differs, and tells of it.
+func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) error {
+	if !apiequality.Semantic.DeepEqual(before, object) {
+		changed := readyChanged(before.GetReconcileStatus(), object.GetReconcileStatus())
+
+		err := r.settings.Client.Status().Patch(ctx, object, locked(before))
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		if err != nil {
+			return fmt.Errorf("write the status: %w", err)
+		}
+
+		if changed != nil {
+			r.announce(object, *changed)
+		}
+	}
+
+	if r.kind.Reported != nil {
+		r.kind.Reported(object)
+	}
+
+	return nil
+}
+
+// locked is a merge patch that fails with a conflict if the object changed
+// since it was read: lists are replaced as a whole, and a decision that was
+// made from an old object must not overwrite a newer one.
+func locked(base client.Object) client.Patch {
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+// pause is when to look again without any trigger.
+func (r *Reconciler[O, S]) pause(object O, last Outcome) time.Duration {
+	interval := r.settings.Jitter(r.kind.Interval(object))
+
+	if after := last.After(); after > 0 && after < interval {
+		return after
+	}
+
+	return interval
+}
+
+// requestedAt is the on-demand request that an object carries. With both
+// annotations the later one counts, so that neither tool waits for the other.
+func requestedAt(object client.Object) string {
+	annotations := object.GetAnnotations()
+
+	return max(annotations[v1alpha1.AnnotationReconcileRequestedAt], annotations[v1alpha1.AnnotationFluxRequestedAt])
+}

@@ -1,0 +1,420 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+const testInterval = 5 * time.Minute
+
+// writes counts what went to the API.
+type writes struct {
+	Meta, Status int
+}
+
+// bench is one object, the loop under test and what they wrote.
+type bench struct {
+	t      *testing.T
+	client client.Client
+	events *events.FakeRecorder
+	writes writes
+	kind   Kind[*v1alpha1.OmniConnection, *scope]
+	// before is called before each status patch reaches the API.
+	before func(client.Client)
+}
+
+// scope is what the test phases share.
+type scope struct {
+	object *v1alpha1.OmniConnection
+	ran    []string
+}
+
+func newBench(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*scope]) *bench {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+
+	b := &bench{t: t, events: events.NewFakeRecorder(100)}
+	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			b.writes.Meta++
+
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.writes.Status++
+
+			if b.before != nil {
+				b.before(c)
+			}
+
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}).Build()
+
+	b.kind = Kind[*v1alpha1.OmniConnection, *scope]{
+		New:       func() *v1alpha1.OmniConnection { return &v1alpha1.OmniConnection{} },
+		Finalizer: v1alpha1.Finalizer,
+		Interval:  func(*v1alpha1.OmniConnection) time.Duration { return testInterval },
+		Suspended: func(o *v1alpha1.OmniConnection) bool { return o.Labels["suspended"] == "true" },
+		NewScope:  func(o *v1alpha1.OmniConnection) *scope { return &scope{object: o} },
+		Phases:    phases,
+	}
+
+	return b
+}
+
+func (b *bench) run() (reconcile.Result, error) {
+	b.t.Helper()
+
+	r := New(b.kind, Settings{
+		Client: b.client, Events: b.events, Jitter: func(interval time.Duration) time.Duration { return interval },
+	})
+
+	return r.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
+}
+
+func (b *bench) get() *v1alpha1.OmniConnection {
+	b.t.Helper()
+
+	object := &v1alpha1.OmniConnection{}
+	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, object); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return object
+}
+
+func (b *bench) drainEvents() []string {
+	var all []string
+
+	for {
+		select {
+		case event := <-b.events.Events:
+			all = append(all, event)
+		default:
+			return all
+		}
+	}
+}
+
+// conditions shows conditions as "Type=Status Reason: message".
+func conditions(object *v1alpha1.OmniConnection) map[string]string {
+	shown := map[string]string{}
+	for _, c := range object.Status.Conditions {
+		shown[c.Type] = string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+
+	return shown
+}
+
+func connection() *v1alpha1.OmniConnection {
+	return &v1alpha1.OmniConnection{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "main", Generation: 3},
+		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: "https://omni.example.com"},
+		Status: v1alpha1.OmniConnectionStatus{ReconcileStatus: v1alpha1.ReconcileStatus{
+			ObservedGeneration: -1,
+			Conditions: []metav1.Condition{
+				{Type: "Ready", Status: "Unknown", Reason: "Pending", LastTransitionTime: metav1.Unix(1, 0)},
+				{Type: "Reconciling", Status: "True", Reason: "Pending", LastTransitionTime: metav1.Unix(1, 0)},
+			},
+		}},
+	}
+}
+
+func phase(condition string, outcome Outcome, err error) Phase[*scope] {
+	return Phase[*scope]{Condition: condition, Run: func(_ context.Context, s *scope) (Outcome, error) {
+		s.ran = append(s.ran, condition)
+
+		return outcome, err
+	}}
+}
+
+func TestOutcomes(t *testing.T) {
+	boom := errors.New("boom")
+
+	for name, test := range map[string]struct {
+		second     Outcome
+		err        error
+		want       reconcile.Result
+		wantErr    error
+		conditions map[string]string
+		event      string
+	}{
+		"done": {
+			second: Continue("Connected", "all is well"),
+			want:   reconcile.Result{RequeueAfter: testInterval},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "True Connected: all is well",
+				"Third": "True Fine: third", "Ready": "True Fine: third",
+			},
+			event: "Normal Fine third",
+		},
+		"wait with a time": {
+			second: Wait(7*time.Second, "NotYet", "soon %d%%", 50),
+			want:   reconcile.Result{RequeueAfter: 7 * time.Second},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False NotYet: soon 50%", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False NotYet: soon 50%", "Reconciling": "True NotYet: soon 50%",
+			},
+			event: "Normal NotYet soon 50%",
+		},
+		"wait without a time falls back to the interval": {
+			second: Wait(0, "NotYet", "soon"),
+			want:   reconcile.Result{RequeueAfter: testInterval},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False NotYet: soon", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False NotYet: soon", "Reconciling": "True NotYet: soon",
+			},
+			event: "Normal NotYet soon",
+		},
+		"wait longer than the interval": {
+			second: Wait(time.Hour, "NotYet", "later"),
+			want:   reconcile.Result{RequeueAfter: testInterval},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False NotYet: later", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False NotYet: later", "Reconciling": "True NotYet: later",
+			},
+			event: "Normal NotYet later",
+		},
+		"stall is tried again at the interval": {
+			second: Stall("Refused", "fix it"),
+			want:   reconcile.Result{RequeueAfter: testInterval},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False Refused: fix it", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False Refused: fix it", "Stalled": "True Refused: fix it",
+			},
+			event: "Warning Refused fix it",
+		},
+		"error": {
+			err: boom, wantErr: boom,
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False Error: boom", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False Error: boom", "Reconciling": "True Error: boom",
+			},
+			event: "Warning Error boom",
+		},
+		"no outcome is an error": {
+			wantErr: errNoOutcome,
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False Error: a phase ended without an outcome",
+				"Third": "Unknown Blocked: waits for Second",
+				"Ready": "False Error: a phase ended without an outcome", "Reconciling": "True Error: a phase ended without an outcome",
+			},
+			event: "Warning Error a phase ended without an outcome",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, connection(),
+				phase("First", Continue("Found", "found it"), nil),
+				phase("Second", test.second, test.err),
+				phase("Third", Continue("Fine", "third"), nil))
+
+			for i := range 3 {
+				got, err := b.run()
+				if got != test.want || !errors.Is(err, test.wantErr) {
+					t.Fatalf("run %d: %v, %v", i, got, err)
+				}
+			}
+
+			object := b.get()
+			if diff := cmp.Diff(test.conditions, conditions(object)); diff != "" {
+				t.Error(diff)
+			}
+
+			if object.Status.ObservedGeneration != 3 {
+				t.Errorf("observedGeneration %d", object.Status.ObservedGeneration)
+			}
+
+			for _, c := range object.Status.Conditions {
+				if c.ObservedGeneration != 3 {
+					t.Errorf("observedGeneration of %s: %d", c.Type, c.ObservedGeneration)
+				}
+			}
+
+			if diff := cmp.Diff(writes{Meta: 1, Status: 1}, b.writes); diff != "" {
+				t.Errorf("writes of three runs: %s", diff)
+			}
+
+			if diff := cmp.Diff([]string{test.event}, b.drainEvents()); diff != "" {
+				t.Error(diff)
+			}
+
+			checkKstatus(t, object)
+		})
+	}
+}
+
+func TestReportAndReported(t *testing.T) {
+	b := newBench(t, connection(), phase("First", Stall("Bad", "no"), nil))
+	b.kind.Report = func(s *scope) { s.object.Status.Endpoint = "https://reported" }
+
+	var told []string
+
+	b.kind.Reported = func(o *v1alpha1.OmniConnection) { told = append(told, o.Status.Endpoint) }
+
+	for range 2 {
+		if _, err := b.run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if got := b.get().Status.Endpoint; got != "https://reported" {
+		t.Errorf("endpoint %q", got)
+	}
+
+	if diff := cmp.Diff([]string{"https://reported", "https://reported"}, told); diff != "" {
+		t.Error(diff)
+	}
+
+	if b.writes.Status != 1 {
+		t.Errorf("%d status writes", b.writes.Status)
+	}
+}
+
+func TestGone(t *testing.T) {
+	b := newBench(t, connection())
+
+	var gone []types.NamespacedName
+
+	b.kind.Gone = func(name types.NamespacedName) { gone = append(gone, name) }
+
+	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+
+	if got, err := b.run(); err != nil || got != (reconcile.Result{}) {
+		t.Fatal(got, err)
+	}
+
+	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "team", Name: "main"}}, gone); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A status that was computed from an old object must not overwrite a newer one.
+func TestConflictIsTriedAgain(t *testing.T) {
+	b := newBench(t, connection(), phase("First", Continue("Fine", ""), nil))
+	b.before = func(c client.Client) {
+		newer := b.get()
+		newer.Labels = map[string]string{"changed": "meanwhile"}
+
+		if err := c.Update(t.Context(), newer); err != nil {
+			t.Error(err)
+		}
+
+		b.before = nil
+	}
+
+	got, err := b.run()
+	if err != nil || got.RequeueAfter != conflictPause {
+		t.Fatal(got, err)
+	}
+
+	if events := b.drainEvents(); events != nil {
+		t.Errorf("an event for a status that was not written: %q", events)
+	}
+
+	if _, err = b.run(); err != nil || conditions(b.get())["Ready"] != "True Fine: " {
+		t.Error(conditions(b.get()), err)
+	}
+}
+
+func TestReadError(t *testing.T) {
+	b := newBench(t, connection())
+	forbidden := apierrors.NewForbidden(v1alpha1.Resource("omniconnections"), "main", errors.New("no"))
+	b.client = interceptor.NewClient(b.client.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return forbidden
+		},
+	})
+
+	if _, err := b.run(); !errors.Is(err, forbidden) {
+		t.Fatal(err)
+	}
+}
+
+// The process stops while a phase works: nothing is shown, nothing is lost.
+func TestInterruptedRunShowsNothing(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(ctx context.Context, _ *scope) (Outcome, error) {
+		stop()
+
+		return Outcome{}, ctx.Err()
+	}})
+
+	r := New(b.kind, Settings{Client: b.client, Events: b.events})
+
+	_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+
+	if got := conditions(b.get())["Ready"]; got != "Unknown Pending: " {
+		t.Error(got)
+	}
+}
+
+// What was done before the process stopped is written.
+func TestFinishedRunIsWrittenWhileStopping(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+		stop()
+
+		return Continue("Fine", "done"), nil
+	}})
+
+	r := New(b.kind, Settings{Client: b.client, Events: b.events})
+
+	if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := conditions(b.get())["Ready"]; got != "True Fine: done" {
+		t.Error(got)
+	}
+}
+
+func TestPhasesHaveADeadline(t *testing.T) {
+	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(ctx context.Context, _ *scope) (Outcome, error) {
+		deadline, ok := ctx.Deadline()
+		if !ok || time.Until(deadline) > time.Minute {
+			t.Errorf("deadline %v, %v", deadline, ok)
+		}
+
+		return Continue("Fine", ""), nil
+	}})
+
+	r := New(b.kind, Settings{Client: b.client, Events: b.events, Timeout: time.Minute})
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestJitterTakesOffATenthAtMost(t *testing.T) {
+	r := New(newBench(t, connection()).kind, Settings{})
+
+	for range 1000 {
+		if got := r.settings.Jitter(100 * time.Second); got < 90*time.Second || got > 100*time.Second {
+			t.Fatal(got)
+		}
+	}
+}
