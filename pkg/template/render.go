@@ -1,0 +1,110 @@
+package template
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Mark is who owns the cluster in Omni. It is part of the template, because the next sync removes every
+// annotation that the template does not have.
+type Mark struct {
+	// UID of the OmniCluster. It alone decides about ownership, and is required.
+	UID string
+	// Namespace of the OmniCluster, for people.
+	Namespace string
+	// Name of the OmniCluster, for people.
+	Name string
+	// ManagementCluster is the name of the management cluster, for people. Empty: not written.
+	ManagementCluster string
+}
+
+// MarkOf is the mark of an OmniCluster in the management cluster of that name, which may be empty.
+func MarkOf(cluster *v1alpha1.OmniCluster, managementCluster string) Mark {
+	return Mark{
+		UID:               string(cluster.UID),
+		Namespace:         cluster.Namespace,
+		Name:              cluster.Name,
+		ManagementCluster: managementCluster,
+	}
+}
+
+// Render writes the template: Cluster, ControlPlane, Workers by name, Machines by ID. The same documents,
+// values and mark give the same bytes. The text holds what values returned, which may be secret.
+//
+// It checks what it needs to write a meaningful text and nothing more: whether Omni accepts the template
+// is for Omni's own rules to say.
+func (d *Documents) Render(values ValueFunc, mark Mark) ([]byte, error) {
+	if mark.UID == "" {
+		return nil, errors.New("render template: the owner's UID is missing")
+	}
+
+	documents, err := d.build(builder{values: values}, mark)
+	if err != nil {
+		return nil, fmt.Errorf("render template: %w", err)
+	}
+
+	var text bytes.Buffer
+
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(indent)
+
+	for _, document := range documents {
+		if err := encoder.Encode(document); err != nil {
+			return nil, fmt.Errorf("render template: %w", err)
+		}
+	}
+
+	if err := encoder.Close(); err != nil {
+		return nil, fmt.Errorf("render template: %w", err)
+	}
+
+	return text.Bytes(), nil
+}
+
+// Hash is the sha256 of a rendered template in hexadecimal, as in status.templateHash.
+func Hash(rendered []byte) string {
+	sum := sha256.Sum256(rendered)
+
+	return hex.EncodeToString(sum[:])
+}
+
+func (d *Documents) build(b builder, mark Mark) ([]any, error) {
+	cluster, err := b.cluster(d.Cluster, mark)
+	if err != nil {
+		return nil, fmt.Errorf("OmniCluster %q: %w", d.Cluster.Name, err)
+	}
+
+	controlPlane, err := b.controlPlane(d.ControlPlane)
+	if err != nil {
+		return nil, fmt.Errorf("OmniControlPlane %q: %w", d.ControlPlane.Name, err)
+	}
+
+	documents := []any{cluster, controlPlane}
+
+	for i := range d.Workers {
+		workers, err := b.workers(&d.Workers[i])
+		if err != nil {
+			return nil, fmt.Errorf("OmniWorkers %q: %w", d.Workers[i].Name, err)
+		}
+
+		documents = append(documents, workers)
+	}
+
+	for i := range d.Machines {
+		machine, err := b.machine(&d.Machines[i])
+		if err != nil {
+			return nil, fmt.Errorf("OmniMachine %q: %w", d.Machines[i].Name, err)
+		}
+
+		documents = append(documents, machine)
+	}
+
+	return documents, nil
+}
