@@ -1,6 +1,9 @@
 package omni
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
@@ -21,6 +24,14 @@ type planBuilder struct {
 func (b planBuilder) build(result *template.SyncResult, locked bool) *Plan {
 	plan := &Plan{Cluster: b.cluster, locked: locked}
 
+	// The library's order within a type is that of a Go map.
+	sortWithinTypes(result.Create, func(item resource.Resource) resource.Metadata { return *item.Metadata() })
+	sortWithinTypes(result.Update, func(update template.UpdateChange) resource.Metadata { return *update.New.Metadata() })
+
+	for _, items := range result.Destroy {
+		sortWithinTypes(items, func(item resource.Resource) resource.Metadata { return *item.Metadata() })
+	}
+
 	for _, item := range result.Create {
 		b.addCreate(plan, item)
 	}
@@ -38,6 +49,24 @@ func (b planBuilder) build(result *template.SyncResult, locked bool) *Plan {
 	plan.Hash = hashOf(plan.Changes)
 
 	return plan
+}
+
+// sortWithinTypes keeps the order in which types come and sorts each by ID.
+func sortWithinTypes[T any](items []T, metadata func(T) resource.Metadata) {
+	rank := map[resource.Type]int{}
+
+	for _, item := range items {
+		kind := metadata(item).Type()
+		if _, known := rank[kind]; !known {
+			rank[kind] = len(rank)
+		}
+	}
+
+	slices.SortStableFunc(items, func(a, b T) int {
+		left, right := metadata(a), metadata(b)
+
+		return cmp.Or(cmp.Compare(rank[left.Type()], rank[right.Type()]), cmp.Compare(left.ID(), right.ID()))
+	})
 }
 
 func (p *Plan) add(s step) {

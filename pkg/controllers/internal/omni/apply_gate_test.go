@@ -1,0 +1,67 @@
+package omni
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+func TestHoldBack(t *testing.T) {
+	lostSet := step{
+		change: Change{Action: ActionDestroy, Type: omnires.MachineSetType, ID: "demo-old", Destructive: true},
+		set:    "demo-old", machines: []string{machine2},
+	}
+	lostNode := step{
+		change: Change{Action: ActionDestroy, Type: omnires.MachineSetNodeType, ID: machine3, Destructive: true},
+		set:    "demo-workers", machines: []string{machine3},
+	}
+	shrunkSet := step{
+		change: Change{Action: ActionUpdate, Type: omnires.MachineSetType, ID: "demo-class", Destructive: true}, set: "demo-class",
+	}
+	begun := lostNode
+	begun.change.TearingDown = true
+
+	newNode := func(set string) step {
+		return step{change: Change{Action: ActionCreate, Type: omnires.MachineSetNodeType, ID: machine1}, set: set, machines: []string{machine1}}
+	}
+	patch := func(action Action, set, machine string) step {
+		s := step{change: Change{Action: action, Type: omnires.ConfigPatchType, ID: "p"}, set: set}
+		if machine != "" {
+			s.machines = []string{machine}
+		}
+
+		return s
+	}
+	kernelArgs := func(machine string) step {
+		return step{change: Change{Action: ActionUpdate, Type: omnires.KernelArgsType, ID: machine}, machines: []string{machine}}
+	}
+
+	for name, test := range map[string]struct {
+		steps []step
+		want  []bool
+	}{
+		"nothing destructive":                   {[]step{newNode("demo-workers"), patch(ActionDestroy, "", "")}, []bool{false, false}},
+		"the destructive change itself":         {[]step{lostNode, lostSet, shrunkSet}, []bool{true, true, true}},
+		"what is begun goes on":                 {[]step{begun}, []bool{false}},
+		"a new machine of a held set":           {[]step{shrunkSet, newNode("demo-class")}, []bool{true, true}},
+		"a new machine elsewhere":               {[]step{shrunkSet, newNode("demo-workers")}, []bool{true, false}},
+		"the patch of a set that is to go":      {[]step{lostSet, patch(ActionDestroy, "demo-old", "")}, []bool{true, true}},
+		"the patch of a machine of such a set":  {[]step{lostSet, patch(ActionDestroy, "", machine2)}, []bool{true, true}},
+		"the patch of a machine that is to go":  {[]step{lostNode, patch(ActionDestroy, "", machine3)}, []bool{true, true}},
+		"another patch":                         {[]step{lostNode, patch(ActionDestroy, "demo-workers", "")}, []bool{true, false}},
+		"a changed patch of a set that is held": {[]step{shrunkSet, patch(ActionUpdate, "demo-class", "")}, []bool{true, false}},
+		"kernel arguments of such a machine":    {[]step{kernelArgs(machine3), lostNode}, []bool{true, true}},
+		"kernel arguments of another":           {[]step{kernelArgs(machine1), lostNode}, []bool{false, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, holdBack(test.steps, false)); diff != "" {
+				t.Error(diff)
+			}
+
+			if diff := cmp.Diff(make([]bool, len(test.steps)), holdBack(test.steps, true)); diff != "" {
+				t.Errorf("with leave: %s", diff)
+			}
+		})
+	}
+}

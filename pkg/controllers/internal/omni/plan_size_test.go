@@ -1,0 +1,119 @@
+package omni
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+func TestShrinks(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, to setSize
+		want     string
+	}{
+		"same":                          {setSize{class: "a", count: 3}, setSize{class: "a", count: 3}, ""},
+		"grows":                         {setSize{class: "a", count: 3}, setSize{class: "a", count: 5}, ""},
+		"shrinks":                       {setSize{class: "a", count: 5}, setSize{class: "a", count: 3}, "lowers its machine count"},
+		"to nothing":                    {setSize{class: "a", count: 5}, setSize{class: "a", count: 0}, "lowers its machine count"},
+		"other class, more":             {setSize{class: "a", count: 3}, setSize{class: "b", count: 9}, "changes its machine class"},
+		"unlimited to a number":         {setSize{class: "a", unlimited: true}, setSize{class: "a", count: 99}, "goes from unlimited to a number"},
+		"a number to unlimited":         {setSize{class: "a", count: 99}, setSize{class: "a", unlimited: true}, ""},
+		"unlimited stays":               {setSize{class: "a", unlimited: true, count: 5}, setSize{class: "a", unlimited: true}, ""},
+		"class to listed machines":      {setSize{class: "a", count: 3}, setSize{count: 3}, "leaves its machine class"},
+		"listed machines to class":      {setSize{count: 3}, setSize{class: "a", count: 1}, ""},
+		"fewer listed machines":         {setSize{count: 3}, setSize{count: 1}, ""},
+		"unlimited to another, limited": {setSize{class: "a", unlimited: true}, setSize{class: "b", count: 1}, "changes its machine class"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := shrinks(test.from, test.to); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSizeOf(t *testing.T) {
+	old := omnires.NewMachineSet("old")
+	//nolint:staticcheck // the field that older Omnis wrote
+	old.TypedSpec().Value.MachineClass = &specs.MachineSetSpec_MachineAllocation{Name: "gpu", MachineCount: 2}
+
+	for want, set := range map[string]*omnires.MachineSet{
+		"4":             setNamed("demo", "workers"),
+		"cpu/3":         classSet("demo", "workers", "cpu", 3),
+		"cpu/0":         classSet("demo", "workers", "cpu", 0),
+		"cpu/unlimited": unlimitedSet("demo", "workers", "cpu"),
+		"gpu/2":         old,
+	} {
+		if got := sizeOf(set, 4).String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestHash(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	set := Change{Action: ActionDestroy, Type: omnires.MachineSetType, ID: "demo-workers", Destructive: true, Created: created, OldSize: "3"}
+	node := Change{Action: ActionDestroy, Type: omnires.MachineSetNodeType, ID: machine1, Destructive: true, Created: created}
+	patch := Change{Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p", Created: created}
+
+	base := hashOf([]Change{set, node})
+	if len(base) != 64 || strings.ToLower(base) != base {
+		t.Errorf("hash %q", base)
+	}
+
+	same := map[string][]Change{
+		"another order":            {node, set},
+		"another reason":           {with(set, func(c *Change) { c.Reason = "x" }), node},
+		"another zone":             {with(set, func(c *Change) { c.Created = created.In(time.FixedZone("x", 3600)) }), node},
+		"a harmless change":        {set, node, patch},
+		"something already begun":  {set, node, with(node, func(c *Change) { c.ID, c.TearingDown = machine2, true })},
+		"a create beside it":       {set, node, {Action: ActionCreate, Type: omnires.MachineSetType, ID: "x", NewSize: "3"}},
+		"another destructive verb": {with(set, func(c *Change) { c.Action = ActionUpdate }), node},
+	}
+	for name, changes := range same {
+		if got := hashOf(changes); got != base {
+			t.Errorf("%s changes the hash", name)
+		}
+	}
+
+	different := map[string][]Change{
+		"one less":          {set},
+		"one more":          {set, node, with(node, func(c *Change) { c.ID = machine2 })},
+		"another ID":        {with(set, func(c *Change) { c.ID = "demo-other" }), node},
+		"another type":      {with(set, func(c *Change) { c.Type = omnires.ClusterType }), node},
+		"made again since":  {with(set, func(c *Change) { c.Created = created.Add(time.Nanosecond) }), node},
+		"another old size":  {with(set, func(c *Change) { c.OldSize = "4" }), node},
+		"another new size":  {with(set, func(c *Change) { c.NewSize = "1" }), node},
+		"one already begun": {set, with(node, func(c *Change) { c.TearingDown = true })},
+	}
+	for name, changes := range different {
+		if got := hashOf(changes); got == base {
+			t.Errorf("%s does not change the hash", name)
+		}
+	}
+
+	if hashOf(nil) != "" || hashOf([]Change{patch}) != "" {
+		t.Error("a hash without anything destructive")
+	}
+}
+
+func with(change Change, edit func(*Change)) Change {
+	edit(&change)
+
+	return change
+}
+
+func TestChangeString(t *testing.T) {
+	for want, change := range map[string]Change{
+		`create ConfigPatch "p"`:                            {Action: ActionCreate, Type: omnires.ConfigPatchType, ID: "p"},
+		`update MachineSet "demo-workers" (gpu/5 -> gpu/0)`: {Action: ActionUpdate, Type: omnires.MachineSetType, ID: "demo-workers", OldSize: "gpu/5", NewSize: "gpu/0"},
+		`destroy MachineSet "demo-workers" (3 -> none)`:     {Action: ActionDestroy, Type: omnires.MachineSetType, ID: "demo-workers", OldSize: "3"},
+	} {
+		if got := change.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
