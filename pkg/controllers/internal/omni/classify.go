@@ -67,8 +67,14 @@ func Classify(err error) Class {
 	return ClassTransient
 }
 
-// classifyOwn knows the sentinels of this package.
+// classifyOwn knows the errors of this package.
 func classifyOwn(err error) Class {
+	// Its text has lost the code, its cause was classified when it came.
+	var change *ChangeError
+	if errors.As(err, &change) && change.Class != ClassNone {
+		return change.Class
+	}
+
 	switch {
 	case isAny(err, ErrKeyEmpty, ErrKeyEnvironmentBlock, ErrKeyWhitespace, ErrKeyNotBase64, ErrKeyNotJSON, ErrKeyNoName, ErrKeyNotPGP):
 		return ClassKeyInvalid
