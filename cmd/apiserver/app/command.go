@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
+)
+
+const description = `omni-apiserver serves the API group omni.texashpc.com: it stores and validates
+OmniConnections, OmniClusters and the six other kinds, and never calls Omni itself.
+
+It runs behind a kube-apiserver, which finds it through an APIService. Inside a cluster it needs
+--etcd-data-dir (or --etcd-servers) and a serving certificate; outside, --kubeconfig as well.`
+
+// helpColumns is where the lines of --help are wrapped.
+const helpColumns = 110
+
+// NewCommand makes the omni-apiserver command. The server runs until the context ends.
+func NewCommand(ctx context.Context) *cobra.Command {
+	options := NewOptions()
+
+	command := &cobra.Command{
+		Use:   "omni-apiserver",
+		Short: "Serve the API group omni.texashpc.com",
+		Long:  description,
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := options.Complete(); err != nil {
+				return err
+			}
+
+			if err := options.Validate(); err != nil {
+				return err
+			}
+
+			return Run(ctx, options)
+		},
+	}
+
+	sections := options.Flags()
+	for _, section := range sections.FlagSets {
+		command.Flags().AddFlagSet(section)
+	}
+
+	cliflag.SetUsageAndHelpFunc(command, sections, helpColumns)
+
+	return command
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+)
+
+// etcdPrefix is the root of all our keys, so that an external etcd can be shared.
+const etcdPrefix = "/registry/omni.texashpc.com"
+
+// Options are the flags of omni-apiserver. The zero value is not usable; call NewOptions.
+type Options struct {
+	// Server, Storage, Serving and so on are the option groups of the generic API server.
+	Server         *genericoptions.ServerRunOptions
+	Storage        *genericoptions.EtcdOptions
+	Serving        *genericoptions.SecureServingOptionsWithLoopback
+	Authentication *genericoptions.DelegatingAuthenticationOptions
+	Authorization  *genericoptions.DelegatingAuthorizationOptions
+	Audit          *genericoptions.AuditOptions
+	Features       *genericoptions.FeatureOptions
+	Hub            *genericoptions.CoreAPIOptions
+	Admission      *genericoptions.AdmissionOptions
+	Traces         *genericoptions.TracingOptions
+
+	// EtcdDataDir is the data directory of the embedded etcd; empty if an external one is used.
+	EtcdDataDir string
+	// ControllerNamespaces are the namespaces that a controller serves; empty means any.
+	ControllerNamespaces []string
+	// RequireDeletionConfirmation is the default of spec.deletePolicy.requireConfirmation.
+	RequireDeletionConfirmation bool
+	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
+	ManagementClusterName string
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	serving := genericoptions.NewSecureServingOptions()
+	// All requests come over a few connections from the aggregator, each with many watches.
+	serving.HTTP2MaxStreamsPerConnection = 1000
+	serving.ServerCert.CertDirectory = ""
+	serving.ServerCert.PairName = "omni-apiserver"
+
+	o := &Options{
+		Server:         genericoptions.NewServerRunOptions(),
+		Storage:        genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(etcdPrefix, nil)),
+		Serving:        serving.WithLoopback(),
+		Authentication: genericoptions.NewDelegatingAuthenticationOptions(),
+		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
+		Audit:          genericoptions.NewAuditOptions(),
+		Features:       genericoptions.NewFeatureOptions(),
+		Hub:            genericoptions.NewCoreAPIOptions(),
+		Admission:      apiserver.NewAdmissionOptions(),
+		Traces:         genericoptions.NewTracingOptions(),
+	}
+	o.Server.MaxRequestBodyBytes = apiserver.MaxRequestBytes
+
+	return o
+}
+
+// Complete derives what was left out: without kubeconfigs of their own, authentication and
+// authorisation ask the same kube-apiserver as everything else.
+func (o *Options) Complete() error {
+	o.Authentication.RemoteKubeConfigFile = cmp.Or(o.Authentication.RemoteKubeConfigFile, o.Hub.CoreAPIKubeconfigPath)
+	o.Authorization.RemoteKubeConfigFile = cmp.Or(o.Authorization.RemoteKubeConfigFile, o.Hub.CoreAPIKubeconfigPath)
+
+	// Feature gates have their final values from here on.
+	if err := o.Server.ComponentGlobalsRegistry.Set(); err != nil {
+		return fmt.Errorf("apply feature gates and versions: %w", err)
+	}
+
+	if err := o.Server.Complete(); err != nil {
+		return fmt.Errorf("complete the options: %w", err)
+	}
+
+	return nil
+}
+
+// Validate returns everything that is wrong with the flags, as one error.
+func (o *Options) Validate() error {
+	errs := append(o.validateStorage(), o.validateNamespaces()...)
+	errs = append(errs, o.Server.Validate()...)
+	errs = append(errs, o.Serving.Validate()...)
+	errs = append(errs, o.Authentication.Validate()...)
+	errs = append(errs, o.Authorization.Validate()...)
+	errs = append(errs, o.Audit.Validate()...)
+	errs = append(errs, o.Features.Validate()...)
+	errs = append(errs, o.Hub.Validate()...)
+	errs = append(errs, o.Admission.Validate()...)
+	errs = append(errs, o.Traces.Validate()...)
+
+	return errors.Join(errs...)
+}
+
+func (o *Options) validateStorage() []error {
+	external := len(o.Storage.StorageConfig.Transport.ServerList) > 0
+
+	switch {
+	case o.EtcdDataDir == "" && !external:
+		return []error{errors.New("objects need a place: give --etcd-data-dir to store them in an etcd inside " +
+			"this process, or --etcd-servers to use an etcd of your own")}
+	case o.EtcdDataDir != "" && external:
+		return []error{errors.New("--etcd-data-dir and --etcd-servers exclude each other: " +
+			"objects are either in this process's own etcd or in yours")}
+	case external:
+		return o.Storage.Validate()
+	}
+
+	// The library insists on a server; the embedded one's address is known once it runs.
+	embedded := *o.Storage
+	embedded.StorageConfig.Transport.ServerList = []string{"unix:embedded"}
+
+	return embedded.Validate()
+}
+
+func (o *Options) validateNamespaces() []error {
+	var errs []error
+
+	for _, namespace := range o.ControllerNamespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("--controller-namespaces: %q is not a namespace name: %s", namespace, problems[0]))
+		}
+	}
+
+	return errs
+}

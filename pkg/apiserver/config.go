@@ -1,0 +1,88 @@
+package apiserver
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
+)
+
+// MaxRequestBytes is the largest request body that is read. Larger ones are answered with 413 and a
+// message that names the limit. It lies below what etcd accepts (1.5 MiB), so that nobody ever sees
+// etcd's own error.
+const MaxRequestBytes = 1 << 20
+
+const serverName = "omni-apiserver"
+
+// Config is everything the server is made from.
+type Config struct {
+	// Generic is the configuration of the generic API server.
+	Generic *genericapiserver.RecommendedConfig
+	// Registry is what can be chosen about the kinds.
+	Registry registry.Options
+
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+}
+
+// NewConfig starts a configuration with the scheme and without any option applied.
+func NewConfig() (*Config, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+
+	codecs := serializer.NewCodecFactory(scheme)
+
+	return &Config{
+		Generic: genericapiserver.NewRecommendedConfig(codecs),
+		scheme:  scheme,
+		codecs:  codecs,
+	}, nil
+}
+
+// StorageCodec encodes objects the way they are stored.
+func (c *Config) StorageCodec() runtime.Codec {
+	return c.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)
+}
+
+// Complete fills in what follows from the rest. Call it once, after all options were applied.
+func (c *Config) Complete() CompletedConfig {
+	c.Generic.MaxRequestBodyBytes = MaxRequestBytes
+	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
+
+	return CompletedConfig{config: c, generic: c.Generic.Complete()}
+}
+
+// CompletedConfig can only be made by Config.Complete.
+type CompletedConfig struct {
+	config  *Config
+	generic genericapiserver.CompletedConfig
+}
+
+// New makes the server with all kinds installed. It does not serve before Run.
+func (c CompletedConfig) New() (*Server, error) {
+	generic, err := c.generic.New(serverName, genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("make generic API server: %w", err)
+	}
+
+	served, err := registry.NewStorage(c.config.scheme, c.generic.RESTOptionsGetter, c.config.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("make storage: %w", err)
+	}
+
+	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.config.scheme,
+		runtime.NewParameterCodec(c.config.scheme), c.config.codecs)
+	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = served
+
+	if err := generic.InstallAPIGroup(&group); err != nil {
+		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupName, err)
+	}
+
+	return &Server{Generic: generic}, nil
+}

@@ -1,0 +1,54 @@
+package embeddedetcd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const lockName = "omni-apiserver.lock"
+
+// directoryLock is held as long as the process lives; the kernel lets go of it even after a kill.
+// etcd locks its database too, but waits for it silently instead of saying who is in the way.
+type directoryLock struct{ file *os.File }
+
+func lockDirectory(dir string) (*directoryLock, error) {
+	path := filepath.Join(dir, lockName)
+
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the etcd data directory: %w", err)
+	}
+
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another omni-apiserver uses the etcd data directory %s: "+
+				"stop it, or give this one a directory of its own", dir)
+		}
+
+		return nil, fmt.Errorf("lock the etcd data directory: %w", err)
+	}
+
+	return &directoryLock{file: file}, nil
+}
+
+// release lets the next process in. The file stays: removing it would let two processes lock two
+// files of the same name.
+func (l *directoryLock) release() error {
+	if l.file == nil {
+		return nil
+	}
+
+	file := l.file
+	l.file = nil
+
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("unlock the etcd data directory: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,96 @@
+package kit
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// none is what kubectl prints where there is nothing to say.
+const none = "<none>"
+
+// ReadyColumn shows the status of the Ready condition.
+func ReadyColumn[T Object]() Column[T] {
+	return Column[T]{
+		Name:        "Ready",
+		Description: "Whether the object is fully done: True, False, or Unknown while nobody has looked yet.",
+		Cell: func(obj T) any {
+			if ready := readyCondition(obj); ready != nil {
+				return string(ready.Status)
+			}
+
+			return string(metav1.ConditionUnknown)
+		},
+	}
+}
+
+// ReasonColumn shows the reason of the Ready condition under the given heading.
+func ReasonColumn[T Object](name string, wide bool) Column[T] {
+	return Column[T]{
+		Name:        name,
+		Description: "Why the object is Ready or not, in one word.",
+		Wide:        wide,
+		Cell: func(obj T) any {
+			if ready := readyCondition(obj); ready != nil {
+				return ready.Reason
+			}
+
+			return none
+		},
+	}
+}
+
+// MessageColumn shows the message of the Ready condition in the wide output.
+func MessageColumn[T Object]() Column[T] {
+	return Column[T]{
+		Name:        "Message",
+		Description: "Why the object is Ready or not, in a sentence.",
+		Wide:        true,
+		Cell: func(obj T) any {
+			if ready := readyCondition(obj); ready != nil {
+				return ready.Message
+			}
+
+			return none
+		},
+	}
+}
+
+func readyCondition[T Object](obj T) *metav1.Condition {
+	return meta.FindStatusCondition(obj.GetReconcileStatus().Conditions, v1alpha1.ConditionReady)
+}
+
+// OrNone is the value, or kubectl's word for nothing.
+func OrNone(value string) string {
+	if value == "" {
+		return none
+	}
+
+	return value
+}
+
+// Until is a time that lies ahead, as "in 3d" or, when it has passed, as "3d ago".
+func Until(moment *metav1.Time, now time.Time) string {
+	if moment.IsZero() {
+		return none
+	}
+
+	if left := moment.Sub(now); left > 0 {
+		return "in " + duration.HumanDuration(left)
+	}
+
+	return duration.HumanDuration(now.Sub(moment.Time)) + " ago"
+}
+
+// Since is how long ago a time was, as AGE shows it.
+func Since(moment *metav1.Time, now time.Time) string {
+	if moment.IsZero() {
+		return none
+	}
+
+	return duration.HumanDuration(now.Sub(moment.Time))
+}

@@ -1,0 +1,83 @@
+package kit
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// Category groups all kinds: `kubectl get omni` lists them.
+const Category = "omni"
+
+// Object is what the kit needs of a hub type.
+type Object interface {
+	runtime.Object
+	metav1.Object
+
+	// GetReconcileStatus returns the part of the status that all kinds share.
+	GetReconcileStatus() *omni.ReconcileStatus
+}
+
+// Descriptor says all that is special about one kind. T is the pointer to its hub type.
+type Descriptor[T Object] struct {
+	// Kind, Plural, Singular and ShortName are the kind's names, as discovery shows them.
+	Kind, Plural, Singular, ShortName string
+
+	// New and NewList make an empty object and an empty list.
+	New     func() T
+	NewList func() runtime.Object
+
+	// Spec and Status are the two halves of the object. A write to the main resource never changes
+	// the status, a write to /status changes nothing else.
+	Spec, Status Part[T]
+
+	// Validation holds the rules on one object.
+	Validation Validation[T]
+
+	// Warnings are advice on a valid object, each "path: message". They are given at create, and at an
+	// update that changes the spec. Optional.
+	Warnings func(T) []string
+
+	// DeleteGuard refuses the deletion of an object that is not being deleted yet: plain, dry-run and
+	// as part of a collection. Its error is the answer to the client. Optional.
+	DeleteGuard func(T) error
+
+	// Selectable is the one field of the spec that field selectors may name. Optional.
+	Selectable *SelectableField[T]
+
+	// Columns are printed between NAME and AGE.
+	Columns []Column[T]
+
+	// Scale makes the scale subresource. Optional.
+	Scale *Scale[T]
+}
+
+// Validation holds the rules on one object: pure functions, no I/O.
+type Validation[T Object] struct {
+	// Create checks a new object.
+	Create func(obj T) field.ErrorList
+	// Update checks a change of spec or metadata, immutability included.
+	Update func(obj, old T) field.ErrorList
+	// StatusUpdate checks a change of the status.
+	StatusUpdate func(obj, old T) field.ErrorList
+}
+
+// SelectableField is a field that field selectors may name, indexed in the watch cache.
+type SelectableField[T Object] struct {
+	// Label is the selector's name of the field, such as "spec.clusterRef.name".
+	Label string
+	// Value reads the field.
+	Value func(T) string
+}
+
+// Part is one half of an object, spec or status: how to carry it over and how to compare it.
+type Part[T any] struct {
+	copy  func(dst, src T)
+	equal func(a, b T) bool
+}
+
+// Resource is the kind's plural name with its group.
+func (d *Descriptor[T]) Resource() schema.GroupResource { return omni.Resource(d.Plural) }

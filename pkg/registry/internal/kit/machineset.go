@@ -1,0 +1,63 @@
+package kit
+
+import (
+	"strconv"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// MachineSetColumns are the columns of the kinds that stand for a machine set.
+func MachineSetColumns[T Object](cluster func(T) string, scale *Scale[T]) []Column[T] {
+	return []Column[T]{
+		ReadyColumn[T](),
+		ClusterColumn(cluster),
+		{
+			Name:        "Desired",
+			Description: "Number of machines asked for.",
+			Cell:        func(obj T) any { return desired(scale.Machines(obj)) },
+		},
+		{
+			Name:        "Ready Machines",
+			Type:        "integer",
+			Description: "Number of machines that are ready.",
+			Cell:        func(obj T) any { return int64(scale.Status(obj).ReadyReplicas) },
+		},
+		{
+			Name:        "Class",
+			Description: "Machine class that the machines come from; none where they are listed.",
+			Cell:        func(obj T) any { return className(scale.Machines(obj)) },
+		},
+		ReasonColumn[T]("Status", false),
+	}
+}
+
+// ClusterColumn shows the OmniCluster that an object names.
+func ClusterColumn[T Object](cluster func(T) string) Column[T] {
+	return Column[T]{
+		Name:        "Cluster",
+		Description: "OmniCluster that this object belongs to.",
+		Cell:        func(obj T) any { return cluster(obj) },
+	}
+}
+
+// desired is the number of machines that a set asks for: the machine class's size as written, or how
+// many machines are listed.
+func desired(machines *omni.MachineSetMachines) string {
+	if machines.MachineClass == nil {
+		return strconv.Itoa(len(machines.Machines))
+	}
+
+	if machines.MachineClass.Size == nil {
+		return "0"
+	}
+
+	return machines.MachineClass.Size.String()
+}
+
+func className(machines *omni.MachineSetMachines) string {
+	if machines.MachineClass == nil {
+		return none
+	}
+
+	return machines.MachineClass.Name
+}

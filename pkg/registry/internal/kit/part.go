@@ -1,0 +1,13 @@
+package kit
+
+import "reflect"
+
+// PartOf makes a Part from the function that finds it in an object.
+//
+// Comparison is strict: unset and empty differ, because they mean different things to Omni.
+func PartOf[T, P any](find func(T) *P) Part[T] {
+	return Part[T]{
+		copy:  func(dst, src T) { *find(dst) = *find(src) },
+		equal: func(a, b T) bool { return reflect.DeepEqual(find(a), find(b)) },
+	}
+}

@@ -1,0 +1,109 @@
+package kit
+
+import (
+	"context"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// REST serves the main resource of a kind: the generic store with the delete guard in front.
+type REST struct {
+	*genericregistry.Store
+
+	shortName string
+	guard     rest.ValidateObjectFunc
+}
+
+var (
+	_ rest.StandardStorage      = &REST{}
+	_ rest.ShortNamesProvider   = &REST{}
+	_ rest.CategoriesProvider   = &REST{}
+	_ rest.SingularNameProvider = &REST{}
+)
+
+// Delete deletes one object, if the guard lets it.
+func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions,
+) (runtime.Object, bool, error) {
+	return r.Store.Delete(ctx, name, r.guarded(validate), options)
+}
+
+// DeleteCollection deletes the selected objects. A guarded object ends it with the guard's error;
+// objects that came before are deleted by then.
+func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
+	list *metainternalversion.ListOptions,
+) (runtime.Object, error) {
+	return r.Store.DeleteCollection(ctx, r.guarded(validate), options, list)
+}
+
+// ShortNames returns what kubectl users type.
+func (r *REST) ShortNames() []string { return []string{r.shortName} }
+
+// Categories returns the group of all our kinds.
+func (r *REST) Categories() []string { return []string{Category} }
+
+// guarded asks the guard before admission; the store calls it with the object as it is at that moment.
+func (r *REST) guarded(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := r.guard(ctx, obj); err != nil {
+			return err
+		}
+
+		return validate(ctx, obj)
+	}
+}
+
+// deleteGuard lets objects pass that are already being deleted: what holds them is a finalizer, and
+// refusing the second DELETE would help nobody.
+func deleteGuard[T Object](guard func(T) error) rest.ValidateObjectFunc {
+	return func(_ context.Context, obj runtime.Object) error {
+		object, ok := obj.(T)
+		if !ok || guard == nil || object.GetDeletionTimestamp() != nil {
+			return nil
+		}
+
+		return guard(object)
+	}
+}
+
+// StatusREST serves the status subresource of a kind.
+type StatusREST struct{ store *genericregistry.Store }
+
+var (
+	_ rest.Patcher             = &StatusREST{}
+	_ rest.ResetFieldsStrategy = &StatusREST{}
+)
+
+// New makes an empty object.
+func (r *StatusREST) New() runtime.Object { return r.store.New() }
+
+// Destroy does nothing: the store belongs to the main resource.
+func (r *StatusREST) Destroy() {}
+
+// Get reads the whole object.
+func (r *StatusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, options)
+}
+
+// Update writes the status. It never creates an object.
+func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
+	options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	return r.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+}
+
+// GetResetFields says which fields an apply of the status ignores.
+func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}
+
+// ConvertToTable prints the object as the main resource does.
+func (r *StatusREST) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	return r.store.ConvertToTable(ctx, obj, options)
+}

@@ -1,0 +1,195 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Scale says how the scale subresource reads and writes a kind.
+type Scale[T Object] struct {
+	// Machines finds where the machines of the set come from.
+	Machines func(T) *omni.MachineSetMachines
+	// Status finds the counters.
+	Status func(T) *omni.MachineSetStatusFields
+	// Validate says whether the set can have so many machines; its errors are at spec.replicas.
+	Validate func(obj T, replicas int32) field.ErrorList
+}
+
+// scaleREST serves the scale subresource: the size of a set that takes its machines from a machine
+// class.
+type scaleREST[T Object] struct {
+	store      *genericregistry.Store
+	descriptor *Descriptor[T]
+}
+
+var (
+	_ rest.Patcher                  = &scaleREST[Object]{}
+	_ rest.GroupVersionKindProvider = &scaleREST[Object]{}
+)
+
+// GroupVersionKind says that the subresource has the type every autoscaler knows.
+func (r *scaleREST[T]) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+}
+
+// New makes an empty Scale.
+func (r *scaleREST[T]) New() runtime.Object { return &autoscalingv1.Scale{} }
+
+// Destroy does nothing: the store belongs to the main resource.
+func (r *scaleREST[T]) Destroy() {}
+
+// Get reads the scale of any set, of one with listed machines too.
+func (r *scaleREST[T]) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	obj, err := r.store.Get(ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+
+	return r.descriptor.Scale.of(obj.(T)), nil
+}
+
+// Update changes the size. A set with listed machines or an unlimited size is refused as invalid.
+func (r *scaleREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
+	options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	scale := r.descriptor.Scale
+
+	obj, _, err := r.store.Update(ctx, name, &scaledObject[T]{UpdatedObjectInfo: info, descriptor: r.descriptor},
+		func(ctx context.Context, obj runtime.Object) error { return validateCreate(ctx, scale.of(obj.(T))) },
+		func(ctx context.Context, obj, old runtime.Object) error {
+			return validateUpdate(ctx, scale.of(obj.(T)), scale.of(old.(T)))
+		}, false, options)
+	if err != nil {
+		return nil, false, err
+	}
+
+	return scale.of(obj.(T)), false, nil
+}
+
+// ConvertToTable prints the scale as the main resource's default does.
+func (r *scaleREST[T]) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	return rest.NewDefaultTableConvertor(r.descriptor.Resource()).ConvertToTable(ctx, obj, options)
+}
+
+// of is the scale that an object stands for.
+func (s *Scale[T]) of(obj T) *autoscalingv1.Scale {
+	status := s.Status(obj)
+
+	return &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              obj.GetName(),
+			Namespace:         obj.GetNamespace(),
+			UID:               obj.GetUID(),
+			ResourceVersion:   obj.GetResourceVersion(),
+			CreationTimestamp: obj.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: s.replicas(obj)},
+		Status: autoscalingv1.ScaleStatus{Replicas: status.Replicas, Selector: status.Selector},
+	}
+}
+
+// replicas is the size asked for. An unlimited class asks for what it has.
+func (s *Scale[T]) replicas(obj T) int32 {
+	machines := s.Machines(obj)
+
+	switch {
+	case machines.MachineClass == nil:
+		return int32(len(machines.Machines))
+	case machines.MachineClass.Size == nil:
+		return 0
+	case machines.MachineClass.Size.Type == intstr.Int:
+		return machines.MachineClass.Size.IntVal
+	default:
+		return s.Status(obj).Replicas
+	}
+}
+
+// scaledObject turns the update of a scale into the update of the object behind it.
+type scaledObject[T Object] struct {
+	rest.UpdatedObjectInfo
+
+	descriptor *Descriptor[T]
+}
+
+// UpdatedObject lets the client's change work on the scale, and carries the result over, field
+// ownership included.
+func (s *scaledObject[T]) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	updated, ok := old.DeepCopyObject().(T)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("%T is not an %s", old, s.descriptor.Kind))
+	}
+
+	ownership := managedfields.NewScaleHandler(updated.GetManagedFields(), v1alpha1.SchemeGroupVersion,
+		managedfields.ResourcePathMappings{
+			v1alpha1.SchemeGroupVersion.String(): fieldpath.MakePathOrDie("spec", "machineClass", "size"),
+		})
+
+	before := s.descriptor.Scale.of(updated)
+
+	var err error
+	if before.ManagedFields, err = ownership.ToSubresource(); err != nil {
+		return nil, fmt.Errorf("read field ownership: %w", err)
+	}
+
+	wanted, err := s.UpdatedObjectInfo.UpdatedObject(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+
+	scale, ok := wanted.(*autoscalingv1.Scale)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected a Scale, got %T", wanted))
+	}
+
+	if err := s.apply(updated, scale); err != nil {
+		return nil, err
+	}
+
+	entries, err := ownership.ToParent(scale.ManagedFields)
+	if err != nil {
+		return nil, fmt.Errorf("write field ownership: %w", err)
+	}
+
+	updated.SetManagedFields(entries)
+
+	return updated, nil
+}
+
+func (s *scaledObject[T]) apply(obj T, scale *autoscalingv1.Scale) error {
+	if scale.UID != "" && scale.UID != obj.GetUID() {
+		return apierrors.NewConflict(s.descriptor.Resource(), obj.GetName(),
+			errors.New("the object was deleted and made again: its UID is another one now"))
+	}
+
+	obj.SetResourceVersion(scale.ResourceVersion)
+
+	// Writing back what was read changes nothing, so any set accepts it.
+	if scale.Spec.Replicas == s.descriptor.Scale.replicas(obj) {
+		return nil
+	}
+
+	if errs := s.descriptor.Scale.Validate(obj, scale.Spec.Replicas); len(errs) > 0 {
+		return apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), obj.GetName(), errs)
+	}
+
+	s.descriptor.Scale.Machines(obj).MachineClass.Size = &intstr.IntOrString{Type: intstr.Int, IntVal: scale.Spec.Replicas}
+
+	return nil
+}

@@ -1,0 +1,30 @@
+package kit
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// pendingMessage is what a user reads until a controller has looked at a new object.
+const pendingMessage = "no controller has looked at this object yet"
+
+// seedStatus writes the status of a new object, so that no reader ever takes it for a finished one:
+// tools that know kstatus wait while Reconciling is True or observedGeneration lags behind.
+func seedStatus(status *omni.ReconcileStatus, now metav1.Time) {
+	status.ObservedGeneration = -1
+	status.Conditions = []metav1.Condition{{
+		Type:               v1alpha1.ConditionReady,
+		Status:             metav1.ConditionUnknown,
+		Reason:             v1alpha1.ReasonPending,
+		Message:            pendingMessage,
+		LastTransitionTime: now,
+	}, {
+		Type:               v1alpha1.ConditionReconciling,
+		Status:             metav1.ConditionTrue,
+		Reason:             v1alpha1.ReasonPending,
+		Message:            pendingMessage,
+		LastTransitionTime: now,
+	}}
+}

@@ -1,0 +1,159 @@
+package kit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// strategy is how the main resource of a kind is written.
+type strategy[T Object] struct {
+	rest.DeclarativeValidation
+	names.NameGenerator
+
+	descriptor *Descriptor[T]
+}
+
+var (
+	_ rest.RESTCreateStrategy            = strategy[Object]{}
+	_ rest.RESTUpdateStrategy            = strategy[Object]{}
+	_ rest.RESTDeleteStrategy            = strategy[Object]{}
+	_ rest.DeclarativeValidationStrategy = strategy[Object]{}
+	_ rest.ResetFieldsStrategy           = strategy[Object]{}
+)
+
+func newStrategy[T Object](descriptor *Descriptor[T], scheme *runtime.Scheme) strategy[T] {
+	return strategy[T]{
+		DeclarativeValidation: rest.DeclarativeValidation{Scheme: scheme},
+		NameGenerator:         names.SimpleNameGenerator,
+		descriptor:            descriptor,
+	}
+}
+
+// NamespaceScoped is true: all kinds are namespaced.
+func (strategy[T]) NamespaceScoped() bool { return true }
+
+// AllowCreateOnUpdate is false: a PUT of a deleted object must not bring it back.
+func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
+
+// AllowUnconditionalUpdate is false: a PUT needs the resourceVersion that was read.
+func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return false }
+
+// Canonicalize changes nothing: objects are stored as they were validated.
+func (strategy[T]) Canonicalize(runtime.Object) {}
+
+// GetResetFields says that an apply of the main resource owns no field of the status.
+func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+// PrepareForCreate drops a status that the client sent and seeds our own.
+func (s strategy[T]) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	created := obj.(T)
+
+	s.descriptor.Status.copy(created, s.descriptor.New())
+	seedStatus(created.GetReconcileStatus(), metav1.Now())
+	created.SetGeneration(1)
+}
+
+// PrepareForUpdate keeps the status and counts a changed spec as a new generation. The store itself
+// adds the generation that begins a deletion.
+func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	updated, previous := obj.(T), old.(T)
+
+	s.descriptor.Status.copy(updated, previous)
+
+	if s.specChanged(updated, previous) {
+		updated.SetGeneration(previous.GetGeneration() + 1)
+	}
+}
+
+// Validate runs the kind's rules on a new object.
+func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return s.descriptor.Validation.Create(obj.(T))
+}
+
+// ValidateUpdate runs the kind's rules on a change.
+func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return s.descriptor.Validation.Update(obj.(T), old.(T))
+}
+
+// WarningsOnCreate returns the kind's advice.
+func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	if s.descriptor.Warnings == nil {
+		return nil
+	}
+
+	return s.descriptor.Warnings(obj.(T))
+}
+
+// WarningsOnUpdate returns the kind's advice if the spec changed: a controller that adds a finalizer
+// or a user who sets a label has heard it before.
+func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
+	if !s.specChanged(obj.(T), old.(T)) {
+		return nil
+	}
+
+	return s.WarningsOnCreate(ctx, obj)
+}
+
+// specChanged compares what would be stored. Two specs whose Go values differ may have one encoding
+// (an empty list of a field that omits empty lists); counting that as a change would make a new
+// generation of every such write.
+func (s strategy[T]) specChanged(obj, old T) bool {
+	if s.descriptor.Spec.equal(obj, old) {
+		return false
+	}
+
+	encoded, err := s.encodedSpec(obj)
+	if err != nil {
+		return true
+	}
+
+	previous, err := s.encodedSpec(old)
+
+	return err != nil || !bytes.Equal(encoded, previous)
+}
+
+func (s strategy[T]) encodedSpec(obj T) ([]byte, error) {
+	versioned, err := s.Scheme.ConvertToVersion(obj, v1alpha1.SchemeGroupVersion)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s: %w", s.descriptor.Kind, err)
+	}
+
+	whole, err := json.Marshal(versioned)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", s.descriptor.Kind, err)
+	}
+
+	var parts struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(whole, &parts); err != nil {
+		return nil, fmt.Errorf("split %s: %w", s.descriptor.Kind, err)
+	}
+
+	return parts.Spec, nil
+}
+
+// resetFields names the top-level fields that a resource ignores in a server-side apply.
+func resetFields(roots ...string) map[fieldpath.APIVersion]*fieldpath.Set {
+	set := fieldpath.NewSet()
+	for _, root := range roots {
+		set.Insert(fieldpath.MakePathOrDie(root))
+	}
+
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): set,
+	}
+}

@@ -1,0 +1,36 @@
+package kit
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// statusStrategy is how the status subresource of a kind is written.
+type statusStrategy[T Object] struct{ strategy[T] }
+
+// GetResetFields says that an apply of the status owns nothing else.
+func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("metadata", "spec")
+}
+
+// PrepareForUpdate keeps everything but the status.
+func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	updated, previous := obj.(T), old.(T)
+
+	s.descriptor.Spec.copy(updated, previous)
+	metav1.ResetObjectMetaForStatus(updated, previous)
+}
+
+// ValidateUpdate runs the kind's rules on a status.
+func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return s.descriptor.Validation.StatusUpdate(obj.(T), old.(T))
+}
+
+// WarningsOnUpdate is empty: advice on a spec is for those who write specs.
+func (statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}

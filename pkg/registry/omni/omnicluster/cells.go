@@ -1,0 +1,39 @@
+package omnicluster
+
+import (
+	"fmt"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
+)
+
+func isControlPlane(set *omni.MachineSetStatus) bool { return set.Name == v1alpha1.ControlPlaneSetName }
+
+func isWorkerSet(set *omni.MachineSetStatus) bool { return !isControlPlane(set) }
+
+// machines is "healthy/requested" over the sets that count; nothing before Omni has said anything.
+func machines(o *omni.OmniCluster, counts func(*omni.MachineSetStatus) bool) string {
+	if o.Status.Omni == nil {
+		return kit.OrNone("")
+	}
+
+	var healthy, requested int32
+
+	for i := range o.Status.Omni.MachineSets {
+		if set := &o.Status.Omni.MachineSets[i]; counts(set) {
+			healthy += set.Machines.Healthy
+			requested += set.Machines.Requested
+		}
+	}
+
+	return fmt.Sprintf("%d/%d", healthy, requested)
+}
+
+func plan(p *omni.OmniClusterPlan) string {
+	if p == nil {
+		return kit.OrNone("")
+	}
+
+	return fmt.Sprintf("+%d ~%d -%d", p.Creates, p.Updates, p.Destroys)
+}

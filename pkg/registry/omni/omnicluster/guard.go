@@ -1,0 +1,28 @@
+package omnicluster
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// confirmDeletion refuses the deletion of a cluster that asks for confirmation until somebody wrote
+// the cluster's name into the annotation. Deleting a cluster destroys its machines' data, so neither
+// a deleted namespace nor the garbage collector may do it in passing.
+func confirmDeletion(o *omni.OmniCluster, byDefault bool) error {
+	required := byDefault
+	if wanted := o.Spec.DeletePolicy.RequireConfirmation; wanted != nil {
+		required = *wanted
+	}
+
+	if !required || o.Annotations[v1alpha1.AnnotationConfirmDeletion] == o.Name {
+		return nil
+	}
+
+	return apierrors.NewForbidden(omni.Resource("omniclusters"), o.Name, fmt.Errorf(
+		"deletion needs confirmation (spec.deletePolicy.requireConfirmation): annotate it with %s=%s first",
+		v1alpha1.AnnotationConfirmDeletion, o.Name))
+}

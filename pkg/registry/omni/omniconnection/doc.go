@@ -1,0 +1,2 @@
+// Package omniconnection describes how the API server serves OmniConnections.
+package omniconnection

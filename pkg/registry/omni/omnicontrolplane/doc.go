@@ -1,0 +1,2 @@
+// Package omnicontrolplane describes how the API server serves OmniControlPlanes.
+package omnicontrolplane

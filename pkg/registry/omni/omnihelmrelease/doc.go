@@ -1,0 +1,2 @@
+// Package omnihelmrelease describes how the API server serves OmniHelmReleases.
+package omnihelmrelease

@@ -1,0 +1,2 @@
+// Package omnikubeconfigexport describes how the API server serves OmniKubeconfigExports.
+package omnikubeconfigexport

@@ -1,0 +1,2 @@
+// Package omnimachine describes how the API server serves OmniMachines.
+package omnimachine

@@ -1,0 +1,2 @@
+// Package omnisecretsync describes how the API server serves OmniSecretSyncs.
+package omnisecretsync

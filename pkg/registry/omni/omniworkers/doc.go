@@ -1,0 +1,2 @@
+// Package omniworkers describes how the API server serves OmniWorkers.
+package omniworkers

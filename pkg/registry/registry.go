@@ -1,0 +1,83 @@
+package registry
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnicluster"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omniconnection"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnicontrolplane"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnihelmrelease"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnikubeconfigexport"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnimachine"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnisecretsync"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omniworkers"
+)
+
+// Options are what an operator of the server can choose about the kinds.
+type Options struct {
+	// RequireDeletionConfirmation is what spec.deletePolicy.requireConfirmation of an OmniCluster means
+	// where it is unset.
+	RequireDeletionConfirmation bool
+}
+
+// kind hides the Go type of a descriptor.
+type kind struct {
+	addFieldLabels func(*runtime.Scheme) error
+	newStorage     func(*runtime.Scheme, generic.RESTOptionsGetter) (*kit.Storage, error)
+}
+
+func kindOf[T kit.Object](descriptor *kit.Descriptor[T]) kind {
+	return kind{
+		addFieldLabels: descriptor.AddFieldLabels,
+		newStorage: func(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (*kit.Storage, error) {
+			return kit.NewStorage(descriptor, scheme, getter)
+		},
+	}
+}
+
+func kinds(options Options) []kind {
+	return []kind{
+		kindOf(omniconnection.Descriptor(time.Now)),
+		kindOf(omnicluster.Descriptor(options.RequireDeletionConfirmation)),
+		kindOf(omnicontrolplane.Descriptor()),
+		kindOf(omniworkers.Descriptor()),
+		kindOf(omnimachine.Descriptor()),
+		kindOf(omnikubeconfigexport.Descriptor(time.Now)),
+		kindOf(omnisecretsync.Descriptor(time.Now)),
+		kindOf(omnihelmrelease.Descriptor()),
+	}
+}
+
+// AddFieldLabels tells the scheme which field selectors each kind understands. It fails only if the
+// scheme does not know the kinds.
+func AddFieldLabels(scheme *runtime.Scheme) error {
+	for _, kind := range kinds(Options{}) {
+		if err := kind.addFieldLabels(scheme); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// NewStorage makes the storage of all kinds and their subresources, by resource path ("omniclusters",
+// "omniclusters/status", ...). Errors come from the storage configuration.
+func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, options Options) (map[string]rest.Storage, error) {
+	served := map[string]rest.Storage{}
+
+	for _, kind := range kinds(options) {
+		storage, err := kind.newStorage(scheme, getter)
+		if err != nil {
+			return nil, err
+		}
+
+		storage.AddTo(served)
+	}
+
+	return served, nil
+}
