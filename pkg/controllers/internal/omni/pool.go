@@ -197,6 +197,15 @@ func (p *Pool) start(uid, fingerprint string, config Config) *entry {
 }
 
 func (p *Pool) finish(uid string, started *entry, session *Session, err error) {
+	p.settle(uid, started, session, err)
+
+	// The mirror may have told of its health before Get could find it.
+	if err == nil {
+		p.options.HealthChanged(uid)
+	}
+}
+
+func (p *Pool) settle(uid string, started *entry, session *Session, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
