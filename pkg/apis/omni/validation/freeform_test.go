@@ -1,0 +1,78 @@
+package validation
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+func TestWarningsForNumbers(t *testing.T) {
+	const advice = ": quote an integer of 2^53 or more: server-side apply rounds it"
+
+	for _, tc := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"small numbers", `{"a":1048576,"b":-5,"c":9007199254740991,"d":-9007199254740991}`, nil},
+		{"quoted, with fraction, with exponent", `{"a":"9007199254740993","b":9007199254740993.5,"c":1e300}`, nil},
+		{"at 2^53", `{"a":9007199254740992,"b":-9007199254740992}`, []string{"spec.a" + advice, "spec.b" + advice}},
+		{"far beyond", `{"a":123456789012345678901234567890}`, []string{"spec.a" + advice}},
+		{"deep", `{"a":[{"b":[1,9007199254740993]}],"c.d/e":{"":9007199254740993}}`,
+			[]string{"spec.a[0].b[1]" + advice, "spec[c.d/e][]" + advice}},
+		{"many", `{"a":[9007199254740993,9007199254740993,9007199254740993,9007199254740993,9007199254740993]}`, []string{
+			"spec.a[0]" + advice, "spec.a[1]" + advice, "spec.a[2]" + advice, "spec: 2 more integers of 2^53 or more: quote them",
+		}},
+		{"long key", `{"` + strings.Repeat("k", 200) + `":9007199254740993}`,
+			[]string{"spec." + strings.Repeat("k", 49) + "..." + advice}},
+		{"broken", `{"a":9007199254740993,`, []string{"spec.a" + advice}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			checkWarnings(t, warningsForNumbers(freeForm(tc.text), field.NewPath("spec")), tc.want)
+		})
+	}
+
+	checkWarnings(t, warningsForNumbers(nil, field.NewPath("spec")), nil)
+}
+
+func TestWarningsForOmniCluster(t *testing.T) {
+	const advice = ": quote an integer of 2^53 or more: server-side apply rounds it"
+
+	cluster := validCluster()
+	checkWarnings(t, WarningsForOmniCluster(cluster), nil)
+
+	cluster.Spec.Patches = []omni.Patch{{}, {Inline: freeForm(`{"a":9007199254740993}`)}}
+	cluster.Spec.Kubernetes.Manifests = []omni.Manifest{{Inline: []omni.FreeForm{*freeForm(`{}`), *freeForm(`{"b":9007199254740993}`)}}}
+	cluster.Spec.Kubernetes.Healthchecks = []omni.Healthcheck{{Job: freeForm(`{"c":9007199254740993}`)}}
+
+	checkWarnings(t, WarningsForOmniCluster(cluster), []string{
+		"spec.patches[1].inline.a" + advice,
+		"spec.kubernetes.manifests[0].inline[1].b" + advice,
+		"spec.kubernetes.healthchecks[0].job.c" + advice,
+	})
+}
+
+func TestWarningIsBounded(t *testing.T) {
+	long := field.NewPath("spec").Key(strings.Repeat("k", 300))
+
+	for _, message := range []string{"short", strings.Repeat("m", 110), strings.Repeat("m", 119), strings.Repeat("m", 500)} {
+		if got := warning(long, message); len(got) != 120 {
+			t.Errorf("%d bytes: %s", len(got), got)
+		}
+	}
+
+	if got := warning(field.NewPath("a"), "b"); got != "a: b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFreeFormErrorNamesTheLimit(t *testing.T) {
+	errs := validateFreeForm(field.NewPath("spec"), *bigObject(300 << 10))
+
+	const want = "spec: Invalid value: has 300 KiB; at most 256 KiB fit: split it, or read it from a ConfigMap or Secret with valueFrom"
+	if len(errs) != 1 || errs[0].Error() != want {
+		t.Errorf("got %v, want %s", errs, want)
+	}
+}

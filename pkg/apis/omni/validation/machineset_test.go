@@ -1,0 +1,240 @@
+package validation
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+const (
+	machine1 = "26b87860-38b4-400f-af72-bc8d26ab6cd6"
+	machine2 = "2fed42f7-ad55-4c05-9c2f-4c5b1f1e0d7a"
+)
+
+func validControlPlane() *omni.OmniControlPlane {
+	return &omni.OmniControlPlane{
+		ObjectMeta: meta("cluster-01"),
+		Spec: omni.OmniControlPlaneSpec{
+			ClusterRef:         omni.LocalObjectReference{Name: "cluster-01"},
+			MachineSetMachines: omni.MachineSetMachines{Machines: []string{machine1}},
+		},
+	}
+}
+
+func validWorkers() *omni.OmniWorkers {
+	return &omni.OmniWorkers{
+		ObjectMeta: meta("pool"),
+		Spec: omni.OmniWorkersSpec{
+			ClusterRef:         omni.LocalObjectReference{Name: "cluster-01"},
+			MachineSetMachines: omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(3))},
+		},
+	}
+}
+
+func class(size intstr.IntOrString) *omni.MachineClass {
+	return &omni.MachineClass{Name: "large", Size: &size}
+}
+
+func TestValidateOmniControlPlane(t *testing.T) {
+	machines := func(ids ...string) func(*omni.OmniControlPlane) {
+		return func(c *omni.OmniControlPlane) { c.Spec.Machines = ids }
+	}
+	byClass := func(size intstr.IntOrString) func(*omni.OmniControlPlane) {
+		return func(c *omni.OmniControlPlane) { c.Spec.Machines, c.Spec.MachineClass = nil, class(size) }
+	}
+	bootstrap := func(uuid, snapshot string) func(*omni.OmniControlPlane) {
+		return func(c *omni.OmniControlPlane) {
+			c.Spec.BootstrapSpec = &omni.BootstrapSpec{ClusterUUID: uuid, Snapshot: snapshot}
+		}
+	}
+
+	checkRules(t, validControlPlane, ValidateOmniControlPlane, []row[omni.OmniControlPlane]{
+		{name: "valid"},
+		{"cluster missing", func(c *omni.OmniControlPlane) { c.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
+		{"cluster name wrong", func(c *omni.OmniControlPlane) { c.Spec.ClusterRef.Name = "a_b" }, []string{"spec.clusterRef.name: Invalid value"}},
+		{"metadata.name with dots", func(c *omni.OmniControlPlane) { c.Name = "a.b" }, nil},
+		{"no machines", machines(), []string{"spec.machines: Required value"}},
+		{"two machines", machines(machine1, machine2), nil},
+		{"machine twice", machines(machine1, machine1), []string{"spec.machines[1]: Duplicate value"}},
+		{"machine twice in different cases", machines(machine1, strings.ToUpper(machine1)), []string{"spec.machines[1]: Duplicate value"}},
+		{"no UUIDs", machines("", "node-1", machine1+"0", "{"+machine1+"}", strings.ReplaceAll(machine1, "-", ""), machine1+"\n"), []string{
+			"spec.machines[0]: Invalid value", "spec.machines[1]: Invalid value", "spec.machines[2]: Invalid value",
+			"spec.machines[3]: Invalid value", "spec.machines[4]: Invalid value", "spec.machines[5]: Invalid value",
+		}},
+		{"machine class", byClass(intstr.FromInt32(1)), nil},
+		{"unlimited", byClass(intstr.FromString("unlimited")), nil},
+		{"class of size 0", byClass(intstr.FromInt32(0)), []string{"spec.machineClass.size: Invalid value"}},
+		{"class of negative size", byClass(intstr.FromInt32(-1)), []string{"spec.machineClass.size: Invalid value"}},
+		{"quoted size", byClass(intstr.FromString("3")), []string{"spec.machineClass.size: Invalid value"}},
+		{"empty size", byClass(intstr.FromString("")), []string{"spec.machineClass.size: Invalid value"}},
+		{"class without name and size", func(c *omni.OmniControlPlane) { c.Spec.Machines, c.Spec.MachineClass = nil, &omni.MachineClass{} },
+			[]string{"spec.machineClass.name: Required value", "spec.machineClass.size: Required value"}},
+		{"machines and class", func(c *omni.OmniControlPlane) { c.Spec.MachineClass = class(intstr.FromInt32(1)) }, []string{"spec.machineClass: Forbidden"}},
+		{"kernel arguments", func(c *omni.OmniControlPlane) { c.Spec.KernelArgs = []string{"a=b"} }, nil},
+		{"empty kernel arguments and class", func(c *omni.OmniControlPlane) {
+			byClass(intstr.FromInt32(1))(c)
+			c.Spec.KernelArgs = []string{}
+		}, []string{"spec.kernelArgs: Forbidden"}},
+		{"empty entries", func(c *omni.OmniControlPlane) {
+			c.Spec.KernelArgs, c.Spec.SystemExtensions = []string{""}, []string{""}
+		},
+			[]string{"spec.systemExtensions[0]: Required value", "spec.kernelArgs[0]: Required value"}},
+		{"Omni's label and annotation", func(c *omni.OmniControlPlane) {
+			c.Spec.Labels = map[string]string{"omni.sidero.dev/x": ""}
+			c.Spec.Annotations = map[string]string{"omni.sidero.dev/y": ""}
+		}, []string{"spec.labels[omni.sidero.dev/x]: Forbidden", "spec.annotations[omni.sidero.dev/y]: Forbidden"}},
+		{"patch", func(c *omni.OmniControlPlane) { c.Spec.Patches = []omni.Patch{{}} },
+			[]string{"spec.patches[0].name: Required value", "spec.patches[0]: Required value"}},
+		{"bootstrap", bootstrap(machine1, "a.snapshot"), nil},
+		{"empty bootstrap", bootstrap("", ""), []string{"spec.bootstrapSpec.clusterUUID: Required value", "spec.bootstrapSpec.snapshot: Required value"}},
+		{"bootstrap from a name", bootstrap("cluster-01", "a.snapshot"), []string{"spec.bootstrapSpec.clusterUUID: Invalid value"}},
+	})
+}
+
+func TestValidateStrategy(t *testing.T) {
+	strategy := func(s omni.Strategy) func(*omni.OmniWorkers) {
+		return func(w *omni.OmniWorkers) {
+			w.Spec.UpdateStrategy, w.Spec.UpgradeStrategy, w.Spec.DeleteStrategy = s.DeepCopy(), s.DeepCopy(), s.DeepCopy()
+		}
+	}
+
+	checkRules(t, validWorkers, ValidateOmniWorkers, []row[omni.OmniWorkers]{
+		{"rolling", strategy(omni.Strategy{Type: omni.StrategyRolling, Rolling: &omni.RollingStrategy{MaxParallelism: 1}}), nil},
+		{"rolling without a bound", strategy(omni.Strategy{Type: omni.StrategyRolling}), nil},
+		{"unset", strategy(omni.Strategy{Type: omni.StrategyUnset}), nil},
+		{"no type", strategy(omni.Strategy{}), []string{
+			"spec.updateStrategy.type: Required value", "spec.upgradeStrategy.type: Required value", "spec.deleteStrategy.type: Required value",
+		}},
+		{"unknown type", strategy(omni.Strategy{Type: "rolling"}), []string{
+			"spec.updateStrategy.type: Unsupported value", "spec.upgradeStrategy.type: Unsupported value", "spec.deleteStrategy.type: Unsupported value",
+		}},
+		{"no parallelism", strategy(omni.Strategy{Type: omni.StrategyRolling, Rolling: &omni.RollingStrategy{}}), []string{
+			"spec.updateStrategy.rolling.maxParallelism: Invalid value", "spec.upgradeStrategy.rolling.maxParallelism: Invalid value",
+			"spec.deleteStrategy.rolling.maxParallelism: Invalid value",
+		}},
+	})
+
+	checkRules(t, validControlPlane, ValidateOmniControlPlane, []row[omni.OmniControlPlane]{
+		{"control plane", func(c *omni.OmniControlPlane) { c.Spec.UpgradeStrategy = &omni.Strategy{Type: omni.StrategyUnset} }, nil},
+		{"control plane without type", func(c *omni.OmniControlPlane) { c.Spec.UpgradeStrategy = &omni.Strategy{} },
+			[]string{"spec.upgradeStrategy.type: Required value"}},
+	})
+}
+
+func TestValidateOmniWorkers(t *testing.T) {
+	name := func(metaName, specName string) func(*omni.OmniWorkers) {
+		return func(w *omni.OmniWorkers) { w.Name, w.Spec.WorkerSetName = metaName, specName }
+	}
+
+	const badName = "spec.workerSetName: Invalid value"
+
+	checkRules(t, validWorkers, ValidateOmniWorkers, []row[omni.OmniWorkers]{
+		{name: "valid"},
+		{"cluster missing", func(w *omni.OmniWorkers) { w.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
+		{"set name", name("a.b", "Pool_01"), nil},
+		{"set name wrong", name("a", "a.b"), []string{badName}},
+		{"set name too long", name("a", strings.Repeat("a", 64)), []string{badName}},
+		{"metadata.name cannot serve", name("a.b", ""), []string{badName}},
+		{"set name of the control plane", name("a", "control-planes"), []string{badName}},
+		{"metadata.name of the control plane", name("control-planes", ""), []string{badName}},
+		{"metadata.name of the control plane, another set name", name("control-planes", "pool"), nil},
+		{"empty static set", func(w *omni.OmniWorkers) { w.Spec.MachineClass = nil }, nil},
+		{"static set", func(w *omni.OmniWorkers) { w.Spec.MachineClass, w.Spec.Machines = nil, []string{machine1} }, nil},
+		{"machine twice", func(w *omni.OmniWorkers) { w.Spec.MachineClass, w.Spec.Machines = nil, []string{machine1, machine1} },
+			[]string{"spec.machines[1]: Duplicate value"}},
+		{"machines and class", func(w *omni.OmniWorkers) { w.Spec.Machines = []string{machine1} }, []string{"spec.machineClass: Forbidden"}},
+		{"class of size 0", func(w *omni.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(0)) }, nil},
+		{"class of negative size", func(w *omni.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(-1)) },
+			[]string{"spec.machineClass.size: Invalid value"}},
+		{"kernel arguments and class", func(w *omni.OmniWorkers) { w.Spec.KernelArgs = []string{"a=b"} }, []string{"spec.kernelArgs: Forbidden"}},
+		{"extensions and class", func(w *omni.OmniWorkers) { w.Spec.SystemExtensions = []string{} }, nil},
+		{"Omni's label", func(w *omni.OmniWorkers) { w.Spec.Labels = map[string]string{"omni.sidero.dev/x": ""} },
+			[]string{"spec.labels[omni.sidero.dev/x]: Forbidden"}},
+		{"patch", func(w *omni.OmniWorkers) { w.Spec.Patches = []omni.Patch{{Name: "a"}} }, []string{"spec.patches[0]: Required value"}},
+	})
+}
+
+func TestValidateMachineSetUpdates(t *testing.T) {
+	bootstrap := &omni.BootstrapSpec{ClusterUUID: machine1, Snapshot: "a"}
+
+	const (
+		badBootstrap = "spec.bootstrapSpec: Invalid value"
+		badName      = "spec.workerSetName: Invalid value"
+	)
+
+	checkUpdates(t, validControlPlane, ValidateOmniControlPlaneUpdate, []updateRow[omni.OmniControlPlane]{
+		{name: "nothing changed"},
+		{"machines changed", nil, func(c *omni.OmniControlPlane) { c.Spec.Machines = []string{machine2} }, nil},
+		{"last machine removed", nil, func(c *omni.OmniControlPlane) { c.Spec.Machines = nil }, []string{"spec.machines: Required value"}},
+		{"bootstrap added", nil, func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap }, []string{badBootstrap}},
+		{"bootstrap removed", func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap },
+			func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = nil }, []string{badBootstrap}},
+		{"bootstrap changed while being deleted", func(c *omni.OmniControlPlane) { deleting(&c.ObjectMeta) },
+			func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec, c.Spec.Machines = bootstrap, nil }, []string{badBootstrap}},
+		{"bootstrap kept", func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap },
+			func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap.DeepCopy() }, nil},
+	})
+
+	checkUpdates(t, validWorkers, ValidateOmniWorkersUpdate, []updateRow[omni.OmniWorkers]{
+		{name: "nothing changed"},
+		{"scaled", nil, func(w *omni.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(5)) }, nil},
+		{"to a static set", nil, func(w *omni.OmniWorkers) { w.Spec.MachineClass = nil }, nil},
+		{"renamed", nil, func(w *omni.OmniWorkers) { w.Spec.WorkerSetName = "other" }, []string{badName}},
+		{"the same name, now written down", nil, func(w *omni.OmniWorkers) { w.Spec.WorkerSetName = "pool" }, nil},
+		{"renamed while being deleted", func(w *omni.OmniWorkers) { deleting(&w.ObjectMeta) },
+			func(w *omni.OmniWorkers) { w.Spec.WorkerSetName, w.Spec.ClusterRef.Name = "other", "" }, []string{badName}},
+		{"older rule, annotation changed", func(w *omni.OmniWorkers) { w.Spec.ClusterRef.Name = "A" },
+			func(w *omni.OmniWorkers) { w.Annotations = map[string]string{"a": "b"} }, nil},
+	})
+}
+
+func TestScale(t *testing.T) {
+	const (
+		forbidden = "spec.replicas: Forbidden"
+		invalid   = "spec.replicas: Invalid value"
+	)
+
+	for _, tc := range []struct {
+		name                  string
+		machines              omni.MachineSetMachines
+		replicas              int32
+		wantPlane, wantWorker []string
+	}{
+		{"up", omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, 3, nil, nil},
+		{"to 0", omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, 0, []string{invalid}, nil},
+		{"negative", omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, -1, []string{invalid}, []string{invalid}},
+		{"unlimited", omni.MachineSetMachines{MachineClass: class(intstr.FromString("unlimited"))}, 3, []string{forbidden}, []string{forbidden}},
+		{"no size", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "a"}}, 3, []string{forbidden}, []string{forbidden}},
+		{"static", omni.MachineSetMachines{Machines: []string{machine1}}, 1, []string{forbidden}, []string{forbidden}},
+		{"empty static", omni.MachineSetMachines{}, 1, []string{forbidden}, []string{forbidden}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			plane, workers := validControlPlane(), validWorkers()
+			plane.Spec.MachineSetMachines, workers.Spec.MachineSetMachines = tc.machines, tc.machines
+
+			checkErrors(t, ValidateOmniControlPlaneScale(plane, tc.replicas), tc.wantPlane)
+			checkErrors(t, ValidateOmniWorkersScale(workers, tc.replicas), tc.wantWorker)
+		})
+	}
+}
+
+func TestWarningsForMachineSets(t *testing.T) {
+	patches := []omni.Patch{{Name: "a", Inline: freeForm(`{"machine":{"sysctls":{"vm.x":9007199254740993}}}`)}}
+	want := []string{
+		"spec.machines[1]: Omni writes machine UUIDs in lower case: " + machine2,
+		"spec.patches[0].inline.machine.sysctls[vm.x]: quote an integer of 2^53 or more: server-side apply rounds it",
+	}
+
+	plane, workers := validControlPlane(), validWorkers()
+	checkWarnings(t, WarningsForOmniControlPlane(plane), nil)
+	checkWarnings(t, WarningsForOmniWorkers(workers), nil)
+
+	plane.Spec.Machines, plane.Spec.Patches = []string{machine1, strings.ToUpper(machine2)}, patches
+	workers.Spec.Machines, workers.Spec.Patches = plane.Spec.Machines, patches
+
+	checkWarnings(t, WarningsForOmniControlPlane(plane), want)
+	checkWarnings(t, WarningsForOmniWorkers(workers), want)
+}

@@ -1,0 +1,242 @@
+package validation
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+func validCluster() *omni.OmniCluster {
+	return &omni.OmniCluster{
+		ObjectMeta: meta("cluster-01"),
+		Spec: omni.OmniClusterSpec{
+			ConnectionRef: omni.LocalObjectReference{Name: "omni"},
+			Kubernetes:    omni.OmniClusterKubernetes{Version: "v1.35.1"},
+			Talos:         omni.OmniClusterTalos{Version: "v1.13.3"},
+			ChangePolicy:  omni.ChangePolicyApply,
+			SyncInterval:  "5m",
+		},
+	}
+}
+
+func TestValidateOmniCluster(t *testing.T) {
+	name := func(metaName, specName string) func(*omni.OmniCluster) {
+		return func(c *omni.OmniCluster) { c.Name, c.Spec.ClusterName = metaName, specName }
+	}
+	longest := strings.Repeat("a", 63)
+
+	checkRules(t, validCluster, ValidateOmniCluster, []row[omni.OmniCluster]{
+		{name: "valid"},
+		{"connection missing", func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "" }, []string{"spec.connectionRef.name: Required value"}},
+		{"connection name wrong", func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "Omni" }, []string{"spec.connectionRef.name: Invalid value"}},
+		{"connection name with dots", func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "omni.eu" }, nil},
+		{"cluster name of every kind of letter", name("a", "Cluster_01-x"), nil},
+		{"longest cluster name", name("a", longest), nil},
+		{"cluster name too long", name("a", longest+"a"), []string{"spec.clusterName: Invalid value"}},
+		{"cluster name with dot", name("a", "a.b"), []string{"spec.clusterName: Invalid value"}},
+		{"cluster name with newline", name("a", "a\n"), []string{"spec.clusterName: Invalid value"}},
+		{"cluster name with foreign letter", name("a", "ä"), []string{"spec.clusterName: Invalid value"}},
+		{"metadata.name cannot serve", name("a.b", ""), []string{"spec.clusterName: Invalid value"}},
+		{"metadata.name too long to serve", name(longest+"a", ""), []string{"spec.clusterName: Invalid value"}},
+		{"metadata.name with dot and a cluster name", name("a.b", "a-b"), nil},
+		{"own label", func(c *omni.OmniCluster) { c.Spec.Labels = map[string]string{"site": "x", "a b": "any text is fine"} }, nil},
+		{"Omni's label and annotation", func(c *omni.OmniCluster) {
+			c.Spec.Labels = map[string]string{"omni.sidero.dev/cluster": "x", "": "y"}
+			c.Spec.Annotations = map[string]string{"omni.sidero.dev/a": "", "omni.sidero.dev/b": ""}
+		}, []string{
+			"spec.labels[]: Required value", "spec.labels[omni.sidero.dev/cluster]: Forbidden",
+			"spec.annotations[omni.sidero.dev/a]: Forbidden", "spec.annotations[omni.sidero.dev/b]: Forbidden",
+		}},
+		{"our mark as annotation", func(c *omni.OmniCluster) { c.Spec.Annotations = map[string]string{"omni.texashpc.com/owner-uid": "x"} },
+			[]string{"spec.annotations[omni.texashpc.com/owner-uid]: Forbidden"}},
+		{"backup interval", func(c *omni.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "1h"}
+		}, nil},
+		{"backups off", func(c *omni.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "0s"}
+		}, nil},
+		{"backup interval missing", func(c *omni.OmniCluster) { c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{} },
+			[]string{"spec.features.backupConfiguration.interval: Required value"}},
+		{"backup interval no duration", func(c *omni.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "1 day"}
+		}, []string{"spec.features.backupConfiguration.interval: Invalid value"}},
+		{"backup interval negative", func(c *omni.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "-1h"}
+		}, []string{"spec.features.backupConfiguration.interval: Invalid value"}},
+		{"no extensions and arguments at all", func(c *omni.OmniCluster) { c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{}, []string{} }, nil},
+		{"extensions and arguments", func(c *omni.OmniCluster) {
+			c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{"siderolabs/iscsi-tools"}, []string{"console=ttyS0"}
+		}, nil},
+		{"empty extension and argument", func(c *omni.OmniCluster) {
+			c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{"a", ""}, []string{" "}
+		}, []string{"spec.systemExtensions[1]: Required value", "spec.kernelArgs[0]: Required value"}},
+		{"orphan", func(c *omni.OmniCluster) { c.Spec.DeletePolicy.Orphan = true }, nil},
+		{"destroyMachines", func(c *omni.OmniCluster) { c.Spec.DeletePolicy.DestroyMachines = true }, nil},
+		{"orphan and destroyMachines", func(c *omni.OmniCluster) {
+			c.Spec.DeletePolicy = omni.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
+		}, []string{"spec.deletePolicy.destroyMachines: Forbidden"}},
+		{"change policies", func(c *omni.OmniCluster) { c.Spec.ChangePolicy = omni.ChangePolicyConfirmDestructive }, nil},
+		{"observe", func(c *omni.OmniCluster) { c.Spec.ChangePolicy = omni.ChangePolicyObserve }, nil},
+		{"unknown change policy", func(c *omni.OmniCluster) { c.Spec.ChangePolicy = "apply" }, []string{"spec.changePolicy: Unsupported value"}},
+		{"approved plan", func(c *omni.OmniCluster) { c.Spec.ApprovedPlan = strings.Repeat("a", 64) }, nil},
+		{"approved plan too long", func(c *omni.OmniCluster) { c.Spec.ApprovedPlan = strings.Repeat("a", 129) }, []string{"spec.approvedPlan: Too long"}},
+		{"shortest sync interval", func(c *omni.OmniCluster) { c.Spec.SyncInterval = "30s" }, nil},
+		{"sync interval too short", func(c *omni.OmniCluster) { c.Spec.SyncInterval = "29.9s" }, []string{"spec.syncInterval: Invalid value"}},
+		{"sync interval no duration", func(c *omni.OmniCluster) { c.Spec.SyncInterval = "300" }, []string{"spec.syncInterval: Invalid value"}},
+		{"suspended and adopting", func(c *omni.OmniCluster) { c.Spec.Suspend, c.Spec.Adopt = true, true }, nil},
+	})
+}
+
+func TestValidateVersions(t *testing.T) {
+	versions := func(kubernetes, talos string) func(*omni.OmniCluster) {
+		return func(c *omni.OmniCluster) { c.Spec.Kubernetes.Version, c.Spec.Talos.Version = kubernetes, talos }
+	}
+	encrypted := func(talos string) func(*omni.OmniCluster) {
+		return func(c *omni.OmniCluster) { c.Spec.Talos.Version, c.Spec.Features.DiskEncryption = talos, true }
+	}
+
+	const (
+		badKubernetes = "spec.kubernetes.version: Invalid value"
+		badTalos      = "spec.talos.version: Invalid value"
+	)
+
+	checkRules(t, validCluster, ValidateOmniCluster, []row[omni.OmniCluster]{
+		{"missing", versions("", ""), []string{"spec.kubernetes.version: Required value", "spec.talos.version: Required value"}},
+		{"pre-releases", versions("v1.36.0-rc.1", "v1.14.0-alpha.1"), nil},
+		{"build metadata", versions("v1.36.0+build.5", "v1.14.0-beta.0+abc"), nil},
+		{"without v", versions("1.35.1", "1.13.3"), []string{badKubernetes, badTalos}},
+		{"capital V", versions("V1.35.1", "V1.13.3"), []string{badKubernetes, badTalos}},
+		{"two numbers", versions("v1.35", "v1.13"), []string{badKubernetes, badTalos}},
+		{"leading zero", versions("v1.035.1", "v1.13.03"), []string{badKubernetes, badTalos}},
+		{"pre-release with leading zero", versions("v1.35.1-rc.01", "v1.13.3-"), []string{badKubernetes, badTalos}},
+		{"white space", versions("v1.35.1 ", " v1.13.3"), []string{badKubernetes, badTalos}},
+		{"line break", versions("v1.35.1\n", "v1.13.3\n"), []string{badKubernetes, badTalos}},
+		{"a word", versions("latest", "newest"), []string{badKubernetes, badTalos}},
+		{"too large a number", versions("v1.99999999999999999999.0", "v99999999999999999999.0.0"), []string{badKubernetes, badTalos}},
+		{"encryption", encrypted("v1.5.0"), nil},
+		{"encryption before it existed", encrypted("v1.4.8"), []string{"spec.features.diskEncryption: Forbidden"}},
+		{"encryption and no version", encrypted("one"), []string{badTalos}},
+	})
+}
+
+func TestValidateOmniClusterUpdate(t *testing.T) {
+	const (
+		badConnection = "spec.connectionRef.name: Invalid value"
+		badName       = "spec.clusterName: Invalid value"
+		badEncryption = "spec.features.diskEncryption: Invalid value"
+		badDelete     = "spec.deletePolicy.destroyMachines: Forbidden"
+	)
+
+	redirect := func(c *omni.OmniCluster) {
+		c.Spec.ConnectionRef.Name, c.Spec.ClusterName, c.Spec.Features.DiskEncryption = "other", "other", true
+		c.Spec.DeletePolicy = omni.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
+	}
+
+	checkUpdates(t, validCluster, ValidateOmniClusterUpdate, []updateRow[omni.OmniCluster]{
+		{name: "nothing changed"},
+		{"new version", nil, func(c *omni.OmniCluster) { c.Spec.Kubernetes.Version = "v1.36.0" }, nil},
+		{"another connection", nil, func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "other" }, []string{badConnection}},
+		{"another name", nil, func(c *omni.OmniCluster) { c.Spec.ClusterName = "other" }, []string{badName}},
+		{"the same name, now written down", nil, func(c *omni.OmniCluster) { c.Spec.ClusterName = "cluster-01" }, nil},
+		{"the written name removed", func(c *omni.OmniCluster) { c.Spec.ClusterName = "other" },
+			func(c *omni.OmniCluster) { c.Spec.ClusterName = "" }, []string{badName}},
+		{"encryption switched on", nil, func(c *omni.OmniCluster) { c.Spec.Features.DiskEncryption = true }, []string{badEncryption}},
+		{"encryption switched off", func(c *omni.OmniCluster) { c.Spec.Features.DiskEncryption = true },
+			func(c *omni.OmniCluster) { c.Spec.Features.DiskEncryption = false }, []string{badEncryption}},
+		{"to orphan", nil, func(c *omni.OmniCluster) { c.Spec.DeletePolicy.Orphan = true }, nil},
+		{"everything redirected", nil, redirect, []string{badConnection, badName, badEncryption, badDelete}},
+		{"redirected while being deleted", func(c *omni.OmniCluster) { deleting(&c.ObjectMeta) }, redirect,
+			[]string{badConnection, badName, badEncryption, badDelete}},
+		{"other rules while being deleted", func(c *omni.OmniCluster) { deleting(&c.ObjectMeta) }, func(c *omni.OmniCluster) {
+			c.Spec.Kubernetes.Version, c.Spec.SyncInterval, c.Spec.DeletePolicy.Orphan = "older rule", "1s", true
+		}, nil},
+		{"finalizer removed from an object of an older rule", func(c *omni.OmniCluster) {
+			deleting(&c.ObjectMeta)
+			c.Spec.Talos.Version = "older rule"
+		}, func(c *omni.OmniCluster) { c.Finalizers = nil }, nil},
+		{"finalizer added to an object of an older rule", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *omni.OmniCluster) { c.Finalizers = []string{"omni.texashpc.com/finalizer"} }, nil},
+		{"spec of an older rule changed", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *omni.OmniCluster) { c.Spec.Suspend = true }, []string{"spec.talos.version: Invalid value"}},
+		{"unset becomes empty: the spec changed", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *omni.OmniCluster) { c.Spec.KernelArgs = []string{} }, []string{"spec.talos.version: Invalid value"}},
+	})
+}
+
+func TestImmutableErrorsNameTheRemedy(t *testing.T) {
+	obj, old := validCluster(), validCluster()
+	obj.Spec.ConnectionRef.Name = "other"
+
+	const want = `spec.connectionRef.name: Invalid value: "other": field is immutable: a cluster cannot move to another Omni; create a new OmniCluster`
+
+	errs := ValidateOmniClusterUpdate(obj, old)
+	if len(errs) != 1 || errs[0].Error() != want {
+		t.Errorf("got %v, want %s", errs, want)
+	}
+
+	obj = validCluster()
+	obj.Name = "a.b"
+
+	const wantName = `spec.clusterName: Invalid value: "a.b": metadata.name cannot serve here, set it: a cluster's name in Omni has letters, digits, - and _, at most 63`
+
+	errs = ValidateOmniCluster(obj)
+	if len(errs) != 1 || errs[0].Error() != wantName {
+		t.Errorf("got %v, want %s", errs, wantName)
+	}
+}
+
+func TestValidateOmniClusterStatusUpdate(t *testing.T) {
+	checkUpdates(t, validCluster, ValidateOmniClusterStatusUpdate, []updateRow[omni.OmniCluster]{
+		{name: "nothing changed"},
+		{"references", nil, func(c *omni.OmniCluster) {
+			c.Status.WorkersRefs = []omni.AppliedReference{{Name: "a"}, {Name: "b"}}
+			c.Status.MachineRefs = []omni.AppliedReference{{Name: "a"}}
+		}, nil},
+		{"references twice", nil, func(c *omni.OmniCluster) {
+			c.Status.WorkersRefs = []omni.AppliedReference{{Name: "a"}, {Name: "b"}, {Name: "a"}}
+			c.Status.MachineRefs = []omni.AppliedReference{{Name: "a"}, {Name: "a"}}
+		}, []string{"status.workersRefs[2].name: Duplicate value", "status.machineRefs[1].name: Duplicate value"}},
+		{"spec of an older rule", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *omni.OmniCluster) { c.Status.ObservedGeneration = 3 }, nil},
+	})
+}
+
+func TestValidateOmniClusterDelete(t *testing.T) {
+	now := metav1.Now()
+	yes, no := true, false
+
+	for _, tc := range []struct {
+		name      string
+		required  *bool
+		byDefault bool
+		confirm   map[string]string
+		deleting  *metav1.Time
+		want      string
+	}{
+		{name: "not required"},
+		{name: "required", required: &yes, want: `deletion has to be confirmed: set the annotation omni.texashpc.com/confirm-deletion to "cluster-01" first, or spec.deletePolicy.requireConfirmation to false`},
+		{name: "required by default", byDefault: true, want: `deletion has to be confirmed: set the annotation omni.texashpc.com/confirm-deletion to "cluster-01" first, or spec.deletePolicy.requireConfirmation to false`},
+		{name: "default overruled", required: &no, byDefault: true},
+		{name: "confirmed", required: &yes, confirm: map[string]string{"omni.texashpc.com/confirm-deletion": "cluster-01"}},
+		{name: "confirmed for another object", required: &yes, confirm: map[string]string{"omni.texashpc.com/confirm-deletion": "true"}, want: `deletion has to be confirmed: set the annotation omni.texashpc.com/confirm-deletion to "cluster-01" first, or spec.deletePolicy.requireConfirmation to false`},
+		{name: "already being deleted", required: &yes, deleting: &now},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cluster := validCluster()
+			cluster.Spec.DeletePolicy.RequireConfirmation = tc.required
+			cluster.Annotations, cluster.DeletionTimestamp = tc.confirm, tc.deleting
+
+			got := ""
+			if err := ValidateOmniClusterDelete(cluster, tc.byDefault); err != nil {
+				got = err.Error()
+			}
+
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

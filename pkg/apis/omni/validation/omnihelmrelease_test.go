@@ -1,0 +1,198 @@
+package validation
+
+import (
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+func validRelease() *omni.OmniHelmRelease {
+	return &omni.OmniHelmRelease{
+		ObjectMeta: meta("metrics-server"),
+		Spec: omni.OmniHelmReleaseSpec{
+			ClusterRef:          omni.LocalObjectReference{Name: "cluster-01"},
+			KubeconfigSecretRef: omni.SecretKeyReference{Name: "automation", Key: "kubeconfig"},
+			Namespace:           "kube-system",
+			Chart:               omni.HelmChart{Repository: "https://charts.example.com/stable/", Chart: "metrics-server", Version: "3.13.0"},
+			Timeout:             "5m",
+			Interval:            "10m",
+			MaxHistory:          new(int32(10)),
+			Retries:             new(int32(3)),
+			DriftDetection:      omni.DriftDetection{Mode: omni.DriftDisabled},
+			DeletionPolicy:      omni.DeletionUninstall,
+		},
+	}
+}
+
+func TestValidateOmniHelmRelease(t *testing.T) {
+	name := func(metaName, specName string) func(*omni.OmniHelmRelease) {
+		return func(r *omni.OmniHelmRelease) { r.Name, r.Spec.ReleaseName = metaName, specName }
+	}
+	depends := func(names ...string) func(*omni.OmniHelmRelease) {
+		return func(r *omni.OmniHelmRelease) {
+			for _, name := range names {
+				r.Spec.DependsOn = append(r.Spec.DependsOn, omni.LocalObjectReference{Name: name})
+			}
+		}
+	}
+	ignore := func(paths ...string) func(*omni.OmniHelmRelease) {
+		return func(r *omni.OmniHelmRelease) { r.Spec.DriftDetection.Ignore = []omni.DriftIgnore{{Paths: paths}} }
+	}
+	longest := strings.Repeat("a", 53)
+
+	const badName = "spec.releaseName: Invalid value"
+
+	checkRules(t, validRelease, ValidateOmniHelmRelease, []row[omni.OmniHelmRelease]{
+		{name: "valid"},
+		{"everything missing", func(r *omni.OmniHelmRelease) { r.Spec = omni.OmniHelmReleaseSpec{} }, []string{
+			"spec.clusterRef.name: Required value", "spec.kubeconfigSecretRef.name: Required value", "spec.chart.chart: Required value",
+		}},
+		{"release name", name("a", "a.b-c"), nil},
+		{"longest release name", name("a", longest), nil},
+		{"release name too long", name("a", longest+"a"), []string{badName}},
+		{"release name with capital", name("a", "A"), []string{badName}},
+		{"release name with underscore", name("a", "a_b"), []string{badName}},
+		{"metadata.name too long to serve", name(longest+"a", ""), []string{badName}},
+		{"metadata.name too long, release name set", name(longest+"a", "a"), nil},
+		{"namespace wrong", func(r *omni.OmniHelmRelease) { r.Spec.Namespace = "a.b" }, []string{"spec.namespace: Invalid value"}},
+		{"timeout bounds", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "24h" }, nil},
+		{"timeout too long", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "25h" }, []string{"spec.timeout: Invalid value"}},
+		{"timeout 0", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "0s" }, []string{"spec.timeout: Invalid value"}},
+		{"timeout no duration", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "5" }, []string{"spec.timeout: Invalid value"}},
+		{"interval too short", func(r *omni.OmniHelmRelease) { r.Spec.Interval = "29s" }, []string{"spec.interval: Invalid value"}},
+		{"interval no duration", func(r *omni.OmniHelmRelease) { r.Spec.Interval = "x" }, []string{"spec.interval: Invalid value"}},
+		{"wait and waitForJobs", func(r *omni.OmniHelmRelease) { r.Spec.Wait, r.Spec.WaitForJobs = true, true }, nil},
+		{"waitForJobs without wait", func(r *omni.OmniHelmRelease) { r.Spec.WaitForJobs = true }, []string{"spec.waitForJobs: Forbidden"}},
+		{"smallest numbers", func(r *omni.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(1)), new(int32(0)) }, nil},
+		{"numbers too small", func(r *omni.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(0)), new(int32(-1)) },
+			[]string{"spec.maxHistory: Invalid value", "spec.retries: Invalid value"}},
+		{"drift modes", func(r *omni.OmniHelmRelease) { r.Spec.DriftDetection.Mode = omni.DriftCorrect }, nil},
+		{"unknown drift mode", func(r *omni.OmniHelmRelease) { r.Spec.DriftDetection.Mode = "warn" },
+			[]string{"spec.driftDetection.mode: Unsupported value"}},
+		{"ignored paths", ignore("/spec/replicas", "/metadata/annotations/a.b~1c", "/a//b"), nil},
+		{"no ignored paths", ignore(), []string{"spec.driftDetection.ignore[0].paths: Required value"}},
+		{"no JSON pointers", ignore("spec.replicas", "", "/a~2"), []string{
+			"spec.driftDetection.ignore[0].paths[0]: Invalid value", "spec.driftDetection.ignore[0].paths[1]: Invalid value",
+			"spec.driftDetection.ignore[0].paths[2]: Invalid value",
+		}},
+		{"one path twice", ignore("/a", "/a"), []string{"spec.driftDetection.ignore[0].paths[1]: Duplicate value"}},
+		{"dependencies", depends("cilium", "cert-manager"), nil},
+		{"bad dependencies", depends("", "A", "metrics-server", "b", "b"), []string{
+			"spec.dependsOn[0].name: Required value", "spec.dependsOn[1].name: Invalid value",
+			"spec.dependsOn[2].name: Invalid value", "spec.dependsOn[4].name: Duplicate value",
+		}},
+		{"orphan", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = omni.DeletionOrphan }, nil},
+		{"deletion policy of another kind", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = omni.DeletionDelete },
+			[]string{"spec.deletionPolicy: Unsupported value"}},
+	})
+}
+
+func TestValidateChart(t *testing.T) {
+	source := func(repository, chart string) func(*omni.OmniHelmRelease) {
+		return func(r *omni.OmniHelmRelease) { r.Spec.Chart.Repository, r.Spec.Chart.Chart = repository, chart }
+	}
+	set := func(change func(*omni.HelmChart)) func(*omni.OmniHelmRelease) {
+		return func(r *omni.OmniHelmRelease) { change(&r.Spec.Chart) }
+	}
+	from := func(refs ...omni.HelmValuesReference) func(*omni.OmniHelmRelease) {
+		return set(func(c *omni.HelmChart) { c.ValuesFrom = refs })
+	}
+	digest := "sha256:" + strings.Repeat("0a", 32)
+
+	const (
+		badRepository = "spec.chart.repository: Invalid value"
+		badChart      = "spec.chart.chart: Invalid value"
+	)
+
+	checkRules(t, validRelease, ValidateOmniHelmRelease, []row[omni.OmniHelmRelease]{
+		{"http repository", source("http://charts.example.com", "a"), nil},
+		{"OCI", source("", "oci://registry.example.com/charts/a"), nil},
+		{"no repository", source("", "a"), []string{"spec.chart.repository: Required value"}},
+		{"OCI and repository", source("https://charts.example.com", "oci://registry.example.com/a"), []string{"spec.chart.repository: Forbidden"}},
+		{"OCI repository", source("oci://registry.example.com/charts", "a"), []string{badRepository}},
+		{"repository without host", source("https:///stable", "a"), []string{badRepository}},
+		{"other scheme", source("file:///charts", "a"), []string{badRepository, badRepository}},
+		{"user info", source("https://me:secret@charts.example.com", "a"), []string{badRepository}},
+		{"OCI user info", source("", "oci://me:secret@registry.example.com/a"), []string{badChart}},
+		{"OCI without path", source("", "oci://registry.example.com/"), []string{badChart}},
+		{"OCI without host", source("", "oci:///a"), []string{badChart}},
+		{"path on the disk", source("https://charts.example.com", "./chart"), []string{badChart}},
+		{"absolute path", source("https://charts.example.com", "/etc/chart"), []string{badChart}},
+		{"parent folder", source("https://charts.example.com", ".."), []string{badChart}},
+		{"repository in the chart's name", source("https://charts.example.com", "stable/a"), []string{badChart}},
+		{"URL of an archive", source("", "https://charts.example.com/a-1.tgz"), []string{badChart, "spec.chart.repository: Required value"}},
+		{"version range", set(func(c *omni.HelmChart) { c.Version = ">=1.2.0-0, <2 || ~3.1" }), nil},
+		{"no version", set(func(c *omni.HelmChart) { c.Version = "" }), nil},
+		{"bad version", set(func(c *omni.HelmChart) { c.Version = "1.2.3;x" }), []string{"spec.chart.version: Invalid value"}},
+		{"version too long", set(func(c *omni.HelmChart) { c.Version = strings.Repeat("1", 254) }), []string{"spec.chart.version: Invalid value"}},
+		{"digest", set(func(c *omni.HelmChart) { c.Digest = digest }), nil},
+		{"digest too short", set(func(c *omni.HelmChart) { c.Digest = digest[:70] }), []string{"spec.chart.digest: Invalid value"}},
+		{"digest in capitals", set(func(c *omni.HelmChart) { c.Digest = "sha256:" + strings.Repeat("0A", 32) }), []string{"spec.chart.digest: Invalid value"}},
+		{"digest without algorithm", set(func(c *omni.HelmChart) { c.Digest = digest[7:] }), []string{"spec.chart.digest: Invalid value"}},
+		{"largest values", set(func(c *omni.HelmChart) { c.Values = bigObject(256 << 10) }), nil},
+		{"values too large", set(func(c *omni.HelmChart) { c.Values = bigObject(256<<10 + 1) }), []string{"spec.chart.values: Invalid value"}},
+		{"values from both kinds", from(omni.HelmValuesReference{Kind: omni.ValuesConfigMap, Name: "a"},
+			omni.HelmValuesReference{Kind: omni.ValuesSecret, Name: "a", Key: "b", TargetPath: "c.d", Optional: true}), nil},
+		{"values from nothing", from(omni.HelmValuesReference{}),
+			[]string{"spec.chart.valuesFrom[0].kind: Required value", "spec.chart.valuesFrom[0].name: Required value"}},
+		{"values from bad names", from(omni.HelmValuesReference{Kind: "Pod", Name: "A", Key: "a/b", TargetPath: strings.Repeat("a", 254)}), []string{
+			"spec.chart.valuesFrom[0].kind: Unsupported value", "spec.chart.valuesFrom[0].name: Invalid value",
+			"spec.chart.valuesFrom[0].key: Invalid value", "spec.chart.valuesFrom[0].targetPath: Too long",
+		}},
+		{"Secrets", set(func(c *omni.HelmChart) {
+			c.AuthSecretRef, c.CASecretRef = &omni.LocalObjectReference{Name: "a"}, &omni.LocalObjectReference{Name: "b"}
+			c.Verify = &omni.HelmVerify{KeyringSecretRef: omni.SecretKeyReference{Name: "c", Key: "keyring"}}
+		}), nil},
+		{"Secrets without names", set(func(c *omni.HelmChart) {
+			c.AuthSecretRef, c.CASecretRef, c.Verify = &omni.LocalObjectReference{}, &omni.LocalObjectReference{}, &omni.HelmVerify{}
+		}), []string{
+			"spec.chart.authSecretRef.name: Required value", "spec.chart.caSecretRef.name: Required value",
+			"spec.chart.verify.keyringSecretRef.name: Required value",
+		}},
+	})
+}
+
+func TestValidateOmniHelmReleaseUpdate(t *testing.T) {
+	redirect := func(r *omni.OmniHelmRelease) { r.Spec.ReleaseName, r.Spec.Namespace = "other", "other" }
+	redirected := []string{"spec.releaseName: Invalid value", "spec.namespace: Invalid value"}
+
+	checkUpdates(t, validRelease, ValidateOmniHelmReleaseUpdate, []updateRow[omni.OmniHelmRelease]{
+		{name: "nothing changed"},
+		{"new version", nil, func(r *omni.OmniHelmRelease) { r.Spec.Chart.Version = "4.0.0" }, nil},
+		{"the same name, now written down", nil, func(r *omni.OmniHelmRelease) { r.Spec.ReleaseName = "metrics-server" }, nil},
+		{"redirected", nil, redirect, redirected},
+		{"redirected while being deleted", func(r *omni.OmniHelmRelease) { deleting(&r.ObjectMeta) }, redirect, redirected},
+		{"other rules while being deleted", func(r *omni.OmniHelmRelease) { deleting(&r.ObjectMeta) },
+			func(r *omni.OmniHelmRelease) { r.Spec.Chart.Chart = "" }, nil},
+		{"values of an older rule, annotation changed", func(r *omni.OmniHelmRelease) { r.Spec.Chart.Values = bigObject(300 << 10) },
+			func(r *omni.OmniHelmRelease) { r.Annotations = map[string]string{"a": "b"} }, nil},
+	})
+}
+
+func TestValidateOmniHelmReleaseStatusUpdate(t *testing.T) {
+	history := func(revisions ...int32) func(*omni.OmniHelmRelease) {
+		return func(r *omni.OmniHelmRelease) {
+			for _, revision := range revisions {
+				r.Status.History = append(r.Status.History, omni.HelmRevision{Revision: revision})
+			}
+		}
+	}
+
+	checkUpdates(t, validRelease, ValidateOmniHelmReleaseStatusUpdate, []updateRow[omni.OmniHelmRelease]{
+		{"history", nil, history(3, 2, 1), nil},
+		{"revision twice", nil, history(3, 3), []string{"status.history[1].revision: Duplicate value"}},
+	})
+}
+
+func TestWarningsForOmniHelmRelease(t *testing.T) {
+	release := validRelease()
+	checkWarnings(t, WarningsForOmniHelmRelease(release), nil)
+
+	release.Spec.Chart.Repository = "http://charts.example.com"
+	release.Spec.Chart.Values = freeForm(`{"id":9007199254740993}`)
+	checkWarnings(t, WarningsForOmniHelmRelease(release), []string{
+		"spec.chart.values.id: quote an integer of 2^53 or more: server-side apply rounds it",
+		"spec.chart.repository: the connection is not encrypted; use https",
+	})
+}

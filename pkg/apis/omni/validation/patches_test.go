@@ -1,0 +1,106 @@
+package validation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+func TestValidatePatches(t *testing.T) {
+	patches := func(list ...omni.Patch) func(*omni.OmniCluster) {
+		return func(c *omni.OmniCluster) { c.Spec.Patches = list }
+	}
+	inline := func(text string) func(*omni.OmniCluster) {
+		return patches(omni.Patch{Name: "a", Inline: freeForm(text)})
+	}
+	hostname := freeForm(`{"machine":{"network":{"hostname":"a"}}}`)
+	fromSecret := &omni.ValueSource{SecretKeyRef: &omni.KeyReference{Name: "patches", Key: "a.yaml"}}
+
+	const bad = "spec.patches[0].inline: Invalid value"
+
+	checkRules(t, validCluster, ValidateOmniCluster, []row[omni.OmniCluster]{
+		{"inline", patches(omni.Patch{Name: "a", Inline: hostname}), nil},
+		{"ID instead of name", patches(omni.Patch{IDOverride: "500-a", Inline: hostname}), nil},
+		{"one name twice: the position is part of Omni's ID", patches(omni.Patch{Name: "a", Inline: hostname}, omni.Patch{Name: "a", Inline: hostname}), nil},
+		{"neither name nor ID", patches(omni.Patch{Inline: hostname}), []string{"spec.patches[0].name: Required value"}},
+		{"one ID twice", patches(omni.Patch{IDOverride: "a", Inline: hostname}, omni.Patch{IDOverride: "a", Inline: hostname}),
+			[]string{"spec.patches[1].idOverride: Duplicate value"}},
+		{"neither inline nor valueFrom", patches(omni.Patch{Name: "a"}), []string{"spec.patches[0]: Required value"}},
+		{"inline and valueFrom", patches(omni.Patch{Name: "a", Inline: hostname, ValueFrom: fromSecret}), []string{"spec.patches[0].valueFrom: Forbidden"}},
+		{"from Secret", patches(omni.Patch{Name: "a", ValueFrom: fromSecret}), nil},
+		{"from ConfigMap", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{ConfigMapKeyRef: &omni.KeyReference{Name: "a", Key: "b"}}}), nil},
+		{"from nothing", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{}}), []string{"spec.patches[0].valueFrom: Required value"}},
+		{"from both", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{
+			ConfigMapKeyRef: &omni.KeyReference{Name: "a", Key: "b"}, SecretKeyRef: &omni.KeyReference{Name: "a", Key: "b"},
+		}}), []string{"spec.patches[0].valueFrom.secretKeyRef: Forbidden"}},
+		{"ConfigMap without name and key", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{ConfigMapKeyRef: &omni.KeyReference{}}}),
+			[]string{"spec.patches[0].valueFrom.configMapKeyRef.name: Required value", "spec.patches[0].valueFrom.configMapKeyRef.key: Required value"}},
+		{"Secret with bad name and key", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{SecretKeyRef: &omni.KeyReference{Name: "A", Key: "a/b"}}}),
+			[]string{"spec.patches[0].valueFrom.secretKeyRef.name: Invalid value", "spec.patches[0].valueFrom.secretKeyRef.key: Invalid value"}},
+		{"Omni's label", patches(omni.Patch{Name: "a", Inline: hostname, Labels: map[string]string{"omni.sidero.dev/x": ""}}),
+			[]string{"spec.patches[0].labels[omni.sidero.dev/x]: Forbidden"}},
+		{"Omni's annotation", patches(omni.Patch{Name: "a", Inline: hostname, Annotations: map[string]string{"omni.sidero.dev/x": ""}}),
+			[]string{"spec.patches[0].annotations[omni.sidero.dev/x]: Forbidden"}},
+		{"Talos document", inline(`{"apiVersion":"v1alpha1","kind":"HostnameConfig","hostname":"a"}`), nil},
+		{"delete directive", inline(`{"machine":{"network":{"$patch":"delete"}}}`), nil},
+		{"numbers, escapes and other scripts", inline(`{"machine":{"sysctls":{"a":"1","b":"\ud83d\ude00 <&> \u00e9"}}}`), nil},
+		{"empty", inline(`{}`), []string{bad}},
+		{"unknown key", inline(`{"machine":{"hostnme":"a"}}`), []string{bad}},
+		{"neither machine nor cluster", inline(`{"a":"b"}`), []string{bad}},
+		{"unknown kind", inline(`{"apiVersion":"v1alpha1","kind":"NoSuchConfig"}`), []string{bad}},
+		{"wrong type", inline(`{"machine":{"install":{"wipe":"abc"}}}`), []string{bad}},
+		{"what Omni controls", inline(`{"cluster":{"clusterName":"a"}}`), []string{bad}},
+		{"largest", patches(omni.Patch{Name: "a", Inline: sizedPatch(256 << 10)}), nil},
+		{"too large", patches(omni.Patch{Name: "a", Inline: sizedPatch(256<<10 + 1)}), []string{bad}},
+		{"every patch is checked", patches(omni.Patch{Name: "a", Inline: hostname}, omni.Patch{Name: "b"}), []string{"spec.patches[1]: Required value"}},
+	})
+}
+
+// sizedPatch is a valid patch of exactly this many bytes.
+func sizedPatch(size int) *omni.FreeForm {
+	const frame = `{"machine":{"sysctls":{"a":""}}}`
+
+	return freeForm(fmt.Sprintf(`{"machine":{"sysctls":{"a":"%s"}}}`, strings.Repeat("x", size-len(frame))))
+}
+
+func TestPatchErrors(t *testing.T) {
+	for _, tc := range []struct{ name, patch, want string }{
+		{"several unknown keys", `{"machine":{"hostnme":"canary","network":{"hostnames":["canary"],"x":{"y":"canary"}}},"clustr":{"token":"canary"}}`,
+			"has keys that Talos does not know, correct or remove: clustr.token, machine.hostnme, machine.network.hostnames, machine.network.x.y"},
+		{"more unknown keys than fit", `{"machine":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}}`,
+			"has keys that Talos does not know, correct or remove: machine.a, machine.b, machine.c, machine.d, machine.e, 2 more"},
+		{"a long unknown key", `{"machine":{"` + strings.Repeat("k", 300) + `":1}}`,
+			"has keys that Talos does not know, correct or remove: machine." + strings.Repeat("k", 40) + "..."},
+		{"what Omni controls", `{"cluster":{"clusterName":"canary","token":"canary"},"machine":{"features":{"kubernetesTalosAPIAccess":{"allowedRoles":["os:admin"]}}}}`,
+			"sets what Omni sets itself, remove: cluster.clusterName, cluster.token, machine.features.kubernetesTalosAPIAccess.allowedRoles os:admin"},
+		{"wrong type", `{"machine":{"install":{"wipe":"canary"}}}`,
+			"is not a Talos configuration patch: a value is of type str where bool belongs"},
+		{"empty", `{}`, "is empty: write the fragment of the machine configuration to change"},
+		{"no document", `{"canary":"canary"}`, "is not a Talos configuration patch: begin with machine or cluster, or set apiVersion and kind of a Talos document"},
+		{"unknown kind", `{"apiVersion":"v1alpha1","kind":"canary"}`, "has an apiVersion and kind that Talos does not know: correct them"},
+		{"text for a list", `{"machine":{"network":{"interfaces":"canary"}}}`,
+			"is not a Talos configuration patch: a value is of type str where v1alpha1.NetworkDeviceList belongs"},
+		{"text for a number", `{"cluster":{"controlPlane":{"localAPIServerPort":"canary"}}}`,
+			"is not a Talos configuration patch: a value is of type str where int belongs"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cluster := validCluster()
+			cluster.Spec.Patches = []omni.Patch{{Name: "a", Inline: freeForm(tc.patch)}}
+
+			errs := ValidateOmniCluster(cluster)
+			if len(errs) != 1 {
+				t.Fatalf("%d errors: %v", len(errs), errs)
+			}
+
+			if errs[0].Detail != tc.want {
+				t.Errorf("got  %s\nwant %s", errs[0].Detail, tc.want)
+			}
+
+			if strings.Contains(errs[0].Error(), "canary") {
+				t.Errorf("the error repeats a value of the patch: %v", errs[0])
+			}
+		})
+	}
+}
