@@ -53,6 +53,7 @@ func (c *Config) StorageCodec() runtime.Codec {
 // Complete fills in what follows from the rest. Call it once, after all options were applied.
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = MaxRequestBytes
+	requireRequestHeaderCA(&c.Generic.Config)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
 	return CompletedConfig{config: c, generic: c.Generic.Complete()}

@@ -23,6 +23,8 @@ type Options struct {
 	// RequireDeletionConfirmation is what spec.deletePolicy.requireConfirmation of an OmniCluster means
 	// where it is unset.
 	RequireDeletionConfirmation bool
+	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
+	ManagementClusterName string
 }
 
 // kind hides the Go type of a descriptor.
@@ -69,6 +71,7 @@ func AddFieldLabels(scheme *runtime.Scheme) error {
 // "omniclusters/status", ...). Errors come from the storage configuration.
 func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, options Options) (map[string]rest.Storage, error) {
 	served := map[string]rest.Storage{}
+	main := map[string]*kit.REST{}
 
 	for _, kind := range kinds(options) {
 		storage, err := kind.newStorage(scheme, getter)
@@ -77,7 +80,15 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 		}
 
 		storage.AddTo(served)
+		main[storage.Plural] = storage.Main
 	}
+
+	served["omniclusters/template"] = omnicluster.NewTemplateREST(omnicluster.TemplateSources{
+		Clusters:      main["omniclusters"],
+		ControlPlanes: main["omnicontrolplanes"],
+		Workers:       main["omniworkers"],
+		Machines:      main["omnimachines"],
+	}, scheme, options.ManagementClusterName)
 
 	return served, nil
 }

@@ -20,7 +20,10 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 		return nil, err
 	}
 
-	config.Registry = registry.Options{RequireDeletionConfirmation: o.RequireDeletionConfirmation}
+	config.Registry = registry.Options{
+		RequireDeletionConfirmation: o.RequireDeletionConfirmation,
+		ManagementClusterName:       o.ManagementClusterName,
+	}
 
 	if err := o.applyServing(config); err != nil {
 		return nil, err

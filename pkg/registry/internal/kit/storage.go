@@ -14,14 +14,14 @@ import (
 
 // Storage serves one kind and its subresources.
 type Storage struct {
+	// Plural is the kind's resource name.
+	Plural string
 	// Main serves the resource itself.
 	Main *REST
 	// Status serves the status subresource.
 	Status *StatusREST
 	// Scale serves the scale subresource; nil where the kind has none.
 	Scale rest.Storage
-
-	plural string
 }
 
 // NewStorage makes the stores of a kind. Errors come from the storage configuration.
@@ -54,9 +54,9 @@ func NewStorage[T Object](d *Descriptor[T], scheme *runtime.Scheme, getter gener
 	statusStore.UpdateStrategy, statusStore.ResetFieldsStrategy = status, status
 
 	storage := &Storage{
+		Plural: d.Plural,
 		Main:   &REST{Store: store, shortName: d.ShortName, guard: deleteGuard(d.DeleteGuard)},
 		Status: &StatusREST{store: &statusStore},
-		plural: d.Plural,
 	}
 	if d.Scale != nil {
 		storage.Scale = &scaleREST[T]{store: store, descriptor: d}
@@ -67,9 +67,9 @@ func NewStorage[T Object](d *Descriptor[T], scheme *runtime.Scheme, getter gener
 
 // AddTo adds the kind and its subresources to what a group serves.
 func (s *Storage) AddTo(served map[string]rest.Storage) {
-	maps.Copy(served, map[string]rest.Storage{s.plural: s.Main, s.plural + "/status": s.Status})
+	maps.Copy(served, map[string]rest.Storage{s.Plural: s.Main, s.Plural + "/status": s.Status})
 
 	if s.Scale != nil {
-		served[s.plural+"/scale"] = s.Scale
+		served[s.Plural+"/scale"] = s.Scale
 	}
 }

@@ -1,0 +1,64 @@
+package apiserver
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+)
+
+// errNoRequestHeaderCA is what /readyz and early requests are answered with.
+var errNoRequestHeaderCA = errors.New("the certificate authority of the front proxy " +
+	"(requestheader-client-ca-file in kube-system/extension-apiserver-authentication) is not loaded yet")
+
+// requireRequestHeaderCA keeps the server from answering before it can tell who asks. The library
+// loads the front proxy's certificate authority in the background after it listens; until then every
+// request that kube-apiserver passes on would look anonymous, and get a 403 that clients believe.
+func requireRequestHeaderCA(config *genericapiserver.Config) {
+	requestHeader := config.Authentication.RequestHeaderConfig
+	if requestHeader == nil {
+		return
+	}
+
+	check := func(*http.Request) error {
+		if _, loaded := requestHeader.CAContentProvider.VerifyOptions(); !loaded {
+			return errNoRequestHeaderCA
+		}
+
+		return nil
+	}
+
+	config.AddReadyzChecks(healthz.NamedCheck("request-header-ca", check))
+
+	build := config.BuildHandlerChainFunc
+	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return unavailableUntil(check, build(handler, c))
+	}
+}
+
+// unavailableUntil answers 503 while the check fails, except on the health endpoints, which have
+// answers of their own.
+func unavailableUntil(check func(*http.Request) error, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(r); err != nil && !isHealthPath(r.URL.Path) {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+
+			return
+		}
+
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isHealthPath(path string) bool {
+	for _, health := range []string{"/healthz", "/livez", "/readyz"} {
+		if path == health || strings.HasPrefix(path, health+"/") {
+			return true
+		}
+	}
+
+	return false
+}

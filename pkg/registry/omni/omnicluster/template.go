@@ -1,0 +1,186 @@
+package omnicluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+)
+
+// TemplateMediaType is the content type of a rendered template. Clients that ask for anything but
+// YAML, JSON or */* are refused by content negotiation before the template is rendered.
+const TemplateMediaType = "application/yaml"
+
+// TemplateSources are the stores that a template is rendered from.
+type TemplateSources struct {
+	// Clusters reads the OmniCluster.
+	Clusters rest.Getter
+	// ControlPlanes, Workers and Machines list the other documents.
+	ControlPlanes, Workers, Machines Lister
+}
+
+// Lister lists the objects of one kind in the namespace of the request.
+type Lister interface {
+	List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error)
+}
+
+// TemplateREST serves the template subresource: the Omni cluster template that the stored objects
+// give now. It reads nothing but this server's own objects; a ConfigMap or Secret is shown as its
+// reference only.
+type TemplateREST struct {
+	sources           TemplateSources
+	converter         runtime.ObjectConvertor
+	managementCluster string
+}
+
+var (
+	_ rest.Getter          = &TemplateREST{}
+	_ rest.StorageMetadata = &TemplateREST{}
+)
+
+// NewTemplateREST makes the subresource. managementCluster goes into the ownership mark, as the
+// controller writes it.
+func NewTemplateREST(sources TemplateSources, converter runtime.ObjectConvertor, managementCluster string) *TemplateREST {
+	return &TemplateREST{sources: sources, converter: converter, managementCluster: managementCluster}
+}
+
+// New makes the object that discovery shows.
+func (r *TemplateREST) New() runtime.Object { return &omni.OmniCluster{} }
+
+// Destroy does nothing: the stores belong to the main resources.
+func (r *TemplateREST) Destroy() {}
+
+// ProducesMIMETypes says in the OpenAPI document what GET answers.
+func (r *TemplateREST) ProducesMIMETypes(verb string) []string {
+	if verb != http.MethodGet {
+		return nil
+	}
+
+	return []string{TemplateMediaType}
+}
+
+// ProducesObject says in the OpenAPI document that the answer is a text.
+func (r *TemplateREST) ProducesObject(string) any { return "" }
+
+// Get renders the template of the named cluster. The error is NotFound without the cluster, and
+// Invalid with the reason when the documents do not make a template yet.
+func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	input, err := r.read(ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+
+	documents, err := template.Assemble(*input)
+	if err != nil {
+		return nil, notATemplate(name, err)
+	}
+
+	text, err := documents.Render(template.Reference, template.MarkOf(input.Cluster, r.managementCluster))
+	if err != nil {
+		return nil, notATemplate(name, err)
+	}
+
+	return &renderedTemplate{text: text}, nil
+}
+
+func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.GetOptions) (*template.Input, error) {
+	cluster, err := r.sources.Clusters.Get(ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+
+	versioned := &v1alpha1.OmniCluster{}
+	if err := r.converter.Convert(cluster, versioned, nil); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("convert the cluster: %w", err))
+	}
+
+	var (
+		controlPlanes v1alpha1.OmniControlPlaneList
+		workers       v1alpha1.OmniWorkersList
+		machines      v1alpha1.OmniMachineList
+	)
+
+	if err := errors.Join(
+		r.list(ctx, r.sources.ControlPlanes, name, &controlPlanes),
+		r.list(ctx, r.sources.Workers, name, &workers),
+		r.list(ctx, r.sources.Machines, name, &machines),
+	); err != nil {
+		return nil, err
+	}
+
+	return &template.Input{
+		Cluster:       versioned,
+		ControlPlanes: controlPlanes.Items,
+		Workers:       workers.Items,
+		Machines:      machines.Items,
+	}, nil
+}
+
+// list reads what names the cluster into a versioned list.
+func (r *TemplateREST) list(ctx context.Context, lister Lister, cluster string, into runtime.Object) error {
+	found, err := lister.List(ctx, &metainternalversion.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.clusterRef.name", cluster),
+	})
+	if err != nil {
+		return err
+	}
+
+	if err := r.converter.Convert(found, into, nil); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("convert %T: %w", found, err))
+	}
+
+	return nil
+}
+
+// notATemplate is the answer when the stored objects do not make a template: nothing is wrong with
+// the request, so the reason says what is missing or in conflict.
+func notATemplate(name string, err error) error {
+	cause := metav1.StatusCause{Type: v1alpha1.ReasonTemplateInvalid, Message: err.Error()}
+
+	var assembly *template.AssembleError
+	if errors.As(err, &assembly) {
+		cause.Type = metav1.CauseType(assembly.Reason)
+	}
+
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("the objects of OmniCluster %q do not make a template: %s", name, cause.Message),
+		Details: &metav1.StatusDetails{
+			Group: omni.GroupName, Kind: "OmniCluster", Name: name, Causes: []metav1.StatusCause{cause},
+		},
+	}}
+}
+
+// renderedTemplate streams a template. It is no API type: only its stream is ever sent.
+type renderedTemplate struct {
+	omni.OmniCluster
+
+	text []byte
+}
+
+var _ rest.ResourceStreamer = &renderedTemplate{}
+
+// InputStream hands out the text.
+func (t *renderedTemplate) InputStream(context.Context, string, string) (io.ReadCloser, bool, string, error) {
+	return io.NopCloser(bytes.NewReader(t.text)), false, TemplateMediaType, nil
+}
+
+// DeepCopyObject copies the text too.
+func (t *renderedTemplate) DeepCopyObject() runtime.Object {
+	return &renderedTemplate{text: bytes.Clone(t.text)}
+}
