@@ -15,8 +15,9 @@ import (
 type ValueFunc func(v1alpha1.ValueSource) (string, error)
 
 // Reference is the ValueFunc that reads nothing: a YAML comment that names the object and the key. A template
-// made with it has the right documents, names and order, and no content of any ConfigMap or Secret; it must
-// never be applied. Its hash differs from that of the applied template.
+// made with it has the right documents, names and order, and no content of any ConfigMap or Secret. It is for
+// reading, never for applying, and Omni's own rules see to that: a patch that is only a comment is refused
+// ("config not found"). Its hash differs from that of the applied template.
 func Reference(source v1alpha1.ValueSource) (string, error) {
 	key, err := keyOf(source)
 	if err != nil {

@@ -1,0 +1,64 @@
+package template
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestGolden(t *testing.T) {
+	for _, test := range []struct {
+		name, input string
+		values      ValueFunc
+		refusal     string
+	}{
+		{name: "minimal", input: "minimal"},
+		{name: "classes", input: "classes"},
+		{name: "full", input: "full"},
+		{name: "values", input: "values", values: fixtureValue},
+		{name: "reference", input: "values", values: Reference,
+			refusal: `failed to validate inline patch "registry-login": config not found`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := render(t, loadInput(t, test.input), test.values)
+			path := filepath.Join("testdata", test.name+".golden.yaml")
+
+			if *update {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("rendered template (-want +got):\n%s", diff)
+			}
+
+			if test.refusal == "" {
+				translate(t, got)
+			} else if err := validate(t, got); err == nil || !strings.Contains(err.Error(), test.refusal) {
+				t.Errorf("Omni's rules say %v, want %q", err, test.refusal)
+			}
+		})
+	}
+}
+
+func TestReferenceShowsNoContent(t *testing.T) {
+	text := string(render(t, loadInput(t, "values"), Reference))
+
+	for line := range strings.Lines(secretText) {
+		if strings.Contains(text, strings.TrimSpace(line)) {
+			t.Errorf("the reference template shows %q of the Secret", line)
+		}
+	}
+}
