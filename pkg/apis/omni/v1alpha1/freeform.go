@@ -8,7 +8,9 @@ import (
 )
 
 // UnmarshalJSON keeps the object's text with insignificant white space removed, so that the way
-// a manifest was formatted never counts as a change. It refuses anything but a JSON object.
+// a manifest was formatted never counts as a change. Characters that Go's JSON writer escapes are
+// escaped at once: else the stored text would differ from the one in memory, and the next write of
+// the same manifest would count as a change. It refuses anything but a JSON object.
 func (f *FreeForm) UnmarshalJSON(data []byte) error {
 	trimmed := bytes.TrimSpace(data)
 	if len(trimmed) == 0 || trimmed[0] != '{' {
@@ -20,7 +22,10 @@ func (f *FreeForm) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("must be an object: %w", err)
 	}
 
-	f.Raw = compact.Bytes()
+	var escaped bytes.Buffer
+
+	json.HTMLEscape(&escaped, compact.Bytes())
+	f.Raw = escaped.Bytes()
 
 	return nil
 }

@@ -3,6 +3,9 @@ package v1alpha1
 const (
 	// Finalizer keeps an object until the controller has cleaned up behind it.
 	Finalizer = GroupName + "/finalizer"
+	// InUseFinalizer keeps a Secret that the controller still needs, such as the key of a connection that an
+	// OmniCluster uses.
+	InUseFinalizer = GroupName + "/in-use"
 
 	// AnnotationReconcileRequestedAt asks for a reconcile now, whenever its value changes.
 	AnnotationReconcileRequestedAt = GroupName + "/reconcile-requested-at"

@@ -1,0 +1,150 @@
+// Package fuzzer fills the types of omni.texashpc.com with random content, for the round-trip
+// tests of the API and of the registry.
+package fuzzer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/randfill"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Funcs returns the functions that fill what plain random content cannot: free-form blocks, sizes
+// that are numbers or words, and the fields with defaults. A hub object always has its defaults, as
+// decoding sets them, so an unset one would not come back from a round trip.
+func Funcs(runtimeserializer.CodecFactory) []any {
+	return append(valueFuncs(), defaultFuncs()...)
+}
+
+func valueFuncs() []any {
+	return []any{
+		func(f *omni.FreeForm, c randfill.Continue) { f.Raw = randomObject(c, 3) },
+		func(f *v1alpha1.FreeForm, c randfill.Continue) { f.Raw = randomObject(c, 3) },
+		func(size *intstr.IntOrString, c randfill.Continue) {
+			if c.Bool() {
+				*size = intstr.FromString(c.String(8))
+			} else {
+				*size = intstr.FromInt32(c.Int31())
+			}
+		},
+	}
+}
+
+func defaultFuncs() []any {
+	return []any{
+		func(s *omni.OmniConnectionSpec, c randfill.Continue) {
+			c.FillNoCustom(s)
+			setDefault(&s.Auth.ServiceAccountSecretRef.Key, v1alpha1.DefaultServiceAccountKey)
+		},
+		func(s *omni.OmniClusterSpec, c randfill.Continue) {
+			c.FillNoCustom(s)
+			setDefault(&s.ChangePolicy, omni.ChangePolicyApply)
+			setDefault(&s.SyncInterval, omni.Duration(v1alpha1.DefaultSyncInterval))
+		},
+		func(m *omni.Manifest, c randfill.Continue) {
+			c.FillNoCustom(m)
+			setDefault(&m.Mode, omni.ManifestFull)
+		},
+		func(s *omni.OmniKubeconfigExportSpec, c randfill.Continue) {
+			c.FillNoCustom(s)
+			setDefault(&s.TargetSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
+			setDefault(&s.Format, omni.FormatKubeconfig)
+		},
+		func(s *omni.OmniSecretSyncSpec, c randfill.Continue) {
+			c.FillNoCustom(s)
+			setDefault(&s.KubeconfigSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
+		},
+		fillHelmRelease,
+		func(r *omni.HelmValuesReference, c randfill.Continue) {
+			c.FillNoCustom(r)
+			setDefault(&r.Key, v1alpha1.DefaultValuesKey)
+		},
+		func(v *omni.HelmVerify, c randfill.Continue) {
+			c.FillNoCustom(v)
+			setDefault(&v.KeyringSecretRef.Key, v1alpha1.DefaultKeyringKey)
+		},
+	}
+}
+
+func fillHelmRelease(s *omni.OmniHelmReleaseSpec, c randfill.Continue) {
+	c.FillNoCustom(s)
+	setDefault(&s.KubeconfigSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
+	setDefault(&s.Namespace, v1alpha1.DefaultHelmNamespace)
+	setDefault(&s.Timeout, omni.Duration(v1alpha1.DefaultHelmTimeout))
+	setDefault(&s.Interval, omni.Duration(v1alpha1.DefaultHelmInterval))
+	setDefault(&s.DriftDetection.Mode, omni.DriftDisabled)
+	setDefault(&s.DeletionPolicy, omni.DeletionUninstall)
+
+	if s.MaxHistory == nil {
+		s.MaxHistory = new(v1alpha1.DefaultHelmMaxHistory)
+	}
+
+	if s.Retries == nil {
+		s.Retries = new(v1alpha1.DefaultHelmRetries)
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// randomObject writes a JSON object without white space, whose numbers no 64-bit float keeps as
+// they are written.
+func randomObject(c randfill.Continue, depth int) []byte {
+	members := make([]string, 0, 4)
+
+	for i := range c.Intn(4) {
+		// The number keeps the keys apart.
+		key := fmt.Sprintf("%d%s", i, c.String(6))
+		members = append(members, quote(key)+":"+randomValue(c, depth))
+	}
+
+	return []byte("{" + strings.Join(members, ",") + "}")
+}
+
+func randomValue(c randfill.Continue, depth int) string {
+	kinds := 9
+	if depth == 0 {
+		kinds = 7
+	}
+
+	switch c.Intn(kinds) {
+	case 0:
+		return "null"
+	case 1:
+		return fmt.Sprint(c.Bool())
+	case 2:
+		return quote(c.String(12))
+	case 3:
+		return fmt.Sprint(c.Int63())
+	case 4:
+		return fmt.Sprintf("-%d%020d", 1+c.Intn(9), c.Uint64())
+	case 5:
+		return fmt.Sprintf("%d.%d0", c.Intn(100), c.Intn(1000))
+	case 6:
+		return fmt.Sprintf("%de%d", 1+c.Intn(9), c.Intn(40))
+	case 7:
+		return "[" + randomValue(c, depth-1) + "," + randomValue(c, depth-1) + "]"
+	default:
+		return string(randomObject(c, depth-1))
+	}
+}
+
+func quote(text string) string {
+	// A string is always encoded; what is no UTF-8 in it is replaced.
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return `""`
+	}
+
+	return string(encoded)
+}

@@ -1,0 +1,76 @@
+package install
+
+import (
+	"math/rand"
+	"testing"
+
+	apifuzzer "k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
+	"k8s.io/apimachinery/pkg/api/apitesting/roundtrip"
+	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/fuzzer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Every kind survives hub -> v1alpha1 -> JSON -> v1alpha1 -> hub, and JSON alone.
+func TestRoundTrip(t *testing.T) {
+	scheme := runtime.NewScheme()
+	Install(scheme)
+
+	codecs := runtimeserializer.NewCodecFactory(scheme)
+	fill := apifuzzer.FuzzerFor(apifuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, fuzzer.Funcs), rand.NewSource(7), codecs)
+
+	// Scale is Kubernetes' own type; both versions of it are one Go type.
+	foreign := map[schema.GroupVersionKind]bool{}
+
+	for gvk := range scheme.AllKnownTypes() {
+		if gvk.Group != omni.GroupName {
+			foreign[gvk] = true
+		}
+	}
+
+	t.Run("hub", func(t *testing.T) {
+		roundtrip.RoundTripTypesWithoutProtobuf(t, scheme, codecs, fill, foreign)
+	})
+	t.Run("v1alpha1", func(t *testing.T) {
+		roundtrip.RoundTripExternalTypesWithoutProtobuf(t, scheme, codecs, fill, foreign)
+	})
+}
+
+// kinds are all kinds that the group has; each has a list as well.
+func kinds() []string {
+	return []string{
+		"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers", "OmniMachine",
+		"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease",
+	}
+}
+
+func TestInstallRegistersEveryKind(t *testing.T) {
+	scheme := runtime.NewScheme()
+	Install(scheme)
+
+	for _, version := range []schema.GroupVersion{omni.SchemeGroupVersion, v1alpha1.SchemeGroupVersion} {
+		for _, kind := range kinds() {
+			for _, name := range []string{kind, kind + "List"} {
+				if !scheme.Recognizes(version.WithKind(name)) {
+					t.Errorf("%s is not registered", version.WithKind(name))
+				}
+			}
+		}
+	}
+
+	if got := scheme.PrioritizedVersionsForGroup(omni.GroupName); len(got) != 1 || got[0] != v1alpha1.SchemeGroupVersion {
+		t.Errorf("served versions: %v", got)
+	}
+
+	for _, version := range []string{"v1", runtime.APIVersionInternal} {
+		gvk := schema.GroupVersionKind{Group: "autoscaling", Version: version, Kind: "Scale"}
+		if !scheme.Recognizes(gvk) {
+			t.Errorf("%s is not registered", gvk)
+		}
+	}
+}

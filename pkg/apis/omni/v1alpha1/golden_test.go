@@ -1,0 +1,144 @@
+package v1alpha1_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/apitesting/roundtrip"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// update rewrites the golden files. A changed golden file is a changed API: fields may be added,
+// none may be renamed, retyped or dropped.
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+func codecs(t *testing.T) (*runtime.Scheme, serializer.CodecFactory) {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+
+	return scheme, serializer.NewCodecFactory(scheme, serializer.EnableStrict)
+}
+
+func kinds() []string {
+	return []string{
+		"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers", "OmniMachine",
+		"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease",
+	}
+}
+
+// fullObject is an object of the kind with every field set.
+func fullObject(t *testing.T, scheme *runtime.Scheme, kind string) runtime.Object {
+	t.Helper()
+
+	obj, err := roundtrip.CompatibilityTestObject(scheme, v1alpha1.SchemeGroupVersion.WithKind(kind), map[reflect.Type]roundtrip.FillFunc{
+		reflect.TypeFor[*v1alpha1.FreeForm](): func(_ string, _ int, value any) {
+			value.(*v1alpha1.FreeForm).Raw = []byte(`{"number":9007199254740993,"text":"1.0"}`)
+		},
+		reflect.TypeFor[*intstr.IntOrString](): func(_ string, i int, value any) {
+			*value.(*intstr.IntOrString) = intstr.FromInt32(int32(i))
+		},
+		reflect.TypeFor[*metav1.Time](): func(_ string, i int, value any) {
+			value.(*metav1.Time).Time = time.Date(2000+i, 1, 1, 1, 1, 1, 0, time.UTC)
+		},
+		reflect.TypeFor[*metav1.FieldsV1](): func(_ string, _ int, value any) {
+			value.(*metav1.FieldsV1).SetRawString("{}")
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return obj
+}
+
+// TestGoldenBytes holds the JSON form of every field of every kind against committed bytes: as written
+// by the server, and as read, defaulted, converted to the hub and written again.
+func TestGoldenBytes(t *testing.T) {
+	scheme, factory := codecs(t)
+	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
+
+	for _, kind := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			file := filepath.Join("testdata", strings.ToLower(kind)+".json")
+
+			written, err := runtime.Encode(codec, fullObject(t, scheme, kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if *update {
+				writeGolden(t, file, written)
+			}
+
+			golden := readGolden(t, file)
+			if diff := cmp.Diff(string(golden), string(written)); diff != "" {
+				t.Errorf("written bytes (-golden +got):\n%s", diff)
+			}
+
+			hub, err := runtime.Decode(codec, golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			again, err := runtime.Encode(codec, hub)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(string(golden), string(again)); diff != "" {
+				t.Errorf("bytes after a round trip through the hub (-golden +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// writeGolden indents the bytes for reviewers. Indenting keeps numbers and texts as they are.
+func writeGolden(t *testing.T, file string, data []byte) {
+	t.Helper()
+
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, bytes.TrimSpace(data), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+
+	indented.WriteByte('\n')
+
+	if err := os.WriteFile(file, indented.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readGolden returns the bytes as the server writes them: compact, with a line break.
+func readGolden(t *testing.T, file string) []byte {
+	t.Helper()
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		t.Fatal(err)
+	}
+
+	compact.WriteByte('\n')
+
+	return compact.Bytes()
+}
