@@ -1,0 +1,277 @@
+package omnisim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+)
+
+// settle is how long the engine waits after a change for more changes before it looks, so that a
+// template that arrives as thirty writes costs a few passes, not thirty.
+const settle = 5 * time.Millisecond
+
+// engine does what Omni's controllers do: it watches what clients write and brings statuses and
+// machines along, one step per phase. It is level-triggered: a pass over a cluster looks at
+// everything the cluster has, does what can be done now, and notes whether time has to pass.
+type engine struct {
+	state  state.State
+	phase  time.Duration
+	manual bool
+	logf   func(format string, args ...any)
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	events chan []state.Event
+	calls  chan func(context.Context) // what others want the loop to do
+
+	// What follows is touched by the loop only.
+	paused   bool
+	now      int64                 // steps since the start
+	dirty    map[string]struct{}   // clusters to look at
+	waiting  map[string]struct{}   // clusters that need time
+	since    map[string]sinceValue // when something became what it is
+	applied  map[string]string     // configuration that a machine has
+	turn     map[string]string     // the machine of a cluster that is being upgraded
+	dead     map[string]int64      // machines that stopped answering, and at which step
+	machines bool                  // machines to look at
+}
+
+// sinceValue is a value and the step at which it was seen first.
+type sinceValue struct {
+	value string
+	step  int64
+}
+
+func newEngine(resources state.State, options Options) *engine {
+	return &engine{
+		state:   resources,
+		phase:   options.Phase,
+		manual:  options.Manual,
+		logf:    options.Logf,
+		done:    make(chan struct{}),
+		events:  make(chan []state.Event),
+		calls:   make(chan func(context.Context)),
+		dirty:   map[string]struct{}{},
+		waiting: map[string]struct{}{},
+		since:   map[string]sinceValue{},
+		applied: map[string]string{},
+		turn:    map[string]string{},
+		dead:    map[string]int64{},
+	}
+}
+
+// watchedTypes wake the engine.
+func watchedTypes() []resource.Type {
+	return []resource.Type{
+		omni.ClusterType, omni.MachineSetType, omni.MachineSetNodeType, omni.ConfigPatchType,
+		omni.ExtensionsConfigurationType, omni.KubernetesManifestGroupType, omni.KubernetesHealthCheckType,
+		omni.KernelArgsType, omni.MachineClassType, omni.MachineLabelsType, siderolink.LinkType,
+	}
+}
+
+func (e *engine) start() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+
+	for _, resourceType := range watchedTypes() {
+		kind := resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined)
+		if err := e.state.WatchKindAggregated(ctx, kind, e.events, state.WithBootstrapContents(true)); err != nil {
+			cancel()
+
+			return fmt.Errorf("watch %s: %w", resourceType, err)
+		}
+	}
+
+	go e.run(ctx)
+
+	return nil
+}
+
+func (e *engine) stop() {
+	e.cancel()
+	<-e.done
+}
+
+// run is the engine's only goroutine.
+func (e *engine) run(ctx context.Context) {
+	defer close(e.done)
+
+	var ticks <-chan time.Time
+
+	if !e.manual {
+		ticker := time.NewTicker(e.phase)
+		defer ticker.Stop()
+
+		ticks = ticker.C
+	}
+
+	var settled <-chan time.Time
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case events := <-e.events:
+			e.note(events)
+
+			if settled == nil {
+				settled = time.After(settle)
+			}
+		case <-settled:
+			settled = nil
+
+			e.pass(ctx)
+		case <-ticks:
+			e.tick(ctx)
+		case call := <-e.calls:
+			call(ctx)
+		}
+	}
+}
+
+// drain notes the events that are there already.
+func (e *engine) drain() {
+	for {
+		select {
+		case events := <-e.events:
+			e.note(events)
+		case <-time.After(settle):
+			return
+		}
+	}
+}
+
+// note marks the clusters that events are about.
+func (e *engine) note(events []state.Event) {
+	for _, event := range events {
+		if event.Resource == nil {
+			continue
+		}
+
+		switch md := event.Resource.Metadata(); md.Type() {
+		case omni.ClusterType:
+			e.dirty[md.ID()] = struct{}{}
+		case siderolink.LinkType, omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType:
+			e.machines = true
+		default:
+			if name, ok := md.Labels().Get(omni.LabelCluster); ok {
+				e.dirty[name] = struct{}{}
+			}
+
+			// A machine that a set lets go may be what another set waits for.
+			e.machines = e.machines || md.Type() == omni.MachineSetNodeType
+		}
+	}
+}
+
+// tick lets one step of time pass.
+func (e *engine) tick(ctx context.Context) {
+	if e.paused {
+		return
+	}
+
+	e.now++
+	e.machines = e.machines || len(e.dead) > 0
+
+	maps.Copy(e.dirty, e.waiting)
+	clear(e.waiting)
+	e.pass(ctx)
+}
+
+// pass looks at everything that is marked. What fails is looked at again with the next step.
+func (e *engine) pass(ctx context.Context) {
+	if e.paused {
+		return
+	}
+
+	if e.machines {
+		e.machines = false
+
+		if err := e.reconcileMachines(ctx); err != nil && ctx.Err() == nil {
+			e.machines = true
+			e.logf("omnisim: machines: %v", err)
+		}
+	}
+
+	marked := slices.Sorted(maps.Keys(e.dirty))
+	clear(e.dirty)
+
+	for _, name := range marked {
+		if ctx.Err() != nil {
+			return
+		}
+
+		if err := e.reconcileCluster(ctx, name); err != nil && ctx.Err() == nil {
+			e.waiting[name] = struct{}{}
+			e.logf("omnisim: cluster %q: %v", name, err)
+		}
+	}
+}
+
+// elapsed says whether the thing called key has had the value for the steps. If not, the cluster
+// is looked at again with the next step.
+func (e *engine) elapsed(cluster, key, value string, steps int64) bool {
+	seen, ok := e.since[key]
+	if !ok || seen.value != value {
+		seen = sinceValue{value: value, step: e.now}
+		e.since[key] = seen
+	}
+
+	if e.now-seen.step >= steps {
+		return true
+	}
+
+	e.waiting[cluster] = struct{}{}
+
+	return false
+}
+
+func (e *engine) forget(keys ...string) {
+	for _, key := range keys {
+		delete(e.since, key)
+	}
+}
+
+// call runs something in the engine's loop and returns when it is done, or when the engine stops.
+func (e *engine) call(do func(context.Context)) {
+	done := make(chan struct{})
+
+	select {
+	case e.calls <- func(ctx context.Context) { do(ctx); close(done) }:
+	case <-e.done:
+		return
+	}
+
+	select {
+	case <-done:
+	case <-e.done:
+	}
+}
+
+// Pause stops the engine: nothing moves, so a test can force statuses through Unchecked.
+func (s *Server) Pause() { s.engine.call(func(context.Context) { s.engine.paused = true }) }
+
+// Resume lets the engine go on after Pause. It overwrites what a test forced as soon as
+// something about the cluster changes.
+func (s *Server) Resume() { s.engine.call(func(context.Context) { s.engine.paused = false }) }
+
+// Step lets one phase pass and returns when the engine has done everything that follows from it.
+// It is meant for Options.Manual, where time does not pass by itself.
+func (s *Server) Step() {
+	s.engine.call(func(ctx context.Context) {
+		s.engine.drain()
+		s.engine.pass(ctx)
+		s.engine.tick(ctx)
+		s.engine.drain()
+		s.engine.pass(ctx)
+	})
+}

@@ -1,0 +1,246 @@
+package omnisim
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
+)
+
+// disconnectSteps is how long Omni takes to call a silent machine disconnected (about 275 s in
+// the real one).
+const disconnectSteps = 5
+
+// machineLabels is the resource through which classes and the interface see a machine's labels.
+type machineLabels = system.ResourceLabels[*omni.MachineStatus]
+
+// reconcileMachines looks at everything that is about machines and not about one cluster: links
+// that go away, machines that fell silent, and classes that wait for machines.
+func (e *engine) reconcileMachines(ctx context.Context) error {
+	links, err := safe.StateListAll[*siderolink.Link](ctx, e.state)
+	if err != nil {
+		return err
+	}
+
+	var failed error
+
+	for link := range links.All() {
+		if link.Metadata().Phase() == resource.PhaseTearingDown {
+			failed = errors.Join(failed, e.removeMachine(ctx, link))
+		}
+	}
+
+	for id, since := range e.dead {
+		if e.now-since >= disconnectSteps {
+			failed = errors.Join(failed, e.setConnected(ctx, id, false))
+		}
+	}
+
+	// Free machines may be what a machine set waits for.
+	sets, err := safe.StateListAll[*omni.MachineSet](ctx, e.state)
+	if err != nil {
+		return err
+	}
+
+	for set := range sets.All() {
+		if omni.GetMachineAllocation(set) != nil {
+			e.dirty[clusterOf(set)] = struct{}{}
+		}
+	}
+
+	for _, resourceType := range []resource.Type{omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType} {
+		list, listErr := e.listAny(ctx, resourceType)
+		failed = errors.Join(failed, listErr)
+
+		for _, res := range list {
+			if res.Metadata().Phase() == resource.PhaseTearingDown {
+				failed = errors.Join(failed, e.release(ctx, res))
+			}
+		}
+	}
+
+	return failed
+}
+
+// occupy notes on a machine which set has it.
+func (e *engine) occupy(ctx context.Context, set *omni.MachineSet, hardware *omni.MachineStatus) error {
+	return e.putMachineStatus(ctx, hardware.Metadata().ID(), func(machine *omni.MachineStatus) {
+		copyPlace(machine, set)
+		setLabel(machine, omni.MachineStatusLabelAvailable, false)
+
+		spec := machine.TypedSpec().Value
+		spec.Cluster, spec.Maintenance, spec.Role = clusterOf(set), false, specs.MachineStatusSpec_WORKER
+
+		if isControlPlane(set) {
+			spec.Role = specs.MachineStatusSpec_CONTROL_PLANE
+		}
+	})
+}
+
+// letGo wipes a machine and frees it. A machine that does not answer cannot be wiped: the node
+// stays until the machine comes back or its link is removed.
+func (e *engine) letGo(ctx context.Context, view *clusterView, node *omni.MachineSetNode, hardware *omni.MachineStatus) error {
+	id, name := node.Metadata().ID(), view.name()
+
+	machine, err := find[*omni.ClusterMachine](ctx, e.state, omni.NewClusterMachine(id).Metadata())
+	if err != nil {
+		return err
+	}
+
+	if machine != nil && hardware != nil {
+		if err = e.markDestroying(ctx, id); err != nil {
+			return err
+		}
+
+		if _, dead := e.dead[id]; dead || !e.elapsed(name, "stage/"+id, "destroying", 1) {
+			return nil
+		}
+
+		if err = e.freeMachine(ctx, id); err != nil {
+			return err
+		}
+	}
+
+	for _, ptr := range []resource.Pointer{
+		omni.NewClusterMachineStatus(id).Metadata(), omni.NewClusterMachineIdentity(id).Metadata(), omni.NewClusterMachine(id).Metadata(),
+	} {
+		if err = e.drop(ctx, ptr); err != nil {
+			return err
+		}
+	}
+
+	e.forget("stage/" + id)
+	delete(e.applied, id)
+
+	return e.release(ctx, node, machineSetStatusController, machineSetNodeController)
+}
+
+func (e *engine) markDestroying(ctx context.Context, id string) error {
+	ptr := omni.NewClusterMachineStatus(id).Metadata()
+
+	_, err := e.state.UpdateWithConflicts(ctx, ptr, func(res resource.Resource) error {
+		spec := res.(*omni.ClusterMachineStatus).TypedSpec().Value //nolint:forcetypeassert
+		spec.Stage, spec.Ready = specs.ClusterMachineStatusSpec_DESTROYING, false
+
+		return nil
+	}, state.WithUpdateOwner(clusterMachineController), state.WithExpectedPhaseAny())
+
+	return ignoreNotFound(err)
+}
+
+// freeMachine makes a machine available again, freshly wiped.
+func (e *engine) freeMachine(ctx context.Context, id string) error {
+	return e.putMachineStatus(ctx, id, func(machine *omni.MachineStatus) {
+		for _, key := range []string{omni.LabelCluster, omni.LabelMachineSet, omni.LabelControlPlaneRole, omni.LabelWorkerRole} {
+			machine.Metadata().Labels().Delete(key)
+		}
+
+		setLabel(machine, omni.MachineStatusLabelAvailable, true)
+
+		spec := machine.TypedSpec().Value
+		spec.Cluster, spec.Maintenance, spec.Role = "", true, specs.MachineStatusSpec_NONE
+	})
+}
+
+// removeMachine forgets a machine whose link is torn down, and frees what waited for it.
+func (e *engine) removeMachine(ctx context.Context, link *siderolink.Link) error {
+	id := link.Metadata().ID()
+
+	for _, ptr := range []resource.Pointer{
+		omni.NewMachineStatus(id).Metadata(), system.NewResourceLabels[*omni.MachineStatus](id).Metadata(),
+		omni.NewMachine(id).Metadata(), omni.NewMachineLabels(id).Metadata(), omni.NewKernelArgs(id).Metadata(),
+	} {
+		if err := e.drop(ctx, ptr); err != nil {
+			return err
+		}
+	}
+
+	delete(e.dead, id)
+
+	node, err := e.state.Get(ctx, omni.NewMachineSetNode(id, omni.NewMachineSet("")).Metadata())
+	if err != nil && !state.IsNotFoundError(err) {
+		return err
+	}
+
+	if err == nil {
+		e.dirty[clusterOf(node)] = struct{}{}
+
+		if err = e.teardown(ctx, node); err != nil {
+			return err
+		}
+	}
+
+	return e.release(ctx, link, *link.Metadata().Finalizers()...)
+}
+
+// putMachineStatus changes a machine's status, and the copy of its labels. A machine that does
+// not exist is left alone.
+func (e *engine) putMachineStatus(ctx context.Context, id string, change func(*omni.MachineStatus)) error {
+	updated, err := e.state.UpdateWithConflicts(ctx, omni.NewMachineStatus(id).Metadata(), func(res resource.Resource) error {
+		change(res.(*omni.MachineStatus)) //nolint:forcetypeassert
+
+		return nil
+	}, state.WithUpdateOwner(machineStatusController), state.WithExpectedPhaseAny())
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+
+	return e.copyLabels(ctx, updated)
+}
+
+func (e *engine) copyLabels(ctx context.Context, machine resource.Resource) error {
+	return put(ctx, e.state, labelsController, system.NewResourceLabels[*omni.MachineStatus](machine.Metadata().ID()), func(copied *machineLabels) {
+		for key := range copied.Metadata().Labels().Raw() {
+			if _, ok := machine.Metadata().Labels().Get(key); !ok {
+				copied.Metadata().Labels().Delete(key)
+			}
+		}
+
+		for key, value := range machine.Metadata().Labels().Raw() {
+			copied.Metadata().Labels().Set(key, value)
+		}
+	})
+}
+
+// setConnected shows a machine as connected or not.
+func (e *engine) setConnected(ctx context.Context, id string, connected bool) error {
+	err := e.putMachineStatus(ctx, id, func(machine *omni.MachineStatus) {
+		machine.TypedSpec().Value.Connected = connected
+		setLabel(machine, omni.MachineStatusLabelConnected, connected)
+		setLabel(machine, omni.MachineStatusLabelReadyToUse, connected)
+		setLabel(machine, omni.MachineStatusLabelDisconnected, !connected)
+	})
+	if err != nil {
+		return err
+	}
+
+	e.wake(ctx, id)
+
+	_, err = e.state.UpdateWithConflicts(ctx, siderolink.NewLink(id, nil).Metadata(), func(res resource.Resource) error {
+		res.(*siderolink.Link).TypedSpec().Value.Connected = connected //nolint:forcetypeassert
+
+		return nil
+	}, state.WithUpdateOwner(machineController), state.WithExpectedPhaseAny())
+
+	return ignoreNotFound(err)
+}
+
+// wake makes the engine look at the cluster that has the machine.
+func (e *engine) wake(ctx context.Context, id string) {
+	machine, err := find[*omni.MachineStatus](ctx, e.state, omni.NewMachineStatus(id).Metadata())
+	if err != nil || machine == nil {
+		return
+	}
+
+	if name := clusterOf(machine); name != "" {
+		e.waiting[name] = struct{}{}
+		e.dirty[name] = struct{}{}
+	}
+}

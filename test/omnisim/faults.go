@@ -1,0 +1,230 @@
+package omnisim
+
+import (
+	"context"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Fault is something that goes wrong with requests. First comes the delay, then the hanging,
+// then the code; a fault with neither hanging nor code only delays.
+type Fault struct {
+	// Method is the last part of the gRPC method: Get, List, Create, Update, Destroy, Teardown,
+	// TeardownAndDestroy, Watch, Kubeconfig and so on. Empty means every method.
+	Method string
+	// Type is the resource type. Empty means every type, and the management service.
+	Type resource.Type
+	// Times is how many requests are hit. Zero means all until the fault is removed.
+	Times int
+	// Delay is waited before anything else.
+	Delay time.Duration
+	// Hang keeps the request without an answer until its deadline, the removal of the fault or
+	// the end of the server.
+	Hang bool
+	// Code is the answer. OK lets the request through after the delay.
+	Code codes.Code
+	// Message is the text of the answer. Default: "injected by a test".
+	Message string
+}
+
+// Inject makes requests fail. The returned function removes the fault and lets hanging requests
+// go on. Requests are hit before their signature is looked at.
+func (s *Server) Inject(fault Fault) (remove func()) { return s.faults.inject(fault) }
+
+// ResetStreams ends every open stream, watches in the first place, with code Unavailable.
+func (s *Server) ResetStreams() { s.faults.resetStreams() }
+
+// faults holds what goes wrong, and the open streams.
+type faults struct {
+	mu      sync.Mutex
+	active  []*activeFault
+	streams map[*resettableStream]struct{}
+}
+
+type activeFault struct {
+	Fault
+	left    int // requests still to hit, if Times is set
+	removed chan struct{}
+	once    sync.Once
+}
+
+func (f *activeFault) remove() { f.once.Do(func() { close(f.removed) }) }
+
+func newFaults() *faults { return &faults{streams: map[*resettableStream]struct{}{}} }
+
+func (f *faults) inject(fault Fault) func() {
+	active := &activeFault{Fault: fault, left: fault.Times, removed: make(chan struct{})}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.active = append(f.active, active)
+
+	return func() {
+		f.mu.Lock()
+		f.active = slices.DeleteFunc(f.active, func(other *activeFault) bool { return other == active })
+		f.mu.Unlock()
+
+		active.remove()
+	}
+}
+
+// releaseAll lets hanging requests go, so that the server can stop.
+func (f *faults) releaseAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	for _, active := range f.active {
+		if active.Hang {
+			active.remove()
+		}
+	}
+
+	f.active = slices.DeleteFunc(f.active, func(active *activeFault) bool { return active.Hang })
+}
+
+// take returns the fault that hits a request, if any, and uses it up by one.
+func (f *faults) take(method string, resourceType resource.Type) *activeFault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	for i, active := range f.active {
+		if (active.Method != "" && active.Method != method) || (active.Type != "" && active.Type != resourceType) {
+			continue
+		}
+
+		if active.Times > 0 {
+			if active.left--; active.left == 0 {
+				f.active = slices.Delete(f.active, i, i+1)
+			}
+		}
+
+		return active
+	}
+
+	return nil
+}
+
+// suffer applies the fault that hits a request.
+func (f *faults) suffer(ctx context.Context, method string, resourceType resource.Type) error {
+	fault := f.take(method, resourceType)
+	if fault == nil {
+		return nil
+	}
+
+	if fault.Delay > 0 {
+		timer := time.NewTimer(fault.Delay)
+		defer timer.Stop()
+
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+
+	if fault.Hang {
+		select {
+		case <-fault.removed:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+
+	if fault.Code == codes.OK {
+		return nil
+	}
+
+	text := fault.Message
+	if text == "" {
+		text = "injected by a test"
+	}
+
+	return status.Error(fault.Code, text)
+}
+
+func (f *faults) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := f.suffer(ctx, path.Base(info.FullMethod), typeOf(req)); err != nil {
+		return nil, err
+	}
+
+	return handler(ctx, req)
+}
+
+func (f *faults) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+
+	resettable := &resettableStream{ServerStream: stream, ctx: ctx, cancel: cancel, faults: f, method: path.Base(info.FullMethod)}
+
+	f.mu.Lock()
+	f.streams[resettable] = struct{}{}
+	f.mu.Unlock()
+
+	err := handler(srv, resettable)
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	delete(f.streams, resettable)
+
+	if resettable.reset {
+		return status.Error(codes.Unavailable, "stream reset by a test")
+	}
+
+	return err
+}
+
+func (f *faults) resetStreams() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	for stream := range f.streams {
+		stream.reset = true
+		stream.cancel()
+	}
+}
+
+// resettableStream is a stream that a test can end, and whose request can be hit by a fault.
+type resettableStream struct {
+	grpc.ServerStream
+	ctx    context.Context //nolint:containedctx // this is what a wrapped stream is for
+	cancel context.CancelFunc
+	faults *faults
+	method string
+	reset  bool // guarded by faults.mu
+}
+
+// Context ends when the stream is reset.
+func (s *resettableStream) Context() context.Context { return s.ctx }
+
+// RecvMsg reads the request and lets it suffer.
+func (s *resettableStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+
+	return s.faults.suffer(s.ctx, s.method, typeOf(m))
+}
+
+// typeOf returns the resource type of a request of the resource service, and nothing for others.
+func typeOf(req any) resource.Type {
+	switch typed := req.(type) {
+	case *cosiv1alpha1.CreateRequest:
+		return typed.GetResource().GetMetadata().GetType()
+	case *cosiv1alpha1.UpdateRequest:
+		return typed.GetNewResource().GetMetadata().GetType()
+	case interface{ GetType() string }:
+		return typed.GetType()
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,80 @@
+package omnisim
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// DefaultPhase is how long one step of the engine takes unless Options say otherwise: a machine
+// needs four steps from nothing to running.
+const DefaultPhase = 200 * time.Millisecond
+
+// Options say how a Server starts. The zero value serves TLS on a free loopback port, with the
+// versions and machine classes of DefaultCatalogue and an engine that steps by itself.
+type Options struct {
+	// Address is the loopback address to serve on, host:port. Default: 127.0.0.1 and a free port.
+	Address string
+	// Plaintext serves gRPC without TLS; the endpoint is then a grpc:// URL.
+	Plaintext bool
+	// Phase is the time of one engine step. Default: DefaultPhase.
+	Phase time.Duration
+	// Manual stops the engine's clock: time passes only with Server.Step. What needs no time,
+	// such as finalizers, still happens at once.
+	Manual bool
+	// Machines is the number of connected machines to begin with; see Server.AddMachines.
+	Machines int
+	// Catalogue holds the versions and extensions that exist. Default: DefaultCatalogue.
+	Catalogue *Catalogue
+	// KubernetesProxyURL is the server in service-account kubeconfigs. Default:
+	// https://127.0.0.1:1, where nothing listens.
+	KubernetesProxyURL string
+	// Logf is told what the engine could not do and will try again, such as testing.T.Logf.
+	// Default: nobody is told.
+	Logf func(format string, args ...any)
+	// AccountName is the name of the Omni account, part of the names in kubeconfigs. Default: omni.
+	AccountName string
+}
+
+func (o Options) complete() (Options, error) {
+	if o.Address == "" {
+		o.Address = "127.0.0.1:0"
+	}
+
+	host, _, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		return o, fmt.Errorf("address %q: %w", o.Address, err)
+	}
+
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return o, errors.New("the simulator serves on loopback addresses only")
+	}
+
+	if o.Phase < 0 {
+		return o, errors.New("phase must not be negative")
+	}
+
+	if o.Phase == 0 {
+		o.Phase = DefaultPhase
+	}
+
+	if o.Catalogue == nil {
+		catalogue := DefaultCatalogue()
+		o.Catalogue = &catalogue
+	}
+
+	if o.KubernetesProxyURL == "" {
+		o.KubernetesProxyURL = "https://127.0.0.1:1"
+	}
+
+	if o.Logf == nil {
+		o.Logf = func(string, ...any) {}
+	}
+
+	if o.AccountName == "" {
+		o.AccountName = "omni"
+	}
+
+	return o, nil
+}

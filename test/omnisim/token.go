@@ -1,0 +1,60 @@
+package omnisim
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v4"
+)
+
+// tokenKeyBits is the size that Omni uses, too. Signing is RS256.
+const tokenKeyBits = 2048
+
+// tokenSigner signs the bearer tokens of service-account kubeconfigs. The Kubernetes proxy that
+// verifies them belongs to this package as well, and will use the same key.
+type tokenSigner struct {
+	key *rsa.PrivateKey
+	id  string
+}
+
+func newTokenSigner() (*tokenSigner, error) {
+	key, err := rsa.GenerateKey(rand.Reader, tokenKeyBits)
+	if err != nil {
+		return nil, err
+	}
+
+	digest := sha256.Sum256(x509.MarshalPKCS1PublicKey(&key.PublicKey))
+
+	return &tokenSigner{key: key, id: hex.EncodeToString(digest[:16])}, nil
+}
+
+// TokenPublicKey returns the key that verifies the tokens of service-account kubeconfigs.
+func (s *Server) TokenPublicKey() *rsa.PublicKey { return &s.signer.key.PublicKey }
+
+// tokenRequest is what a token says.
+type tokenRequest struct {
+	account, cluster, clusterUUID, user string
+	groups                              []string
+	ttl                                 time.Duration
+}
+
+func (t *tokenSigner) sign(request tokenRequest) (string, error) {
+	now := time.Now()
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
+		"iat":          now.Unix(),
+		"iss":          fmt.Sprintf("omni-%s-service-account-issuer", request.account),
+		"exp":          now.Add(request.ttl).Unix(),
+		"sub":          request.user,
+		"groups":       request.groups,
+		"cluster":      request.cluster,
+		"cluster_uuid": request.clusterUUID,
+	})
+	token.Header["kid"] = t.id
+
+	return token.SignedString(t.key)
+}

@@ -1,0 +1,309 @@
+package omnisim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// refusal is the server's answer to what it does not accept. Its text has the shape of Omni's:
+// a prefix, the number of reasons, and a line for each. The code is InvalidArgument unless a
+// reason brings one.
+type refusal struct{ reasons []error }
+
+func newRefusal(reasons ...error) error { return refusal{reasons: reasons} }
+
+// Error lists the reasons.
+func (r refusal) Error() string {
+	noun := "errors"
+	if len(r.reasons) == 1 {
+		noun = "error"
+	}
+
+	var text strings.Builder
+
+	fmt.Fprintf(&text, "failed to validate: %d %s occurred:\n", len(r.reasons), noun)
+
+	for _, reason := range r.reasons {
+		fmt.Fprintf(&text, "\t* %s\n", reason)
+	}
+
+	return text.String() + "\n"
+}
+
+// GRPCStatus gives the answer its code.
+func (r refusal) GRPCStatus() *status.Status {
+	for _, reason := range r.reasons {
+		if s, ok := status.FromError(reason); ok {
+			return status.New(s.Code(), r.Error())
+		}
+	}
+
+	return status.New(codes.InvalidArgument, r.Error())
+}
+
+// validatedState refuses what Omni refuses, for every caller but the engine. A write that tears
+// a resource down is judged as a destroy.
+type validatedState struct {
+	state.CoreState
+	rules rules
+}
+
+var (
+	_ state.Teardowner           = (*validatedState)(nil)
+	_ state.TeardownAndDestroyer = (*validatedState)(nil)
+)
+
+func newValidatedState(resources state.State, catalogue *Catalogue) *validatedState {
+	return &validatedState{CoreState: resources, rules: rules{state: resources, catalogue: catalogue}}
+}
+
+// Create creates a resource if the rules allow it.
+func (v *validatedState) Create(ctx context.Context, res resource.Resource, opts ...state.CreateOption) error {
+	if reasons := v.rules.create(ctx, res); len(reasons) > 0 {
+		return newRefusal(reasons...)
+	}
+
+	return v.CoreState.Create(ctx, res, opts...)
+}
+
+// Update updates a resource if the rules allow it.
+func (v *validatedState) Update(ctx context.Context, res resource.Resource, opts ...state.UpdateOption) error {
+	existing, err := v.Get(ctx, res.Metadata())
+	if err != nil {
+		return err
+	}
+
+	reasons := v.rules.update(ctx, existing, res)
+	if res.Metadata().Phase() == resource.PhaseTearingDown {
+		reasons = append(reasons, v.rules.destroy(ctx, existing)...)
+	}
+
+	if len(reasons) > 0 {
+		return newRefusal(reasons...)
+	}
+
+	return v.CoreState.Update(ctx, res, opts...)
+}
+
+// Destroy destroys a resource if the rules allow it.
+func (v *validatedState) Destroy(ctx context.Context, ptr resource.Pointer, opts ...state.DestroyOption) error {
+	if err := v.mayDestroy(ctx, ptr); err != nil {
+		return err
+	}
+
+	return v.CoreState.Destroy(ctx, ptr, opts...)
+}
+
+// Teardown marks a resource for destruction if the rules allow it.
+func (v *validatedState) Teardown(ctx context.Context, ptr resource.Pointer, opts ...state.TeardownOption) (bool, error) {
+	if err := v.mayDestroy(ctx, ptr); err != nil {
+		return false, err
+	}
+
+	return state.WrapCore(v.CoreState).Teardown(ctx, ptr, opts...)
+}
+
+// TeardownAndDestroy tears a resource down and destroys it if the rules allow it.
+func (v *validatedState) TeardownAndDestroy(ctx context.Context, ptr resource.Pointer, opts ...state.TeardownAndDestroyOption) error {
+	if err := v.mayDestroy(ctx, ptr); err != nil {
+		return err
+	}
+
+	return state.WrapCore(v.CoreState).TeardownAndDestroy(ctx, ptr, opts...)
+}
+
+func (v *validatedState) mayDestroy(ctx context.Context, ptr resource.Pointer) error {
+	existing, err := v.Get(ctx, ptr)
+	if err != nil {
+		return err
+	}
+
+	if reasons := v.rules.destroy(ctx, existing); len(reasons) > 0 {
+		return newRefusal(reasons...)
+	}
+
+	return nil
+}
+
+// rules are Omni's conditions on single resources and on what they refer to.
+type rules struct {
+	state     state.State
+	catalogue *Catalogue
+}
+
+// create returns the reasons to refuse a new resource.
+func (r rules) create(ctx context.Context, res resource.Resource) []error {
+	reasons := metadataReasons(nil, res.Metadata())
+
+	switch typed := res.(type) {
+	case *omni.Cluster:
+		reasons = append(reasons, r.createCluster(typed)...)
+	case *omni.MachineSet:
+		reasons = append(reasons, requireLabels(typed, omni.LabelCluster)...)
+		reasons = appendReason(reasons, r.createMachineSet(ctx, typed))
+	case *omni.MachineSetNode:
+		reasons = append(reasons, requireLabels(typed, omni.LabelCluster, omni.LabelMachineSet)...)
+		reasons = appendReason(reasons, r.createMachineSetNode(ctx, typed))
+	case *omni.ConfigPatch:
+		reasons = appendReason(reasons, r.createConfigPatch(ctx, typed))
+	case *omni.MachineClass:
+		reasons = appendReason(reasons, validateMachineClass(typed))
+	case *omni.ExtensionsConfiguration:
+		reasons = appendReason(reasons, r.validateExtensions(ctx, typed))
+	case *omni.KernelArgs:
+		reasons = appendReason(reasons, validateKernelArgs(typed))
+	case *omni.KubernetesManifestGroup:
+		reasons = appendReason(reasons, validateManifests(typed))
+	case *omni.KubernetesHealthCheck:
+		reasons = appendReason(reasons, validateHealthCheck(typed))
+	}
+
+	return reasons
+}
+
+// update returns the reasons to refuse a change.
+func (r rules) update(ctx context.Context, old, updated resource.Resource) []error {
+	reasons := metadataReasons(old.Metadata(), updated.Metadata())
+
+	switch typed := updated.(type) {
+	case *omni.Cluster:
+		reasons = append(reasons, r.updateCluster(ctx, old.(*omni.Cluster), typed)...) //nolint:forcetypeassert // the state holds one Go type per resource type
+	case *omni.MachineSet:
+		reasons = append(reasons, requireLabels(typed, omni.LabelCluster)...)
+		reasons = append(reasons, keepLabels(old, typed, omni.LabelCluster)...)
+		reasons = appendReason(reasons, r.updateMachineSet(ctx, old.(*omni.MachineSet), typed)) //nolint:forcetypeassert
+	case *omni.MachineSetNode:
+		reasons = append(reasons, requireLabels(typed, omni.LabelCluster, omni.LabelMachineSet)...)
+		reasons = append(reasons, keepLabels(old, typed, omni.LabelCluster, omni.LabelMachineSet)...)
+		reasons = appendReason(reasons, r.updateMachineSetNode(ctx, old.(*omni.MachineSetNode), typed)) //nolint:forcetypeassert
+	case *omni.ConfigPatch:
+		reasons = appendReason(reasons, updateConfigPatch(old.(*omni.ConfigPatch), typed)) //nolint:forcetypeassert
+	case *omni.MachineClass:
+		reasons = appendReason(reasons, validateMachineClass(typed))
+	case *omni.ExtensionsConfiguration:
+		reasons = appendReason(reasons, r.validateExtensions(ctx, typed))
+	case *omni.KernelArgs:
+		reasons = appendReason(reasons, validateKernelArgs(typed))
+	case *omni.KubernetesManifestGroup:
+		reasons = appendReason(reasons, validateManifests(typed))
+	case *omni.KubernetesHealthCheck:
+		reasons = appendReason(reasons, validateHealthCheck(typed))
+	}
+
+	return reasons
+}
+
+// destroy returns the reasons to keep a resource.
+func (r rules) destroy(ctx context.Context, res resource.Resource) []error {
+	switch typed := res.(type) {
+	case *omni.Cluster:
+		return appendReason(nil, r.destroyCluster(ctx, typed))
+	case *omni.MachineSet:
+		return appendReason(nil, r.destroyMachineSet(ctx, typed))
+	case *omni.MachineSetNode:
+		return appendReason(nil, r.destroyMachineSetNode(ctx, typed))
+	case *omni.MachineClass:
+		return appendReason(nil, r.destroyMachineClass(ctx, typed))
+	default:
+		return nil
+	}
+}
+
+func appendReason(reasons []error, reason error) []error {
+	if reason == nil {
+		return reasons
+	}
+
+	return append(reasons, reason)
+}
+
+// find returns a resource by ID, or nil if there is none.
+func find[T interface {
+	comparable
+	resource.Resource
+}](ctx context.Context, st state.State, ptr resource.Pointer) (T, error) {
+	found, err := safe.StateGet[T](ctx, st, ptr)
+	if state.IsNotFoundError(err) {
+		var none T
+
+		return none, nil
+	}
+
+	return found, err
+}
+
+func requireLabels(res resource.Resource, keys ...string) []error {
+	var reasons []error
+
+	for _, key := range keys {
+		value, ok := res.Metadata().Labels().Get(key)
+
+		switch {
+		case !ok:
+			reasons = append(reasons, fmt.Errorf("label %q does not exist", key))
+		case value == "":
+			reasons = append(reasons, fmt.Errorf("label %q has empty value", key))
+		}
+	}
+
+	return reasons
+}
+
+func keepLabels(old, updated resource.Resource, keys ...string) []error {
+	var reasons []error
+
+	for _, key := range keys {
+		before, _ := old.Metadata().Labels().Get(key)
+		after, _ := updated.Metadata().Labels().Get(key)
+
+		if before != "" && before != after {
+			reasons = append(reasons, fmt.Errorf("changing value of label %q from %q to %q", key, before, after))
+		}
+	}
+
+	return reasons
+}
+
+// metadataReasons holds for every type: an ID, and labels and annotations of a sane size.
+func metadataReasons(old, updated *resource.Metadata) []error {
+	const maxID, maxKey, maxValue = 1024, 1024, 16 * 1024
+
+	var reasons []error
+
+	if old == nil {
+		switch id := updated.ID(); {
+		case id == "":
+			reasons = append(reasons, errors.New("resource ID must not be empty"))
+		case len(id) > maxID:
+			reasons = append(reasons, fmt.Errorf("resource ID is too long: %d bytes (max %d)", len(id), maxID))
+		}
+	}
+
+	check := func(kind string, entries map[string]string) {
+		for key, value := range entries {
+			switch {
+			case key == "":
+				reasons = append(reasons, fmt.Errorf("%s key must not be empty", kind))
+			case len(key) > maxKey:
+				reasons = append(reasons, fmt.Errorf("%s key is too long: %d bytes (max %d)", kind, len(key), maxKey))
+			case len(value) > maxValue:
+				reasons = append(reasons, fmt.Errorf("%s value for key %q is too long: %d bytes (max %d)", kind, key, len(value), maxValue))
+			}
+		}
+	}
+
+	check("label", updated.Labels().Raw())
+	check("annotation", updated.Annotations().Raw())
+
+	return reasons
+}
