@@ -59,7 +59,7 @@ func (p *callPolicy) stream(
 	defer stop()
 
 	if err := p.limiter.Wait(waiting); err != nil {
-		cancel()
+		defer cancel()
 
 		return nil, notSent(ctx)
 	}
