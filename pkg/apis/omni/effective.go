@@ -30,7 +30,9 @@ func (o *OmniWorkers) GetReconcileStatus() *ReconcileStatus { return &o.Status.R
 func (o *OmniMachine) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
 // GetReconcileStatus returns the shared part of the status.
-func (o *OmniKubeconfigExport) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+func (o *OmniKubeconfigExport) GetReconcileStatus() *ReconcileStatus {
+	return &o.Status.ReconcileStatus
+}
 
 // GetReconcileStatus returns the shared part of the status.
 func (o *OmniSecretSync) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }

@@ -13,7 +13,7 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: runtime.
 
 var (
 	// SchemeBuilder collects the functions that add the hub types to a scheme.
-	SchemeBuilder      = runtime.NewSchemeBuilder(addKnownTypes)
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 	// AddToScheme adds the hub types to a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )

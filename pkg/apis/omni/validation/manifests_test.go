@@ -1,0 +1,222 @@
+package validation
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
+)
+
+const (
+	seeds    = "../../../../test/testdata/seeds"
+	examples = "../../../../artifacts/examples"
+)
+
+// load reads a manifest as the API server would under fieldValidation=Strict, with its defaults, as a hub object.
+func load[T runtime.Object](t *testing.T, folder, file string) T {
+	t.Helper()
+
+	obj, ok := loadAny(t, filepath.Join(folder, file)).(T)
+	if !ok {
+		t.Fatalf("%s is not a %T", file, obj)
+	}
+
+	return obj
+}
+
+func loadAny(t *testing.T, file string) runtime.Object {
+	t.Helper()
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	reader := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(data)))
+	if n, err := reader.Read(make([]byte, len(data)+1)); err != nil || n == 0 {
+		t.Fatalf("%s: %d bytes, %v", file, n, err)
+	}
+
+	if n, err := reader.Read(make([]byte, len(data)+1)); !errors.Is(err, io.EOF) {
+		t.Fatalf("%s has more than one document: %d bytes, %v", file, n, err)
+	}
+
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(omni.SchemeGroupVersion)
+
+	obj, err := runtime.Decode(decoder, data)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+
+	return obj
+}
+
+// check runs the rules and the advice of the object's kind.
+func check(t *testing.T, obj runtime.Object) (field.ErrorList, []string) {
+	t.Helper()
+
+	switch obj := obj.(type) {
+	case *omni.OmniConnection:
+		return ValidateOmniConnection(obj), WarningsForOmniConnection(obj)
+	case *omni.OmniCluster:
+		return ValidateOmniCluster(obj), WarningsForOmniCluster(obj)
+	case *omni.OmniControlPlane:
+		return ValidateOmniControlPlane(obj), WarningsForOmniControlPlane(obj)
+	case *omni.OmniWorkers:
+		return ValidateOmniWorkers(obj), WarningsForOmniWorkers(obj)
+	case *omni.OmniMachine:
+		return ValidateOmniMachine(obj), WarningsForOmniMachine(obj)
+	case *omni.OmniKubeconfigExport:
+		return ValidateOmniKubeconfigExport(obj), WarningsForOmniKubeconfigExport(obj)
+	case *omni.OmniSecretSync:
+		return ValidateOmniSecretSync(obj), WarningsForOmniSecretSync(obj)
+	case *omni.OmniHelmRelease:
+		return ValidateOmniHelmRelease(obj), WarningsForOmniHelmRelease(obj)
+	default:
+		t.Fatalf("%T is none of our kinds", obj)
+
+		return nil, nil
+	}
+}
+
+// TestManifestsAreValid reads every manifest that users are shown, and the literal list of them makes
+// sure that none is overlooked.
+func TestManifestsAreValid(t *testing.T) {
+	warned := map[string][]string{
+		"kubeconfig-export-breakglass.yaml": {"spec.serviceAccount.groups[0]: Kubernetes itself uses system: groups; bind one of your own"},
+	}
+
+	for folder, want := range map[string][]string{
+		seeds: {
+			"cluster-suspended.yaml", "connection.yaml", "helm-release.yaml", "kubeconfig-export-breakglass.yaml",
+			"kubeconfig-export-for-helm.yaml", "kubeconfig-export-key.yaml", "kubeconfig-export.yaml", "secret-sync.yaml",
+		},
+		examples: {
+			"cluster.yaml", "connection.yaml", "controlplane.yaml", "helm-release.yaml", "kubeconfig-export.yaml",
+			"machine.yaml", "secret-sync.yaml", "workers-class.yaml", "workers-static.yaml",
+		},
+	} {
+		paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var got []string
+
+		for _, path := range paths {
+			got = append(got, filepath.Base(path))
+
+			t.Run(path, func(t *testing.T) {
+				errs, warnings := check(t, loadAny(t, path))
+				checkErrors(t, errs, nil)
+				checkWarnings(t, warnings, warned[filepath.Base(path)])
+			})
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("files of %s (-want +got):\n%s", folder, diff)
+		}
+	}
+}
+
+// The seeds have to mean what their pages say, defaults included.
+func TestSeedsMeanWhatTheySay(t *testing.T) {
+	equal := func(what string, got, want any) {
+		t.Helper()
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+
+	cluster := load[*omni.OmniCluster](t, seeds, "cluster-suspended.yaml")
+	equal("suspended", cluster.Spec.Suspend, true)
+	equal("name in Omni", cluster.EffectiveClusterName(), "cluster-01")
+	equal("the remote cluster goes with the object", cluster.Spec.DeletePolicy, omni.OmniClusterDeletePolicy{})
+	equal("change policy", cluster.Spec.ChangePolicy, omni.ChangePolicyApply)
+	equal("interval", cluster.Spec.SyncInterval, omni.Duration("5m"))
+	equal("extensions are left alone", cluster.Spec.SystemExtensions, []string(nil))
+
+	connection := load[*omni.OmniConnection](t, seeds, "connection.yaml")
+	equal("key Secret", connection.Spec.Auth.ServiceAccountSecretRef, omni.SecretKeyReference{Name: "omni-service-account", Key: "serviceAccountKey"})
+
+	export := load[*omni.OmniKubeconfigExport](t, seeds, "kubeconfig-export.yaml")
+	equal("export's key", export.Spec.TargetSecretRef.Key, "kubeconfig")
+	equal("export's format", export.Spec.Format, omni.FormatKubeconfig)
+
+	withKey := load[*omni.OmniKubeconfigExport](t, seeds, "kubeconfig-export-key.yaml")
+	equal("export's own key", withKey.Spec.TargetSecretRef.Key, "workload.kubeconfig")
+
+	sync := load[*omni.OmniSecretSync](t, seeds, "secret-sync.yaml")
+	equal("sync's kubeconfig", sync.Spec.KubeconfigSecretRef, omni.SecretKeyReference{Name: "cluster-01-automation-kubeconfig", Key: "kubeconfig"})
+	equal("sync's target", sync.Spec.TargetSecretRef, omni.NamespacedSecretReference{Name: "cluster-01-ghcr", Namespace: "flux-system"})
+	equal("foreign Secrets are not overwritten", sync.Spec.Adopt, false)
+
+	release := load[*omni.OmniHelmRelease](t, seeds, "helm-release.yaml")
+	equal("release name", release.EffectiveReleaseName(), "metrics-server")
+	equal("release's kubeconfig key", release.Spec.KubeconfigSecretRef.Key, "kubeconfig")
+	equal("values", string(release.Spec.Chart.Values.Raw), `{"replicas":2}`)
+	equal("version is a text", release.Spec.Chart.Version, "3.13.0")
+	equal("uninstall on deletion", release.Spec.DeletionPolicy, omni.DeletionUninstall)
+	equal("defaults", []any{*release.Spec.MaxHistory, *release.Spec.Retries, release.Spec.Interval, release.Spec.DriftDetection.Mode},
+		[]any{int32(10), int32(3), omni.Duration("10m"), omni.DriftDisabled})
+}
+
+// What the pages say is refused, is refused.
+func TestSeedsWithForbiddenChanges(t *testing.T) {
+	export := load[*omni.OmniKubeconfigExport](t, seeds, "kubeconfig-export-breakglass.yaml")
+	export.Spec.ServiceAccount.AllowClusterAdmin = false
+	checkErrors(t, ValidateOmniKubeconfigExport(export), []string{"spec.serviceAccount.groups[0]: Forbidden"})
+
+	cluster := load[*omni.OmniCluster](t, seeds, "cluster-suspended.yaml")
+	cluster.Spec.DeletePolicy = omni.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
+	checkErrors(t, ValidateOmniCluster(cluster), []string{"spec.deletePolicy.destroyMachines: Forbidden"})
+
+	manifest := omni.Manifest{Name: "cni", Mode: omni.ManifestFull, Inline: []omni.FreeForm{*freeForm(`{"kind":"ConfigMap"}`)}}
+	cluster = load[*omni.OmniCluster](t, seeds, "cluster-suspended.yaml")
+	cluster.Spec.Kubernetes.Manifests = []omni.Manifest{manifest, manifest}
+	checkErrors(t, ValidateOmniCluster(cluster), []string{"spec.kubernetes.manifests[1].name: Duplicate value"})
+}
+
+// The example sets show both ways to give a set machines; together they form one cluster.
+func TestExamplesFormOneCluster(t *testing.T) {
+	cluster := load[*omni.OmniCluster](t, examples, "cluster.yaml")
+	connection := load[*omni.OmniConnection](t, examples, "connection.yaml")
+	plane := load[*omni.OmniControlPlane](t, examples, "controlplane.yaml")
+	class := load[*omni.OmniWorkers](t, examples, "workers-class.yaml")
+	static := load[*omni.OmniWorkers](t, examples, "workers-static.yaml")
+	machine := load[*omni.OmniMachine](t, examples, "machine.yaml")
+
+	if cluster.Spec.ConnectionRef.Name != connection.Name {
+		t.Errorf("the cluster names the connection %s, not %s", cluster.Spec.ConnectionRef.Name, connection.Name)
+	}
+
+	for _, ref := range []string{plane.Spec.ClusterRef.Name, class.Spec.ClusterRef.Name, static.Spec.ClusterRef.Name, machine.Spec.ClusterRef.Name} {
+		if ref != cluster.Name {
+			t.Errorf("a document names the cluster %s, not %s", ref, cluster.Name)
+		}
+	}
+
+	if static.Spec.Machines[0] != machine.Spec.MachineID {
+		t.Error("the worker set does not list the machine, so its settings would not count")
+	}
+
+	if *class.Spec.MachineClass.Size != intstr.FromInt32(2) {
+		t.Errorf("size %v", class.Spec.MachineClass.Size)
+	}
+}
