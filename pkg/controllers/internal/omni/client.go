@@ -24,10 +24,12 @@ const (
 	CallTimeout = 30 * time.Second
 	// CheckTimeout bounds connecting, authenticating and the first read in Dial.
 	CheckTimeout = 15 * time.Second
-	// RequestsPerSecond is the sustained rate of calls per connection.
-	RequestsPerSecond = 50
+	// RequestsPerSecond is the sustained rate of calls per connection. It is far
+	// above normal work (a new cluster is about ten calls, an idle one none)
+	// and protects an Omni from a runaway loop only.
+	RequestsPerSecond = 200
 	// RequestBurst is the number of calls that may go out at once.
-	RequestBurst = 200
+	RequestBurst = 400
 	// MaxReconnectDelay is the longest pause between two attempts to connect.
 	MaxReconnectDelay = 15 * time.Second
 	// ConnectTimeout bounds one attempt to connect, TLS handshake included.

@@ -1,7 +1,6 @@
 package omni
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -317,107 +316,6 @@ func tearDown(t *testing.T, st state.State, item resource.Resource) {
 
 	if _, err := st.Teardown(t.Context(), item.Metadata()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestPlanRefusesCollisions(t *testing.T) {
-	managed := labelled(omnires.NewMachineSetNode(machine2, setNamed("other", "workers")), "other")
-	managed.Metadata().Labels().Set(omnires.LabelManagedByMachineSetNodeController, "")
-
-	for name, test := range map[string]struct {
-		existing resource.Resource
-		owner    string
-		want     string
-	}{
-		"a machine of another cluster": {
-			labelled(omnires.NewMachineSetNode(machine2, setNamed("other", "workers")), "other"), "",
-			`MachineSetNode "` + machine2 + `" is already in use in Omni by cluster "other"`,
-		},
-		"a machine of another cluster's class": {
-			managed, "MachineSetNodeController",
-			`MachineSetNode "` + machine2 + `" is already in use in Omni by cluster "other" through a machine class`,
-		},
-		"a set of another cluster": {
-			labelled(omnires.NewMachineSet("demo-workers"), "other"), "",
-			`MachineSet "demo-workers" is already in use in Omni by cluster "other"`,
-		},
-		"a set of nobody": {
-			omnires.NewMachineSet("demo-workers"), "",
-			`MachineSet "demo-workers" is already in use in Omni by something that names no cluster`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			st := newFakeOmni()
-
-			if err := st.Create(t.Context(), test.existing, state.WithCreateOwner(test.owner)); err != nil {
-				t.Fatal(err)
-			}
-
-			_, err := PlanSync(t.Context(), st, []byte(fullTemplate), PlanOptions{})
-
-			var collision *CollisionError
-			if !errors.Is(err, ErrCollision) || !errors.As(err, &collision) {
-				t.Fatalf("error %v", err)
-			}
-
-			if err.Error() != test.want || collision.ID != test.existing.Metadata().ID() {
-				t.Errorf("got  %v\nwant %v", err, test.want)
-			}
-		})
-	}
-}
-
-func TestPlanNamesEveryCollision(t *testing.T) {
-	st := newFakeOmni()
-	mustCreate(t, st,
-		labelled(omnires.NewMachineSetNode(machine3, setNamed("other", "workers")), "other"),
-		labelled(omnires.NewMachineSetNode(machine2, setNamed("another", "workers")), "another"),
-	)
-
-	_, err := PlanSync(t.Context(), st, []byte(fullTemplate), PlanOptions{})
-	if err == nil || !strings.Contains(Message(err), `cluster "another" MachineSetNode "`+machine3+`"`) {
-		t.Errorf("got %v", Message(err))
-	}
-}
-
-func TestPlanRefusesBadTemplates(t *testing.T) {
-	for name, document := range map[string]string{
-		"empty":                        "",
-		"not YAML":                     "a: [",
-		"unknown kind":                 "kind: Something\n",
-		"unknown field":                clusterDocument + "nonsense: 1\n" + controlPlaneDocument,
-		"a cluster alone":              clusterDocument,
-		"two control planes":           clusterDocument + controlPlaneDocument + controlPlaneDocument,
-		"an unlisted machine document": fullTemplate + "---\nkind: Machine\nname: 44444444-4444-4444-8444-444444444444\n",
-		"not a machine ID":             strings.Replace(fullTemplate, machine2, "my-machine", 1),
-		// Validate says nothing here; Translate does.
-		"cluster-wide kernel arguments with a class": strings.Replace(clusterDocument, "talos:", "kernelArgs: [quiet]\ntalos:", 1) +
-			"---\nkind: ControlPlane\nmachineClass:\n  name: cpu\n  size: 1\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := CheckTemplate([]byte(document)); !errors.Is(err, ErrTemplate) {
-				t.Errorf("CheckTemplate: %v", err)
-			}
-
-			_, err := PlanSync(t.Context(), newFakeOmni(), []byte(document), PlanOptions{})
-			if !errors.Is(err, ErrTemplate) || Classify(err) != ClassRefused {
-				t.Errorf("PlanSync: %v", err)
-			}
-		})
-	}
-
-	if err := CheckTemplate([]byte(fullTemplate)); err != nil {
-		t.Errorf("a good template: %v", err)
-	}
-}
-
-func TestPlanLeavesAClusterAloneThatIsBeingDestroyed(t *testing.T) {
-	st := newFakeOmni()
-	mustSync(t, st, fullTemplate)
-	tearDown(t, st, omnires.NewCluster("demo"))
-
-	if _, err := PlanSync(t.Context(), st, []byte(fullTemplate), PlanOptions{}); !errors.Is(err, ErrClusterTearingDown) {
-		t.Errorf("error %v", err)
 	}
 }
 
