@@ -158,6 +158,8 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonConflict: Omni's state changed meanwhile; the plan is made anew.
 	ReasonConflict = "Conflict"
+	// ReasonCollision: Something that the template needs belongs to another cluster in Omni.
+	ReasonCollision = "Collision"
 	// ReasonNotOwned: The cluster in Omni was not made by this object.
 	ReasonNotOwned = "NotOwned"
 	// ReasonOwnershipLost: Another object's mark is on the cluster in Omni.

@@ -43,6 +43,10 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 		scope := r.kind.NewScope(object)
 		phases := r.kind.Phases
 
+		if r.kind.Close != nil {
+			defer r.kind.Close(scope)
+		}
+
 		if deleting {
 			phases = r.kind.Delete
 		}
@@ -50,7 +54,8 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 		result = runPhases(ctx, phases, scope, writer)
 
 		if r.kind.Report != nil {
-			r.kind.Report(scope)
+			// A run that took too long still reports what it did.
+			r.kind.Report(context.WithoutCancel(ctx), scope)
 		}
 	}
 

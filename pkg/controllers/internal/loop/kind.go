@@ -52,7 +52,9 @@ type Kind[O Object, S any] struct {
 	Delete []Phase[S]
 	// Report writes what the phases found into the object's status, whichever
 	// phase was the last. It must not touch conditions. May be nil.
-	Report func(S)
+	Report func(context.Context, S)
+	// Close gives back what a scope holds, at the end of its run. May be nil.
+	Close func(S)
 	// Reported is told of every object whose status stands as it should now,
 	// for metrics. May be nil.
 	Reported func(O)

@@ -265,9 +265,12 @@ func TestOutcomes(t *testing.T) {
 
 func TestReportAndReported(t *testing.T) {
 	b := newBench(t, connection(), phase("First", Stall("Bad", "no"), nil))
-	b.kind.Report = func(s *scope) { s.object.Status.Endpoint = "https://reported" }
+	b.kind.Report = func(_ context.Context, s *scope) { s.object.Status.Endpoint = "https://reported" }
 
 	var told []string
+
+	closed := 0
+	b.kind.Close = func(*scope) { closed++ }
 
 	b.kind.Reported = func(o *v1alpha1.OmniConnection) { told = append(told, o.Status.Endpoint) }
 
@@ -275,6 +278,10 @@ func TestReportAndReported(t *testing.T) {
 		if _, err := b.run(); err != nil {
 			t.Fatal(err)
 		}
+	}
+
+	if closed != 2 {
+		t.Errorf("%d scopes closed", closed)
 	}
 
 	if got := b.get().Status.Endpoint; got != "https://reported" {

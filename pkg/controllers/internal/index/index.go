@@ -1,0 +1,120 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Names of the indexes.
+const (
+	// ByConnection finds OmniClusters by spec.connectionRef.name.
+	ByConnection = "spec.connectionRef.name"
+	// ByRemote finds OmniClusters by RemoteKey: connection and cluster name in Omni.
+	ByRemote = "remote"
+	// ByCluster finds documents of a cluster by spec.clusterRef.name.
+	ByCluster = "spec.clusterRef.name"
+	// ByKeySecret finds OmniConnections by the name of their key's Secret.
+	ByKeySecret = "spec.auth.serviceAccountSecretRef.name"
+	// ByUID finds OmniConnections by UID.
+	ByUID = "metadata.uid"
+	// ByValueConfigMap finds objects by the ConfigMaps that a valueFrom names.
+	ByValueConfigMap = "values.configMap"
+	// ByValueSecret finds objects by the Secrets that a valueFrom names.
+	ByValueSecret = "values.secret"
+	// ByInUse finds the metadata of Secrets that carry v1alpha1.InUseFinalizer, under the value "true".
+	ByInUse = "inUse"
+)
+
+// Index is one field index.
+type Index struct {
+	// Object says of which kind.
+	Object client.Object
+	// Name is one of the constants of this package.
+	Name string
+	// Values returns what an object is found by.
+	Values client.IndexerFunc
+}
+
+// All returns every index.
+func All() []Index {
+	indexes := []Index{
+		{&v1alpha1.OmniCluster{}, ByConnection, of(func(o *v1alpha1.OmniCluster) []string { return []string{o.Spec.ConnectionRef.Name} })},
+		{&v1alpha1.OmniCluster{}, ByRemote, of(func(o *v1alpha1.OmniCluster) []string {
+			return []string{RemoteKey(o.Spec.ConnectionRef.Name, o.EffectiveClusterName())}
+		})},
+		{&v1alpha1.OmniConnection{}, ByKeySecret, of(func(o *v1alpha1.OmniConnection) []string {
+			return []string{o.Spec.Auth.ServiceAccountSecretRef.Name}
+		})},
+		{&v1alpha1.OmniConnection{}, ByUID, func(o client.Object) []string { return []string{string(o.GetUID())} }},
+		{&v1alpha1.OmniControlPlane{}, ByCluster, of(func(o *v1alpha1.OmniControlPlane) []string { return []string{o.Spec.ClusterRef.Name} })},
+		{&v1alpha1.OmniWorkers{}, ByCluster, of(func(o *v1alpha1.OmniWorkers) []string { return []string{o.Spec.ClusterRef.Name} })},
+		{&v1alpha1.OmniMachine{}, ByCluster, of(func(o *v1alpha1.OmniMachine) []string { return []string{o.Spec.ClusterRef.Name} })},
+		{SecretMetadata(), ByInUse, func(o client.Object) []string {
+			if slices.Contains(o.GetFinalizers(), v1alpha1.InUseFinalizer) {
+				return []string{"true"}
+			}
+
+			return nil
+		}},
+	}
+
+	for _, object := range []client.Object{
+		&v1alpha1.OmniCluster{}, &v1alpha1.OmniControlPlane{}, &v1alpha1.OmniWorkers{}, &v1alpha1.OmniMachine{},
+	} {
+		indexes = append(indexes,
+			Index{object, ByValueConfigMap, func(o client.Object) []string { return configMapsOf(valuesOf(o)) }},
+			Index{object, ByValueSecret, func(o client.Object) []string { return secretsOf(valuesOf(o)) }})
+	}
+
+	return indexes
+}
+
+// Register adds every index to a cache. It has to happen before the cache starts.
+func Register(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range All() {
+		if err := indexer.IndexField(ctx, i.Object, i.Name, i.Values); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.Object, i.Name, err)
+		}
+	}
+
+	return nil
+}
+
+// RemoteKey is what ByRemote finds a cluster by.
+func RemoteKey(connection, cluster string) string { return connection + "/" + cluster }
+
+// SecretMetadata is an empty object for reading and watching Secrets without
+// their content.
+func SecretMetadata() *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+
+	return metadata
+}
+
+// ConfigMapMetadata is SecretMetadata for ConfigMaps.
+func ConfigMapMetadata() *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+
+	return metadata
+}
+
+// of makes an index function for one kind.
+func of[O client.Object](values func(O) []string) client.IndexerFunc {
+	return func(object client.Object) []string {
+		typed, ok := object.(O)
+		if !ok {
+			return nil
+		}
+
+		return values(typed)
+	}
+}

@@ -1,0 +1,91 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Calls measures calls to Omni. It is safe for concurrent use and implements
+// prometheus.Collector.
+type Calls struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+
+	mu    sync.Mutex
+	names map[string]string // a connection's namespace/name by its UID
+}
+
+// NewCalls makes a collector without calls.
+func NewCalls() *Calls {
+	return &Calls{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "omni_api_requests_total",
+			Help: "Finished calls to Omni. A watch counts when it ends.",
+		}, []string{"connection", "method", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "omni_api_request_duration_seconds",
+			Help:    "How long calls to Omni took, in seconds. Watches are not in it.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"connection", "method"}),
+		names: map[string]string{},
+	}
+}
+
+// Name tells which OmniConnection (namespace/name) a UID is.
+func (c *Calls) Name(uid, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.names[uid] = name
+}
+
+// Forget removes every series of an OmniConnection (namespace/name).
+func (c *Calls) Forget(name string) {
+	c.mu.Lock()
+
+	for uid, known := range c.names {
+		if known == name {
+			delete(c.names, uid)
+		}
+	}
+
+	c.mu.Unlock()
+
+	c.requests.DeletePartialMatch(prometheus.Labels{"connection": name})
+	c.duration.DeletePartialMatch(prometheus.Labels{"connection": name})
+}
+
+// Observe counts one finished call of the connection with the UID. Calls of a
+// connection that nobody named are not counted: their series would never go.
+func (c *Calls) Observe(uid, method, code string, duration time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	name, known := c.names[uid]
+	if !known {
+		return
+	}
+
+	c.requests.WithLabelValues(name, method, code).Inc()
+
+	if method != watchMethod {
+		c.duration.WithLabelValues(name, method).Observe(duration.Seconds())
+	}
+}
+
+// watchMethod is the one call that lives as long as its caller wants.
+const watchMethod = "/cosi.resource.State/Watch"
+
+// Describe implements prometheus.Collector.
+func (c *Calls) Describe(descriptions chan<- *prometheus.Desc) {
+	c.requests.Describe(descriptions)
+	c.duration.Describe(descriptions)
+}
+
+// Collect implements prometheus.Collector.
+func (c *Calls) Collect(collected chan<- prometheus.Metric) {
+	c.requests.Collect(collected)
+	c.duration.Collect(collected)
+}

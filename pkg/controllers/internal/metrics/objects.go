@@ -1,0 +1,150 @@
+package metrics
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Object names an object of one of our kinds.
+type Object struct {
+	// Kind is the object's kind, such as OmniCluster.
+	Kind string
+	types.NamespacedName
+}
+
+// PlanCounts are the changes that an OmniCluster's plan holds.
+type PlanCounts struct {
+	Creates, Updates, Destroys int
+}
+
+// info is what omni_resource_info says of one object.
+type info struct {
+	ready, reason string
+	suspended     bool
+	cluster       string
+}
+
+// Objects keeps the metrics about objects. It is safe for concurrent use and
+// implements prometheus.Collector.
+type Objects struct {
+	infoDesc, expirationDesc, planDesc *prometheus.Desc
+
+	mu          sync.Mutex
+	infos       map[Object]info
+	expirations map[types.NamespacedName]time.Time
+	plans       map[types.NamespacedName]PlanCounts
+}
+
+// NewObjects makes an empty collector.
+func NewObjects() *Objects {
+	return &Objects{
+		infoDesc: prometheus.NewDesc("omni_resource_info",
+			"One series for each object, always 1: its Ready condition and what it belongs to.",
+			[]string{"kind", "namespace", "name", "ready", "reason", "suspended", "cluster"}, nil),
+		expirationDesc: prometheus.NewDesc("omni_service_account_expiration_timestamp_seconds",
+			"When the service account key of an OmniConnection expires, in seconds since 1970.",
+			[]string{"namespace", "name"}, nil),
+		planDesc: prometheus.NewDesc("omni_plan_changes",
+			"Changes in the current plan of an OmniCluster.",
+			[]string{"namespace", "name", "action"}, nil),
+		infos:       map[Object]info{},
+		expirations: map[types.NamespacedName]time.Time{},
+		plans:       map[types.NamespacedName]PlanCounts{},
+	}
+}
+
+// SetInfo takes over an object's conditions. The cluster is the OmniCluster
+// that the object belongs to, and may be empty.
+func (o *Objects) SetInfo(object Object, conditions []metav1.Condition, cluster string) {
+	current := info{ready: string(metav1.ConditionUnknown), cluster: cluster}
+
+	if ready := apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady); ready != nil {
+		current.ready, current.reason = string(ready.Status), ready.Reason
+	}
+
+	current.suspended = apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionSuspended)
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.infos[object] = current
+}
+
+// SetExpiration takes over when the key of an OmniConnection expires. The zero
+// time means that it never does, or that there is no key.
+func (o *Objects) SetExpiration(connection types.NamespacedName, expires time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if expires.IsZero() {
+		delete(o.expirations, connection)
+	} else {
+		o.expirations[connection] = expires
+	}
+}
+
+// SetPlan takes over the plan of an OmniCluster; nil means that there is none.
+func (o *Objects) SetPlan(cluster types.NamespacedName, plan *PlanCounts) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if plan == nil {
+		delete(o.plans, cluster)
+	} else {
+		o.plans[cluster] = *plan
+	}
+}
+
+// Forget removes every series of an object.
+func (o *Objects) Forget(object Object) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	delete(o.infos, object)
+
+	switch object.Kind {
+	case "OmniConnection":
+		delete(o.expirations, object.NamespacedName)
+	case "OmniCluster":
+		delete(o.plans, object.NamespacedName)
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (o *Objects) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- o.infoDesc
+	descriptions <- o.expirationDesc
+	descriptions <- o.planDesc
+}
+
+// Collect implements prometheus.Collector.
+func (o *Objects) Collect(collected chan<- prometheus.Metric) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	gauge := func(description *prometheus.Desc, value float64, labels ...string) {
+		collected <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, labels...)
+	}
+
+	for object, i := range o.infos {
+		gauge(o.infoDesc, 1, object.Kind, object.Namespace, object.Name, i.ready, i.reason, strconv.FormatBool(i.suspended), i.cluster)
+	}
+
+	for connection, expires := range o.expirations {
+		gauge(o.expirationDesc, float64(expires.Unix()), connection.Namespace, connection.Name)
+	}
+
+	for cluster, plan := range o.plans {
+		gauge(o.planDesc, float64(plan.Creates), cluster.Namespace, cluster.Name, "create")
+		gauge(o.planDesc, float64(plan.Updates), cluster.Namespace, cluster.Name, "update")
+		gauge(o.planDesc, float64(plan.Destroys), cluster.Namespace, cluster.Name, "destroy")
+	}
+}

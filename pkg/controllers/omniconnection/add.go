@@ -1,0 +1,92 @@
+package omniconnection
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
+)
+
+// Options are what the controller needs besides the manager. All are required
+// but Now.
+type Options struct {
+	// Pool keeps the sessions with Omni. This controller opens them.
+	Pool *omni.Pool
+	// Objects and Calls take the metrics.
+	Objects *metrics.Objects
+	Calls   *metrics.Calls
+	// HealthChanged is rung with the UID of a connection whose session's health changed.
+	HealthChanged *wake.Bell[string]
+	// Concurrency is the number of connections that are looked at at once.
+	Concurrency int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Add adds the controller to a manager. The indexes of package index must be
+// registered.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
+
+	return builder.ControllerManagedBy(mgr).
+		Named("omniconnection").
+		For(&v1alpha1.OmniConnection{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.connectionsOfSecret)).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(connectionOfCluster),
+			builder.WithPredicates(onlyComingAndGoing())).
+		WatchesRawSource(options.HealthChanged.Source(r.connectionsOfUID)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+// onlyComingAndGoing lets through what changes who uses a connection.
+func onlyComingAndGoing() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+func connectionOfCluster(_ context.Context, object client.Object) []reconcile.Request {
+	cluster, ok := object.(*v1alpha1.OmniCluster)
+	if !ok || cluster.Spec.ConnectionRef.Name == "" {
+		return nil
+	}
+
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.ConnectionRef.Name}}}
+}
+
+func (r *reconciler) connectionsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	return r.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{index.ByKeySecret: secret.GetName()})
+}
+
+func (r *reconciler) connectionsOfUID(ctx context.Context, uid string) []reconcile.Request {
+	return r.requests(ctx, client.MatchingFields{index.ByUID: uid})
+}
+
+// requests lists connections from the cache; what it cannot list now is found
+// again at the interval.
+func (r *reconciler) requests(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	list := &v1alpha1.OmniConnectionList{}
+	if err := r.client.List(ctx, list, options...); err != nil {
+		return nil
+	}
+
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+
+	return requests
+}

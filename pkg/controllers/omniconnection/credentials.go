@@ -1,0 +1,204 @@
+package omniconnection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// expiryWarning is how long before its end a key is warned of.
+const expiryWarning = 7 * 24 * time.Hour
+
+// findCredentials reads the key live, so that no cache holds it. Without a key
+// that can be used there is no session: what was withdrawn is not used on.
+func (r *reconciler) findCredentials(ctx context.Context, s *scope) (loop.Outcome, error) {
+	outcome, err := r.readKey(ctx, s)
+	if err == nil && !outcome.Continues() {
+		r.options.Pool.Forget(string(s.connection.UID))
+	}
+
+	return outcome, err
+}
+
+func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if err := r.guardSecret(ctx, s); err != nil {
+		return loop.Outcome{}, err
+	}
+
+	ref := s.connection.Spec.Auth.ServiceAccountSecretRef
+	secret := &corev1.Secret{}
+
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.connection.Namespace, Name: ref.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return loop.Wait(0, v1alpha1.ReasonSecretNotFound, "Secret %q does not exist", ref.Name), nil
+	}
+
+	if err != nil {
+		return loop.Outcome{}, fmt.Errorf("read Secret %q: %w", ref.Name, err)
+	}
+
+	value, found := secret.Data[ref.Key]
+	if !found {
+		return loop.Stall(v1alpha1.ReasonSecretKeyNotFound, "Secret %q has no key %q", ref.Name, ref.Key), nil
+	}
+
+	key, err := omni.ParseServiceAccountKey(value)
+	if err != nil {
+		return keyRefused(ref, err), nil
+	}
+
+	expires, _ := key.ExpiresAt()
+	s.key, s.secretUID, s.reported = key, secret.UID, &expires
+
+	if key.Expired(r.options.Now()) {
+		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one",
+			key.Name(), ref.Name, shownTime(expires)), nil
+	}
+
+	r.warnOfExpiry(s.connection, key.Name(), expires)
+
+	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s", key.Name(), shownExpiry(expires)), nil
+}
+
+// keyRefused says what is wrong with a value; the sentinels repeat nothing of it.
+func keyRefused(ref v1alpha1.SecretKeyReference, err error) loop.Outcome {
+	reason := v1alpha1.ReasonKeyInvalid
+	if errors.Is(err, omni.ErrKeyEnvironmentBlock) {
+		reason = v1alpha1.ReasonKeyIsEnvironmentBlock
+	}
+
+	return loop.Stall(reason, "key %q of Secret %q: %s", ref.Key, ref.Name, omni.Message(err))
+}
+
+// warnOfExpiry sends one event for each key that ends soon.
+func (r *reconciler) warnOfExpiry(connection *v1alpha1.OmniConnection, account string, expires time.Time) {
+	if expires.IsZero() || expires.Sub(r.options.Now()) > expiryWarning {
+		return
+	}
+
+	r.mu.Lock()
+	known := r.warned[connection.UID].Equal(expires)
+	r.warned[connection.UID] = expires
+	r.mu.Unlock()
+
+	if !known {
+		r.events.Eventf(connection, nil, corev1.EventTypeWarning, "KeyExpiresSoon", "CheckKey",
+			"the key of service account %q expires at %s: renew it", account, shownTime(expires))
+	}
+}
+
+// guardSecret makes sure that the key's Secret outlives the OmniClusters that
+// need it, and lets go of Secrets that nobody needs any more.
+func (r *reconciler) guardSecret(ctx context.Context, s *scope) error {
+	users, err := r.users(ctx, client.ObjectKeyFromObject(s.connection))
+	if err != nil {
+		return err
+	}
+
+	if len(users) > 0 {
+		if err := r.holdSecret(ctx, client.ObjectKey{
+			Namespace: s.connection.Namespace, Name: s.connection.Spec.Auth.ServiceAccountSecretRef.Name,
+		}); err != nil {
+			return err
+		}
+	}
+
+	return r.releaseSecrets(ctx, s.connection.Namespace)
+}
+
+func (r *reconciler) holdSecret(ctx context.Context, name client.ObjectKey) error {
+	secret := index.SecretMetadata()
+
+	err := r.client.Get(ctx, name, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("read the metadata of Secret %q: %w", name.Name, err)
+	}
+
+	// An object that is being deleted takes no new finalizer.
+	if !secret.DeletionTimestamp.IsZero() {
+		return nil
+	}
+
+	return r.patchFinalizer(ctx, secret, controllerutil.AddFinalizer)
+}
+
+// releaseSecrets removes the finalizer from every Secret of the namespace that
+// is not the key of a connection with users.
+func (r *reconciler) releaseSecrets(ctx context.Context, namespace string) error {
+	held := &metav1.PartialObjectMetadataList{}
+	held.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+
+	if err := r.client.List(ctx, held, client.InNamespace(namespace), client.MatchingFields{index.ByInUse: "true"}); err != nil {
+		return fmt.Errorf("list the Secrets in use: %w", err)
+	}
+
+	for i := range held.Items {
+		needed, err := r.isNeeded(ctx, &held.Items[i])
+		if err != nil {
+			return err
+		}
+
+		if needed {
+			continue
+		}
+
+		if err := r.patchFinalizer(ctx, &held.Items[i], controllerutil.RemoveFinalizer); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (r *reconciler) isNeeded(ctx context.Context, secret client.Object) (bool, error) {
+	list := &v1alpha1.OmniConnectionList{}
+
+	err := r.client.List(ctx, list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{index.ByKeySecret: secret.GetName()})
+	if err != nil {
+		return false, fmt.Errorf("list the connections with Secret %q: %w", secret.GetName(), err)
+	}
+
+	for i := range list.Items {
+		users, err := r.users(ctx, client.ObjectKeyFromObject(&list.Items[i]))
+		if err != nil || len(users) > 0 {
+			return len(users) > 0, err
+		}
+	}
+
+	return false, nil
+}
+
+// patchFinalizer changes the finalizer of a Secret whose content stays unread.
+func (r *reconciler) patchFinalizer(
+	ctx context.Context, secret *metav1.PartialObjectMetadata, change func(client.Object, string) bool,
+) error {
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+
+	base := secret.DeepCopy()
+	if !change(secret, v1alpha1.InUseFinalizer) {
+		return nil
+	}
+
+	err := r.client.Patch(ctx, secret, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("change the finalizers of Secret %q: %w", secret.Name, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,218 @@
+package omniconnection
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// kindName is the kind's name in metrics.
+const kindName = "OmniConnection"
+
+// interval is how often a connection is checked when nothing triggers it.
+const interval = 5 * time.Minute
+
+// reconciler holds what the phases need.
+type reconciler struct {
+	client  client.Client
+	live    client.Reader
+	events  events.EventRecorder
+	options Options
+
+	mu     sync.Mutex
+	uids   map[types.NamespacedName]types.UID // of the connections that were seen
+	warned map[types.UID]time.Time            // the expiry that was warned of
+}
+
+func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	return &reconciler{
+		client: cached, live: live, events: recorder, options: options,
+		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
+	}
+}
+
+// scope is what the phases of one run share.
+type scope struct {
+	connection *v1alpha1.OmniConnection
+	secretUID  types.UID  // of the Secret that the key was read from
+	key        omni.Key   // the zero Key until it was read
+	endpoint   string     // the endpoint that was reached
+	reported   *time.Time // the expiry to report; nil if no key was read
+}
+
+func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniConnection, *scope] {
+	return loop.Kind[*v1alpha1.OmniConnection, *scope]{
+		New:       func() *v1alpha1.OmniConnection { return &v1alpha1.OmniConnection{} },
+		Finalizer: v1alpha1.Finalizer,
+		Interval:  func(*v1alpha1.OmniConnection) time.Duration { return interval },
+		NewScope:  r.newScope,
+		Phases: []loop.Phase[*scope]{
+			{Condition: v1alpha1.ConditionCredentialsFound, Run: r.findCredentials},
+			{Condition: v1alpha1.ConditionReachable, Run: r.reach},
+		},
+		Delete:   []loop.Phase[*scope]{{Run: r.waitForUsers}, {Run: r.letGo}},
+		Report:   report,
+		Reported: r.measure,
+		Gone:     r.gone,
+	}
+}
+
+// newScope also notices that another object has taken the name, whose
+// predecessor was never seen to go.
+func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
+	name := client.ObjectKeyFromObject(connection)
+
+	r.mu.Lock()
+	former := r.uids[name]
+	r.uids[name] = connection.UID
+	r.mu.Unlock()
+
+	if former != "" && former != connection.UID {
+		r.options.Pool.Forget(string(former))
+	}
+
+	r.options.Calls.Name(string(connection.UID), name.String())
+
+	return &scope{connection: connection}
+}
+
+// reach opens the session with Omni, or finds it open, and asks whether it
+// still works.
+func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) {
+	spec := s.connection.Spec
+
+	lease, err := r.options.Pool.Acquire(ctx,
+		omni.Identity{UID: string(s.connection.UID), SecretVersion: string(s.secretUID)},
+		omni.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
+	if err != nil {
+		return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
+	}
+	defer lease.Release()
+
+	s.endpoint = spec.Endpoint
+
+	if session := lease.Client(); session != nil {
+		if err := session.Check(ctx); err != nil {
+			return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
+		}
+	}
+
+	if health := lease.Health(); !health.Synced {
+		return explainHealth(health), nil
+	}
+
+	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil
+}
+
+// waitForUsers keeps a deleted connection while OmniClusters name it. Their own
+// deletion needs the session, so it is kept open, also after a restart.
+func (r *reconciler) waitForUsers(ctx context.Context, s *scope) (loop.Outcome, error) {
+	users, err := r.users(ctx, client.ObjectKeyFromObject(s.connection))
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	if len(users) == 0 {
+		return loop.Continue(v1alpha1.ReasonDeleting, "nobody uses the connection"), nil
+	}
+
+	message := "the connection is used by " + nameSome("OmniCluster", users)
+
+	for _, phase := range []func(context.Context, *scope) (loop.Outcome, error){r.findCredentials, r.reach} {
+		outcome, err := phase(ctx, s)
+		if err != nil {
+			return loop.Outcome{}, err
+		}
+
+		if !outcome.Continues() {
+			return loop.Block(cmp.Or(outcome.After(), interval), v1alpha1.ReasonInUse, "%s; they cannot be deleted in Omni: %s", message, outcome.Message()), nil
+		}
+	}
+
+	return loop.Block(0, v1alpha1.ReasonInUse, "%s", message), nil
+}
+
+// letGo closes the session and releases the Secret.
+func (r *reconciler) letGo(ctx context.Context, s *scope) (loop.Outcome, error) {
+	r.options.Pool.Forget(string(s.connection.UID))
+
+	if err := r.releaseSecrets(ctx, s.connection.Namespace); err != nil {
+		return loop.Outcome{}, err
+	}
+
+	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
+}
+
+// users lists the OmniClusters that name a connection, sorted by name.
+func (r *reconciler) users(ctx context.Context, connection types.NamespacedName) ([]string, error) {
+	list := &v1alpha1.OmniClusterList{}
+
+	err := r.client.List(ctx, list, client.InNamespace(connection.Namespace), client.MatchingFields{index.ByConnection: connection.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the OmniClusters of connection %q: %w", connection.Name, err)
+	}
+
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+
+	slices.Sort(names)
+
+	return names, nil
+}
+
+// gone forgets everything about an object that does not exist any more.
+func (r *reconciler) gone(name types.NamespacedName) {
+	r.mu.Lock()
+	uid := r.uids[name]
+	delete(r.uids, name)
+	delete(r.warned, uid)
+	r.mu.Unlock()
+
+	if uid != "" {
+		r.options.Pool.Forget(string(uid))
+	}
+
+	r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
+	r.options.Calls.Forget(name.String())
+}
+
+// nameSome lists names for people: all of a few, the first of many.
+func nameSome(kind string, names []string) string {
+	const most = 5
+
+	if len(names) == 1 {
+		return fmt.Sprintf("%s %q", kind, names[0])
+	}
+
+	shown := make([]string, 0, most)
+	for _, name := range names[:min(most, len(names))] {
+		shown = append(shown, fmt.Sprintf("%q", name))
+	}
+
+	text := fmt.Sprintf("%d %ss: %s", len(names), kind, strings.Join(shown, ", "))
+	if len(names) > most {
+		text += ", ..."
+	}
+
+	return text
+}

@@ -1,0 +1,99 @@
+package omniconnection
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// retryPause is how long to wait before an Omni that does not answer is tried
+// again.
+const retryPause = 10 * time.Second
+
+// explain turns the class of a failure into what the user is told. What heals
+// by itself waits, the rest needs somebody.
+func explain(class omni.Class, endpoint, message string) loop.Outcome {
+	switch class {
+	case omni.ClassTLS:
+		return loop.Stall(v1alpha1.ReasonTLSFailed, "%s: %s; check spec.caBundle", endpoint, message)
+	case omni.ClassUnauthenticated:
+		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s: %s", endpoint, message)
+	case omni.ClassDenied:
+		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s: %s", endpoint, message)
+	case omni.ClassKeyExpired:
+		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s", message)
+	case omni.ClassKeyInvalid:
+		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s", message)
+	case omni.ClassRefused:
+		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", endpoint, message)
+	default:
+		return loop.Wait(retryPause, v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
+	}
+}
+
+// explainHealth says why the local copy of Omni's resources is not complete.
+// The copy repairs itself; only what no repetition can cure is a stall.
+func explainHealth(health omni.Health) loop.Outcome {
+	switch health.Class {
+	case omni.ClassNotReady:
+		return loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "%s", health.Message)
+	case omni.ClassDenied:
+		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s", health.Message)
+	case omni.ClassUnauthenticated:
+		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s", health.Message)
+	default:
+		return loop.Wait(retryPause, v1alpha1.ReasonWatchLost, "%s", health.Message)
+	}
+}
+
+// report writes what was found into the status. What was found last stays
+// while nothing new is known.
+func report(_ context.Context, s *scope) {
+	status := &s.connection.Status
+
+	if s.endpoint != "" {
+		status.Endpoint = s.endpoint
+	}
+
+	if s.reported == nil {
+		return
+	}
+
+	account := &v1alpha1.OmniServiceAccountStatus{Name: s.key.Name()}
+	if !s.reported.IsZero() {
+		// The API keeps whole seconds.
+		account.ExpirationTime = &metav1.Time{Time: s.reported.UTC().Truncate(time.Second)}
+	}
+
+	status.ServiceAccount = account
+}
+
+// measure updates the metrics of a connection.
+func (r *reconciler) measure(connection *v1alpha1.OmniConnection) {
+	name := client.ObjectKeyFromObject(connection)
+
+	var expires time.Time
+	if account := connection.Status.ServiceAccount; account != nil && account.ExpirationTime != nil {
+		expires = account.ExpirationTime.Time
+	}
+
+	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, connection.Status.Conditions, "")
+	r.options.Objects.SetExpiration(name, expires)
+}
+
+func shownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func shownExpiry(expires time.Time) string {
+	if expires.IsZero() {
+		return " does not expire"
+	}
+
+	return " expires at " + shownTime(expires)
+}
