@@ -1,0 +1,76 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Only these fields have defaults; effective names in particular are never written into a spec.
+func TestDefaults(t *testing.T) {
+	_, factory := codecs(t)
+	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
+
+	const object = `{"kind":%q,"apiVersion":"omni.texashpc.com/v1alpha1","metadata":{"name":"a"},"spec":%s%s}` + "\n"
+
+	for _, tc := range []struct{ name, kind, spec, want string }{
+		{"connection", "OmniConnection",
+			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s"}}}`,
+			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"serviceAccountKey"}}}`},
+		{"connection, key set", "OmniConnection",
+			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"k"}}}`,
+			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"k"}}}`},
+		{"cluster", "OmniCluster",
+			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m"}]},"talos":{"version":"v1"}}`,
+			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"full"}]},"talos":{"version":"v1"},` +
+				`"changePolicy":"Apply","syncInterval":"5m"}`},
+		{"cluster, all set", "OmniCluster",
+			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"one-time"}]},"talos":{"version":"v1"},` +
+				`"changePolicy":"Observe","syncInterval":"1h"}`,
+			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"one-time"}]},"talos":{"version":"v1"},` +
+				`"changePolicy":"Observe","syncInterval":"1h"}`},
+		{"control plane", "OmniControlPlane", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"}}`},
+		{"workers", "OmniWorkers", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"}}`},
+		{"machine", "OmniMachine", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"}}`},
+		{"export", "OmniKubeconfigExport",
+			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h","deletionPolicy":"Delete"}`,
+			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s","key":"kubeconfig"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h",` +
+				`"deletionPolicy":"Delete","format":"Kubeconfig"}`},
+		{"sync", "OmniSecretSync",
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},"sourceSecretRef":{"name":"s"},"targetSecretRef":{"name":"t","namespace":"n"},` +
+				`"deletionPolicy":"Orphan"}`,
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"sourceSecretRef":{"name":"s"},` +
+				`"targetSecretRef":{"name":"t","namespace":"n"},"deletionPolicy":"Orphan"}`},
+		{"release", "OmniHelmRelease",
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},` +
+				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v"}],"verify":{"keyringSecretRef":{"name":"r"}}}}`,
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"namespace":"default",` +
+				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v","key":"values.yaml"}],"verify":{"keyringSecretRef":{"name":"r","key":"keyring"}}},` +
+				`"timeout":"5m","maxHistory":10,"interval":"10m","retries":3,"driftDetection":{"mode":"Disabled"},"deletionPolicy":"Uninstall"}`},
+		{"release, numbers set to 0", "OmniHelmRelease",
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","chart":{"chart":"x"},"timeout":"1m","maxHistory":0,` +
+				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"deletionPolicy":"Orphan"}`,
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","chart":{"chart":"x"},"timeout":"1m","maxHistory":0,` +
+				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"deletionPolicy":"Orphan"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hub, err := runtime.Decode(codec, fmt.Appendf(nil, object, tc.kind, tc.spec, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			got, err := runtime.Encode(codec, hub)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(fmt.Sprintf(object, tc.kind, tc.want, `,"status":{}`), string(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
