@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/test/env"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// settleTime is short, so that tests of destroying changes do not wait long.
+const settleTime = 3 * time.Second
+
+var (
+	// stack is the management cluster with both of our programs, shared by all tests.
+	stack *env.Stack
+	// testCA signs the certificate of no server; it is only well-formed.
+	testCA string
+)
+
+func TestMain(m *testing.M) {
+	code, err := runWithStack(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+
+	os.Exit(code)
+}
+
+func runWithStack(m *testing.M) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+
+	sim, err := omnisim.Start(omnisim.Options{})
+	if err != nil {
+		return 0, err
+	}
+
+	testCA = string(sim.CAPEM())
+	sim.Close()
+
+	if stack, err = env.StartStack(ctx, env.StackOptions{
+		Hub:        env.Options{Progress: os.Stderr},
+		Controller: env.ControllerOptions{DestroySettleTime: settleTime},
+	}); err != nil {
+		return 0, err
+	}
+
+	code := m.Run()
+
+	if code != 0 {
+		printLogs()
+	}
+
+	return code, stack.Stop()
+}
+
+// printLogs shows the end of our programs' logs, which Stop removes.
+func printLogs() {
+	for _, path := range []string{stack.OmniAPIServer.LogPath(), stack.Controller.LogPath()} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+
+		fmt.Fprintf(os.Stderr, "\n== %s\n%s\n", path, data[max(0, len(data)-8000):])
+	}
+}
