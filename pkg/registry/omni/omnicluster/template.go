@@ -76,7 +76,8 @@ func (r *TemplateREST) ProducesMIMETypes(verb string) []string {
 func (r *TemplateREST) ProducesObject(string) any { return "" }
 
 // Get renders the template of the named cluster. The error is NotFound without the cluster, and
-// Invalid with the reason when the documents do not make a template yet.
+// status 422 when its documents do not make a template; the error's reason is that of the condition
+// Assembled, such as ControlPlaneMissing.
 func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	input, err := r.read(ctx, name, options)
 	if err != nil {
@@ -148,21 +149,19 @@ func (r *TemplateREST) list(ctx context.Context, lister Lister, cluster string, 
 // notATemplate is the answer when the stored objects do not make a template: nothing is wrong with
 // the request, so the reason says what is missing or in conflict.
 func notATemplate(name string, err error) error {
-	cause := metav1.StatusCause{Type: v1alpha1.ReasonTemplateInvalid, Message: err.Error()}
+	reason := v1alpha1.ReasonTemplateInvalid
 
 	var assembly *template.AssembleError
 	if errors.As(err, &assembly) {
-		cause.Type = metav1.CauseType(assembly.Reason)
+		reason = assembly.Reason
 	}
 
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusUnprocessableEntity,
-		Reason:  metav1.StatusReasonInvalid,
-		Message: fmt.Sprintf("the objects of OmniCluster %q do not make a template: %s", name, cause.Message),
-		Details: &metav1.StatusDetails{
-			Group: omni.GroupName, Kind: "OmniCluster", Name: name, Causes: []metav1.StatusCause{cause},
-		},
+		Reason:  metav1.StatusReason(reason),
+		Message: fmt.Sprintf("OmniCluster %q has no template: %s", name, err),
+		Details: &metav1.StatusDetails{Group: omni.GroupName, Kind: "OmniCluster", Name: name},
 	}}
 }
 

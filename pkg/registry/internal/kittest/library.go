@@ -1,0 +1,55 @@
+package kittest
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistrytest "k8s.io/apiserver/pkg/registry/generic/testing"
+)
+
+// testLibrary runs the suite that every store in Kubernetes has to pass.
+func (s *suite[T]) testLibrary(t *testing.T) {
+	tests := map[string]func(*genericregistrytest.Tester){
+		"create": func(tester *genericregistrytest.Tester) { tester.TestCreate(s.unnamed(), s.Invalid()) },
+		"update": func(tester *genericregistrytest.Tester) {
+			tester.TestUpdate(s.unnamed(), changed(s.Change), changed(s.BadChange))
+		},
+		"delete": func(tester *genericregistrytest.Tester) {
+			tester.ReturnDeletedObject().TestDelete(s.valid("foo"))
+		},
+		"get":  func(tester *genericregistrytest.Tester) { tester.TestGet(s.unnamed()) },
+		"list": func(tester *genericregistrytest.Tester) { tester.TestList(s.unnamed()) },
+		"watch": func(tester *genericregistrytest.Tester) {
+			named := s.valid("foo")
+			named.SetNamespace(tester.TestNamespace())
+			named.SetLabels(map[string]string{"tier": "one"})
+			tester.TestWatch(named,
+				[]labels.Set{{"tier": "one"}}, []labels.Set{{"tier": "two"}},
+				[]fields.Set{{"metadata.name": "foo"}}, []fields.Set{{"metadata.name": "bar"}})
+		},
+	}
+	for name, run := range tests {
+		t.Run(name, func(t *testing.T) { run(genericregistrytest.New(t, s.plain(t).Main.Store)) })
+	}
+}
+
+// unnamed is a valid object that the library's suite names itself.
+func (s *suite[T]) unnamed() runtime.Object {
+	obj := s.Valid()
+	obj.SetName("")
+	obj.SetNamespace("")
+	obj.SetGenerateName("foo")
+
+	return obj
+}
+
+func changed[T metav1.Object](change func(T)) genericregistrytest.UpdateFunc {
+	return func(obj runtime.Object) runtime.Object {
+		change(obj.(T))
+
+		return obj
+	}
+}

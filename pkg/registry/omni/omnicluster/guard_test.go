@@ -1,0 +1,68 @@
+package omnicluster
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+func TestConfirmDeletion(t *testing.T) {
+	yes, no := true, false
+
+	tests := []struct {
+		name      string
+		required  *bool
+		byDefault bool
+		confirmed string
+		allowed   bool
+	}{
+		{name: "not asked for", allowed: true},
+		{name: "asked for", required: &yes},
+		{name: "asked for by the server", byDefault: true},
+		{name: "asked for by the server, not wanted here", required: &no, byDefault: true, allowed: true},
+		{name: "confirmed", required: &yes, confirmed: "production", allowed: true},
+		{name: "confirmed for the server", byDefault: true, confirmed: "production", allowed: true},
+		{name: "confirmed with another name", required: &yes, confirmed: "staging"},
+		{name: "confirmed with a yes", required: &yes, confirmed: "true"},
+	}
+
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			cluster := valid()
+			cluster.Name = "production"
+			cluster.Spec.DeletePolicy.RequireConfirmation = test.required
+
+			if test.confirmed != "" {
+				cluster.Annotations = map[string]string{"omni.texashpc.com/confirm-deletion": test.confirmed}
+			}
+
+			err := confirmDeletion(cluster, test.byDefault)
+			if test.allowed {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+
+				return
+			}
+
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "omni.texashpc.com/confirm-deletion=production") {
+				t.Errorf("got %v, want Forbidden with the annotation to set", err)
+			}
+		})
+	}
+}
+
+func TestCellsCountOnlyTheirSets(t *testing.T) {
+	cluster := &omni.OmniCluster{Status: omni.OmniClusterStatus{Omni: &omni.OmniClusterRemoteStatus{}}}
+	if got := machines(cluster, isWorkerSet); got != "0/0" {
+		t.Errorf("no sets: %q, want 0/0", got)
+	}
+
+	cluster.Status.Omni = sets()
+	if got := machines(cluster, isControlPlane); got != "2/3" {
+		t.Errorf("control plane: %q, want 2/3", got)
+	}
+}

@@ -1,0 +1,69 @@
+package omnikubeconfigexport
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kittest"
+)
+
+func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+func after(d time.Duration) *metav1.Time {
+	moment := metav1.NewTime(now().Add(d))
+
+	return &moment
+}
+
+func valid() *omni.OmniKubeconfigExport {
+	return &omni.OmniKubeconfigExport{Spec: omni.OmniKubeconfigExportSpec{
+		ClusterRef:      omni.LocalObjectReference{Name: "production"},
+		TargetSecretRef: omni.SecretKeyReference{Name: "production-kubeconfig", Key: "kubeconfig"},
+		ServiceAccount:  omni.KubeconfigServiceAccount{User: "flux", Groups: []string{"deployers"}},
+		TTL:             "24h",
+		RenewBefore:     "8h",
+		DeletionPolicy:  omni.DeletionDelete,
+		Format:          omni.FormatKubeconfig,
+	}}
+}
+
+func invalid() *omni.OmniKubeconfigExport {
+	o := valid()
+	o.Spec.ServiceAccount.Groups = []string{"system:masters"}
+
+	return o
+}
+
+func TestDescriptor(t *testing.T) {
+	kittest.Run(t, kittest.Case[*omni.OmniKubeconfigExport]{
+		Descriptor: Descriptor(now),
+		Valid:      valid,
+		Invalid:    invalid,
+		Change:     func(o *omni.OmniKubeconfigExport) { o.Spec.TTL = "48h" },
+		BadChange:  func(o *omni.OmniKubeconfigExport) { o.Spec.TTL = "1s" },
+		Rows: []kittest.Row[*omni.OmniKubeconfigExport]{
+			{
+				Name:   "new",
+				Change: func(*omni.OmniKubeconfigExport) {},
+				Cells:  []any{"Unknown", "production", "production-kubeconfig", "<none>", "<none>"},
+			},
+			{
+				Name: "written",
+				Change: func(o *omni.OmniKubeconfigExport) {
+					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}}
+					o.Status.ExpirationTime = after(20 * time.Hour)
+					o.Status.NextRotationTime = after(12 * time.Hour)
+				},
+				Cells: []any{"True", "production", "production-kubeconfig", "in 20h", "in 12h"},
+			},
+			{
+				Name:   "expired now",
+				Change: func(o *omni.OmniKubeconfigExport) { o.Status.ExpirationTime = after(0) },
+				Cells:  []any{"Unknown", "production", "production-kubeconfig", "0s ago", "<none>"},
+			},
+		},
+	})
+}
