@@ -1,7 +1,6 @@
 package validation
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -73,27 +72,6 @@ func WarningsForOmniCluster(obj *omni.OmniCluster) []string {
 
 	return warnings
 }
-
-// ValidateOmniClusterDelete decides whether an OmniCluster may be deleted now. Where its deletion
-// has to be confirmed (spec.deletePolicy.requireConfirmation, or requiredByDefault where that is unset),
-// the confirming annotation must equal the object's name. An object that is already being deleted
-// passes: nothing more is decided there. The error is for the user, without a status code.
-func ValidateOmniClusterDelete(obj *omni.OmniCluster, requiredByDefault bool) error {
-	required := requiredByDefault
-	if own := obj.Spec.DeletePolicy.RequireConfirmation; own != nil {
-		required = *own
-	}
-
-	if !required || obj.DeletionTimestamp != nil || obj.Annotations[confirmDeletion] == obj.Name {
-		return nil
-	}
-
-	return fmt.Errorf("deletion has to be confirmed: set the annotation %s to %q first, or spec.deletePolicy.requireConfirmation to false",
-		confirmDeletion, obj.Name)
-}
-
-// confirmDeletion is the annotation that confirms a deletion.
-const confirmDeletion = omni.GroupName + "/confirm-deletion"
 
 func validateDeletePolicy(obj *omni.OmniCluster) field.ErrorList {
 	policy := obj.Spec.DeletePolicy

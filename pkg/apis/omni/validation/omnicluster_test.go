@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 )
 
@@ -202,41 +200,4 @@ func TestValidateOmniClusterStatusUpdate(t *testing.T) {
 		{"spec of an older rule", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
 			func(c *omni.OmniCluster) { c.Status.ObservedGeneration = 3 }, nil},
 	})
-}
-
-func TestValidateOmniClusterDelete(t *testing.T) {
-	now := metav1.Now()
-	yes, no := true, false
-
-	for _, tc := range []struct {
-		name      string
-		required  *bool
-		byDefault bool
-		confirm   map[string]string
-		deleting  *metav1.Time
-		want      string
-	}{
-		{name: "not required"},
-		{name: "required", required: &yes, want: `deletion has to be confirmed: set the annotation omni.texashpc.com/confirm-deletion to "cluster-01" first, or spec.deletePolicy.requireConfirmation to false`},
-		{name: "required by default", byDefault: true, want: `deletion has to be confirmed: set the annotation omni.texashpc.com/confirm-deletion to "cluster-01" first, or spec.deletePolicy.requireConfirmation to false`},
-		{name: "default overruled", required: &no, byDefault: true},
-		{name: "confirmed", required: &yes, confirm: map[string]string{"omni.texashpc.com/confirm-deletion": "cluster-01"}},
-		{name: "confirmed for another object", required: &yes, confirm: map[string]string{"omni.texashpc.com/confirm-deletion": "true"}, want: `deletion has to be confirmed: set the annotation omni.texashpc.com/confirm-deletion to "cluster-01" first, or spec.deletePolicy.requireConfirmation to false`},
-		{name: "already being deleted", required: &yes, deleting: &now},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			cluster := validCluster()
-			cluster.Spec.DeletePolicy.RequireConfirmation = tc.required
-			cluster.Annotations, cluster.DeletionTimestamp = tc.confirm, tc.deleting
-
-			got := ""
-			if err := ValidateOmniClusterDelete(cluster, tc.byDefault); err != nil {
-				got = err.Error()
-			}
-
-			if got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
-	}
 }
