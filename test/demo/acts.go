@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// act is one step of the demonstration, explained in one line.
+type act struct {
+	says  string
+	plays func(context.Context) error
+}
+
+func (d *stage) acts() []act {
+	return []act{
+		{"A connection: where Omni is, and the Secret with the service account key.", d.connect},
+		{"A cluster: one OmniCluster, its control plane, two worker sets and the settings of one machine.", d.createCluster},
+		{"Scaling works with kubectl scale, because a worker set has the scale subresource.", d.scale},
+		{"The template subresource shows the exact Omni template that the objects give now.", d.showTemplate},
+		{"A suspended edit shows its plan and changes nothing in Omni.", d.stageEdit},
+		{"Without suspend the same edit is applied.", d.resume},
+		{"Deleting the OmniCluster removes the cluster from Omni, and only then the object.", d.deleteCluster},
+	}
+}
+
+// connect applies the example connection with the address and certificates of this Omni.
+func (d *stage) connect(ctx context.Context) error {
+	if _, err := d.quiet(ctx, "", "create", "secret", "generic", "omni-service-account", "--from-literal=serviceAccountKey="+d.key); err != nil {
+		return err
+	}
+
+	d.say("$ kubectl apply -f artifacts/examples/connection.yaml")
+
+	manifest, err := d.connectionManifest()
+	if err != nil {
+		return err
+	}
+
+	if _, err := d.quiet(ctx, manifest, "apply", "-f", "-"); err != nil {
+		return err
+	}
+
+	if err := d.until(ctx, "the connection is Ready", d.ready("oconn/omni")); err != nil {
+		return err
+	}
+
+	_, err = d.kubectl(ctx, "get", "oconn")
+
+	return err
+}
+
+func (d *stage) connectionManifest() (string, error) {
+	data, err := os.ReadFile(filepath.Join(d.dir, "connection.yaml"))
+	if err != nil {
+		return "", fmt.Errorf("read example: %w", err)
+	}
+
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			return "", fmt.Errorf("read example: %w", err)
+		}
+
+		if spec, ok := object["spec"].(map[string]any); ok && object["kind"] == "OmniConnection" {
+			spec["endpoint"] = d.omni.Endpoint()
+			spec["caBundle"] = base64.StdEncoding.EncodeToString(d.omni.CAPEM())
+			manifest, err := yaml.Marshal(object)
+
+			return string(manifest), err
+		}
+	}
+
+	return "", errors.New("the example has no OmniConnection")
+}
+
+func (d *stage) createCluster(ctx context.Context) error {
+	for _, file := range []string{"cluster.yaml", "controlplane.yaml", "workers-static.yaml", "workers-class.yaml", "machine.yaml"} {
+		if _, err := d.kubectl(ctx, "apply", "-f", filepath.Join(d.dir, file)); err != nil {
+			return err
+		}
+	}
+
+	if err := d.until(ctx, "the cluster runs in Omni and is Ready", d.ready("ocl/cluster-01")); err != nil {
+		return err
+	}
+
+	if err := d.until(ctx, "so are its documents", d.ready("ocp,ow,om", "--all")); err != nil {
+		return err
+	}
+
+	if _, err := d.kubectl(ctx, "get", "omni"); err != nil {
+		return err
+	}
+
+	return d.askOmni()
+}
+
+func (d *stage) scale(ctx context.Context) error {
+	if _, err := d.kubectl(ctx, "scale", "omniworkers/"+classWorkers, "--replicas=3"); err != nil {
+		return err
+	}
+
+	if err := d.until(ctx, "Omni has three machines in the set", d.omniHas(classWorkers, 3)); err != nil {
+		return err
+	}
+
+	if err := d.until(ctx, "the set is Ready", d.ready("ow/"+classWorkers)); err != nil {
+		return err
+	}
+
+	_, err := d.kubectl(ctx, "get", "ow")
+
+	return err
+}
+
+func (d *stage) showTemplate(ctx context.Context) error {
+	_, err := d.kubectl(ctx, "get", "--raw", "/apis/omni.texashpc.com/v1alpha1/namespaces/"+namespace+"/omniclusters/cluster-01/template")
+
+	return err
+}
+
+func (d *stage) stageEdit(ctx context.Context) error {
+	if _, err := d.kubectl(ctx, "patch", "ocl", "cluster-01", "--type=merge", "-p", `{"spec":{"suspend":true}}`); err != nil {
+		return err
+	}
+
+	if _, err := d.kubectl(ctx, "scale", "omniworkers/"+classWorkers, "--replicas=1"); err != nil {
+		return err
+	}
+
+	if err := d.until(ctx, "the plan is there", d.shows("ocl", "{.status.plan.updates} {.status.conditions[?(@.type=='Suspended')].status}", "1 True")); err != nil {
+		return err
+	}
+
+	if _, err := d.kubectl(ctx, "get", "ocl", "-o", "wide"); err != nil {
+		return err
+	}
+
+	if _, err := d.kubectl(ctx, "get", "ocl", "cluster-01", "-o", "jsonpath={.status.plan}{'\\n'}"); err != nil {
+		return err
+	}
+
+	if err := d.omniHas(classWorkers, 3)(ctx); err != nil {
+		return fmt.Errorf("a suspended edit reached Omni: %w", err)
+	}
+
+	return d.askOmni()
+}
+
+func (d *stage) resume(ctx context.Context) error {
+	if _, err := d.kubectl(ctx, "patch", "ocl", "cluster-01", "--type=merge", "-p", `{"spec":{"suspend":false}}`); err != nil {
+		return err
+	}
+
+	d.say("  (Two machines leave: a change that destroys waits for the settle time, here 2 s.)")
+
+	if err := d.until(ctx, "Omni has one machine in the set", d.omniHas(classWorkers, 1)); err != nil {
+		return err
+	}
+
+	return d.until(ctx, "the cluster is Ready again", d.ready("ocl/cluster-01"))
+}
+
+func (d *stage) deleteCluster(ctx context.Context) error {
+	if _, err := d.kubectl(ctx, "delete", "ocl", "cluster-01", "--timeout=60s"); err != nil {
+		return err
+	}
+
+	if view, err := d.omni.View("cluster-01"); err != nil || view.Exists {
+		return fmt.Errorf("Omni still has the cluster: %+v %w", view, err)
+	}
+
+	d.say("  -> Omni no longer has the cluster")
+
+	if _, err := d.kubectl(ctx, "delete", "ocp,ow,om,oconn", "--all"); err != nil {
+		return err
+	}
+
+	_, err := d.kubectl(ctx, "get", "omni")
+
+	return err
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// ready checks that kubectl wait would be satisfied at once, for the current generation.
+func (d *stage) ready(args ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := d.quiet(ctx, "", append([]string{"wait", "--for=condition=Ready", "--timeout=1s"}, args...)...)
+
+		return err
+	}
+}
+
+// shows checks that cluster-01 shows a text at a JSON path.
+func (d *stage) shows(resource, path, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		out, err := d.quiet(ctx, "", "get", resource, "cluster-01", "-o", "jsonpath="+path)
+		if err == nil && strings.TrimSpace(out) != want {
+			err = fmt.Errorf("%s shows %q, not %q", path, out, want)
+		}
+
+		return err
+	}
+}
+
+// omniHas checks the number of machines of a set, in Omni itself.
+func (d *stage) omniHas(set string, machines int) func(context.Context) error {
+	return func(context.Context) error {
+		view, err := d.omni.View("cluster-01")
+		if err == nil && view.Machines["cluster-01-"+set] != machines {
+			err = fmt.Errorf("Omni has %v", view.Machines)
+		}
+
+		return err
+	}
+}
+
+// askOmni prints what Omni itself has, past everything of ours.
+func (d *stage) askOmni() error {
+	view, err := d.omni.View("cluster-01")
+	if err != nil {
+		return err
+	}
+
+	d.say("  Omni itself says: cluster-01 is %s with Kubernetes %s; machines: %v", view.Phase, view.KubernetesVersion, view.Machines)
+
+	return nil
+}

@@ -1,0 +1,64 @@
+// Command demo shows the whole path from kubectl to Omni on one machine: it starts a management
+// cluster, omni-apiserver, omni-controller and a simulated Omni, applies the examples, and says
+// what happens. With --up it leaves the stack running until it is interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// demoTimeout bounds the demonstration, without the building of programs before it.
+const demoTimeout = 5 * time.Minute
+
+func main() {
+	up := flag.Bool("up", false, "leave the stack running until Ctrl-C")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	if err := run(ctx, *up); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, up bool) (err error) {
+	start := time.Now()
+
+	d, err := startStage(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+
+	d.say("Everything runs after %s. Now as a user, with kubectl:", time.Since(start).Round(100*time.Millisecond))
+
+	if up {
+		return d.holdOpen(ctx)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+
+	for _, act := range d.acts() {
+		d.say("")
+		d.say("# %s", act.says)
+
+		if err := act.plays(ctx); err != nil {
+			return fmt.Errorf("%s: %w", act.says, err)
+		}
+	}
+
+	d.say("")
+	d.say("That is all. The stack stops now and leaves nothing behind.")
+
+	return nil
+}
