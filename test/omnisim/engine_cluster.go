@@ -135,6 +135,10 @@ func (e *engine) reconcileCluster(ctx context.Context, name string) error {
 		return e.dismantle(ctx, view)
 	}
 
+	if isClusterLocked(cluster) {
+		return nil
+	}
+
 	return e.reconcileUpgrades(ctx, view)
 }
 
@@ -171,6 +175,7 @@ func (e *engine) reconcileStatus(ctx context.Context, view *clusterView) error {
 	healthy := e.hasHealthyControlPlane(ctx, view)
 
 	err := put(ctx, e.state, loadBalancerController, omni.NewLoadBalancerStatus(name), func(lb *omni.LoadBalancerStatus) {
+		lb.Metadata().Labels().Set(omni.LabelCluster, name)
 		lb.TypedSpec().Value.Healthy = healthy
 	})
 	if err != nil {

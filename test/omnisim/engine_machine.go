@@ -84,17 +84,17 @@ func (e *engine) occupy(ctx context.Context, set *omni.MachineSet, hardware *omn
 	})
 }
 
-// letGo wipes a machine and frees it. A machine that does not answer cannot be wiped: the node
-// stays until the machine comes back or its link is removed.
-func (e *engine) letGo(ctx context.Context, view *clusterView, node *omni.MachineSetNode, hardware *omni.MachineStatus) error {
-	id, name := node.Metadata().ID(), view.name()
+// letGo wipes a machine and frees it. A machine that does not answer cannot be wiped: it stays in
+// its set until it comes back or its link is removed.
+func (e *engine) letGo(ctx context.Context, view *clusterView, machine *omni.ClusterMachine) error {
+	id, name := machine.Metadata().ID(), view.name()
 
-	machine, err := find[*omni.ClusterMachine](ctx, e.state, omni.NewClusterMachine(id).Metadata())
+	hardware, err := find[*omni.MachineStatus](ctx, e.state, omni.NewMachineStatus(id).Metadata())
 	if err != nil {
 		return err
 	}
 
-	if machine != nil && hardware != nil {
+	if hardware != nil {
 		if err = e.markDestroying(ctx, id); err != nil {
 			return err
 		}
@@ -118,8 +118,12 @@ func (e *engine) letGo(ctx context.Context, view *clusterView, node *omni.Machin
 
 	e.forget("stage/" + id)
 	delete(e.applied, id)
+	e.waiting[name] = struct{}{}
 
-	return e.release(ctx, node, machineSetStatusController, machineSetNodeController)
+	// A free machine may be what another set waits for.
+	e.machines = true
+
+	return nil
 }
 
 func (e *engine) markDestroying(ctx context.Context, id string) error {
@@ -164,16 +168,24 @@ func (e *engine) removeMachine(ctx context.Context, link *siderolink.Link) error
 
 	delete(e.dead, id)
 
-	node, err := e.state.Get(ctx, omni.NewMachineSetNode(id, omni.NewMachineSet("")).Metadata())
-	if err != nil && !state.IsNotFoundError(err) {
-		return err
-	}
+	for _, ptr := range []resource.Pointer{
+		omni.NewMachineSetNode(id, omni.NewMachineSet("")).Metadata(), omni.NewClusterMachine(id).Metadata(),
+	} {
+		belongs, err := e.state.Get(ctx, ptr)
+		if state.IsNotFoundError(err) {
+			continue
+		}
 
-	if err == nil {
-		e.dirty[clusterOf(node)] = struct{}{}
-
-		if err = e.teardown(ctx, node); err != nil {
+		if err != nil {
 			return err
+		}
+
+		e.dirty[clusterOf(belongs)] = struct{}{}
+
+		if ptr.Type() == omni.MachineSetNodeType {
+			if err = e.teardown(ctx, belongs); err != nil {
+				return err
+			}
 		}
 	}
 

@@ -21,10 +21,14 @@ func setFinalizers() []string {
 
 // reconcileSet brings one machine set along.
 func (e *engine) reconcileSet(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
-	id := set.Metadata().ID()
 
 	if err := e.hold(ctx, set, setFinalizers()...); err != nil {
 		return err
+	}
+
+	// The machines of a locked cluster are left as they are.
+	if !view.tearingDown() && isClusterLocked(view.cluster) {
+		return e.writeSetStatus(ctx, view, set)
 	}
 
 	if set.Metadata().Phase() == resource.PhaseRunning && !view.tearingDown() {
@@ -33,16 +37,8 @@ func (e *engine) reconcileSet(ctx context.Context, view *clusterView, set *omni.
 		}
 	}
 
-	all, _ := view.nodesOf(id)
-
-	var failed error
-
-	for _, node := range all {
-		failed = errors.Join(failed, e.reconcileNode(ctx, view, set, node))
-	}
-
-	if failed != nil {
-		return failed
+	if err := e.reconcileSetMachines(ctx, view, set); err != nil {
+		return err
 	}
 
 	if set.Metadata().Phase() == resource.PhaseTearingDown {
@@ -50,6 +46,34 @@ func (e *engine) reconcileSet(ctx context.Context, view *clusterView, set *omni.
 	}
 
 	return e.writeSetStatus(ctx, view, set)
+}
+
+// reconcileSetMachines brings machines that are listed along, and lets those go that are not.
+func (e *engine) reconcileSetMachines(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
+	all, running := view.nodesOf(set.Metadata().ID())
+	listed := map[string]bool{}
+
+	var failed error
+
+	for _, node := range running {
+		listed[node.Metadata().ID()] = true
+		failed = errors.Join(failed, e.reconcileNode(ctx, view, set, node))
+	}
+
+	// A node goes at once; its machine stays in the cluster until it is wiped.
+	for _, node := range all {
+		if node.Metadata().Phase() == resource.PhaseTearingDown {
+			failed = errors.Join(failed, e.release(ctx, node, machineSetStatusController, machineSetNodeController))
+		}
+	}
+
+	for _, machine := range view.machinesOf(set.Metadata().ID()) {
+		if !listed[machine.Metadata().ID()] {
+			failed = errors.Join(failed, e.letGo(ctx, view, machine))
+		}
+	}
+
+	return failed
 }
 
 // allocate gives a set with a machine class the machines that it lacks, and takes those away
@@ -177,16 +201,18 @@ func (e *engine) writeSetStatus(ctx context.Context, view *clusterView, set *omn
 		return err
 	}
 
-	condition, reason := specs.ControlPlaneStatusSpec_Condition_NotReady, "etcd is not running"
-	if etcd {
-		condition, reason = specs.ControlPlaneStatusSpec_Condition_Ready, ""
-	}
-
 	return put(ctx, e.state, controlPlaneController, omni.NewControlPlaneStatus(id), func(cp *omni.ControlPlaneStatus) {
 		cp.Metadata().Labels().Set(omni.LabelCluster, view.name())
-		cp.TypedSpec().Value.Conditions = []*specs.ControlPlaneStatusSpec_Condition{{
-			Type: specs.ConditionType_Etcd, Status: condition, Reason: reason,
-		}}
+
+		for _, condition := range []specs.ConditionType{specs.ConditionType_WireguardConnection, specs.ConditionType_Etcd} {
+			if etcd {
+				cp.TypedSpec().Value.SetCondition(condition,
+					specs.ControlPlaneStatusSpec_Condition_Ready, specs.ControlPlaneStatusSpec_Condition_Info, "")
+			} else {
+				cp.TypedSpec().Value.SetCondition(condition,
+					specs.ControlPlaneStatusSpec_Condition_NotReady, specs.ControlPlaneStatusSpec_Condition_Error, "no control plane machine is running")
+			}
+		}
 	})
 }
 
@@ -248,7 +274,7 @@ func (e *engine) setStatus(ctx context.Context, view *clusterView, set *omni.Mac
 		spec.Phase = specs.MachineSetPhase_Reconfiguring
 	default:
 		spec.Phase = specs.MachineSetPhase_Running
-		spec.Ready = int(counts.Healthy) == len(nodes)
+		spec.Ready = int(counts.Healthy) == len(nodes) && counts.Connected == counts.Total
 	}
 
 	return spec, counts.Healthy > 0, nil

@@ -14,17 +14,13 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// reconcileNode makes a machine part of the cluster, or lets it go.
+// reconcileNode makes a machine part of the cluster and brings it along.
 func (e *engine) reconcileNode(ctx context.Context, view *clusterView, set *omni.MachineSet, node *omni.MachineSetNode) error {
 	id := node.Metadata().ID()
 
 	hardware, err := find[*omni.MachineStatus](ctx, e.state, omni.NewMachineStatus(id).Metadata())
 	if err != nil {
 		return err
-	}
-
-	if node.Metadata().Phase() == resource.PhaseTearingDown {
-		return e.letGo(ctx, view, node, hardware)
 	}
 
 	if err = e.hold(ctx, node, machineSetStatusController); err != nil {
@@ -48,7 +44,13 @@ func (e *engine) reconcileNode(ctx context.Context, view *clusterView, set *omni
 
 	// A machine that the server has never seen is waited for.
 	if hardware == nil {
-		return nil
+		return put(ctx, e.state, clusterMachineController, omni.NewClusterMachineStatus(id), func(status *omni.ClusterMachineStatus) {
+			copyPlace(status, set)
+			setLabel(status, omni.MachineStatusLabelConnected, false)
+
+			spec := status.TypedSpec().Value
+			spec.Stage, spec.Ready, spec.IsRemoved = specs.ClusterMachineStatusSpec_UNKNOWN, false, true
+		})
 	}
 
 	if err = e.occupy(ctx, set, hardware); err != nil {
@@ -69,13 +71,6 @@ func copyPlace(res resource.Resource, set *omni.MachineSet) {
 	res.Metadata().Labels().Set(omni.LabelMachineSet, set.Metadata().ID())
 }
 
-// stageSteps are the stages on the way to a running machine; each takes a step.
-func stageSteps() []specs.ClusterMachineStatusSpec_Stage {
-	return []specs.ClusterMachineStatusSpec_Stage{
-		specs.ClusterMachineStatusSpec_INSTALLING, specs.ClusterMachineStatusSpec_BOOTING, specs.ClusterMachineStatusSpec_RUNNING,
-	}
-}
-
 // advance moves a machine one stage on if its time has come. A dead machine stays where it is.
 func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.MachineSet, node *omni.MachineSetNode, hardware *omni.MachineStatus) error {
 	id := node.Metadata().ID()
@@ -83,6 +78,10 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 	current, err := find[*omni.ClusterMachineStatus](ctx, e.state, omni.NewClusterMachineStatus(id).Metadata())
 	if err != nil {
 		return err
+	}
+
+	if current != nil && current.TypedSpec().Value.Stage == specs.ClusterMachineStatusSpec_UNKNOWN {
+		current = nil // the machine has turned up
 	}
 
 	stage, ready := specs.ClusterMachineStatusSpec_INSTALLING, false
@@ -114,6 +113,7 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 		status.Metadata().Labels().Set(omni.LabelHostname, hostname(id))
 		status.TypedSpec().Value.Stage = stage
 		status.TypedSpec().Value.Ready = ready && connected
+		status.TypedSpec().Value.IsRemoved = false
 		status.TypedSpec().Value.ConfigUpToDate = !outdated
 		status.TypedSpec().Value.ConfigApplyStatus = specs.ConfigApplyStatus_APPLIED
 		status.TypedSpec().Value.ManagementAddress = hardware.TypedSpec().Value.ManagementAddress

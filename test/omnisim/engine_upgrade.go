@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cosi-project/runtime/pkg/resource"
-
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
@@ -51,90 +49,98 @@ func (e *engine) reconcileUpgrades(ctx context.Context, view *clusterView) error
 
 func (e *engine) reconcileTalosUpgrade(ctx context.Context, view *clusterView) error {
 	name, target := view.name(), view.cluster.TypedSpec().Value.TalosVersion
-	behind, total := 0, 0
+	behind, total := 0, len(view.machines)
 
 	for _, machine := range view.machines {
-		if machine.Metadata().Phase() == resource.PhaseTearingDown {
-			continue
-		}
-
 		hardware, err := find[*omni.MachineStatus](ctx, e.state, omni.NewMachineStatus(machine.Metadata().ID()).Metadata())
 		if err != nil {
 			return err
 		}
 
 		// A machine that is being installed for the first time is no upgrade.
-		if _, installed := e.applied[machine.Metadata().ID()]; hardware == nil || !installed {
-			continue
-		}
-
-		total++
-
-		if talosOf(hardware) != target {
+		if _, installed := e.applied[machine.Metadata().ID()]; hardware != nil && installed && talosOf(hardware) != target {
 			behind++
 		}
 	}
 
+	current := e.turn[name]
+
 	return put(ctx, e.state, talosUpgradeOwner, omni.NewTalosUpgradeStatus(name), func(upgrade *omni.TalosUpgradeStatus) {
 		spec := upgrade.TypedSpec().Value
-		upgrade.Metadata().Labels().Set(omni.LabelCluster, name)
+		last := spec.LastUpgradeVersion
+		*spec = specs.TalosUpgradeStatusSpec{Phase: specs.TalosUpgradeStatusSpec_Done, LastUpgradeVersion: target}
 
-		if behind == 0 {
-			*spec = specs.TalosUpgradeStatusSpec{}
-			spec.Phase, spec.LastUpgradeVersion = specs.TalosUpgradeStatusSpec_Done, target
+		if behind == 0 && current == "" {
+			return
+		}
+
+		spec.LastUpgradeVersion = last
+		spec.Step = "no machines are currently upgrading"
+
+		if current != "" {
+			spec.Step = "current machine: " + current
+		}
+
+		counts := fmt.Sprintf("%d/%d", min(total-behind+1, total), total)
+
+		if last == target {
+			spec.Phase, spec.Status = specs.TalosUpgradeStatusSpec_Reverting, "reverting update "+counts
 
 			return
 		}
 
-		spec.Phase = specs.TalosUpgradeStatusSpec_Upgrading
-		if spec.LastUpgradeVersion == target {
-			spec.Phase = specs.TalosUpgradeStatusSpec_Reverting
-		}
-
-		spec.CurrentUpgradeVersion = target
-		spec.Status = fmt.Sprintf("updating machines %d/%d", total-behind+1, total)
-		spec.Step = "updating machines"
+		spec.Phase, spec.Status, spec.CurrentUpgradeVersion = specs.TalosUpgradeStatusSpec_Upgrading, "updating machines "+counts, target
 	})
 }
 
+// reconcileKubernetesUpgrade: the status appears with the first control plane that runs, as an
+// upgrade from nothing that is done a step later.
 func (e *engine) reconcileKubernetesUpgrade(ctx context.Context, view *clusterView) error {
+	if !e.hasHealthyControlPlane(ctx, view) {
+		return nil
+	}
+
 	name, target := view.name(), view.cluster.TypedSpec().Value.KubernetesVersion
 	empty := omni.NewKubernetesUpgradeStatus(name)
 
-	current, err := find[*omni.KubernetesUpgradeStatus](ctx, e.state, empty.Metadata())
+	if err := e.markBootstrapped(ctx, name); err != nil {
+		return err
+	}
+
+	before, err := find[*omni.KubernetesUpgradeStatus](ctx, e.state, empty.Metadata())
 	if err != nil {
 		return err
 	}
 
-	last := ""
-	if current != nil {
-		last = current.TypedSpec().Value.LastUpgradeVersion
+	last, phase := "", specs.KubernetesUpgradeStatusSpec_Unknown
+	if before != nil {
+		last, phase = before.TypedSpec().Value.LastUpgradeVersion, before.TypedSpec().Value.Phase
 	}
 
-	// A cluster without a running control plane takes the version it is told.
-	bootstrapped := e.hasHealthyControlPlane(ctx, view)
-	done := last == "" || !bootstrapped || (last != target && e.elapsed(name, "kubernetes/"+name, target, kubernetesSteps))
-	reverting := last == target && current.TypedSpec().Value.CurrentUpgradeVersion != "" && !e.elapsed(name, "kubernetes/"+name, target, 1)
-
-	if bootstrapped {
-		if err = e.markBootstrapped(ctx, name); err != nil {
-			return err
-		}
+	steps := int64(kubernetesSteps)
+	if last == "" || last == target {
+		steps = 1
 	}
+
+	if phase == specs.KubernetesUpgradeStatusSpec_Done && last == target {
+		return nil
+	}
+
+	done := e.elapsed(name, "kubernetes/"+name, last+" to "+target, steps)
 
 	return put(ctx, e.state, kubernetesUpgradeOwner, empty, func(upgrade *omni.KubernetesUpgradeStatus) {
-		spec := upgrade.TypedSpec().Value
 		upgrade.Metadata().Labels().Set(omni.LabelCluster, name)
 
-		switch {
-		case reverting:
-			spec.Phase, spec.Step, spec.Status = specs.KubernetesUpgradeStatusSpec_Reverting, "reverting", "reverting the update"
-		case done || last == target:
-			*spec = specs.KubernetesUpgradeStatusSpec{}
-			spec.Phase, spec.LastUpgradeVersion = specs.KubernetesUpgradeStatusSpec_Done, target
+		switch spec := upgrade.TypedSpec().Value; {
+		case done:
+			*spec = specs.KubernetesUpgradeStatusSpec{Phase: specs.KubernetesUpgradeStatusSpec_Done, LastUpgradeVersion: target}
+			e.forget("kubernetes/" + name)
+		case last == target:
+			spec.Phase, spec.CurrentUpgradeVersion = specs.KubernetesUpgradeStatusSpec_Reverting, ""
+			spec.Step, spec.Status = "reverting the change", ""
 		default:
 			spec.Phase, spec.CurrentUpgradeVersion = specs.KubernetesUpgradeStatusSpec_Upgrading, target
-			spec.Step, spec.Status = "updating control planes", "waiting for the API server"
+			spec.Step, spec.Status = "updating control planes", "waiting for a restart"
 		}
 	})
 }

@@ -60,6 +60,10 @@ func (m *managementServer) DestroyServiceAccount(ctx context.Context, req *manag
 		return nil, err
 	}
 
+	if who, _ := callerFrom(ctx); strings.EqualFold(who.identity, accountID(req.GetName())) {
+		return nil, status.Error(codes.InvalidArgument, "destroying your own service account is not allowed")
+	}
+
 	if !m.sim.accounts.remove(req.GetName()) {
 		return nil, status.Errorf(codes.NotFound, "service account %q not found", req.GetName())
 	}
