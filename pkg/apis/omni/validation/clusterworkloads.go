@@ -39,7 +39,7 @@ func validateManifestContent(manifest *omni.Manifest, path *field.Path) field.Er
 	case len(manifest.Inline) > 0 && manifest.ValueFrom != nil:
 		return field.ErrorList{field.Forbidden(path.Child("valueFrom"), "cannot be combined with inline: keep one of them")}
 	case len(manifest.Inline) > 0:
-		return validateFreeForm(path.Child("inline"), manifest.Inline...)
+		return validateFreeForm(path.Child("inline"), "split it, or read it with valueFrom", manifest.Inline...)
 	case manifest.ValueFrom != nil:
 		return validateValueSource(manifest.ValueFrom, path.Child("valueFrom"))
 	default:
@@ -73,7 +73,7 @@ func validateHealthchecks(healthchecks []omni.Healthcheck, path *field.Path) fie
 		if check.Job == nil {
 			errs = append(errs, field.Required(at.Child("job"), "write the Kubernetes Job to run"))
 		} else {
-			errs = append(errs, validateFreeForm(at.Child("job"), *check.Job)...)
+			errs = append(errs, validateFreeForm(at.Child("job"), "shorten it, for example with an image that holds the check", *check.Job)...)
 		}
 	}
 

@@ -22,8 +22,9 @@ const (
 	exactBits = 53
 )
 
-// validateFreeForm checks the size of a block that may consist of several objects.
-func validateFreeForm(path *field.Path, blocks ...omni.FreeForm) field.ErrorList {
+// validateFreeForm checks the size of a block that may consist of several objects. remedy says how to
+// do with less.
+func validateFreeForm(path *field.Path, remedy string, blocks ...omni.FreeForm) field.ErrorList {
 	size := 0
 	for i := range blocks {
 		size += len(blocks[i].Raw)
@@ -33,8 +34,7 @@ func validateFreeForm(path *field.Path, blocks ...omni.FreeForm) field.ErrorList
 		return nil
 	}
 
-	return field.ErrorList{field.Invalid(path, field.OmitValueType{},
-		fmt.Sprintf("has %d KiB; at most 256 KiB fit: split it, or read it from a ConfigMap or Secret with valueFrom", (size+1023)>>10))}
+	return field.ErrorList{invalidValue(path, fmt.Sprintf("has %d KiB, at most %d KiB fit: %s", (size+1023)>>10, maxFreeForm>>10, remedy))}
 }
 
 // warningsForNumbers advises to quote integers that server-side apply would change, as it reads

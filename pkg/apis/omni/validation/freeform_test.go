@@ -69,9 +69,9 @@ func TestWarningIsBounded(t *testing.T) {
 }
 
 func TestFreeFormErrorNamesTheLimit(t *testing.T) {
-	errs := validateFreeForm(field.NewPath("spec"), *bigObject(300 << 10))
+	errs := validateFreeForm(field.NewPath("spec"), "split it", *bigObject(300<<10))
 
-	const want = "spec: Invalid value: has 300 KiB; at most 256 KiB fit: split it, or read it from a ConfigMap or Secret with valueFrom"
+	const want = "spec: Invalid value: has 300 KiB, at most 256 KiB fit: split it"
 	if len(errs) != 1 || errs[0].Error() != want {
 		t.Errorf("got %v, want %s", errs, want)
 	}

@@ -33,7 +33,7 @@ func validateChart(chart *omni.HelmChart, path *field.Path) field.ErrorList {
 	}
 
 	if chart.Values != nil {
-		errs = append(errs, validateFreeForm(path.Child("values"), *chart.Values)...)
+		errs = append(errs, validateFreeForm(path.Child("values"), "read parts of it with valuesFrom", *chart.Values)...)
 	}
 
 	for i := range chart.ValuesFrom {

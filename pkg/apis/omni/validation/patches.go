@@ -74,7 +74,7 @@ func validatePatchContent(patch *omni.Patch, path *field.Path) field.ErrorList {
 }
 
 func validateInlinePatch(inline *omni.FreeForm, path *field.Path) field.ErrorList {
-	if errs := validateFreeForm(path, *inline); len(errs) > 0 {
+	if errs := validateFreeForm(path, "split it, or read it with valueFrom", *inline); len(errs) > 0 {
 		return errs
 	}
 
