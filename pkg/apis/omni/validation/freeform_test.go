@@ -69,7 +69,7 @@ func TestWarningIsBounded(t *testing.T) {
 }
 
 func TestFreeFormErrorNamesTheLimit(t *testing.T) {
-	errs := validateFreeForm(field.NewPath("spec"), "split it", *bigObject(300<<10))
+	errs := validateFreeForm(field.NewPath("spec"), "split it", *bigObject(300 << 10))
 
 	const want = "spec: Invalid value: has 300 KiB, at most 256 KiB fit: split it"
 	if len(errs) != 1 || errs[0].Error() != want {
