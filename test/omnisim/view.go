@@ -144,3 +144,17 @@ func SetKubernetesVersion(ctx context.Context, st state.State, name, version str
 
 	return nil
 }
+
+// RemoveAnnotation removes an annotation of a cluster past our operator.
+func RemoveAnnotation(ctx context.Context, st state.State, name, key string) error {
+	_, err := safe.StateUpdateWithConflicts(ctx, st, omni.NewCluster(name).Metadata(), func(cluster *omni.Cluster) error {
+		cluster.Metadata().Annotations().Delete(key)
+
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove an annotation of cluster %s: %w", name, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,42 @@
+package omnisim
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc"
+
+	"github.com/siderolabs/omni/client/pkg/client"
+)
+
+// Connect opens a client of an Omni, simulated or real, at an https:// endpoint whose certificate
+// the given PEM certificates sign. It is somebody beside our operator: the tests' second client.
+// The client library has no option for a CA, so TLS is dialled here.
+func Connect(endpoint, serviceAccountKey string, ca []byte) (*client.Client, error) {
+	address, secure := strings.CutPrefix(endpoint, "https://")
+	if !secure {
+		return nil, fmt.Errorf("endpoint %q: want https://", endpoint)
+	}
+
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("the CA holds no certificate")
+	}
+
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}}
+
+	c, err := client.New("grpc://"+address, client.WithServiceAccount(serviceAccountKey),
+		client.WithGrpcOpts(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		})))
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", endpoint, err)
+	}
+
+	return c, nil
+}
