@@ -203,48 +203,53 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 		return false, fmt.Errorf("watch %s: %w", resourceType, err)
 	}
 
-	snapshot := map[resource.ID]resource.Resource{}
+	reception := reception{mirror: m, resourceType: resourceType, alarm: alarm, snapshot: map[resource.ID]resource.Resource{}}
 
-	for {
-		var batch []state.Event
-
+	for err == nil {
 		select {
 		case <-ctx.Done():
-			return synced, fmt.Errorf("watch %s: %w", resourceType, context.Cause(ctx))
-		case batch = <-events:
-		}
-
-		if synced {
-			if err = m.applyBatch(batch); err != nil {
-				return synced, fmt.Errorf("watch %s: %w", resourceType, err)
-			}
-
-			continue
-		}
-
-		rest, done, err := fillSnapshot(snapshot, batch)
-		if err != nil {
-			return synced, fmt.Errorf("watch %s: %w", resourceType, err)
-		}
-
-		if !done {
-			continue
-		}
-
-		if !alarm.Stop() {
-			continue // too late by a moment: the context ends now
-		}
-
-		synced = true
-
-		m.bootstrapped(resourceType, snapshot)
-
-		snapshot = nil
-
-		if err = m.applyBatch(rest); err != nil {
-			return synced, fmt.Errorf("watch %s: %w", resourceType, err)
+			err = context.Cause(ctx)
+		case batch := <-events:
+			err = reception.receive(batch)
 		}
 	}
+
+	return reception.synced, fmt.Errorf("watch %s: %w", resourceType, err)
+}
+
+// reception is what has arrived of one watch.
+type reception struct {
+	mirror       *Mirror
+	resourceType resource.Type
+	alarm        *time.Timer // rings if the first contents take too long
+	snapshot     map[resource.ID]resource.Resource
+	synced       bool
+}
+
+// receive takes over one batch of events: first the snapshot, then changes.
+func (r *reception) receive(batch []state.Event) error {
+	if r.synced {
+		return r.mirror.applyBatch(batch)
+	}
+
+	rest, done, err := fillSnapshot(r.snapshot, batch)
+	if err != nil {
+		return err
+	}
+
+	if !done {
+		return nil
+	}
+
+	if !r.alarm.Stop() {
+		return errBootstrapTimeout
+	}
+
+	r.synced = true
+	r.mirror.bootstrapped(r.resourceType, r.snapshot)
+	r.snapshot = nil
+
+	return r.mirror.applyBatch(rest)
 }
 
 // errBootstrapTimeout ends a watch whose first contents never came to an end.
