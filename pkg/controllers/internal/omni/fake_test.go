@@ -148,6 +148,14 @@ func (r *recorded) take() []string {
 	return taken
 }
 
+// healthChanges is how often HealthChanged was called.
+func (r *recorded) healthChanges() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.health
+}
+
 func (r *recorded) told(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

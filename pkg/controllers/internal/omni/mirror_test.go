@@ -73,7 +73,7 @@ func TestMirrorServesNothingBeforeEveryWatchIsComplete(t *testing.T) {
 		t.Errorf("Get: %v", err)
 	}
 
-	if told.health == 0 {
+	if told.healthChanges() == 0 {
 		t.Error("nobody was told that the mirror is complete")
 	}
 }
