@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/siderolabs/go-api-signature/pkg/pgp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -13,6 +15,9 @@ import (
 	"github.com/siderolabs/omni/client/api/omni/management"
 	"github.com/siderolabs/omni/client/pkg/access"
 )
+
+// maxKeyLifetime is the longest life of a service-account key that is registered over the wire.
+const maxKeyLifetime = 365 * 24 * time.Hour
 
 // managementServer is the part of Omni's management service that clusters are operated with:
 // kubeconfigs and service accounts. Other methods answer Unimplemented.
@@ -32,6 +37,10 @@ func (m *managementServer) CreateServiceAccount(ctx context.Context, req *manage
 		role = RoleAdmin
 	}
 
+	if err := validateServiceAccountKey(req.GetArmoredPgpPublicKey()); err != nil {
+		return nil, err
+	}
+
 	id, err := m.sim.accounts.create(req.GetName(), role, req.GetArmoredPgpPublicKey())
 	if err != nil {
 		return nil, err
@@ -46,12 +55,23 @@ func (m *managementServer) RenewServiceAccount(ctx context.Context, req *managem
 		return nil, err
 	}
 
+	if err := validateServiceAccountKey(req.GetArmoredPgpPublicKey()); err != nil {
+		return nil, err
+	}
+
 	id, err := m.sim.accounts.addKey(req.GetName(), req.GetArmoredPgpPublicKey())
 	if err != nil {
 		return nil, err
 	}
 
 	return &management.RenewServiceAccountResponse{PublicKeyId: id}, nil
+}
+
+// validateServiceAccountKey refuses keys that have expired or live longer than a year.
+func validateServiceAccountKey(armored string) error {
+	_, err := access.ValidatePGPPublicKey([]byte(armored), pgp.WithMaxAllowedLifetime(maxKeyLifetime))
+
+	return err
 }
 
 // DestroyServiceAccount removes a service account and all its keys.

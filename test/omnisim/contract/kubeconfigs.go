@@ -1,0 +1,146 @@
+package contract
+
+import (
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v4"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+
+	"github.com/siderolabs/omni/client/pkg/client"
+	"github.com/siderolabs/omni/client/pkg/client/management"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// kubeconfig is the part of a kubeconfig that the server fills.
+type kubeconfig struct {
+	Clusters []struct {
+		Cluster map[string]any `json:"cluster"`
+	} `json:"clusters"`
+	Users []struct {
+		User map[string]any `json:"user"`
+	} `json:"users"`
+}
+
+// kubeconfigs: what a service-account kubeconfig holds and who gets one.
+func (s *suite) kubeconfigs(t *testing.T) {
+	cluster := newCluster(unique("kubeconfig"))
+	s.create(t, cluster)
+	s.settle(t, cluster)
+
+	_, key := s.account(t, "Operator")
+	operator := s.connect(t, key)
+	name := cluster.Metadata().ID()
+
+	ask := func(c *client.Client, cluster string, ttl time.Duration, user string) ([]byte, error) {
+		return c.Management().WithCluster(cluster).Kubeconfig(deadline(t), management.WithServiceAccount(ttl, user, "system:masters"))
+	}
+
+	t.Run("contents", func(t *testing.T) {
+		raw, err := ask(operator, name, time.Hour, "robot")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		s.checkKubeconfig(t, raw, name)
+	})
+
+	t.Run("groups are not asked for", func(t *testing.T) {
+		_, err := operator.Management().WithCluster(name).Kubeconfig(deadline(t), management.WithServiceAccount(time.Hour, "robot"))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+
+	_, readerKey := s.account(t, "Reader")
+
+	for _, test := range []struct {
+		name    string
+		client  *client.Client
+		cluster string
+		ttl     time.Duration
+		user    string
+		code    string
+		words   []string
+	}{
+		{"reader", s.connect(t, readerKey), name, time.Hour, "robot", "PermissionDenied", nil},
+		{"no user", operator, name, time.Hour, "", "InvalidArgument", []string{"user"}},
+		{"no ttl", operator, name, 0, "robot", "InvalidArgument", []string{"ttl"}},
+		{"negative ttl", operator, name, -time.Hour, "robot", "InvalidArgument", []string{"ttl"}},
+		{"ten years", operator, name, 10 * 365 * 24 * time.Hour, "robot", "", nil},
+		{"more than ten years", operator, name, 10*365*24*time.Hour + time.Second, "robot", "InvalidArgument", []string{"ttl", "too long"}},
+		{"unknown cluster", operator, unique("missing"), time.Hour, "robot", "Unknown", []string{"failed to get cluster UUID"}},
+		{"no cluster", operator, "", time.Hour, "robot", "InvalidArgument", []string{"cluster"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := ask(test.client, test.cluster, test.ttl, test.user)
+
+			switch {
+			case test.code != "":
+				wantError(t, err, test.code, test.words...)
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+
+	s.remove(t, cluster.Metadata())
+}
+
+func (s *suite) checkKubeconfig(t *testing.T, raw []byte, cluster string) {
+	t.Helper()
+
+	var config kubeconfig
+	if err := yaml.Unmarshal(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+
+	if len(config.Clusters) != 1 || len(config.Users) != 1 {
+		t.Fatalf("%d clusters and %d users, want one of each", len(config.Clusters), len(config.Users))
+	}
+
+	// One URL, no CA; one token, no exec.
+	if _, ok := config.Clusters[0].Cluster["server"].(string); !ok || len(config.Clusters[0].Cluster) != 1 {
+		t.Errorf("cluster %v, want a server and nothing else", config.Clusters[0].Cluster)
+	}
+
+	token, ok := config.Users[0].User["token"].(string)
+	if !ok || len(config.Users[0].User) != 1 {
+		t.Fatal("the user must have a token and nothing else")
+	}
+
+	claims := jwt.MapClaims{}
+
+	parsed, _, err := jwt.NewParser().ParseUnverified(token, claims)
+	if err != nil {
+		t.Fatal("the token cannot be parsed")
+	}
+
+	if parsed.Method.Alg() != "RS256" || parsed.Header["kid"] == "" {
+		t.Errorf("header %v, want RS256 and a key ID", parsed.Header)
+	}
+
+	uuid, err := safe.StateGetByID[*omni.ClusterUUID](deadline(t), s.admin.Omni().State(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	expires, _ := claims["exp"].(float64)
+	if left := time.Until(time.Unix(int64(expires), 0)); left < 59*time.Minute || left > 61*time.Minute {
+		t.Errorf("the token expires in %s, want an hour", left)
+	}
+
+	delete(claims, "exp")
+	delete(claims, "iat")
+	delete(claims, "iss")
+
+	want := jwt.MapClaims{
+		"sub": "robot", "groups": []any{"system:masters"}, "cluster": cluster, "cluster_uuid": uuid.TypedSpec().Value.GetUuid(),
+	}
+	if diff := cmp.Diff(want, claims); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,26 @@
+package contract
+
+import "testing"
+
+// Run holds the target to the contract. Cases make resources with unique names and leave service
+// accounts behind.
+func Run(t *testing.T, target Target) {
+	s := &suite{target: target}
+	s.admin = s.connect(t, target.ServiceAccountKey)
+
+	for name, test := range map[string]func(*testing.T){
+		"keys":        s.keys,
+		"roles":       s.roles,
+		"codes":       s.codes,
+		"clusters":    s.clusterRefusals,
+		"updates":     s.updateRefusals,
+		"parts":       s.partRefusals,
+		"locks":       s.locks,
+		"sync":        s.sync,
+		"delete":      s.deletion,
+		"watches":     s.watches,
+		"kubeconfigs": s.kubeconfigs,
+	} {
+		t.Run(name, test)
+	}
+}
