@@ -1,12 +1,56 @@
 package apiserver
 
 import (
+	"fmt"
+	"time"
+
+	"k8s.io/apiserver/pkg/admission"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controllernamespaces"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controlplane"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
 
-// NewAdmissionOptions returns the admission chain in its order: the namespace has to exist, the
-// hub's mutating policies and webhooks, its validating policies and webhooks. Without these, the
-// policies of a hub would silently not apply to our kinds.
+// informerResync is off: the plugins' indexes follow the watch.
+const informerResync time.Duration = 0
+
+// NewAdmissionOptions returns the admission chain in its order: the namespace has to exist; the hub's
+// mutating policies and webhooks; our own plugins; the hub's validating policies and webhooks. Without
+// the hub's, its policies would silently not apply to our kinds.
 func NewAdmissionOptions() *genericoptions.AdmissionOptions {
-	return genericoptions.NewAdmissionOptions()
+	options := genericoptions.NewAdmissionOptions()
+	clustername.Register(options.Plugins)
+	controlplane.Register(options.Plugins)
+	controllernamespaces.Register(options.Plugins)
+
+	options.RecommendedPluginOrder = append(options.RecommendedPluginOrder,
+		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName)
+
+	return options
+}
+
+// AdmissionInitializer makes what our plugins are initialized with. They see this server's own objects
+// through its loopback connection, from the moment it serves.
+func AdmissionInitializer(config *genericapiserver.Config, controllerNamespaces []string) (admission.PluginInitializer, error) {
+	client, err := versioned.NewForConfig(config.LoopbackClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("make loopback client: %w", err)
+	}
+
+	informers := externalversions.NewSharedInformerFactory(client, informerResync)
+
+	if err := config.AddPostStartHook("start-omni-admission-informers", func(hook genericapiserver.PostStartHookContext) error {
+		informers.StartWithContext(hook)
+
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("start informers with the server: %w", err)
+	}
+
+	return initializer.New(informers, controllerNamespaces), nil
 }

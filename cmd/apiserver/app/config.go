@@ -89,8 +89,13 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 		return fmt.Errorf("set up features: %w", err)
 	}
 
+	ownPlugins, err := apiserver.AdmissionInitializer(&generic.Config, o.ControllerNamespaces)
+	if err != nil {
+		return err
+	}
+
 	if err := o.Admission.ApplyTo(&generic.Config, generic.SharedInformerFactory, client, dynamicClient,
-		generic.FeatureGate, generic.EffectiveVersion); err != nil {
+		generic.FeatureGate, generic.EffectiveVersion, ownPlugins); err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
 

@@ -1,0 +1,58 @@
+package controllernamespaces
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// PluginName is the plugin's name in the admission flags.
+const PluginName = "OmniControllerNamespaces"
+
+// Register makes the plugin known.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
+}
+
+// Plugin warns at the creation of any of our objects outside the controllers' namespaces.
+type Plugin struct {
+	*admission.Handler
+
+	namespaces []string
+}
+
+var (
+	_ admission.ValidationInterface         = &Plugin{}
+	_ initializer.WantsControllerNamespaces = &Plugin{}
+)
+
+// New makes the plugin.
+func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create)} }
+
+// SetControllerNamespaces says where controllers work; none means everywhere.
+func (p *Plugin) SetControllerNamespaces(namespaces []string) { p.namespaces = namespaces }
+
+// ValidateInitialization has nothing to check: no namespaces are a valid choice.
+func (p *Plugin) ValidateInitialization() error { return nil }
+
+// Validate never refuses; it adds a warning to the answer.
+func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
+	namespace := attributes.GetNamespace()
+	watched := len(p.namespaces) == 0 || slices.Contains(p.namespaces, namespace)
+
+	if watched || attributes.GetResource().Group != omni.GroupName || attributes.GetSubresource() != "" {
+		return nil
+	}
+
+	// With the longest namespace name these are 116 characters; clients cut warnings off at 120.
+	warning.AddWarning(ctx, "", fmt.Sprintf("metadata.namespace: no controller serves %q: it waits", namespace))
+
+	return nil
+}

@@ -1,0 +1,133 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/client-go/tools/cache"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
+)
+
+// PluginName is the plugin's name in the admission flags.
+const PluginName = "OmniControlPlaneCount"
+
+const clusterIndex = "cluster"
+
+// Register makes the plugin known.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
+}
+
+// Plugin warns at the creation of a second OmniControlPlane for one cluster.
+type Plugin struct {
+	*admission.Handler
+
+	informer cache.SharedIndexInformer
+	err      error
+}
+
+var (
+	_ admission.ValidationInterface = &Plugin{}
+	_ initializer.WantsInformers    = &Plugin{}
+)
+
+// New makes the plugin.
+func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create)} }
+
+// SetInformers adds an index by cluster to the informer of OmniControlPlanes, and strips the rest of
+// each object from memory.
+func (p *Plugin) SetInformers(factory externalversions.SharedInformerFactory) {
+	p.informer = factory.Omni().V1alpha1().OmniControlPlanes().Informer()
+	p.err = errors.Join(
+		p.informer.SetTransform(onlyReference),
+		p.informer.AddIndexers(cache.Indexers{clusterIndex: clusterOf}),
+	)
+}
+
+// ValidateInitialization fails if SetInformers was not called or had no effect.
+func (p *Plugin) ValidateInitialization() error {
+	if p.informer == nil {
+		return fmt.Errorf("%s has no informers", PluginName)
+	}
+
+	return p.err
+}
+
+// Validate never refuses; it adds a warning to the answer.
+func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
+	if attributes.GetResource().GroupResource() != omni.Resource("omnicontrolplanes") || attributes.GetSubresource() != "" {
+		return nil
+	}
+
+	controlPlane, ok := attributes.GetObject().(*omni.OmniControlPlane)
+	if !ok || !p.informer.HasSynced() {
+		return nil
+	}
+
+	cluster := controlPlane.Spec.ClusterRef.Name
+
+	others, err := p.informer.GetIndexer().ByIndex(clusterIndex, attributes.GetNamespace()+"/"+cluster)
+	if err != nil {
+		return fmt.Errorf("look for other control planes: %w", err)
+	}
+
+	for _, other := range others {
+		first := other.(*v1alpha1.OmniControlPlane)
+		if first.Name == controlPlane.Name || first.DeletionTimestamp != nil {
+			continue
+		}
+
+		warning.AddWarning(ctx, "", secondControlPlane(first.Name))
+
+		return nil
+	}
+
+	return nil
+}
+
+// maxWarning is the length beyond which clients cut a warning off.
+const maxWarning = 120
+
+// secondControlPlane leaves the other object's name out where it makes the warning too long.
+func secondControlPlane(other string) string {
+	text := fmt.Sprintf("spec.clusterRef.name: OmniControlPlane %q names this cluster too: it stalls until one is deleted", other)
+	if len(text) <= maxWarning {
+		return text
+	}
+
+	return "spec.clusterRef.name: another OmniControlPlane names this cluster too: it stalls until one is deleted"
+}
+
+func clusterOf(obj any) ([]string, error) {
+	controlPlane, ok := obj.(*v1alpha1.OmniControlPlane)
+	if !ok {
+		return nil, fmt.Errorf("%T is not an OmniControlPlane", obj)
+	}
+
+	return []string{controlPlane.Namespace + "/" + controlPlane.Spec.ClusterRef.Name}, nil
+}
+
+// onlyReference keeps what the plugin reads.
+func onlyReference(obj any) (any, error) {
+	controlPlane, ok := obj.(*v1alpha1.OmniControlPlane)
+	if !ok {
+		return obj, nil
+	}
+
+	return &v1alpha1.OmniControlPlane{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: controlPlane.Name, Namespace: controlPlane.Namespace, UID: controlPlane.UID,
+			ResourceVersion: controlPlane.ResourceVersion, DeletionTimestamp: controlPlane.DeletionTimestamp,
+		},
+		Spec: v1alpha1.OmniControlPlaneSpec{ClusterRef: controlPlane.Spec.ClusterRef},
+	}, nil
+}

@@ -1,0 +1,47 @@
+package initializer
+
+import (
+	"k8s.io/apiserver/pkg/admission"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
+)
+
+// WantsInformers is a plugin that looks at other objects of this server.
+type WantsInformers interface {
+	admission.InitializationValidator
+
+	// SetInformers is called once, before the factory starts.
+	SetInformers(externalversions.SharedInformerFactory)
+}
+
+// WantsControllerNamespaces is a plugin that knows where controllers work.
+type WantsControllerNamespaces interface {
+	admission.InitializationValidator
+
+	// SetControllerNamespaces is called once. No namespaces mean that controllers work everywhere.
+	SetControllerNamespaces([]string)
+}
+
+// Initializer initializes our plugins and ignores all others.
+type Initializer struct {
+	informers            externalversions.SharedInformerFactory
+	controllerNamespaces []string
+}
+
+var _ admission.PluginInitializer = Initializer{}
+
+// New makes an initializer. Whoever made the factory starts it, after the plugins were made.
+func New(informers externalversions.SharedInformerFactory, controllerNamespaces []string) Initializer {
+	return Initializer{informers: informers, controllerNamespaces: controllerNamespaces}
+}
+
+// Initialize gives a plugin what it asks for.
+func (i Initializer) Initialize(plugin admission.Interface) {
+	if wants, ok := plugin.(WantsInformers); ok {
+		wants.SetInformers(i.informers)
+	}
+
+	if wants, ok := plugin.(WantsControllerNamespaces); ok {
+		wants.SetControllerNamespaces(i.controllerNamespaces)
+	}
+}
