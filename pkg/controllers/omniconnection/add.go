@@ -49,7 +49,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(connectionOfCluster),
 			builder.WithPredicates(onlyComingAndGoing())).
 		WatchesRawSource(options.HealthChanged.Source(r.connectionsOfUID)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }
 

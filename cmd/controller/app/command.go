@@ -1,0 +1,41 @@
+package app
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const description = `omni-controller makes Omni follow the objects of the API group omni.texashpc.com.
+
+It serves one namespace (its own, unless --namespace says otherwise) and needs rights there only,
+and to read eight names of custom resource definitions: it refuses to start beside those of the
+operator that served the same group before, because deleting them would destroy real clusters.`
+
+// NewCommand makes the omni-controller command. The controller runs until the
+// context ends.
+func NewCommand(ctx context.Context) *cobra.Command {
+	options := NewOptions()
+
+	command := &cobra.Command{
+		Use:   "omni-controller",
+		Short: "Make Omni follow the objects of omni.texashpc.com",
+		Long:  description,
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := options.Validate(); err != nil {
+				return err
+			}
+
+			ctrl.SetLogger(klog.NewKlogr())
+
+			return Run(ctx, options)
+		},
+	}
+
+	options.AddFlags(command.Flags())
+
+	return command
+}

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+const (
+	// leaseName is the name of the lease of the leader election.
+	leaseName = "omni-controller"
+	// cacheSyncTimeout bounds the first listing of each kind.
+	cacheSyncTimeout = 5 * time.Minute
+	// shutdownTimeout bounds what runs on when the process is told to stop.
+	shutdownTimeout = 30 * time.Second
+	// requestsPerSecond and requestBurst bound the calls to the hub; its own
+	// priority and fairness does the rest.
+	requestsPerSecond = 200
+	requestBurst      = 400
+)
+
+// Config is everything that Run needs, checked.
+type Config struct {
+	// Options are the flags.
+	Options *Options
+	// Hub is how to reach the management cluster.
+	Hub *rest.Config
+	// Manager are the options of the controller manager.
+	Manager manager.Options
+}
+
+// Config makes the configuration. It reads files and the environment, and calls
+// nobody.
+func (o *Options) Config() (*Config, error) {
+	hub, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the management cluster: %w", err)
+	}
+
+	hub.UserAgent = "omni-controller"
+	hub.QPS, hub.Burst = requestsPerSecond, requestBurst
+
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+
+	shutdown := shutdownTimeout
+
+	return &Config{Options: o, Hub: hub, Manager: manager.Options{
+		Scheme: scheme,
+		Cache:  o.cacheOptions(),
+		// The content of Secrets and ConfigMaps is read live and never kept.
+		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       o.leaseNamespace(),
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       server.Options{BindAddress: o.MetricsBindAddress},
+		HealthProbeBindAddress:        o.HealthProbeBindAddress,
+		GracefulShutdownTimeout:       &shutdown,
+		Controller:                    config.Controller{CacheSyncTimeout: cacheSyncTimeout},
+	}}, nil
+}
+
+// cacheOptions restrict every watch to the one namespace that is served.
+func (o *Options) cacheOptions() cache.Options {
+	if o.AllNamespaces {
+		return cache.Options{}
+	}
+
+	return cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}}
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+
+	return scheme, nil
+}

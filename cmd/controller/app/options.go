@@ -1,0 +1,139 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
+)
+
+// Defaults of the flags.
+const (
+	defaultSettleTime    = 10 * time.Second
+	defaultStartTimeout  = 10 * time.Minute
+	defaultMetricsAddr   = ":8080"
+	defaultHealthAddr    = ":8081"
+	minimumSettleTime    = time.Second
+	defaultConnections   = 4
+	defaultClusters      = 8
+	defaultChildren      = 2
+	namespaceEnvironment = "POD_NAMESPACE"
+)
+
+// Options are the flags of omni-controller.
+type Options struct {
+	// Kubeconfig is the path of a kubeconfig; empty: the service account of the pod.
+	Kubeconfig string
+	// Namespace is the one namespace to serve.
+	Namespace string
+	// AllNamespaces serves every namespace instead.
+	AllNamespaces bool
+	// LeaderElect lets one of several controllers work.
+	LeaderElect bool
+	// LeaderElectionNamespace holds the lease. Empty: Namespace.
+	LeaderElectionNamespace string
+	// MetricsBindAddress serves metrics; "0" turns it off.
+	MetricsBindAddress string
+	// HealthProbeBindAddress serves /healthz and /readyz; "0" turns it off.
+	HealthProbeBindAddress string
+	// DestroySettleTime is how long destructive changes must be unchanged before they are applied.
+	DestroySettleTime time.Duration
+	// ManagementClusterName is written into the ownership mark, for people.
+	ManagementClusterName string
+	// StartTimeout bounds waiting for the API at the start.
+	StartTimeout time.Duration
+	// Concurrency is the number of objects that are looked at at once, by kind.
+	Concurrency controllers.Concurrency
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Namespace:              os.Getenv(namespaceEnvironment),
+		LeaderElect:            true,
+		MetricsBindAddress:     defaultMetricsAddr,
+		HealthProbeBindAddress: defaultHealthAddr,
+		DestroySettleTime:      defaultSettleTime,
+		StartTimeout:           defaultStartTimeout,
+		Concurrency: controllers.Concurrency{
+			OmniConnection: defaultConnections, OmniCluster: defaultClusters,
+			OmniControlPlane: defaultChildren, OmniWorkers: defaultChildren, OmniMachine: defaultChildren,
+		},
+	}
+}
+
+// AddFlags adds the flags.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the management cluster. Inside a cluster, the pod's service account is used without it.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "The namespace to serve. Default: "+namespaceEnvironment+" of the environment.")
+	flags.BoolVar(&o.AllNamespaces, "all-namespaces", o.AllNamespaces, "Serve every namespace. Needs the role omni-controller in all of them.")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Let only one of several controllers work.")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "Namespace of the lease. Default: --namespace.")
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "Where to serve metrics; 0 turns them off.")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "Where to serve /healthz and /readyz; 0 turns them off.")
+	flags.DurationVar(&o.DestroySettleTime, "destroy-settle-time", o.DestroySettleTime, "How long the changes that destroy must be unchanged before they are applied. At least 1s.")
+	flags.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName, "Name of this management cluster, written on the clusters in Omni for people.")
+	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait for the API at the start.")
+
+	for _, kind := range o.concurrencies() {
+		flags.IntVar(kind.workers, kind.name+"-concurrency", *kind.workers, "How many objects of this kind are looked at at once.")
+	}
+}
+
+// kindWorkers is the concurrency of one kind.
+type kindWorkers struct {
+	name    string
+	workers *int
+}
+
+// concurrencies lists the concurrency of every kind.
+func (o *Options) concurrencies() []kindWorkers {
+	c := &o.Concurrency
+
+	return []kindWorkers{
+		{"omniconnection", &c.OmniConnection}, {"omnicluster", &c.OmniCluster}, {"omnicontrolplane", &c.OmniControlPlane},
+		{"omniworkers", &c.OmniWorkers}, {"omnimachine", &c.OmniMachine},
+	}
+}
+
+// Validate checks the flags, and says everything that is wrong at once.
+func (o *Options) Validate() error {
+	var problems []error
+
+	if o.Namespace == "" && !o.AllNamespaces {
+		problems = append(problems, fmt.Errorf("--namespace (or %s) or --all-namespaces is required", namespaceEnvironment))
+	}
+
+	if o.LeaderElect && o.leaseNamespace() == "" {
+		problems = append(problems, errors.New("--leader-election-namespace is required with --leader-elect when there is no --namespace"))
+	}
+
+	if o.DestroySettleTime < minimumSettleTime {
+		problems = append(problems, fmt.Errorf("--destroy-settle-time: %s is less than %s", o.DestroySettleTime, minimumSettleTime))
+	}
+
+	if o.StartTimeout <= 0 {
+		problems = append(problems, errors.New("--start-timeout must be positive"))
+	}
+
+	for _, kind := range o.concurrencies() {
+		if *kind.workers < 1 {
+			problems = append(problems, fmt.Errorf("--%s-concurrency: %d is less than 1", kind.name, *kind.workers))
+		}
+	}
+
+	return errors.Join(problems...)
+}
+
+// leaseNamespace is where the lease is.
+func (o *Options) leaseNamespace() string {
+	if o.LeaderElectionNamespace != "" {
+		return o.LeaderElectionNamespace
+	}
+
+	return o.Namespace
+}

@@ -1,0 +1,16 @@
+// Command omni-controller makes Omni follow the objects of the API group
+// omni.texashpc.com.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"omni.texashpc.com/omni-cluster-operator/cmd/controller/app"
+)
+
+func main() {
+	os.Exit(cli.Run(app.NewCommand(ctrl.SetupSignalHandler())))
+}

@@ -1,0 +1,113 @@
+package child
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+)
+
+// Options are what the controllers need besides the manager.
+type Options struct {
+	// Objects takes the metrics.
+	Objects *metrics.Objects
+	// Concurrency is the number of objects that are looked at at once.
+	Concurrency Concurrency
+}
+
+// Concurrency is the number of workers of each kind.
+type Concurrency struct {
+	ControlPlane, Workers, Machine int
+}
+
+// Add adds the controllers of the three kinds to a manager. The indexes of
+// package index must be registered.
+func Add(mgr manager.Manager, options Options) error {
+	if err := add(mgr, controlPlane(), options.Objects, options.Concurrency.ControlPlane); err != nil {
+		return err
+	}
+
+	if err := add(mgr, workers(), options.Objects, options.Concurrency.Workers); err != nil {
+		return err
+	}
+
+	return add(mgr, machine(), options.Objects, options.Concurrency.Machine)
+}
+
+func add[O loop.Object](mgr manager.Manager, document document[O], objects *metrics.Objects, concurrency int) error {
+	r := &reconciler[O]{client: mgr.GetClient(), document: document, objects: objects}
+	ofFamily := handler.EnqueueRequestsFromMapFunc(r.family)
+	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+
+	// A document of the own kind that changes may concern its siblings, which
+	// For alone would not wake.
+	err := builder.ControllerManagedBy(mgr).
+		Named(document.controller).
+		For(document.new(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster)).
+		Watches(&v1alpha1.OmniControlPlane{}, ofFamily, changedSpec).
+		Watches(&v1alpha1.OmniWorkers{}, ofFamily, changedSpec).
+		Watches(&v1alpha1.OmniMachine{}, ofFamily, changedSpec).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: loop.RateLimiter()}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: mgr.GetEventRecorder("omni-controller")}))
+	if err != nil {
+		return fmt.Errorf("add the controller of %s: %w", document.kind, err)
+	}
+
+	return nil
+}
+
+// ofCluster finds the documents of a cluster.
+func (r *reconciler[O]) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.requests(ctx, cluster.GetNamespace(), cluster.GetName())
+}
+
+// family finds the documents that name the same cluster as the given one.
+func (r *reconciler[O]) family(ctx context.Context, sibling client.Object) []reconcile.Request {
+	return r.requests(ctx, sibling.GetNamespace(), clusterRefOf(sibling))
+}
+
+func (r *reconciler[O]) requests(ctx context.Context, namespace, cluster string) []reconcile.Request {
+	list := r.document.list()
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{index.ByCluster: cluster}); err != nil {
+		return nil // found again at the interval
+	}
+
+	var requests []reconcile.Request
+
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+		}
+
+		return nil
+	})
+
+	return requests
+}
+
+func clusterRefOf(object client.Object) string {
+	switch o := object.(type) {
+	case *v1alpha1.OmniControlPlane:
+		return o.Spec.ClusterRef.Name
+	case *v1alpha1.OmniWorkers:
+		return o.Spec.ClusterRef.Name
+	case *v1alpha1.OmniMachine:
+		return o.Spec.ClusterRef.Name
+	}
+
+	return ""
+}

@@ -1,0 +1,181 @@
+package child
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// siblings are the documents of one cluster that are not being deleted.
+type siblings struct {
+	controlPlanes []string            // names
+	sets          map[string][]string // names of OmniWorkers by worker set name
+	machines      map[string][]string // names of OmniMachines by machine ID
+	listed        map[string]bool     // machine IDs that a set lists
+}
+
+func newSiblings(controlPlanes []v1alpha1.OmniControlPlane, workers []v1alpha1.OmniWorkers, machines []v1alpha1.OmniMachine) siblings {
+	s := siblings{sets: map[string][]string{}, machines: map[string][]string{}, listed: map[string]bool{}}
+
+	list := func(ids []string) {
+		for _, id := range ids {
+			s.listed[id] = true
+		}
+	}
+
+	for i := range controlPlanes {
+		if o := &controlPlanes[i]; o.DeletionTimestamp.IsZero() {
+			s.controlPlanes = append(s.controlPlanes, o.Name)
+			list(o.Spec.Machines)
+		}
+	}
+
+	for i := range workers {
+		if o := &workers[i]; o.DeletionTimestamp.IsZero() {
+			s.sets[o.EffectiveWorkerSetName()] = append(s.sets[o.EffectiveWorkerSetName()], o.Name)
+			list(o.Spec.Machines)
+		}
+	}
+
+	for i := range machines {
+		if o := &machines[i]; o.DeletionTimestamp.IsZero() {
+			s.machines[o.EffectiveMachineID()] = append(s.machines[o.EffectiveMachineID()], o.Name)
+		}
+	}
+
+	return s
+}
+
+func acceptControlPlane(o *v1alpha1.OmniControlPlane, s siblings) loop.Outcome {
+	if others := others(s.controlPlanes, o.Name); others != "" {
+		return loop.Stall(v1alpha1.ReasonConflicting, "OmniCluster %q has one control plane, and OmniControlPlane %s names it too", o.Spec.ClusterRef.Name, others)
+	}
+
+	return accepted(o.Spec.ClusterRef.Name)
+}
+
+func acceptWorkers(o *v1alpha1.OmniWorkers, s siblings) loop.Outcome {
+	if others := others(s.sets[o.EffectiveWorkerSetName()], o.Name); others != "" {
+		return loop.Stall(v1alpha1.ReasonConflicting, "OmniWorkers %s has the worker set name %q too", others, o.EffectiveWorkerSetName())
+	}
+
+	return accepted(o.Spec.ClusterRef.Name)
+}
+
+func acceptMachine(o *v1alpha1.OmniMachine, s siblings) loop.Outcome {
+	id := o.EffectiveMachineID()
+
+	if others := others(s.machines[id], o.Name); others != "" {
+		return loop.Stall(v1alpha1.ReasonConflicting, "OmniMachine %s describes machine %s too", others, id)
+	}
+
+	if !s.listed[id] {
+		return loop.Wait(0, v1alpha1.ReasonNotListed, "no control plane or worker set of OmniCluster %q lists machine %s", o.Spec.ClusterRef.Name, id)
+	}
+
+	return accepted(o.Spec.ClusterRef.Name)
+}
+
+func accepted(cluster string) loop.Outcome {
+	return loop.Continue(v1alpha1.ReasonAcceptedByCluster, "OmniCluster %q counts this document", cluster)
+}
+
+// others names the members of a group besides one, for people.
+func others(group []string, self string) string {
+	var named []string
+
+	for _, name := range slices.Sorted(slices.Values(group)) {
+		if name != self {
+			named = append(named, fmt.Sprintf("%q", name))
+		}
+	}
+
+	return strings.Join(named, ", ")
+}
+
+// judgeSynced looks for this generation among what was applied last.
+func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1alpha1.AppliedReference) loop.Outcome {
+	for _, ref := range refs {
+		if ref.UID == string(object.GetUID()) && ref.Generation == object.GetGeneration() {
+			return loop.Continue(v1alpha1.ReasonApplied, "Omni has this generation")
+		}
+	}
+
+	if cluster.Spec.Suspend {
+		return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q is suspended", cluster.Name)
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q has not applied this generation yet; see its conditions", cluster.Name)
+}
+
+// judgeSet reads the machines of a set off the cluster's status.
+func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
+	set := findSet(cluster, name)
+
+	switch {
+	case set == nil:
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine set %q yet", name)
+	case !set.Ready:
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "%d of %d machines are healthy; the set is %s",
+			set.Machines.Healthy, set.Machines.Requested, phase(set.Phase))
+	default:
+		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy", set.Machines.Healthy, set.Machines.Requested)
+	}
+}
+
+func phase(phase string) string {
+	if phase == "" {
+		return "in no phase yet"
+	}
+
+	return "in phase " + phase
+}
+
+// judgeMachine reads one machine off the cluster's status.
+func judgeMachine(cluster *v1alpha1.OmniCluster, id string) loop.Outcome {
+	state := findMachine(cluster, id)
+
+	switch {
+	case state == nil:
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine %s yet", id)
+	case !state.Connected:
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "the machine is not connected to Omni")
+	case !state.Ready:
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "the machine is not ready: stage %s", state.Stage)
+	default:
+		return loop.Continue(v1alpha1.ReasonMachinesReady, "the machine is ready: stage %s", state.Stage)
+	}
+}
+
+func findSet(cluster *v1alpha1.OmniCluster, name string) *v1alpha1.MachineSetStatus {
+	if cluster == nil || cluster.Status.Omni == nil {
+		return nil
+	}
+
+	for i := range cluster.Status.Omni.MachineSets {
+		if set := &cluster.Status.Omni.MachineSets[i]; set.Name == name {
+			return set
+		}
+	}
+
+	return nil
+}
+
+func findMachine(cluster *v1alpha1.OmniCluster, id string) *v1alpha1.MachineState {
+	if cluster == nil || cluster.Status.Omni == nil {
+		return nil
+	}
+
+	for i := range cluster.Status.Omni.MachineStates {
+		if state := &cluster.Status.Omni.MachineStates[i]; state.ID == id {
+			return state
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,120 @@
+package child
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// document is what is special about one of the three kinds. All functions are
+// pure.
+type document[O loop.Object] struct {
+	kind       string
+	controller string
+	new        func() O
+	list       func() client.ObjectList
+	// refs are what a cluster applied last of this kind.
+	refs func(v1alpha1.OmniClusterStatus) []v1alpha1.AppliedReference
+	// accept decides whether the cluster counts the document.
+	accept func(O, siblings) loop.Outcome
+	// readyCondition is the condition of ready; empty if only Ready shows it.
+	readyCondition string
+	// ready decides whether the machines are ready.
+	ready func(O, *v1alpha1.OmniCluster) loop.Outcome
+	// report writes the status besides the conditions. The cluster is nil if there is none.
+	report func(object O, cluster *v1alpha1.OmniCluster, accepted bool)
+}
+
+func controlPlane() document[*v1alpha1.OmniControlPlane] {
+	return document[*v1alpha1.OmniControlPlane]{
+		kind:       "OmniControlPlane",
+		controller: "omnicontrolplane",
+		new:        func() *v1alpha1.OmniControlPlane { return &v1alpha1.OmniControlPlane{} },
+		list:       func() client.ObjectList { return &v1alpha1.OmniControlPlaneList{} },
+		refs: func(status v1alpha1.OmniClusterStatus) []v1alpha1.AppliedReference {
+			if status.ControlPlaneRef == nil {
+				return nil
+			}
+
+			return []v1alpha1.AppliedReference{*status.ControlPlaneRef}
+		},
+		accept:         acceptControlPlane,
+		readyCondition: v1alpha1.ConditionMachinesReady,
+		ready: func(_ *v1alpha1.OmniControlPlane, cluster *v1alpha1.OmniCluster) loop.Outcome {
+			return judgeSet(cluster, v1alpha1.ControlPlaneSetName)
+		},
+		report: func(o *v1alpha1.OmniControlPlane, cluster *v1alpha1.OmniCluster, accepted bool) {
+			reportSet(&o.Status.MachineSetStatusFields, v1alpha1.ControlPlaneSetName, cluster, accepted)
+		},
+	}
+}
+
+func workers() document[*v1alpha1.OmniWorkers] {
+	return document[*v1alpha1.OmniWorkers]{
+		kind:           "OmniWorkers",
+		controller:     "omniworkers",
+		new:            func() *v1alpha1.OmniWorkers { return &v1alpha1.OmniWorkers{} },
+		list:           func() client.ObjectList { return &v1alpha1.OmniWorkersList{} },
+		refs:           func(status v1alpha1.OmniClusterStatus) []v1alpha1.AppliedReference { return status.WorkersRefs },
+		accept:         acceptWorkers,
+		readyCondition: v1alpha1.ConditionMachinesReady,
+		ready: func(o *v1alpha1.OmniWorkers, cluster *v1alpha1.OmniCluster) loop.Outcome {
+			return judgeSet(cluster, o.EffectiveWorkerSetName())
+		},
+		report: func(o *v1alpha1.OmniWorkers, cluster *v1alpha1.OmniCluster, accepted bool) {
+			reportSet(&o.Status.MachineSetStatusFields, o.EffectiveWorkerSetName(), cluster, accepted)
+		},
+	}
+}
+
+func machine() document[*v1alpha1.OmniMachine] {
+	return document[*v1alpha1.OmniMachine]{
+		kind:       "OmniMachine",
+		controller: "omnimachine",
+		new:        func() *v1alpha1.OmniMachine { return &v1alpha1.OmniMachine{} },
+		list:       func() client.ObjectList { return &v1alpha1.OmniMachineList{} },
+		refs:       func(status v1alpha1.OmniClusterStatus) []v1alpha1.AppliedReference { return status.MachineRefs },
+		accept:     acceptMachine,
+		ready: func(o *v1alpha1.OmniMachine, cluster *v1alpha1.OmniCluster) loop.Outcome {
+			return judgeMachine(cluster, o.EffectiveMachineID())
+		},
+		report: reportMachine,
+	}
+}
+
+// reportSet writes the status of a machine set. A set that the cluster does not
+// count has no machines of its own to show.
+func reportSet(status *v1alpha1.MachineSetStatusFields, name string, cluster *v1alpha1.OmniCluster, accepted bool) {
+	status.WorkerSetName = name
+	status.ClusterRef, status.Replicas, status.ReadyReplicas, status.Selector = nil, 0, 0, ""
+
+	if cluster == nil || !accepted {
+		return
+	}
+
+	status.ClusterRef = &v1alpha1.LocalObjectReference{Name: cluster.Name}
+	status.Selector = fmt.Sprintf("omni.sidero.dev/cluster=%[1]s,omni.sidero.dev/machine-set=%[1]s-%[2]s", cluster.EffectiveClusterName(), name)
+
+	if set := findSet(cluster, name); set != nil {
+		status.Replicas, status.ReadyReplicas = set.Machines.Total, set.Machines.Healthy
+	}
+}
+
+func reportMachine(o *v1alpha1.OmniMachine, cluster *v1alpha1.OmniCluster, accepted bool) {
+	status := &o.Status
+	status.MachineID = o.EffectiveMachineID()
+	status.ClusterRef, status.Stage, status.Connected = nil, "", nil
+
+	if cluster == nil || !accepted {
+		return
+	}
+
+	status.ClusterRef = &v1alpha1.LocalObjectReference{Name: cluster.Name}
+
+	if state := findMachine(cluster, status.MachineID); state != nil {
+		status.Stage, status.Connected = state.Stage, new(state.Connected)
+	}
+}

@@ -1,0 +1,110 @@
+package child
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+)
+
+// interval is how often a document is looked at when nothing triggers it.
+// Everything it depends on is watched.
+const interval = 30 * time.Minute
+
+// reconciler holds what the phases of one kind need.
+type reconciler[O loop.Object] struct {
+	client   client.Client
+	document document[O]
+	objects  *metrics.Objects
+}
+
+// scope is what the phases of one run share.
+type scope[O loop.Object] struct {
+	object   O
+	cluster  *v1alpha1.OmniCluster // nil if there is none
+	accepted bool
+}
+
+func (r *reconciler[O]) kind() loop.Kind[O, *scope[O]] {
+	return loop.Kind[O, *scope[O]]{
+		New:      r.document.new,
+		Interval: func(O) time.Duration { return interval },
+		NewScope: func(object O) *scope[O] { return &scope[O]{object: object} },
+		Phases: []loop.Phase[*scope[O]]{
+			{Condition: v1alpha1.ConditionAccepted, Run: r.accept},
+			{Condition: v1alpha1.ConditionSynced, Run: r.checkSynced},
+			{Condition: r.document.readyCondition, Run: r.checkReady},
+		},
+		Report: func(_ context.Context, s *scope[O]) { r.document.report(s.object, s.cluster, s.accepted) },
+		Reported: func(object O) {
+			r.objects.SetInfo(r.metricsName(client.ObjectKeyFromObject(object)), object.GetReconcileStatus().Conditions, clusterRefOf(object))
+		},
+		Gone: func(name types.NamespacedName) { r.objects.Forget(r.metricsName(name)) },
+	}
+}
+
+func (r *reconciler[O]) metricsName(name types.NamespacedName) metrics.Object {
+	return metrics.Object{Kind: r.document.kind, NamespacedName: name}
+}
+
+// accept finds the cluster and asks whether it counts the document.
+func (r *reconciler[O]) accept(ctx context.Context, s *scope[O]) (loop.Outcome, error) {
+	name := clusterRefOf(s.object)
+	cluster := &v1alpha1.OmniCluster{}
+
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.object.GetNamespace(), Name: name}, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return loop.Outcome{}, fmt.Errorf("read OmniCluster %q: %w", name, err)
+	}
+
+	if err != nil {
+		return loop.Wait(0, v1alpha1.ReasonClusterNotFound, "OmniCluster %q does not exist", name), nil
+	}
+
+	s.cluster = cluster
+
+	if !cluster.DeletionTimestamp.IsZero() {
+		return loop.Wait(0, v1alpha1.ReasonDeleting, "OmniCluster %q is being deleted", name), nil
+	}
+
+	siblings, err := r.siblings(ctx, s.object.GetNamespace(), name)
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	outcome := r.document.accept(s.object, siblings)
+	s.accepted = outcome.Continues()
+
+	return outcome, nil
+}
+
+// siblings lists the documents of a cluster that are not being deleted.
+func (r *reconciler[O]) siblings(ctx context.Context, namespace, cluster string) (siblings, error) {
+	options := []client.ListOption{client.InNamespace(namespace), client.MatchingFields{index.ByCluster: cluster}}
+	controlPlanes, workers, machines := &v1alpha1.OmniControlPlaneList{}, &v1alpha1.OmniWorkersList{}, &v1alpha1.OmniMachineList{}
+
+	for _, list := range []client.ObjectList{controlPlanes, workers, machines} {
+		if err := r.client.List(ctx, list, options...); err != nil {
+			return siblings{}, fmt.Errorf("list the documents of OmniCluster %q: %w", cluster, err)
+		}
+	}
+
+	return newSiblings(controlPlanes.Items, workers.Items, machines.Items), nil
+}
+
+// checkSynced asks whether this very generation is in what was applied.
+func (r *reconciler[O]) checkSynced(_ context.Context, s *scope[O]) (loop.Outcome, error) {
+	return judgeSynced(s.object, s.cluster, r.document.refs(s.cluster.Status)), nil
+}
+
+// checkReady asks what Omni says of the machines.
+func (r *reconciler[O]) checkReady(_ context.Context, s *scope[O]) (loop.Outcome, error) {
+	return r.document.ready(s.object, s.cluster), nil
+}

@@ -1,0 +1,90 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
+)
+
+// wakeDelay gathers a burst of changes in Omni into one look at the cluster.
+const wakeDelay = 200 * time.Millisecond
+
+// Options are what the controllers need besides the manager.
+type Options struct {
+	// Registry takes the metrics.
+	Registry prometheus.Registerer
+	// SettleTime is how long destructive changes must be unchanged before they are applied.
+	SettleTime time.Duration
+	// ManagementCluster is written on the clusters in Omni, for people. May be empty.
+	ManagementCluster string
+	// Concurrency is the number of objects that are looked at at once, by kind.
+	Concurrency Concurrency
+}
+
+// Concurrency is the number of workers of each kind.
+type Concurrency struct {
+	OmniConnection, OmniCluster, OmniControlPlane, OmniWorkers, OmniMachine int
+}
+
+// Add adds every controller to a manager that has not started yet.
+func Add(ctx context.Context, mgr manager.Manager, options Options) error {
+	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+
+	objects, calls := metrics.NewObjects(), metrics.NewCalls()
+
+	for _, collector := range []prometheus.Collector{objects, calls} {
+		if err := options.Registry.Register(collector); err != nil {
+			return fmt.Errorf("register metrics: %w", err)
+		}
+	}
+
+	connectionHealth, clusterHealth := wake.NewBell[string](wakeDelay), wake.NewBell[string](wakeDelay)
+	clusterChanged := wake.NewBell[omnicluster.Remote](wakeDelay)
+
+	// The sessions outlive the context by the time that a graceful stop takes:
+	// what a worker has begun it may finish. They end with the process.
+	pool := omni.NewPool(context.WithoutCancel(ctx), omni.PoolOptions{
+		ClusterChanged: func(uid, cluster string) {
+			clusterChanged.Ring(omnicluster.Remote{Connection: uid, Cluster: cluster})
+		},
+		HealthChanged: func(uid string) {
+			connectionHealth.Ring(uid)
+			clusterHealth.Ring(uid)
+		},
+		Observer: calls.Observe,
+	})
+
+	if err := omniconnection.Add(mgr, omniconnection.Options{
+		Pool: pool, Objects: objects, Calls: calls, HealthChanged: connectionHealth,
+		Concurrency: options.Concurrency.OmniConnection,
+	}); err != nil {
+		return fmt.Errorf("add the controller of OmniConnection: %w", err)
+	}
+
+	if err := omnicluster.Add(mgr, omnicluster.Options{
+		Pool: pool, Objects: objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
+		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster,
+		Concurrency: options.Concurrency.OmniCluster,
+	}); err != nil {
+		return fmt.Errorf("add the controller of OmniCluster: %w", err)
+	}
+
+	return child.Add(mgr, child.Options{Objects: objects, Concurrency: child.Concurrency{
+		ControlPlane: options.Concurrency.OmniControlPlane,
+		Workers:      options.Concurrency.OmniWorkers,
+		Machine:      options.Concurrency.OmniMachine,
+	}})
+}

@@ -1,0 +1,86 @@
+package omnicluster
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
+)
+
+// Remote names a cluster in Omni.
+type Remote struct {
+	// Connection is the UID of the OmniConnection.
+	Connection string
+	// Cluster is the cluster's name in Omni.
+	Cluster string
+}
+
+// Options are what the controller needs besides the manager. All are required
+// but ManagementCluster and Now.
+type Options struct {
+	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
+	Pool *omni.Pool
+	// Objects takes the metrics.
+	Objects *metrics.Objects
+	// ClusterChanged is rung for a cluster in Omni about which something changed.
+	ClusterChanged *wake.Bell[Remote]
+	// HealthChanged is rung with the UID of a connection whose session's health changed.
+	HealthChanged *wake.Bell[string]
+	// SettleTime is how long destructive changes must be unchanged before they are applied.
+	SettleTime time.Duration
+	// ManagementCluster is written into the ownership mark, for people.
+	ManagementCluster string
+	// Concurrency is the number of clusters that are looked at at once.
+	Concurrency int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Add adds the controller to a manager. The indexes of package index must be
+// registered.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
+	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	watcher := &mapper{client: mgr.GetClient()}
+
+	return builder.ControllerManagedBy(mgr).
+		Named("omnicluster").
+		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(watcher.clustersOfConnection)).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(watcher.rivals), builder.WithPredicates(onlyGoing())).
+		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(watcher.clustersOfSecret)).
+		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(watcher.clustersOfConfigMap)).
+		WatchesRawSource(options.ClusterChanged.Source(watcher.clustersOfRemote)).
+		WatchesRawSource(options.HealthChanged.Source(watcher.clustersOfConnectionUID)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+// onlyGoing lets through what frees a cluster's name.
+func onlyGoing() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// contextWithDeadline bounds lookups that nobody waits for.
+func contextWithDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 10*time.Second)
+}

@@ -1,0 +1,177 @@
+package omnicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+const (
+	// blockedAfter is how long machines may take to leave before the deletion
+	// counts as blocked.
+	blockedAfter = 5 * time.Minute
+	// deletionPoll is how often a deletion looks again without being woken.
+	deletionPoll = 30 * time.Second
+)
+
+// delete does the next step of a deletion.
+func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
+	session, err := r.findSession(ctx, s)
+	if err == nil && session.Continues() {
+		session, err = r.look(ctx, s)
+	}
+
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	status := s.cluster.Status
+	decision := deletion{
+		name: s.name, uid: string(s.cluster.UID),
+		orphan:     s.cluster.Spec.DeletePolicy.Orphan,
+		observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
+		everSynced: status.Endpoint != "" || status.OmniClusterID != "",
+		recorded:   status.Endpoint, session: session, live: s.live,
+		since: r.options.Now().Sub(s.cluster.DeletionTimestamp.Time),
+	}
+
+	if s.connection != nil {
+		decision.current = s.connection.Spec.Endpoint
+	}
+
+	next, outcome := decision.decide()
+
+	switch next {
+	case stepLetGo:
+		return r.letGo(s, outcome), nil
+	case stepUnmark:
+		return r.unmark(ctx, s, outcome)
+	case stepDestroy:
+		return r.destroy(ctx, s)
+	default:
+		return outcome, nil
+	}
+}
+
+// letGo tells what stays behind, once, because the finalizer goes right after.
+func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
+	r.events.Eventf(s.cluster, nil, corev1.EventTypeNormal, "Released", "Delete", "%s", outcome.Message())
+
+	return outcome
+}
+
+// unmark takes our mark off a cluster that stays.
+func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome) (loop.Outcome, error) {
+	if _, err := s.lease.RemoveMarks(ctx, s.name, markKeys(), string(s.cluster.UID)); err != nil {
+		if r.options.Now().Sub(s.cluster.DeletionTimestamp.Time) < patience {
+			return loop.Wait(5*time.Second, v1alpha1.ReasonDeleting, "the mark could not be taken off yet: %s", omni.Message(err)), nil
+		}
+
+		outcome = released("cluster %q stays in Omni with this object's mark: %s", s.name, omni.Message(err))
+	}
+
+	return r.letGo(s, outcome), nil
+}
+
+// destroy advances the cluster's destruction by what can be done now, and names
+// what it waits for.
+func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error) {
+	current, err := r.isCurrent(ctx, s.cluster)
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	if !current {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object changed meanwhile"), nil
+	}
+
+	plan, err := s.lease.PlanDelete(ctx, s.name, omni.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
+	if err != nil {
+		return explainDestroy(err)
+	}
+
+	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Destructive: true})
+	r.announce(s.cluster, result)
+
+	if err != nil {
+		return explainDestroy(err)
+	}
+
+	if err := r.catchUp(ctx, s); err != nil {
+		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", s.name), nil
+	}
+
+	progress, err := s.lease.DeleteProgress(ctx, s.name)
+	if err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	if progress.Gone {
+		return r.letGo(s, released("cluster %q was destroyed in Omni", s.name)), nil
+	}
+
+	return describeProgress(s.name, progress, r.options.Now()), nil
+}
+
+// explainDestroy turns the error of a destruction into what the user is told.
+func explainDestroy(err error) (loop.Outcome, error) {
+	message := omni.Message(err)
+
+	switch class := omni.Classify(err); {
+	case errors.Is(err, omni.ErrClusterLocked):
+		return loop.Block(0, v1alpha1.ReasonRemoteLocked, "%s: unlock it there, or set spec.deletePolicy.orphan", message), nil
+	case class == omni.ClassRefused:
+		return loop.Block(0, v1alpha1.ReasonRefused, "%s", message), nil
+	case class == omni.ClassDenied:
+		return loop.Block(0, v1alpha1.ReasonPermissionDenied, "%s", message), nil
+	case class == omni.ClassConflict, class == omni.ClassNotReady, class == omni.ClassGone:
+		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "%s", message), nil
+	case class == omni.ClassUnauthenticated, class == omni.ClassKeyExpired, class == omni.ClassKeyInvalid:
+		return loop.Block(5*time.Second, v1alpha1.ReasonConnectionNotReady, "%s", message), nil
+	default:
+		return loop.Outcome{}, errors.New(message)
+	}
+}
+
+// describeProgress names what a destruction waits for. It counts as blocked
+// when a machine cannot be reached, or when it takes long.
+func describeProgress(name string, progress omni.DeleteProgress, now time.Time) loop.Outcome {
+	started := ""
+	if progress.TearingDown {
+		started = " since " + shownTime(progress.Since)
+	}
+
+	message := fmt.Sprintf("cluster %q is being destroyed in Omni%s", name, started)
+	unreachable := 0
+
+	for _, blocker := range progress.Blockers {
+		if !blocker.Connected {
+			unreachable++
+		}
+	}
+
+	switch {
+	case len(progress.Blockers) > 0:
+		message += "; it waits for " + nameBlockers(progress.Blockers)
+	case len(progress.Finalizers) > 0:
+		message += "; it waits for Omni's own clean-up"
+	}
+
+	if unreachable > 0 {
+		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
+			"%s; machines that are not connected cannot be reset: spec.deletePolicy.destroyMachines removes them from Omni", message)
+	}
+
+	if progress.TearingDown && now.Sub(progress.Since) > blockedAfter {
+		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines, "%s", message)
+	}
+
+	return loop.Wait(deletionPoll, v1alpha1.ReasonDeleting, "%s", message)
+}

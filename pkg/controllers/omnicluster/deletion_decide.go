@@ -1,0 +1,100 @@
+package omnicluster
+
+import (
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// patience is how long a deletion waits quietly for a session with Omni, which
+// takes a moment after a start. After that it is blocked, or, with orphan, lets
+// go and leaves the mark: a mark on an orphan only informs.
+const patience = 30 * time.Second
+
+// deletion is what decides what deleting an OmniCluster does in Omni.
+type deletion struct {
+	name    string // of the cluster in Omni
+	uid     string // of the OmniCluster
+	orphan  bool
+	observe bool
+	// everSynced is true if this object may have written to Omni.
+	everSynced bool
+	// recorded and current are the endpoints: where the cluster was last seen,
+	// and where the connection leads now.
+	recorded, current string
+	// session is the outcome of looking for a session with Omni: it continues
+	// if live is known.
+	session loop.Outcome
+	live    omni.Live
+	// since is how long ago the deletion was requested.
+	since time.Duration
+}
+
+// step is what a deletion does next.
+type step int
+
+const (
+	stepWait    step = iota // what the outcome says
+	stepLetGo               // nothing is left to do in Omni
+	stepUnmark              // take the mark off, then let go
+	stepDestroy             // request or advance the teardown
+)
+
+// decide says what to do next. The outcome holds the text for people.
+func (d deletion) decide() (step, loop.Outcome) {
+	switch {
+	case d.observe:
+		return stepLetGo, released("spec.changePolicy is Observe: cluster %q stays in Omni as it is", d.name)
+	case d.orphan:
+		return d.decideOrphan()
+	case !d.everSynced:
+		return stepLetGo, released("this object never wrote cluster %q to Omni; nothing is destroyed", d.name)
+	case !d.session.Continues() && d.since < patience:
+		return stepWait, loop.Wait(patience-d.since, d.session.Reason(), "waiting for Omni to destroy cluster %q: %s", d.name, d.session.Message())
+	case !d.session.Continues():
+		return stepWait, loop.Block(d.session.After(), d.session.Reason(),
+			"cluster %q cannot be destroyed in Omni: %s. Restore the connection, or set spec.deletePolicy.orphan to leave the cluster in Omni",
+			d.name, d.session.Message())
+	}
+
+	return d.decideDestroy()
+}
+
+func (d deletion) decideOrphan() (step, loop.Outcome) {
+	switch {
+	case d.session.Continues() && owned(d.live, d.uid):
+		return stepUnmark, released("cluster %q stays in Omni, without this object's mark", d.name)
+	case d.session.Continues(), !d.everSynced:
+		return stepLetGo, released("spec.deletePolicy.orphan is set: nothing is changed in Omni")
+	case d.since < patience:
+		return stepWait, loop.Wait(patience-d.since, v1alpha1.ReasonDeleting,
+			"waiting for Omni to take this object's mark off cluster %q: %s", d.name, d.session.Message())
+	default:
+		return stepLetGo, released("cluster %q stays in Omni with this object's mark, because Omni cannot be used: %s", d.name, d.session.Message())
+	}
+}
+
+func (d deletion) decideDestroy() (step, loop.Outcome) {
+	switch {
+	case !d.live.Exists && d.recorded != "" && d.recorded != d.current:
+		return stepWait, loop.Block(0, v1alpha1.ReasonEndpointChanged,
+			"cluster %q was last seen at %s, but the connection leads to %s: change it back, or set spec.deletePolicy.orphan",
+			d.name, d.recorded, d.current)
+	case !d.live.Exists:
+		return stepLetGo, released("Omni has no cluster %q any more", d.name)
+	case !owned(d.live, d.uid):
+		return stepLetGo, released("cluster %q in Omni does not carry this object's mark; it is left alone", d.name)
+	case d.live.Locked && !d.live.TearingDown:
+		return stepWait, loop.Block(0, v1alpha1.ReasonRemoteLocked,
+			"cluster %q is locked in Omni (annotation omni.sidero.dev/cluster-locked): unlock it there, or set spec.deletePolicy.orphan", d.name)
+	default:
+		return stepDestroy, loop.Wait(0, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", d.name)
+	}
+}
+
+// released is the outcome of a deletion that has nothing left to do.
+func released(format string, args ...any) loop.Outcome {
+	return loop.Continue(v1alpha1.ReasonDeleting, format, args...)
+}

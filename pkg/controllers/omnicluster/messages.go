@@ -1,0 +1,109 @@
+package omnicluster
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// maxNamed is how many things a message names one by one.
+const maxNamed = 5
+
+func shownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// planText counts a plan's changes.
+func planText(plan *omni.Plan) string {
+	text := fmt.Sprintf("%d to create, %d to update, %d to destroy",
+		plan.Count(omni.ActionCreate), plan.Count(omni.ActionUpdate), plan.Count(omni.ActionDestroy))
+
+	if waiting := len(plan.Waiting); waiting > 0 {
+		text += fmt.Sprintf(", %d waiting for Omni", waiting)
+	}
+
+	return text
+}
+
+func countText(changes, destructive int) string {
+	if destructive == 0 {
+		return plural(changes, "change") + " planned"
+	}
+
+	return fmt.Sprintf("%s planned, %d destructive", plural(changes, "change"), destructive)
+}
+
+func plural(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", count, noun)
+}
+
+// nameChanges names a few changes, and counts the rest.
+func nameChanges(changes []omni.Change) string {
+	named := make([]string, 0, maxNamed)
+	for _, change := range changes[:min(maxNamed, len(changes))] {
+		named = append(named, fmt.Sprintf("%s %q", omni.KindOf(change.Type), change.ID))
+	}
+
+	return strings.Join(named, ", ") + more(len(changes))
+}
+
+// nameBlockers names a few machines that a deletion waits for.
+func nameBlockers(blockers []omni.Blocker) string {
+	named := make([]string, 0, maxNamed)
+
+	for _, blocker := range blockers[:min(maxNamed, len(blockers))] {
+		text := "machine " + blocker.Machine
+		if !blocker.Connected {
+			text += " (not connected)"
+		}
+
+		if !blocker.Since.IsZero() {
+			text += " since " + shownTime(blocker.Since)
+		}
+
+		named = append(named, text)
+	}
+
+	return strings.Join(named, ", ") + more(len(blockers))
+}
+
+func more(count int) string {
+	if count <= maxNamed {
+		return ""
+	}
+
+	return fmt.Sprintf(" and %d more", count-maxNamed)
+}
+
+// announce sends one event for each kind of write that Omni took in one go.
+func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result omni.Result) {
+	taken := map[omni.Action][]omni.Change{}
+
+	for _, change := range result.Applied {
+		if change.Action != omni.ActionDestroy {
+			taken[change.Action] = append(taken[change.Action], change)
+		}
+	}
+
+	taken[omni.ActionDestroy] = result.Requested
+
+	for _, kind := range []struct {
+		action               omni.Action
+		reason, verb, phrase string
+	}{
+		{omni.ActionCreate, "Created", "Create", "created in Omni"},
+		{omni.ActionUpdate, "Updated", "Update", "updated in Omni"},
+		{omni.ActionDestroy, "Destroyed", "Destroy", "destruction requested in Omni"},
+	} {
+		if changes := taken[kind.action]; len(changes) > 0 {
+			r.events.Eventf(cluster, nil, corev1.EventTypeNormal, kind.reason, kind.verb, "%s: %s", kind.phrase, nameChanges(changes))
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package omnicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+)
+
+// kindName is the kind's name in metrics.
+const kindName = "OmniCluster"
+
+const (
+	// defaultInterval and minimumInterval bound spec.syncInterval.
+	defaultInterval = 5 * time.Minute
+	minimumInterval = 30 * time.Second
+	// catchUpTime is how long a run waits for the local copy to show our own
+	// last writes before it gives the worker back.
+	catchUpTime = 2 * time.Second
+	// catchUpPoll is how often it looks meanwhile.
+	catchUpPoll = 10 * time.Millisecond
+)
+
+// reconciler holds what the phases need.
+type reconciler struct {
+	client  client.Client
+	live    client.Reader
+	events  events.EventRecorder
+	options Options
+	settled *settleMemory
+}
+
+func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	return &reconciler{client: cached, live: live, events: recorder, options: options, settled: newSettleMemory()}
+}
+
+// scope is what the phases of one run share. Fields are empty until their phase
+// has run.
+type scope struct {
+	cluster *v1alpha1.OmniCluster
+	name    string // of the cluster in Omni
+	input   template.Input
+
+	connection *v1alpha1.OmniConnection
+	lease      *omni.Lease
+	live       omni.Live
+	looked     bool // live is known
+
+	documents *template.Documents
+	redactor  redactor
+	rendered  []byte
+	plan      *omni.Plan
+	left      []omni.Change // of the plan, what is not done yet
+	approved  []v1alpha1.ApprovedChange
+	reserve   bool // write the endpoint into the status before the first write to Omni
+	wrote     bool // Omni took a change in this run
+	synced    bool // Omni has what the documents say
+	remote    *omni.Status
+}
+
+func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
+	return loop.Kind[*v1alpha1.OmniCluster, *scope]{
+		New:       func() *v1alpha1.OmniCluster { return &v1alpha1.OmniCluster{} },
+		Finalizer: v1alpha1.Finalizer,
+		Interval: func(cluster *v1alpha1.OmniCluster) time.Duration {
+			return max(cluster.Spec.SyncInterval.OrDefault(defaultInterval), minimumInterval)
+		},
+		Suspended:    func(cluster *v1alpha1.OmniCluster) bool { return cluster.Spec.Suspend },
+		RunSuspended: true,
+		NewScope: func(cluster *v1alpha1.OmniCluster) *scope {
+			return &scope{cluster: cluster, name: cluster.EffectiveClusterName()}
+		},
+		Phases: []loop.Phase[*scope]{
+			{Condition: v1alpha1.ConditionConnectionReady, Run: r.connect},
+			{Condition: v1alpha1.ConditionAssembled, Run: r.assemble},
+			{Condition: v1alpha1.ConditionValidated, Run: r.validate},
+			{Condition: v1alpha1.ConditionPlanned, Run: r.makePlan},
+			{Condition: v1alpha1.ConditionSynced, Run: r.sync},
+			{Condition: v1alpha1.ConditionAvailable, Run: r.checkAvailable},
+		},
+		Delete:   []loop.Phase[*scope]{{Run: r.delete}},
+		Report:   r.report,
+		Reported: r.measure,
+		Gone: func(name types.NamespacedName) {
+			r.settled.forget(name)
+			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
+		},
+		Close: func(s *scope) {
+			if s.lease != nil {
+				s.lease.Release()
+			}
+		},
+	}
+}
+
+// connect finds the session with Omni and looks at the cluster there.
+func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if err := r.collect(ctx, s); err != nil {
+		return loop.Outcome{}, err
+	}
+
+	outcome, err := r.findSession(ctx, s)
+	if err != nil || !outcome.Continues() {
+		return outcome, err
+	}
+
+	return r.look(ctx, s)
+}
+
+// findSession leases the session that the connection's controller keeps.
+func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, error) {
+	name := s.cluster.Spec.ConnectionRef.Name
+	connection := &v1alpha1.OmniConnection{}
+
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, connection)
+	if client.IgnoreNotFound(err) != nil {
+		return loop.Outcome{}, fmt.Errorf("read OmniConnection %q: %w", name, err)
+	}
+
+	if err != nil {
+		return loop.Wait(0, v1alpha1.ReasonConnectionNotFound, "OmniConnection %q does not exist", name), nil
+	}
+
+	s.connection = connection
+
+	lease, open := r.options.Pool.Get(string(connection.UID))
+	if !open {
+		return loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", name), nil
+	}
+
+	s.lease = lease
+
+	if session := lease.Client(); session != nil && session.Endpoint() != connection.Spec.Endpoint {
+		return loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", name), nil
+	}
+
+	if health := lease.Health(); !health.Synced {
+		return loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", name, health.Message), nil
+	}
+
+	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint), nil
+}
+
+// look reads what Omni has of the cluster, once the local copy shows our own
+// last writes.
+func (r *reconciler) look(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if err := r.catchUp(ctx, s); err != nil {
+		if errors.Is(err, omni.ErrBehind) || errors.Is(err, omni.ErrNotSynced) {
+			return loop.Wait(time.Second, v1alpha1.ReasonMirrorNotSynced, "%s", omni.Message(err)), nil
+		}
+
+		return loop.Outcome{}, err
+	}
+
+	live, err := s.lease.Inspect(ctx, s.name, markKeys())
+	if err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	s.live, s.looked = live, true
+
+	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
+}
+
+// catchUp waits a moment for the local copy to show our own last writes, so that
+// every write does not cost a run that finds nothing to do yet.
+func (r *reconciler) catchUp(ctx context.Context, s *scope) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+
+	for {
+		err := s.lease.Ready(s.name)
+		if !errors.Is(err, omni.ErrBehind) {
+			return err
+		}
+
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(catchUpPoll):
+		}
+	}
+}
+
+// checkAvailable asks whether Omni says that the cluster runs.
+func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if s.wrote {
+		// Omni's own verdicts are about the time before our changes.
+		if err := r.catchUp(ctx, s); err != nil {
+			return loop.Wait(time.Second, v1alpha1.ReasonNotRunning, "Omni has just taken changes: %s", omni.Message(err)), nil
+		}
+	}
+
+	status, err := s.lease.Observe(ctx, s.name)
+	if err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	s.remote = &status
+
+	running, reason, message := omni.Running(status)
+	if running {
+		return loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
+	}
+
+	return loop.Wait(0, availableReason(reason), "%s", message), nil
+}
+
+func availableReason(reason string) string {
+	switch reason {
+	case omni.ReasonKubernetesUpgrading, omni.ReasonTalosUpgrading:
+		return v1alpha1.ReasonUpgrading
+	default:
+		return v1alpha1.ReasonNotRunning
+	}
+}

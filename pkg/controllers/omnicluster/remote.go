@@ -1,0 +1,67 @@
+package omnicluster
+
+import (
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// remoteStatus turns what Omni says into the status of the object. Of the
+// machines it keeps those that an OmniMachine describes: a class may have
+// hundreds that nobody asks about one by one.
+func remoteStatus(status omni.Status, described map[string]bool) *v1alpha1.OmniClusterRemoteStatus {
+	remote := &v1alpha1.OmniClusterRemoteStatus{
+		Phase:              status.Phase,
+		KubernetesVersion:  withV(status.KubernetesVersion),
+		TalosVersion:       withV(status.TalosVersion),
+		KubernetesAPIReady: status.KubernetesAPIReady,
+		ControlPlaneReady:  status.ControlPlaneReady,
+		Machines:           machineCounts(status.Machines),
+		Upgrades:           v1alpha1.UpgradeStatuses{Kubernetes: upgradeStatus(status.Kubernetes), Talos: upgradeStatus(status.Talos)},
+	}
+
+	for _, set := range status.MachineSets {
+		remote.MachineSets = append(remote.MachineSets, v1alpha1.MachineSetStatus{
+			Name: set.Name, Phase: set.Phase, Ready: setReady(set), Machines: machineCounts(set.Machines), LockedUpdates: int32(set.LockedUpdates),
+		})
+	}
+
+	for _, machine := range status.MachineList {
+		if described[machine.ID] {
+			remote.MachineStates = append(remote.MachineStates, v1alpha1.MachineState{
+				ID: machine.ID, Stage: machine.Stage, Connected: machine.Connected, Ready: machine.Ready,
+			})
+		}
+	}
+
+	return remote
+}
+
+// setReady tells whether a set is as it should be: Omni's verdict alone may be
+// about the size that it had before.
+func setReady(set omni.MachineSet) bool {
+	return set.Known && set.Ready && !set.TearingDown && set.Machines.Requested == set.Desired
+}
+
+func machineCounts(machines omni.Machines) v1alpha1.MachineCounts {
+	return v1alpha1.MachineCounts{
+		Total: int32(machines.Total), Connected: int32(machines.Connected),
+		Healthy: int32(machines.Healthy), Requested: int32(machines.Requested),
+	}
+}
+
+func upgradeStatus(upgrade omni.Upgrade) *v1alpha1.UpgradeStatus {
+	if !upgrade.Known {
+		return nil
+	}
+
+	return &v1alpha1.UpgradeStatus{Phase: upgrade.Phase, Step: upgrade.Step, Error: upgrade.Error}
+}
+
+// withV writes a version as specs do.
+func withV(version string) string {
+	if version == "" {
+		return ""
+	}
+
+	return "v" + version
+}

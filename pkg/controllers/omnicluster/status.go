@@ -1,0 +1,174 @@
+package omnicluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+)
+
+// maxPlannedChanges is how many changes status.plan lists.
+const maxPlannedChanges = 50
+
+// report writes what a run found into the status. What was found last stays
+// while Omni cannot be asked.
+func (r *reconciler) report(ctx context.Context, s *scope) {
+	status := &s.cluster.Status
+	status.ClusterName = s.name
+
+	if s.connection != nil {
+		status.ConnectionRef = &v1alpha1.LocalObjectReference{Name: s.connection.Name}
+	}
+
+	if s.looked {
+		r.reportRemote(ctx, s)
+	}
+
+	switch {
+	case s.plan != nil:
+		status.Plan = planStatus(s.plan, s.left, s.approved)
+	case s.looked:
+		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
+		status.Plan = nil
+	}
+
+	if s.reserve || s.wrote || s.synced {
+		status.Endpoint = s.connection.Spec.Endpoint
+	}
+
+	if s.wrote {
+		// The API keeps whole seconds.
+		status.LastSyncTime = &metav1.Time{Time: r.options.Now().UTC().Truncate(time.Second)}
+	}
+
+	if s.synced {
+		reportApplied(status, s.documents, template.Hash(s.rendered))
+	}
+}
+
+// reportRemote writes what Omni says of the cluster, if it is ours.
+func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
+	status := &s.cluster.Status
+
+	// After writes the cluster may be there that was not there when the run began.
+	if s.remote == nil || s.wrote {
+		if observed, err := s.lease.Observe(ctx, s.name); err == nil {
+			s.remote = &observed
+		}
+	}
+
+	if s.wrote && !s.live.Exists {
+		if live, err := s.lease.Inspect(ctx, s.name, markKeys()); err == nil {
+			s.live = live
+		}
+	}
+
+	if !owned(s.live, string(s.cluster.UID)) || s.remote == nil || !s.remote.Exists {
+		status.Omni = nil
+
+		return
+	}
+
+	status.Endpoint = s.connection.Spec.Endpoint
+
+	if s.live.UUID != "" {
+		status.OmniClusterID = s.live.UUID
+	}
+
+	status.Omni = remoteStatus(*s.remote, describedMachines(s.input))
+}
+
+// reportApplied notes the documents whose content Omni has now.
+func reportApplied(status *v1alpha1.OmniClusterStatus, documents *template.Documents, hash string) {
+	status.TemplateHash = hash
+	status.ControlPlaneRef = new(applied(documents.ControlPlane))
+	status.WorkersRefs, status.MachineRefs = nil, nil
+
+	for i := range documents.Workers {
+		status.WorkersRefs = append(status.WorkersRefs, applied(&documents.Workers[i]))
+	}
+
+	for i := range documents.Machines {
+		status.MachineRefs = append(status.MachineRefs, applied(&documents.Machines[i]))
+	}
+}
+
+func applied(object client.Object) v1alpha1.AppliedReference {
+	return v1alpha1.AppliedReference{Name: object.GetName(), UID: string(object.GetUID()), Generation: object.GetGeneration()}
+}
+
+// describedMachines are the machines that an OmniMachine of the cluster describes.
+func describedMachines(input template.Input) map[string]bool {
+	described := map[string]bool{}
+	for i := range input.Machines {
+		described[input.Machines[i].EffectiveMachineID()] = true
+	}
+
+	return described
+}
+
+// planStatus shows what is left of a plan, destructive changes first.
+func planStatus(plan *omni.Plan, left []omni.Change, approved []v1alpha1.ApprovedChange) *v1alpha1.OmniClusterPlan {
+	status := &v1alpha1.OmniClusterPlan{Approved: approved}
+	gated := plan.Destructive()
+	ordered := slices.Clone(left)
+
+	slices.SortStableFunc(ordered, func(a, b omni.Change) int {
+		switch {
+		case a.Destructive == b.Destructive:
+			return 0
+		case a.Destructive:
+			return -1
+		default:
+			return 1
+		}
+	})
+
+	for _, change := range ordered {
+		planned := v1alpha1.PlannedChange{Type: change.Type, ID: change.ID, Destructive: change.Destructive}
+
+		switch change.Action {
+		case omni.ActionCreate:
+			planned.Action = v1alpha1.ActionCreate
+			status.Creates++
+		case omni.ActionUpdate:
+			planned.Action = v1alpha1.ActionUpdate
+			status.Updates++
+		case omni.ActionDestroy:
+			planned.Action = v1alpha1.ActionDestroy
+			status.Destroys++
+		}
+
+		if len(status.Changes) < maxPlannedChanges {
+			status.Changes = append(status.Changes, planned)
+		} else {
+			status.OmittedChanges++
+		}
+	}
+
+	// The hash stands for the destructive changes that have not begun.
+	if len(gated) > 0 && slices.ContainsFunc(left, func(change omni.Change) bool { return change.Destructive && !change.TearingDown }) {
+		status.Hash = plan.Hash
+	}
+
+	return status
+}
+
+// measure updates the metrics of a cluster.
+func (r *reconciler) measure(cluster *v1alpha1.OmniCluster) {
+	name := client.ObjectKeyFromObject(cluster)
+	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, cluster.Status.Conditions, cluster.Name)
+
+	if plan := cluster.Status.Plan; plan != nil {
+		r.options.Objects.SetPlan(name, &metrics.PlanCounts{Creates: int(plan.Creates), Updates: int(plan.Updates), Destroys: int(plan.Destroys)})
+	} else {
+		r.options.Objects.SetPlan(name, nil)
+	}
+}

@@ -1,0 +1,200 @@
+package omnicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// makePlan decides whose cluster it is, and compares the template with Omni.
+func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, error) {
+	verdict := judgeClaim(claim{
+		name: s.name, uid: string(s.cluster.UID), knownID: s.cluster.Status.OmniClusterID,
+		adopt: s.cluster.Spec.Adopt, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], live: s.live,
+	})
+	if !verdict.Continues() {
+		return verdict, nil
+	}
+
+	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{})
+	if err != nil {
+		return r.explainPlan(s, err)
+	}
+
+	s.plan, s.left = plan, slices.Concat(plan.Changes, plan.Waiting)
+
+	if plan.Empty() {
+		return loop.Continue(v1alpha1.ReasonUpToDate, "no changes"), nil
+	}
+
+	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", planText(plan)), nil
+}
+
+func (r *reconciler) explainPlan(s *scope, err error) (loop.Outcome, error) {
+	message := s.redactor.clean(omni.Message(err))
+
+	switch {
+	case errors.Is(err, omni.ErrTemplate):
+		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", message), nil
+	case errors.Is(err, omni.ErrCollision):
+		return loop.Stall(v1alpha1.ReasonCollision, "%s", message), nil
+	case errors.Is(err, omni.ErrClusterTearingDown):
+		return loop.Wait(0, v1alpha1.ReasonRemoteDeleting, "%s", message), nil
+	case errors.Is(err, omni.ErrNotSynced), errors.Is(err, omni.ErrBehind):
+		return loop.Wait(time.Second, v1alpha1.ReasonMirrorNotSynced, "%s", message), nil
+	default:
+		return loop.Outcome{}, errors.New(message)
+	}
+}
+
+// sync applies as much of the plan as may be applied now.
+func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
+	allowed := r.openGate(s)
+	if !allowed.Apply {
+		return r.finishSync(s, allowed, omni.Result{}), nil
+	}
+
+	if outcome, stop, err := r.prepareWrite(ctx, s, allowed); stop || err != nil {
+		return outcome, err
+	}
+
+	result, err := s.lease.Apply(ctx, s.plan, omni.ApplyOptions{Destructive: allowed.Destructive})
+	s.wrote = result.Wrote()
+	s.left = slices.Concat(result.Held, result.Skipped, result.Pending, s.plan.Waiting)
+	r.announce(s.cluster, result)
+
+	var failed *omni.ChangeError
+	if errors.As(err, &failed) {
+		s.left = append(s.left, failed.Change)
+	}
+
+	if err != nil {
+		return explainApply(&s.redactor, result, err)
+	}
+
+	return r.finishSync(s, allowed, result), nil
+}
+
+// openGate asks the pure decisions, and remembers what they have to remember.
+func (r *reconciler) openGate(s *scope) leave {
+	spec := s.cluster.Spec
+	gated := s.plan.Destructive()
+	now := r.options.Now()
+	keys := make([]string, 0, len(gated))
+
+	// A suspension starts the settle time again when it ends.
+	if !spec.Suspend {
+		for _, change := range gated {
+			keys = append(keys, change.Key())
+		}
+	}
+
+	settling := r.settled.update(client.ObjectKeyFromObject(s.cluster), func(before settling) settling {
+		return before.settle(s.cluster.UID, keys, now, r.options.SettleTime)
+	})
+
+	var remembered []v1alpha1.ApprovedChange
+	if s.cluster.Status.Plan != nil {
+		remembered = s.cluster.Status.Plan.Approved
+	}
+
+	approved, remember := approve(spec.ApprovedPlan, s.plan, remembered)
+	s.approved = remember
+
+	return gate{
+		suspend: spec.Suspend, locked: s.live.Locked, policy: spec.ChangePolicy,
+		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), destructive: len(gated),
+		settled: settling.settled, settlesIn: settling.remaining(now, r.options.SettleTime), approved: approved,
+	}.decide()
+}
+
+// prepareWrite makes sure that what is written to Omni can be found again, and
+// that a destructive change is still wanted.
+func (r *reconciler) prepareWrite(ctx context.Context, s *scope, allowed leave) (outcome loop.Outcome, stop bool, err error) {
+	// The status has to say where a cluster may be before there is one: a
+	// deletion after a crash would not look for it otherwise.
+	if s.cluster.Status.Endpoint == "" {
+		s.reserve = true
+
+		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "%s", planText(s.plan)), true, nil
+	}
+
+	if !allowed.Destructive {
+		return loop.Outcome{}, false, nil
+	}
+
+	current, err := r.isCurrent(ctx, s.cluster)
+	if err != nil {
+		return loop.Outcome{}, true, err
+	}
+
+	if !current {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object changed meanwhile; the plan is made anew"), true, nil
+	}
+
+	return loop.Outcome{}, false, nil
+}
+
+// isCurrent reads the object live: nothing is destroyed by what a cache says.
+func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluster) (bool, error) {
+	now := &v1alpha1.OmniCluster{}
+
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), now)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read the object again: %w", err)
+	}
+
+	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation, nil
+}
+
+// finishSync says what is left of the plan after what was allowed was applied.
+func (r *reconciler) finishSync(s *scope, allowed leave, result omni.Result) loop.Outcome {
+	switch {
+	case allowed.After.Reason() != "":
+		return allowed.After
+	case len(result.Pending)+len(result.Skipped) > 0:
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni to destroy %s", nameChanges(slices.Concat(result.Pending, result.Skipped)))
+	case len(s.plan.Waiting) > 0:
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", nameChanges(s.plan.Waiting), s.plan.Waiting[0].Reason)
+	case len(result.Held) > 0:
+		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", nameChanges(result.Held))
+	}
+
+	s.synced = true
+
+	return loop.Continue(v1alpha1.ReasonUpToDate, "Omni has what the objects say")
+}
+
+// explainApply turns the error of an apply into what the user is told. What was
+// applied before stays, and is named.
+func explainApply(redact *redactor, result omni.Result, err error) (loop.Outcome, error) {
+	message := redact.clean(omni.Message(err))
+	if len(result.Applied) > 0 {
+		message = fmt.Sprintf("%s; before that Omni took %s", message, nameChanges(result.Applied))
+	}
+
+	switch omni.Classify(err) {
+	case omni.ClassRefused:
+		if errors.Is(err, omni.ErrClusterLocked) {
+			return loop.Stall(v1alpha1.ReasonRemoteLocked, "%s", message), nil
+		}
+
+		return loop.Stall(v1alpha1.ReasonRefused, "%s", message), nil
+	case omni.ClassDenied:
+		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s", message), nil
+	case omni.ClassConflict, omni.ClassGone:
+		return loop.Wait(100*time.Millisecond, v1alpha1.ReasonConflict, "%s", message), nil
+	case omni.ClassNotReady, omni.ClassUnauthenticated, omni.ClassKeyExpired, omni.ClassKeyInvalid:
+		return loop.Wait(5*time.Second, v1alpha1.ReasonConnectionNotReady, "%s", message), nil
+	default:
+		return loop.Outcome{}, errors.New(message)
+	}
+}
