@@ -1,0 +1,156 @@
+package apiserver_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
+)
+
+const startTimeout = time.Minute
+
+// server is the API server in this process: the real handler chain on a real etcd, without a hub, so
+// without authentication, authorisation and the hub's admission.
+type server struct {
+	url    string
+	client versioned.Interface
+}
+
+func startServer(t *testing.T) *server {
+	t.Helper()
+
+	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := etcd.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	config, err := apiserver.NewConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config.Registry.RequireDeletionConfirmation = true
+	applyOptions(t, config, etcd.Endpoint())
+
+	made, err := config.Complete().New()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(made.Generic.Destroy)
+
+	listener := httptest.NewServer(asAdministrator(made.Generic.PrepareRun().Handler))
+	t.Cleanup(listener.Close)
+
+	client, err := versioned.NewForConfig(&rest.Config{Host: listener.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := &server{url: listener.URL, client: client}
+	s.waitForStorage(t)
+
+	return s
+}
+
+func applyOptions(t *testing.T, config *apiserver.Config, endpoint string) {
+	t.Helper()
+
+	storage := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", config.StorageCodec()))
+	storage.StorageConfig.Transport.ServerList = []string{endpoint}
+	generic := &config.Generic.Config
+
+	if err := genericoptions.NewServerRunOptions().ApplyTo(generic); err != nil {
+		t.Fatal(err)
+	}
+
+	generic.ExternalAddress = "127.0.0.1:443"
+	generic.LoopbackClientConfig = &rest.Config{Host: "127.0.0.1:443"}
+
+	if err := storage.ApplyTo(generic); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asAdministrator stands in for the front proxy's authentication.
+func asAdministrator(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		administrator := &user.DefaultInfo{Name: "administrator", Groups: []string{user.SystemPrivilegedGroup}}
+		next.ServeHTTP(w, r.WithContext(genericapirequest.WithUser(r.Context(), administrator)))
+	})
+}
+
+// waitForStorage waits until every kind can be listed: the watch caches fill in the background.
+func (s *server) waitForStorage(t *testing.T) {
+	t.Helper()
+
+	deadline := time.Now().Add(startTimeout)
+
+	for _, kind := range kinds {
+		path := "/apis/omni.texashpc.com/v1alpha1/" + strings.TrimSuffix(strings.ToLower(kind), "s") + "s"
+
+		for {
+			status, body := s.get(t, path, "")
+			if status == http.StatusOK {
+				break
+			}
+
+			if status != http.StatusTooManyRequests || time.Now().After(deadline) {
+				t.Fatalf("list %s: status %d: %s", path, status, body)
+			}
+
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// get reads a path as the media type.
+func (s *server) get(t *testing.T, path, accept string) (int, []byte) {
+	t.Helper()
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if accept != "" {
+		request.Header.Set("Accept", accept)
+	}
+
+	return s.do(t, request)
+}
+
+func (s *server) do(t *testing.T, request *http.Request) (int, []byte) {
+	t.Helper()
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return response.StatusCode, body
+}
