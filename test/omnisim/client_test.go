@@ -2,10 +2,7 @@ package omnisim_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/grpc"
 
 	"github.com/siderolabs/omni/client/pkg/client"
 	"github.com/siderolabs/omni/client/pkg/template"
@@ -56,21 +52,11 @@ func key(t *testing.T, sim *omnisim.Server, role omnisim.Role) string {
 	return encoded
 }
 
-// connect opens a client the way the controller does: gRPC in a TLS connection of our own.
+// connect opens a client of the simulator.
 func connect(t *testing.T, sim *omnisim.Server, serviceAccount string) *client.Client {
 	t.Helper()
 
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(sim.CAPEM()) {
-		t.Fatal("no CA")
-	}
-
-	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}}
-
-	c, err := client.New("grpc://"+sim.Address(), client.WithServiceAccount(serviceAccount),
-		client.WithGrpcOpts(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", address)
-		})))
+	c, err := omnisim.Connect(sim.Endpoint(), serviceAccount, sim.CAPEM())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,7 @@ type engine struct {
 	applied  map[string]string     // configuration that a machine has
 	turn     map[string]string     // the machine of a cluster that is being upgraded
 	dead     map[string]int64      // machines that stopped answering, and at which step
+	arrived  map[string]struct{}   // machines whose link changed
 	machines bool                  // machines to look at
 }
 
@@ -66,6 +67,7 @@ func newEngine(resources state.State, options Options) *engine {
 		applied: map[string]string{},
 		turn:    map[string]string{},
 		dead:    map[string]int64{},
+		arrived: map[string]struct{}{},
 	}
 }
 
@@ -160,7 +162,10 @@ func (e *engine) note(events []state.Event) {
 		switch md := event.Resource.Metadata(); md.Type() {
 		case omni.ClusterType:
 			e.dirty[md.ID()] = struct{}{}
-		case siderolink.LinkType, omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType:
+		case siderolink.LinkType:
+			e.machines = true
+			e.arrived[md.ID()] = struct{}{}
+		case omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType:
 			e.machines = true
 		default:
 			if name, ok := md.Labels().Get(omni.LabelCluster); ok {

@@ -37,6 +37,16 @@ func (e *engine) reconcileMachines(ctx context.Context) error {
 		}
 	}
 
+	// A cluster may have waited for a machine that has just connected.
+	for id := range e.arrived {
+		node, getErr := e.state.Get(ctx, omni.NewMachineSetNode(id, omni.NewMachineSet("")).Metadata())
+		if getErr == nil {
+			e.dirty[clusterOf(node)] = struct{}{}
+		}
+
+		delete(e.arrived, id)
+	}
+
 	for id, since := range e.dead {
 		if e.now-since >= disconnectSteps {
 			failed = errors.Join(failed, e.setConnected(ctx, id, false))

@@ -9,6 +9,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/template"
 )
@@ -168,12 +169,14 @@ func (s *suite) status(t *testing.T, name string) {
 		return cluster == name && !current.TypedSpec().Value.Ready && current.TypedSpec().Value.GetMachines().GetRequested() == 1
 	})
 
-	upgrade, err := safe.StateGetByID[*omni.TalosUpgradeStatus](deadline(t), st, name)
-	if err != nil || upgrade.TypedSpec().Value.LastUpgradeVersion != "1.13.2" {
-		t.Errorf("Talos upgrade status %v (%v), want the last version 1.13.2", upgrade, err)
-	}
+	s.eventually(t, "Talos upgrade status of "+name, func() bool {
+		upgrade, err := safe.StateGetByID[*omni.TalosUpgradeStatus](deadline(t), st, name)
 
-	if _, err = safe.StateGetByID[*omni.KubernetesUpgradeStatus](deadline(t), st, name); !state.IsNotFoundError(err) {
+		return err == nil && upgrade.TypedSpec().Value.Phase == specs.TalosUpgradeStatusSpec_Done &&
+			upgrade.TypedSpec().Value.LastUpgradeVersion == "1.13.2"
+	})
+
+	if _, err := safe.StateGetByID[*omni.KubernetesUpgradeStatus](deadline(t), st, name); !state.IsNotFoundError(err) {
 		t.Errorf("there is a Kubernetes upgrade status before Kubernetes is there: %v", err)
 	}
 }

@@ -3,11 +3,7 @@ package contract
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
-	"net"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,10 +12,11 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/go-api-signature/pkg/pgp"
 	"github.com/siderolabs/go-api-signature/pkg/serviceaccount"
-	"google.golang.org/grpc"
 
 	"github.com/siderolabs/omni/client/pkg/access"
 	"github.com/siderolabs/omni/client/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // Target is an Omni under test. It has no clusters and no machines, and knows the Talos versions
@@ -42,27 +39,11 @@ type suite struct {
 	admin  *client.Client
 }
 
-// connect opens a client: gRPC in a TLS connection of our own, because the client library has no
-// option for a CA.
+// connect opens a client with the CA of the target.
 func (s *suite) connect(t *testing.T, key string) *client.Client {
 	t.Helper()
 
-	endpoint, err := url.Parse(s.target.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(s.target.CA) {
-		t.Fatal("no certificate in the CA")
-	}
-
-	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}}
-
-	c, err := client.New("grpc://"+endpoint.Host, client.WithServiceAccount(key),
-		client.WithGrpcOpts(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", address)
-		})))
+	c, err := omnisim.Connect(s.target.Endpoint, key, s.target.CA)
 	if err != nil {
 		t.Fatal(err)
 	}
