@@ -1,0 +1,173 @@
+package embeddedetcd_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+)
+
+const requestTimeout = 10 * time.Second
+
+func start(t *testing.T, dir string) *embeddedetcd.Server {
+	t.Helper()
+
+	server, err := embeddedetcd.Start(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return server
+}
+
+func stop(t *testing.T, server *embeddedetcd.Server) {
+	t.Helper()
+
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func connect(t *testing.T, server *embeddedetcd.Server) *clientv3.Client {
+	t.Helper()
+
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Endpoint()}, DialTimeout: requestTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { client.Close() })
+
+	return client
+}
+
+func TestKeysOutliveARestart(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	defer cancel()
+
+	dir := filepath.Join(t.TempDir(), "new", "directory")
+	first := start(t, dir)
+
+	if _, err := connect(t, first).Put(ctx, "key", "value"); err != nil {
+		t.Fatal(err)
+	}
+
+	stop(t, first)
+
+	second := start(t, dir)
+	defer stop(t, second)
+
+	got, err := connect(t, second).Get(ctx, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "value" {
+		t.Errorf("got %v", got.Kvs)
+	}
+}
+
+func TestOneProcessPerDirectory(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, dir)
+
+	_, err := embeddedetcd.Start(t.Context(), dir)
+	if err == nil || !strings.Contains(err.Error(), "another omni-apiserver uses the etcd data directory "+dir) {
+		t.Errorf("second start: %v", err)
+	}
+
+	stop(t, first)
+	stop(t, start(t, dir))
+}
+
+func TestStopTwice(t *testing.T) {
+	server := start(t, t.TempDir())
+	stop(t, server)
+	stop(t, server)
+}
+
+// TestLongDirectory: the path of a unix socket is short, that of a directory need not be.
+func TestLongDirectory(t *testing.T) {
+	t.Setenv("TMPDIR", shortDirectory(t))
+
+	server := start(t, filepath.Join(t.TempDir(), strings.Repeat("long", 40)))
+	socket := strings.TrimPrefix(server.Endpoint(), "unix://")
+
+	if len(socket) > 103 {
+		t.Errorf("socket %s", socket)
+	}
+
+	stop(t, server)
+
+	if _, err := os.Stat(filepath.Dir(socket)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket's directory is left: %v", err)
+	}
+}
+
+func shortDirectory(t *testing.T) string {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { os.RemoveAll(dir) })
+
+	return dir
+}
+
+func TestDirectoryIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	stop(t, start(t, dir))
+
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got := info.Mode().Perm(); got != 0o700 {
+		t.Errorf("mode %o, want 700", got)
+	}
+}
+
+func TestUnusableDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := embeddedetcd.Start(t.Context(), file); err == nil || !strings.Contains(err.Error(), "make the etcd data directory") {
+		t.Errorf("start on a file: %v", err)
+	}
+}
+
+func TestWhileRunning(t *testing.T) {
+	server := start(t, t.TempDir())
+
+	ctx, cancel := server.WhileRunning(t.Context())
+	defer cancel()
+
+	if ctx.Err() != nil {
+		t.Fatal(ctx.Err())
+	}
+
+	stop(t, server)
+
+	select {
+	case <-ctx.Done():
+	case <-time.After(requestTimeout):
+		t.Fatal("the context goes on without etcd")
+	}
+
+	if cause := context.Cause(ctx); !errors.Is(cause, embeddedetcd.ErrStopped) {
+		t.Errorf("cause %v", cause)
+	}
+}

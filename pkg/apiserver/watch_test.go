@@ -1,0 +1,89 @@
+package apiserver_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+const eventTimeout = 10 * time.Second
+
+func machine(name, cluster, id string) *v1alpha1.OmniMachine {
+	return &v1alpha1.OmniMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.OmniMachineSpec{
+			ClusterRef: v1alpha1.LocalObjectReference{Name: cluster},
+			MachineID:  id,
+		},
+	}
+}
+
+// TestWatchList: a client that streams its initial list gets the objects that its selector names, the
+// bookmark that ends the list, and then the changes.
+func TestWatchList(t *testing.T) {
+	s := startServer(t)
+	machines := s.client.OmniV1alpha1().OmniMachines("default")
+
+	for name, cluster := range map[string]string{"one": "production", "two": "staging"} {
+		id := "30303031-3233-3435-3637-38393031323" + map[string]string{"one": "1", "two": "2"}[name]
+		if _, err := machines.Create(t.Context(), machine(name, cluster, id), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	initial := true
+
+	stream, err := machines.Watch(t.Context(), metav1.ListOptions{
+		FieldSelector:        "spec.clusterRef.name=production",
+		SendInitialEvents:    &initial,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		AllowWatchBookmarks:  true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Stop()
+
+	added := next(t, stream, watch.Added)
+	if added.Name != "one" {
+		t.Errorf("added %s", added.Name)
+	}
+
+	bookmark := next(t, stream, watch.Bookmark)
+	if bookmark.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+		t.Errorf("bookmark %v", bookmark.Annotations)
+	}
+
+	if err := machines.Delete(t.Context(), "two", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := machines.Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if deleted := next(t, stream, watch.Deleted); deleted.Name != "one" {
+		t.Errorf("deleted %s: the selector let another cluster's machine through", deleted.Name)
+	}
+}
+
+func next(t *testing.T, stream watch.Interface, want watch.EventType) *v1alpha1.OmniMachine {
+	t.Helper()
+
+	select {
+	case event, open := <-stream.ResultChan():
+		if !open || event.Type != want {
+			t.Fatalf("event %s (open %t), want %s: %+v", event.Type, open, want, event.Object)
+		}
+
+		return event.Object.(*v1alpha1.OmniMachine)
+	case <-time.After(eventTimeout):
+		t.Fatalf("no %s event", want)
+	}
+
+	return nil
+}
