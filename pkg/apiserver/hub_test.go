@@ -1,0 +1,130 @@
+package apiserver
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// hub answers access reviews with no for the resources that are denied.
+func hub(served []metav1.APIResource, denied ...string) *fake.Clientset {
+	client := fake.NewClientset()
+	client.Resources = []*metav1.APIResourceList{
+		{GroupVersion: "admissionregistration.k8s.io/v1", APIResources: served},
+	}
+	client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+		review.Status.Allowed = true
+
+		for _, resource := range denied {
+			if review.Spec.ResourceAttributes.Resource == resource {
+				review.Status.Allowed = false
+			}
+		}
+
+		return true, review, nil
+	})
+
+	return client
+}
+
+func TestCheckHubNamesTheMissingBinding(t *testing.T) {
+	tests := []struct {
+		name   string
+		denied []string
+		want   string
+	}{
+		{
+			name:   "auth delegator",
+			denied: []string{"tokenreviews", "subjectaccessreviews"},
+			want: "this server's user may not create tokenreviews.authentication.k8s.io on the hub: " +
+				"bind the ClusterRole system:auth-delegator to it\n" +
+				"this server's user may not create subjectaccessreviews.authorization.k8s.io on the hub: " +
+				"bind the ClusterRole system:auth-delegator to it",
+		},
+		{
+			name:   "authentication reader",
+			denied: []string{"configmaps"},
+			want: "this server's user may not get configmaps kube-system/extension-apiserver-authentication on the hub: " +
+				"bind the Role extension-apiserver-authentication-reader in kube-system to it",
+		},
+		{
+			name:   "own role",
+			denied: []string{"flowschemas"},
+			want: "this server's user may not watch flowschemas.flowcontrol.apiserver.k8s.io on the hub: " +
+				"bind the ClusterRole omni-apiserver to it",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := CheckHub(t.Context(), hub(nil, test.denied...), NewAdmissionOptions())
+			if err == nil {
+				t.Fatal("no error")
+			}
+
+			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCheckHubSwitchesMutatingPolicies(t *testing.T) {
+	tests := []struct {
+		name   string
+		served []metav1.APIResource
+		off    bool
+	}{
+		{"served", []metav1.APIResource{{Name: "mutatingadmissionpolicies"}}, false},
+		{"hub before 1.36", []metav1.APIResource{{Name: "validatingadmissionpolicies"}}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			options := NewAdmissionOptions()
+			if err := CheckHub(t.Context(), hub(test.served), options); err != nil {
+				t.Fatal(err)
+			}
+
+			if got := options.DefaultOffPlugins.Has("MutatingAdmissionPolicy"); got != test.off {
+				t.Errorf("off: %t, want %t", got, test.off)
+			}
+		})
+	}
+}
+
+func TestCheckHubFailsWithoutHub(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewServiceUnavailable("down")
+	})
+
+	err := CheckHub(context.Background(), client, NewAdmissionOptions())
+	if err == nil || !strings.Contains(err.Error(), "ask the hub for our rights: down") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAdmissionOrder(t *testing.T) {
+	options := NewAdmissionOptions()
+
+	want := []string{
+		"NamespaceLifecycle", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
+		"OmniClusterName", "OmniControlPlaneCount", "OmniControllerNamespaces",
+	}
+	if diff := cmp.Diff(want, options.RecommendedPluginOrder); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+
+	if errs := options.Validate(); len(errs) > 0 {
+		t.Errorf("options: %v", errs)
+	}
+}
