@@ -41,8 +41,12 @@ name: %[3]s
 `, cluster, controlPlane, worker)
 }
 
+// running says whether a cluster runs. Phase and Ready alone do not: a cluster whose empty worker
+// set arrived before its control plane is RUNNING and Ready for a moment.
 func running(s *omni.ClusterStatus) bool {
-	return s.TypedSpec().Value.Phase == specs.ClusterStatusSpec_RUNNING && s.TypedSpec().Value.Ready
+	spec := s.TypedSpec().Value
+
+	return spec.Phase == specs.ClusterStatusSpec_RUNNING && spec.Ready && spec.ControlplaneReady && spec.KubernetesAPIReady
 }
 
 func TestClusterRunsAndGoes(t *testing.T) {
