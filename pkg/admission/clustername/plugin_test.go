@@ -1,0 +1,161 @@
+package clustername_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
+)
+
+// stored is an OmniCluster that the server has.
+func stored(namespace, name, connection, clusterName string) *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.OmniClusterSpec{
+			ConnectionRef: v1alpha1.LocalObjectReference{Name: connection},
+			ClusterName:   clusterName,
+		},
+	}
+}
+
+// wanted is an OmniCluster that somebody creates.
+func wanted(namespace, name, connection, clusterName string) *omni.OmniCluster {
+	return &omni.OmniCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: omni.OmniClusterSpec{
+			ConnectionRef: omni.LocalObjectReference{Name: connection},
+			ClusterName:   clusterName,
+		},
+	}
+}
+
+func request(obj *omni.OmniCluster, resource, subresource string) admission.Attributes {
+	return admission.NewAttributesRecord(obj, nil, v1alpha1.SchemeGroupVersion.WithKind("OmniCluster"),
+		obj.Namespace, obj.Name, v1alpha1.SchemeGroupVersion.WithResource(resource), subresource,
+		admission.Create, &metav1.CreateOptions{}, false, nil)
+}
+
+// newPlugin has a synchronized view of the stored objects.
+func newPlugin(t *testing.T, objects ...runtime.Object) *clustername.Plugin {
+	t.Helper()
+
+	factory := externalversions.NewSharedInformerFactory(fake.NewClientset(objects...), 0)
+	plugin := clustername.New()
+	plugin.SetInformers(factory)
+
+	if err := plugin.ValidateInitialization(); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+
+	return plugin
+}
+
+func TestValidate(t *testing.T) {
+	deleting := stored("default", "leaving", "main", "old")
+	deleting.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	deleting.Finalizers = []string{"omni.texashpc.com/finalizer"}
+
+	plugin := newPlugin(t,
+		stored("default", "one", "main", "production"),
+		stored("default", "staging", "main", ""),
+		deleting,
+	)
+
+	tests := []struct {
+		name string
+		obj  *omni.OmniCluster
+		want string
+	}{
+		{"a name of its own", wanted("default", "two", "main", "test"), ""},
+		{
+			"the same name", wanted("default", "two", "main", "production"),
+			`spec.clusterName: Invalid value: "production": OmniCluster "one" already claims it on connection "main"; set another name`,
+		},
+		{
+			"the same name by default", wanted("default", "production", "main", ""),
+			`spec.clusterName: Invalid value: "production": OmniCluster "one" already claims it`,
+		},
+		{
+			"another's default", wanted("default", "two", "main", "staging"),
+			`spec.clusterName: Invalid value: "staging": OmniCluster "staging" already claims it`,
+		},
+		{
+			"one that is being deleted", wanted("default", "two", "main", "old"),
+			`OmniCluster "leaving" claims it until its deletion is finished on connection "main"`,
+		},
+		{"another connection", wanted("default", "two", "second", "production"), ""},
+		{"another namespace", wanted("apps", "two", "main", "production"), ""},
+		{"itself", wanted("default", "one", "main", "production"), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := plugin.Validate(t.Context(), request(test.obj, "omniclusters", ""), nil)
+
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("got %v", err)
+			case test.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want Invalid with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestOtherRequestsPass(t *testing.T) {
+	plugin := newPlugin(t, stored("default", "one", "main", "production"))
+	duplicate := wanted("default", "two", "main", "production")
+
+	for name, attributes := range map[string]admission.Attributes{
+		"subresource":    request(duplicate, "omniclusters", "status"),
+		"other resource": request(duplicate, "omniworkers", ""),
+	} {
+		if err := plugin.Validate(t.Context(), attributes, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	if plugin.Handles(admission.Update) || plugin.Handles(admission.Delete) || !plugin.Handles(admission.Create) {
+		t.Error("only creation can collide")
+	}
+}
+
+func TestSaysNothingBeforeItKnows(t *testing.T) {
+	factory := externalversions.NewSharedInformerFactory(fake.NewClientset(stored("default", "one", "main", "x")), 0)
+	plugin := clustername.New()
+	plugin.SetInformers(factory)
+
+	if err := plugin.Validate(t.Context(), request(wanted("default", "two", "main", "x"), "omniclusters", ""), nil); err != nil {
+		t.Errorf("got %v before the cache is full", err)
+	}
+}
+
+func TestNeedsInformers(t *testing.T) {
+	if err := clustername.New().ValidateInitialization(); err == nil {
+		t.Error("no error without informers")
+	}
+}
+
+func TestRegister(t *testing.T) {
+	plugins := admission.NewPlugins()
+	clustername.Register(plugins)
+
+	if got := plugins.Registered(); len(got) != 1 || got[0] != "OmniClusterName" {
+		t.Errorf("registered %v", got)
+	}
+}

@@ -1,0 +1,89 @@
+package controllernamespaces_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controllernamespaces"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// heard collects the warnings of a request.
+type heard []string
+
+func (h *heard) AddWarning(_, text string) { *h = append(*h, text) }
+
+func request(namespace string, resource schema.GroupVersionResource, subresource string) admission.Attributes {
+	return admission.NewAttributesRecord(&omni.OmniMachine{}, nil, schema.GroupVersionKind{}, namespace, "x",
+		resource, subresource, admission.Create, &metav1.CreateOptions{}, false, nil)
+}
+
+func TestValidate(t *testing.T) {
+	machines := v1alpha1.SchemeGroupVersion.WithResource("omnimachines")
+	long := strings.Repeat("n", 63)
+
+	tests := []struct {
+		name       string
+		namespaces []string
+		attributes admission.Attributes
+		want       heard
+	}{
+		{"everywhere", nil, request("apps", machines, ""), nil},
+		{"served", []string{"infra", "apps"}, request("apps", machines, ""), nil},
+		{
+			"not served", []string{"infra"}, request("apps", machines, ""),
+			heard{`metadata.namespace: no controller serves "apps": it waits`},
+		},
+		{
+			"longest name", []string{"infra"}, request(long, machines, ""),
+			heard{`metadata.namespace: no controller serves "` + long + `": it waits`},
+		},
+		{"subresource", []string{"infra"}, request("apps", machines, "scale"), nil},
+		{
+			"not ours", []string{"infra"},
+			request("apps", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, ""), nil,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got heard
+
+			plugin := controllernamespaces.New()
+			plugin.SetControllerNamespaces(test.namespaces)
+
+			if err := plugin.ValidateInitialization(); err != nil {
+				t.Fatal(err)
+			}
+
+			if err := plugin.Validate(warning.WithWarningRecorder(t.Context(), &got), test.attributes, nil); err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+
+			for _, text := range got {
+				if len(text) > 120 {
+					t.Errorf("%d characters: %s", len(text), text)
+				}
+			}
+		})
+	}
+}
+
+func TestRegister(t *testing.T) {
+	plugins := admission.NewPlugins()
+	controllernamespaces.Register(plugins)
+
+	if got := plugins.Registered(); len(got) != 1 || got[0] != "OmniControllerNamespaces" {
+		t.Errorf("registered %v", got)
+	}
+}

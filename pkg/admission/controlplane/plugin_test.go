@@ -1,0 +1,136 @@
+package controlplane_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controlplane"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
+)
+
+// heard collects the warnings of a request.
+type heard []string
+
+func (h *heard) AddWarning(_, text string) { *h = append(*h, text) }
+
+func stored(namespace, name, cluster string) *v1alpha1.OmniControlPlane {
+	return &v1alpha1.OmniControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.OmniControlPlaneSpec{ClusterRef: v1alpha1.LocalObjectReference{Name: cluster}},
+	}
+}
+
+func request(namespace, name, cluster, resource string) admission.Attributes {
+	obj := &omni.OmniControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       omni.OmniControlPlaneSpec{ClusterRef: omni.LocalObjectReference{Name: cluster}},
+	}
+
+	return admission.NewAttributesRecord(obj, nil, v1alpha1.SchemeGroupVersion.WithKind("OmniControlPlane"),
+		namespace, name, v1alpha1.SchemeGroupVersion.WithResource(resource), "",
+		admission.Create, &metav1.CreateOptions{}, false, nil)
+}
+
+func newPlugin(t *testing.T, objects ...runtime.Object) *controlplane.Plugin {
+	t.Helper()
+
+	factory := externalversions.NewSharedInformerFactory(fake.NewClientset(objects...), 0)
+	plugin := controlplane.New()
+	plugin.SetInformers(factory)
+
+	if err := plugin.ValidateInitialization(); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+
+	return plugin
+}
+
+func TestValidate(t *testing.T) {
+	deleting := stored("default", "leaving", "replaced")
+	deleting.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	deleting.Finalizers = []string{"omni.texashpc.com/finalizer"}
+
+	long := strings.Repeat("n", 60)
+	plugin := newPlugin(t,
+		stored("default", "first", "production"), deleting, stored("default", long, "named"))
+
+	tests := []struct {
+		name       string
+		attributes admission.Attributes
+		want       heard
+	}{
+		{"first of its cluster", request("default", "second", "staging", "omnicontrolplanes"), nil},
+		{
+			"second of its cluster", request("default", "second", "production", "omnicontrolplanes"),
+			heard{`spec.clusterRef.name: OmniControlPlane "first" names this cluster too: it stalls until one is deleted`},
+		},
+		{
+			"the first has a long name", request("default", "second", "named", "omnicontrolplanes"),
+			heard{`spec.clusterRef.name: another OmniControlPlane names this cluster too: it stalls until one is deleted`},
+		},
+		{"the first leaves", request("default", "second", "replaced", "omnicontrolplanes"), nil},
+		{"another namespace", request("apps", "second", "production", "omnicontrolplanes"), nil},
+		{"itself", request("default", "first", "production", "omnicontrolplanes"), nil},
+		{"another resource", request("default", "second", "production", "omniworkers"), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got heard
+
+			ctx := warning.WithWarningRecorder(t.Context(), &got)
+			if err := plugin.Validate(ctx, test.attributes, nil); err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+
+			for _, text := range got {
+				if len(text) > 120 {
+					t.Errorf("%d characters: %s", len(text), text)
+				}
+			}
+		})
+	}
+}
+
+func TestSaysNothingBeforeItKnows(t *testing.T) {
+	plugin := controlplane.New()
+	plugin.SetInformers(externalversions.NewSharedInformerFactory(fake.NewClientset(), 0))
+
+	if err := plugin.Validate(t.Context(), request("default", "a", "b", "omnicontrolplanes"), nil); err != nil {
+		t.Errorf("got %v before the cache is full", err)
+	}
+}
+
+func TestNeedsInformers(t *testing.T) {
+	if err := controlplane.New().ValidateInitialization(); err == nil {
+		t.Error("no error without informers")
+	}
+}
+
+func TestRegister(t *testing.T) {
+	plugins := admission.NewPlugins()
+	controlplane.Register(plugins)
+
+	if got := plugins.Registered(); len(got) != 1 || got[0] != "OmniControlPlaneCount" {
+		t.Errorf("registered %v", got)
+	}
+}

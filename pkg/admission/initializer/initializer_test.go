@@ -1,0 +1,36 @@
+package initializer_test
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apiserver/pkg/admission"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
+)
+
+type plugin struct {
+	*admission.Handler
+
+	informers  externalversions.SharedInformerFactory
+	namespaces []string
+}
+
+func (p *plugin) SetInformers(factory externalversions.SharedInformerFactory) { p.informers = factory }
+func (p *plugin) SetControllerNamespaces(namespaces []string)                 { p.namespaces = namespaces }
+func (p *plugin) ValidateInitialization() error                               { return nil }
+
+func TestInitialize(t *testing.T) {
+	factory := externalversions.NewSharedInformerFactory(fake.NewClientset(), 0)
+	ours := &plugin{}
+	initializer.New(factory, []string{"apps"}).Initialize(ours)
+
+	if ours.informers != factory || !slices.Equal(ours.namespaces, []string{"apps"}) {
+		t.Errorf("got %v, %v", ours.informers, ours.namespaces)
+	}
+
+	// A plugin of the library wants none of it.
+	initializer.New(factory, nil).Initialize(admission.NewHandler(admission.Create))
+}

@@ -1,0 +1,101 @@
+package kit
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+func TestTimes(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) *metav1.Time {
+		moment := metav1.NewTime(now.Add(d))
+
+		return &moment
+	}
+
+	tests := []struct {
+		name         string
+		moment       *metav1.Time
+		until, since string
+	}{
+		{"unknown", nil, "<none>", "<none>"},
+		{"zero", &metav1.Time{}, "<none>", "<none>"},
+		{"tomorrow", at(24 * time.Hour), "in 24h", "<invalid>"},
+		{"next year", at(400 * 24 * time.Hour), "in 400d", "<invalid>"},
+		{"a minute ago", at(-time.Minute), "60s ago", "60s"},
+		{"now", at(0), "0s ago", "0s"},
+	}
+	for _, test := range tests {
+		if got := Until(test.moment, now); got != test.until {
+			t.Errorf("%s: until %q, want %q", test.name, got, test.until)
+		}
+
+		if got := Since(test.moment, now); got != test.since {
+			t.Errorf("%s: since %q, want %q", test.name, got, test.since)
+		}
+	}
+}
+
+func TestDesired(t *testing.T) {
+	three, unlimited := intstr.FromInt32(3), intstr.FromString("unlimited")
+
+	tests := []struct {
+		name     string
+		machines omni.MachineSetMachines
+		size     string
+		class    string
+	}{
+		{"empty", omni.MachineSetMachines{}, "0", "<none>"},
+		{"listed", omni.MachineSetMachines{Machines: []string{"a", "b"}}, "2", "<none>"},
+		{"class", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "c", Size: &three}}, "3", "c"},
+		{"unlimited", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "c", Size: &unlimited}}, "unlimited", "c"},
+		{"class without size", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "c"}}, "0", "c"},
+	}
+	for _, test := range tests {
+		if got := desired(&test.machines); got != test.size {
+			t.Errorf("%s: %q machines, want %q", test.name, got, test.size)
+		}
+
+		if got := className(&test.machines); got != test.class {
+			t.Errorf("%s: class %q, want %q", test.name, got, test.class)
+		}
+	}
+}
+
+func TestReadyCells(t *testing.T) {
+	ready := &omni.OmniMachine{}
+	ready.Status.Conditions = []metav1.Condition{
+		{Type: "Accepted", Status: "True", Reason: "AcceptedByCluster"},
+		{Type: "Ready", Status: "False", Reason: "Error", Message: "no answer"},
+	}
+
+	tests := []struct {
+		name   string
+		column Column[*omni.OmniMachine]
+		obj    *omni.OmniMachine
+		want   string
+		wide   bool
+	}{
+		{"ready", ReadyColumn[*omni.OmniMachine](), ready, "False", false},
+		{"ready, unknown", ReadyColumn[*omni.OmniMachine](), &omni.OmniMachine{}, "Unknown", false},
+		{"reason", ReasonColumn[*omni.OmniMachine]("Status", false), ready, "Error", false},
+		{"reason, unknown", ReasonColumn[*omni.OmniMachine]("Reason", true), &omni.OmniMachine{}, "<none>", true},
+		{"message", MessageColumn[*omni.OmniMachine](), ready, "no answer", true},
+		{"message, unknown", MessageColumn[*omni.OmniMachine](), &omni.OmniMachine{}, "<none>", true},
+	}
+	for _, test := range tests {
+		if got := test.column.Cell(test.obj); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+
+		definition := test.column.definition()
+		if wide := definition.Priority == 1; wide != test.wide || definition.Type != "string" || definition.Description == "" {
+			t.Errorf("%s: heading %+v", test.name, definition)
+		}
+	}
+}
