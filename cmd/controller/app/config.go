@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -59,10 +58,8 @@ func (o *Options) Config() (*Config, error) {
 	shutdown := shutdownTimeout
 
 	return &Config{Options: o, Hub: hub, Manager: manager.Options{
-		Scheme: scheme,
-		Cache:  o.cacheOptions(),
-		// The content of Secrets and ConfigMaps is read live and never kept.
-		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		Scheme:                        scheme,
+		Cache:                         o.cacheOptions(),
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.leaseNamespace(),
