@@ -26,10 +26,6 @@ func CheckHub(ctx context.Context, client kubernetes.Interface, admission *gener
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 
-	if err := checkRights(ctx, client); err != nil {
-		return err
-	}
-
 	served, err := servesMutatingPolicies(ctx, client.Discovery())
 	if err != nil {
 		return err
@@ -40,7 +36,7 @@ func CheckHub(ctx context.Context, client kubernetes.Interface, admission *gener
 		admission.DefaultOffPlugins.Insert(mutatingadmissionpolicy.PluginName)
 	}
 
-	return nil
+	return checkRights(ctx, client, served)
 }
 
 // right is one thing this server must be allowed to do, and the binding that usually allows it.
@@ -49,7 +45,7 @@ type right struct {
 	remedy     string
 }
 
-func requiredRights() []right {
+func requiredRights(mutatingPolicies bool) []right {
 	const (
 		delegator = "bind the ClusterRole system:auth-delegator to it"
 		reader    = "bind the Role extension-apiserver-authentication-reader in kube-system to it"
@@ -63,7 +59,7 @@ func requiredRights() []right {
 		return authorizationv1.ResourceAttributes{Verb: "watch", Group: group, Version: "v1", Resource: resource}
 	}
 
-	return []right{
+	rights := []right{
 		{review("authentication.k8s.io", "tokenreviews"), delegator},
 		{review("authorization.k8s.io", "subjectaccessreviews"), delegator},
 		{authorizationv1.ResourceAttributes{
@@ -78,12 +74,19 @@ func requiredRights() []right {
 		{watch("flowcontrol.apiserver.k8s.io", "flowschemas"), own},
 		{watch("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"), own},
 	}
+	if mutatingPolicies {
+		rights = append(rights,
+			right{watch("admissionregistration.k8s.io", "mutatingadmissionpolicies"), own},
+			right{watch("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"), own})
+	}
+
+	return rights
 }
 
-func checkRights(ctx context.Context, client kubernetes.Interface) error {
+func checkRights(ctx context.Context, client kubernetes.Interface, mutatingPolicies bool) error {
 	var missing []error
 
-	for _, right := range requiredRights() {
+	for _, right := range requiredRights(mutatingPolicies) {
 		attributes := right.attributes
 
 		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,

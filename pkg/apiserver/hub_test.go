@@ -88,8 +88,14 @@ func TestCheckHubSwitchesMutatingPolicies(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			// A right that is missing counts only where the hub serves the resource.
+			denied := "nothing"
+			if test.off {
+				denied = "mutatingadmissionpolicies"
+			}
+
 			options := NewAdmissionOptions()
-			if err := CheckHub(t.Context(), hub(test.served), options); err != nil {
+			if err := CheckHub(t.Context(), hub(test.served, denied), options); err != nil {
 				t.Fatal(err)
 			}
 
@@ -100,8 +106,17 @@ func TestCheckHubSwitchesMutatingPolicies(t *testing.T) {
 	}
 }
 
+func TestCheckHubNeedsToWatchMutatingPolicies(t *testing.T) {
+	served := []metav1.APIResource{{Name: "mutatingadmissionpolicies"}}
+
+	err := CheckHub(t.Context(), hub(served, "mutatingadmissionpolicies"), NewAdmissionOptions())
+	if err == nil || !strings.Contains(err.Error(), "may not watch mutatingadmissionpolicies.admissionregistration.k8s.io") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestCheckHubFailsWithoutHub(t *testing.T) {
-	client := fake.NewClientset()
+	client := hub(nil)
 	client.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewServiceUnavailable("down")
 	})

@@ -45,7 +45,7 @@ func (o *Options) applyServing(config *apiserver.Config) error {
 	if err := errors.Join(
 		o.Server.ApplyTo(&generic.Config),
 		o.Serving.ApplyToConfig(&generic.Config),
-		o.Audit.ApplyTo(&generic.Config),
+		apiserver.ApplyAudit(o.Audit, &generic.Config),
 		o.Traces.ApplyTo(nil, &generic.Config),
 		storage.ApplyTo(&generic.Config),
 	); err != nil {
@@ -80,6 +80,8 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
 		return fmt.Errorf("set up authentication: %w", err)
 	}
+
+	apiserver.RefuseAnonymous(&generic.Authentication)
 
 	if err := o.Authorization.ApplyTo(&generic.Authorization); err != nil {
 		return fmt.Errorf("set up authorisation: %w", err)
