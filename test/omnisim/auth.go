@@ -2,7 +2,6 @@ package omnisim
 
 import (
 	"context"
-	"errors"
 
 	"github.com/siderolabs/go-api-signature/pkg/message"
 	"google.golang.org/grpc"
@@ -53,7 +52,7 @@ func (s *Server) authenticate(ctx context.Context, method string) (context.Conte
 	refused := status.Error(codes.Unauthenticated, "invalid signature")
 
 	signature, err := signed.Signature()
-	if errors.Is(err, message.ErrNotFound) || err != nil {
+	if err != nil {
 		return nil, refused
 	}
 
@@ -86,7 +85,7 @@ func requireRole(ctx context.Context, role Role) error {
 // streamWithContext is a stream whose handler sees another context.
 type streamWithContext struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // this is what a wrapped stream is for
+	ctx context.Context
 }
 
 // Context returns the replaced context.

@@ -140,7 +140,7 @@ func (e *engine) markDestroying(ctx context.Context, id string) error {
 	ptr := omni.NewClusterMachineStatus(id).Metadata()
 
 	_, err := e.state.UpdateWithConflicts(ctx, ptr, func(res resource.Resource) error {
-		spec := res.(*omni.ClusterMachineStatus).TypedSpec().Value //nolint:forcetypeassert
+		spec := res.(*omni.ClusterMachineStatus).TypedSpec().Value
 		spec.Stage, spec.Ready = specs.ClusterMachineStatusSpec_DESTROYING, false
 
 		return nil
@@ -206,7 +206,7 @@ func (e *engine) removeMachine(ctx context.Context, link *siderolink.Link) error
 // not exist is left alone.
 func (e *engine) putMachineStatus(ctx context.Context, id string, change func(*omni.MachineStatus)) error {
 	updated, err := e.state.UpdateWithConflicts(ctx, omni.NewMachineStatus(id).Metadata(), func(res resource.Resource) error {
-		change(res.(*omni.MachineStatus)) //nolint:forcetypeassert
+		change(res.(*omni.MachineStatus))
 
 		return nil
 	}, state.WithUpdateOwner(machineStatusController), state.WithExpectedPhaseAny())
@@ -246,7 +246,7 @@ func (e *engine) setConnected(ctx context.Context, id string, connected bool) er
 	e.wake(ctx, id)
 
 	_, err = e.state.UpdateWithConflicts(ctx, siderolink.NewLink(id, nil).Metadata(), func(res resource.Resource) error {
-		res.(*siderolink.Link).TypedSpec().Value.Connected = connected //nolint:forcetypeassert
+		res.(*siderolink.Link).TypedSpec().Value.Connected = connected
 
 		return nil
 	}, state.WithUpdateOwner(machineController), state.WithExpectedPhaseAny())

@@ -38,7 +38,7 @@ const (
 // written, so that watches stay silent.
 func put[T resource.Resource](ctx context.Context, st state.State, owner string, empty T, change func(T)) error {
 	_, err := st.UpdateWithConflicts(ctx, empty.Metadata(), func(existing resource.Resource) error {
-		change(existing.(T)) //nolint:forcetypeassert // the state holds one Go type per resource type
+		change(existing.(T))
 
 		return nil
 	}, state.WithUpdateOwner(owner), state.WithExpectedPhaseAny())

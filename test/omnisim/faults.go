@@ -196,7 +196,7 @@ func (f *faults) resetStreams() {
 // resettableStream is a stream that a test can end, and whose request can be hit by a fault.
 type resettableStream struct {
 	grpc.ServerStream
-	ctx    context.Context //nolint:containedctx // this is what a wrapped stream is for
+	ctx    context.Context
 	cancel context.CancelFunc
 	faults *faults
 	method string

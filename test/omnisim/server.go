@@ -52,36 +52,11 @@ func Start(options Options) (*Server, error) {
 		return nil, fmt.Errorf("options of the Omni simulator: %w", err)
 	}
 
-	// Resource specs compress large texts only after this has been called once in a process.
-	if err = compression.InitConfig(true); err != nil {
-		return nil, fmt.Errorf("initialize compression: %w", err)
+	s, err := assemble(options)
+	if err != nil {
+		return nil, err
 	}
 
-	s := &Server{
-		options: options,
-		resources: state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
-			return inmem.NewStateWithOptions(inmem.WithHistoryMaxCapacity(watchHistory), inmem.WithHistoryGap(watchHistory/100))(ns)
-		})),
-		accounts: newAccounts(),
-		journal:  newJournal(),
-		faults:   newFaults(),
-	}
-
-	if s.identity, err = newIdentity(); err != nil {
-		return nil, fmt.Errorf("create certificates: %w", err)
-	}
-
-	if s.signer, err = newTokenSigner(); err != nil {
-		return nil, fmt.Errorf("create token signing key: %w", err)
-	}
-
-	s.checked = newValidatedState(s.resources, options.Catalogue)
-
-	if err = options.Catalogue.store(context.Background(), s.resources); err != nil {
-		return nil, fmt.Errorf("store versions: %w", err)
-	}
-
-	s.engine = newEngine(s.resources, options)
 	if err = s.engine.start(); err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -99,6 +74,44 @@ func Start(options Options) (*Server, error) {
 	}
 
 	return s, nil
+}
+
+// assemble makes a simulator that does nothing yet.
+func assemble(options Options) (*Server, error) {
+	// Resource specs compress large texts only after this has been called once in a process.
+	if err := compression.InitConfig(true); err != nil {
+		return nil, fmt.Errorf("initialize compression: %w", err)
+	}
+
+	resources := state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
+		return inmem.NewStateWithOptions(inmem.WithHistoryMaxCapacity(watchHistory), inmem.WithHistoryGap(watchHistory/100))(ns)
+	}))
+
+	if err := options.Catalogue.store(context.Background(), resources); err != nil {
+		return nil, fmt.Errorf("store versions: %w", err)
+	}
+
+	identity, err := newIdentity()
+	if err != nil {
+		return nil, fmt.Errorf("create certificates: %w", err)
+	}
+
+	signer, err := newTokenSigner()
+	if err != nil {
+		return nil, fmt.Errorf("create token signing key: %w", err)
+	}
+
+	return &Server{
+		options:   options,
+		identity:  identity,
+		resources: resources,
+		checked:   newValidatedState(resources, options.Catalogue),
+		accounts:  newAccounts(),
+		journal:   newJournal(),
+		faults:    newFaults(),
+		engine:    newEngine(resources, options),
+		signer:    signer,
+	}, nil
 }
 
 // serve listens on the address and answers in the background until shut.

@@ -177,17 +177,17 @@ func (r rules) update(ctx context.Context, old, updated resource.Resource) []err
 
 	switch typed := updated.(type) {
 	case *omni.Cluster:
-		reasons = append(reasons, r.updateCluster(ctx, old.(*omni.Cluster), typed)...) //nolint:forcetypeassert // the state holds one Go type per resource type
+		reasons = append(reasons, r.updateCluster(ctx, old.(*omni.Cluster), typed)...)
 	case *omni.MachineSet:
 		reasons = append(reasons, requireLabels(typed, omni.LabelCluster)...)
 		reasons = append(reasons, keepLabels(old, typed, omni.LabelCluster)...)
-		reasons = appendReason(reasons, r.updateMachineSet(ctx, old.(*omni.MachineSet), typed)) //nolint:forcetypeassert
+		reasons = appendReason(reasons, r.updateMachineSet(ctx, old.(*omni.MachineSet), typed))
 	case *omni.MachineSetNode:
 		reasons = append(reasons, requireLabels(typed, omni.LabelCluster, omni.LabelMachineSet)...)
 		reasons = append(reasons, keepLabels(old, typed, omni.LabelCluster, omni.LabelMachineSet)...)
-		reasons = appendReason(reasons, r.updateMachineSetNode(ctx, old.(*omni.MachineSetNode), typed)) //nolint:forcetypeassert
+		reasons = appendReason(reasons, r.updateMachineSetNode(ctx, old.(*omni.MachineSetNode), typed))
 	case *omni.ConfigPatch:
-		reasons = appendReason(reasons, updateConfigPatch(old.(*omni.ConfigPatch), typed)) //nolint:forcetypeassert
+		reasons = appendReason(reasons, updateConfigPatch(old.(*omni.ConfigPatch), typed))
 	case *omni.MachineClass:
 		reasons = appendReason(reasons, validateMachineClass(typed))
 	case *omni.ExtensionsConfiguration:

@@ -95,7 +95,7 @@ func (s *suite) updateRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			test.change(current.(*omni.Cluster).TypedSpec().Value) //nolint:forcetypeassert
+			test.change(current.(*omni.Cluster).TypedSpec().Value)
 			err = st.Update(deadline(t), current)
 
 			switch {

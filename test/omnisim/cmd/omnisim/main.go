@@ -119,7 +119,7 @@ func writeCredentials(sim *omnisim.Server, parsed flags) error {
 	}
 
 	if parsed.caOut != "" && !parsed.plaintext {
-		if err = os.WriteFile(parsed.caOut, sim.CAPEM(), 0o644); err != nil { //nolint:gosec // a CA certificate is public
+		if err = os.WriteFile(parsed.caOut, sim.CAPEM(), 0o644); err != nil {
 			return fmt.Errorf("write CA: %w", err)
 		}
 	}
