@@ -2,10 +2,13 @@ package apiserver
 
 import (
 	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
@@ -85,5 +88,28 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupName, err)
 	}
 
+	if err := generic.AddReadyzChecks(healthz.NamedCheck("watch-caches", watchCaches(served))); err != nil {
+		return nil, fmt.Errorf("add readiness check: %w", err)
+	}
+
 	return &Server{Generic: generic}, nil
+}
+
+// watchCaches is the readiness of every kind's cache. While one fills after the start, lists of its
+// kind are answered with "try again later".
+func watchCaches(served map[string]rest.Storage) func(*http.Request) error {
+	return func(*http.Request) error {
+		for path, storage := range served {
+			kind, ok := storage.(interface{ ReadinessCheck() error })
+			if !ok {
+				continue
+			}
+
+			if err := kind.ReadinessCheck(); err != nil {
+				return fmt.Errorf("the watch cache of %s is not ready: %w", path, err)
+			}
+		}
+
+		return nil
+	}
 }

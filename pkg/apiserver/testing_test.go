@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,27 +100,23 @@ func asAdministrator(next http.Handler) http.Handler {
 	})
 }
 
-// waitForStorage waits until every kind can be listed: the watch caches fill in the background.
+// waitForStorage waits until the watch caches are full.
 func (s *server) waitForStorage(t *testing.T) {
 	t.Helper()
 
 	deadline := time.Now().Add(startTimeout)
 
-	for _, kind := range kinds {
-		path := "/apis/omni.texashpc.com/v1alpha1/" + strings.TrimSuffix(strings.ToLower(kind), "s") + "s"
-
-		for {
-			status, body := s.get(t, path, "")
-			if status == http.StatusOK {
-				break
-			}
-
-			if status != http.StatusTooManyRequests || time.Now().After(deadline) {
-				t.Fatalf("list %s: status %d: %s", path, status, body)
-			}
-
-			time.Sleep(20 * time.Millisecond)
+	for {
+		status, body := s.get(t, "/readyz/watch-caches", "")
+		if status == http.StatusOK {
+			return
 		}
+
+		if status == http.StatusNotFound || time.Now().After(deadline) {
+			t.Fatalf("status %d: %s", status, body)
+		}
+
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
