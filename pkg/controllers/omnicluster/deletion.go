@@ -28,8 +28,8 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		session, err = r.look(ctx, s)
 	}
 
-	if err != nil {
-		return loop.Outcome{}, err
+	if err != nil || session.Postpones() {
+		return session, err
 	}
 
 	status := s.cluster.Status

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,9 @@ const (
 	catchUpTime = 2 * time.Second
 	// catchUpPoll is how often it looks meanwhile.
 	catchUpPoll = 10 * time.Millisecond
+	// startGrace is how long after the start of the process a session may be
+	// missing before a status says so.
+	startGrace = 10 * time.Second
 )
 
 // reconciler holds what the phases need.
@@ -38,6 +42,9 @@ type reconciler struct {
 	events  events.EventRecorder
 	options Options
 	settled *settleMemory
+
+	firstLook sync.Once
+	started   time.Time // when the first object was looked at
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -139,7 +146,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 
 	lease, open := r.options.Pool.Get(string(connection.UID))
 	if !open {
-		return loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", name), nil
+		return r.unlessStarting(loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", name)), nil
 	}
 
 	s.lease = lease
@@ -149,10 +156,28 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 	}
 
 	if health := lease.Health(); !health.Synced {
-		return loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", name, health.Message), nil
+		outcome := loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", name, health.Message)
+		if health.Class == omni.ClassNotReady {
+			outcome = r.unlessStarting(outcome)
+		}
+
+		return outcome, nil
 	}
 
 	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint), nil
+}
+
+// unlessStarting postpones in the first moments of the process: the controller
+// of OmniConnection is about to open the sessions, and rings when it has.
+func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
+	r.firstLook.Do(func() { r.started = r.options.Now() })
+
+	left := startGrace - r.options.Now().Sub(r.started)
+	if left <= 0 {
+		return outcome
+	}
+
+	return loop.Postpone(min(left, time.Second), outcome.Reason(), "%s", outcome.Message())
 }
 
 // look reads what Omni has of the cluster, once the local copy shows our own

@@ -26,6 +26,14 @@ const kindName = "OmniConnection"
 // interval is how often a connection is checked when nothing triggers it.
 const interval = 5 * time.Minute
 
+const (
+	// firstContentsTime is how long a run waits for the local copy of Omni's
+	// resources; the first contents of an idle Omni take milliseconds.
+	firstContentsTime = 3 * time.Second
+	// firstContentsPoll is how often it looks meanwhile.
+	firstContentsPoll = 20 * time.Millisecond
+)
+
 // reconciler holds what the phases need.
 type reconciler struct {
 	client  client.Client
@@ -115,11 +123,31 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 		}
 	}
 
-	if health := lease.Health(); !health.Synced {
+	if health := firstContents(ctx, lease); !health.Synced {
 		return explainHealth(health), nil
 	}
 
 	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil
+}
+
+// firstContents waits a moment for a copy that is being filled for the first
+// time, so that a restart does not show every connection as not ready.
+func firstContents(ctx context.Context, lease *omni.Lease) omni.Health {
+	ctx, cancel := context.WithTimeout(ctx, firstContentsTime)
+	defer cancel()
+
+	for {
+		health := lease.Health()
+		if health.Synced || health.Class != omni.ClassNotReady {
+			return health
+		}
+
+		select {
+		case <-ctx.Done():
+			return health
+		case <-time.After(firstContentsPoll):
+		}
+	}
 }
 
 // waitForUsers keeps a deleted connection while OmniClusters name it. Their own

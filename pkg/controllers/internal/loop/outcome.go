@@ -14,9 +14,11 @@ const (
 	verdictWait
 	verdictStall
 	verdictBlock
+	verdictPostpone
 )
 
-// Outcome is what a phase found. Make it with Continue, Wait, Stall or Block.
+// Outcome is what a phase found. Make it with Continue, Wait, Stall, Block or
+// Postpone.
 type Outcome struct {
 	verdict verdict
 	reason  string
@@ -49,6 +51,14 @@ func Block(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictBlock, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
 
+// Postpone says that nothing can be known yet, and will be in a moment: the
+// object is looked at again after the given time, and its status stays as it
+// is. It is for the first moments of a process, which would otherwise write
+// every status twice, and must not be returned for long.
+func Postpone(after time.Duration, reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictPostpone, reason: reason, message: fmt.Sprintf(format, args...), after: after}
+}
+
 // Reason is the reason that the outcome gives.
 func (o Outcome) Reason() string { return o.reason }
 
@@ -63,6 +73,9 @@ func (o Outcome) Stalls() bool { return o.verdict == verdictStall }
 
 // Blocks tells whether a deletion is held up.
 func (o Outcome) Blocks() bool { return o.verdict == verdictBlock }
+
+// Postpones tells whether nothing can be known yet.
+func (o Outcome) Postpones() bool { return o.verdict == verdictPostpone }
 
 // After is how long to wait at most; 0 if the interval decides.
 func (o Outcome) After() time.Duration { return o.after }

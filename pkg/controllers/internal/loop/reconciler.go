@@ -90,6 +90,10 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O) (reconcile.R
 		return reconcile.Result{}, run.err
 	}
 
+	if run.last.Postpones() {
+		return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, nil
+	}
+
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 

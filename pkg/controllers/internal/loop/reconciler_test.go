@@ -297,6 +297,22 @@ func TestReportAndReported(t *testing.T) {
 	}
 }
 
+// Nothing is known yet: the status stays as it is, whatever was written in memory.
+func TestPostponedRunWritesNothing(t *testing.T) {
+	b := newBench(t, connection(), phase("First", Postpone(time.Second, "NotYet", "soon"), nil))
+	b.kind.Finalizer = ""
+	b.kind.Reported = func(*v1alpha1.OmniConnection) { t.Error("reported") }
+
+	got, err := b.run()
+	if err != nil || got.RequeueAfter != time.Second {
+		t.Fatal(got, err)
+	}
+
+	if diff := cmp.Diff(writes{}, b.writes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestGone(t *testing.T) {
 	b := newBench(t, connection())
 
