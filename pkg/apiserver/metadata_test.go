@@ -34,7 +34,7 @@ func TestMetadataClient(t *testing.T) {
 	untyped := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("omnimachines")).Namespace("default")
 
 	list, err := untyped.List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 1 || list.Items[0].Kind != "PartialObjectMetadata" {
+	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "one" {
 		t.Fatalf("list %+v, %v", list, err)
 	}
 
