@@ -1,0 +1,62 @@
+package omnicluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+func TestDeletionDecision(t *testing.T) {
+	working := released("connected")
+	broken := loop.Wait(0, "ConnectionNotReady", "there is no key")
+	ours := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1"}}
+	locked, leaving := ours, ours
+	locked.Locked = true
+	leaving.TearingDown, leaving.Locked = true, true
+
+	for name, test := range map[string]struct {
+		deletion deletion
+		step     step
+		reason   string
+		blocks   bool
+		text     string
+	}{
+		"ours":                        {deletion{everSynced: true, session: working, live: ours}, stepDestroy, "Deleting", false, "being destroyed"},
+		"ours, being torn down":       {deletion{everSynced: true, session: working, live: leaving}, stepDestroy, "Deleting", false, ""},
+		"locked":                      {deletion{everSynced: true, session: working, live: locked}, stepWait, "RemoteLocked", true, "unlock"},
+		"without a mark":              {deletion{everSynced: true, session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "left alone"},
+		"another's":                   {deletion{everSynced: true, session: working, live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}}, stepLetGo, "Deleting", false, "left alone"},
+		"gone":                        {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://a"}, stepLetGo, "Deleting", false, "no cluster"},
+		"gone at another endpoint":    {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://b"}, stepWait, "EndpointChanged", true, "https://a"},
+		"ours at another endpoint":    {deletion{everSynced: true, session: working, live: ours, recorded: "https://a", current: "https://b"}, stepDestroy, "Deleting", false, ""},
+		"never synced":                {deletion{session: working, live: ours}, stepLetGo, "Deleting", false, "never wrote"},
+		"never synced, no session":    {deletion{session: broken}, stepLetGo, "Deleting", false, "never wrote"},
+		"no session yet":              {deletion{everSynced: true, session: broken, since: time.Second}, stepWait, "ConnectionNotReady", false, "no key"},
+		"no session for long":         {deletion{everSynced: true, session: broken, since: time.Hour}, stepWait, "ConnectionNotReady", true, "Restore the connection"},
+		"observe":                     {deletion{observe: true, everSynced: true, session: working, live: ours}, stepLetGo, "Deleting", false, "Observe"},
+		"observe, no session":         {deletion{observe: true, everSynced: true, session: broken}, stepLetGo, "Deleting", false, "Observe"},
+		"orphan":                      {deletion{orphan: true, everSynced: true, session: working, live: ours}, stepUnmark, "Deleting", false, "without this object's mark"},
+		"orphan, locked":              {deletion{orphan: true, everSynced: true, session: working, live: locked}, stepUnmark, "Deleting", false, ""},
+		"orphan, not ours":            {deletion{orphan: true, everSynced: true, session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, gone":                {deletion{orphan: true, everSynced: true, session: working}, stepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, no session yet":      {deletion{orphan: true, everSynced: true, session: broken, since: time.Second}, stepWait, "Deleting", false, "mark"},
+		"orphan, no session for long": {deletion{orphan: true, everSynced: true, session: broken, since: time.Hour}, stepLetGo, "Deleting", false, "Omni cannot be used"},
+		"orphan, never synced":        {deletion{orphan: true, session: broken}, stepLetGo, "Deleting", false, "nothing is changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.deletion.name, test.deletion.uid = "demo", "uid-1"
+
+			next, outcome := test.deletion.decide()
+			if next != test.step || outcome.Reason() != test.reason || outcome.Blocks() != test.blocks {
+				t.Errorf("step %d, %q, blocks %v", next, outcome.Reason(), outcome.Blocks())
+			}
+
+			if !strings.Contains(outcome.Message(), test.text) {
+				t.Errorf("message %q does not say %q", outcome.Message(), test.text)
+			}
+		})
+	}
+}

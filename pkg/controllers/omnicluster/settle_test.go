@@ -1,0 +1,96 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestSettle(t *testing.T) {
+	const settleTime = 10 * time.Second
+
+	start := time.Unix(1000, 0)
+
+	// Each step is a plan with its destructive changes, some seconds after the start.
+	type step struct {
+		at      time.Duration
+		uid     types.UID
+		keys    []string
+		settled bool
+		left    time.Duration
+	}
+
+	for name, steps := range map[string][]step{
+		"unchanged for the settle time": {
+			{0, "u", []string{"a", "b"}, false, 10 * time.Second},
+			{4 * time.Second, "u", []string{"b", "a"}, false, 6 * time.Second},
+			{9999 * time.Millisecond, "u", []string{"a", "b"}, false, time.Millisecond},
+			{10 * time.Second, "u", []string{"a", "b"}, true, 0},
+		},
+		"a change starts over": {
+			{0, "u", []string{"a"}, false, 10 * time.Second},
+			{9 * time.Second, "u", []string{"a", "b"}, false, 10 * time.Second},
+			{18 * time.Second, "u", []string{"a", "b"}, false, time.Second},
+			{19 * time.Second, "u", []string{"a", "b"}, true, 0},
+		},
+		"a part that goes starts over, too": {
+			{0, "u", []string{"a", "b"}, false, 10 * time.Second},
+			{9 * time.Second, "u", []string{"a"}, false, 10 * time.Second},
+		},
+		"no destructive change for a moment": {
+			{0, "u", []string{"a"}, false, 10 * time.Second},
+			{5 * time.Second, "u", nil, false, 0},
+			{11 * time.Second, "u", []string{"a"}, false, 10 * time.Second},
+		},
+		"what is left while it is carried out": {
+			{0, "u", []string{"a", "b", "c"}, false, 10 * time.Second},
+			{10 * time.Second, "u", []string{"a", "b", "c"}, true, 0},
+			{11 * time.Second, "u", []string{"c"}, true, 0},
+			{12 * time.Second, "u", nil, false, 0},
+			{13 * time.Second, "u", []string{"c"}, false, 10 * time.Second},
+		},
+		"something new while it is carried out": {
+			{0, "u", []string{"a", "b"}, false, 10 * time.Second},
+			{10 * time.Second, "u", []string{"a", "b"}, true, 0},
+			{11 * time.Second, "u", []string{"b", "d"}, false, 10 * time.Second},
+		},
+		"another object with the same name": {
+			{0, "u", []string{"a"}, false, 10 * time.Second},
+			{10 * time.Second, "u", []string{"a"}, true, 0},
+			{11 * time.Second, "v", []string{"a"}, false, 10 * time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s settling
+
+			for i, step := range steps {
+				now := start.Add(step.at)
+				s = s.settle(step.uid, step.keys, now, settleTime)
+
+				if s.settled != step.settled || s.remaining(now, settleTime) != step.left {
+					t.Errorf("step %d: settled %v, %s left", i, s.settled, s.remaining(now, settleTime))
+				}
+			}
+		})
+	}
+}
+
+func TestSettleMemoryForgets(t *testing.T) {
+	memory := newSettleMemory()
+	name := types.NamespacedName{Namespace: "team", Name: "demo"}
+	add := func(s settling) settling { return s.settle("u", []string{"a"}, time.Unix(0, 0), time.Second) }
+
+	memory.update(name, add)
+
+	if len(memory.entries) != 1 {
+		t.Fatal(memory.entries)
+	}
+
+	memory.forget(name)
+	memory.update(types.NamespacedName{Name: "calm"}, func(s settling) settling { return s.settle("u", nil, time.Unix(0, 0), time.Second) })
+
+	if len(memory.entries) != 0 {
+		t.Error(memory.entries)
+	}
+}
