@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -87,11 +88,12 @@ func otherCA(t *testing.T) string {
 func TestDocumentsThatDoNotFitTogether(t *testing.T) {
 	f := newFleet(t)
 
-	f.apply(clusterManifest("c"))
-	f.waitCondition("ocl", "c", v1alpha1.ConditionAssembled, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneMissing)
-	f.waitCondition("ocl", "c", v1alpha1.ConditionReconciling, metav1.ConditionTrue, "")
+	f.apply(clusterManifest("waits"))
+	f.waitCondition("ocl", "waits", v1alpha1.ConditionAssembled, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneMissing)
+	f.waitCondition("ocl", "waits", v1alpha1.ConditionReconciling, metav1.ConditionTrue, "")
 
-	f.apply(controlPlaneManifest("one", "c", f.machines[0]), controlPlaneManifest("two", "c", f.machines[1]))
+	// The cluster comes last: one control plane alone would be applied at once.
+	f.apply(controlPlaneManifest("one", "c", f.machines[0]), controlPlaneManifest("two", "c", f.machines[1]), clusterManifest("c"))
 
 	message := f.waitCondition("ocl", "c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMultipleControlPlanes)
 	if !strings.Contains(message, "one") || !strings.Contains(message, "two") {
@@ -218,7 +220,15 @@ func TestAPIServerKilled(t *testing.T) {
 func TestNamespaceDeletedAtOnce(t *testing.T) {
 	f := newFleet(t)
 	f.cluster("gone")
-	f.run("delete", "namespace", f.name, "--timeout=90s")
+	f.run("delete", "namespace", f.name, "--wait=false")
+	f.wait("the namespace to be gone", func() error {
+		out, err := f.try("get", "namespace", f.name, "-o", "jsonpath={.status.conditions[*].message}")
+		if err != nil && strings.Contains(err.Error(), "NotFound") {
+			return nil
+		}
+
+		return fmt.Errorf("still there: %s %w", out, err)
+	})
 
 	if view := f.view("gone"); view.Exists {
 		t.Errorf("Omni still has %+v", view)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -42,7 +41,7 @@ func (s *space) waitKstatus(resource, name string, want status.Status) {
 		}
 
 		object := &unstructured.Unstructured{}
-		if err := json.Unmarshal([]byte(out), &object.Object); err != nil {
+		if err := object.UnmarshalJSON([]byte(out)); err != nil {
 			return err
 		}
 
