@@ -1,0 +1,424 @@
+package omnicluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+const (
+	benchNamespace = "team"
+	benchCluster   = "demo"
+	machineClass   = "pool"
+	settleTime     = 10 * time.Second
+	patienceOfTest = 20 * time.Second
+)
+
+// bench is the controller over a fake API and a simulated Omni, driven by hand:
+// nothing happens unless a test runs it.
+type bench struct {
+	t          *testing.T
+	omni       *omnisim.Server
+	machines   []string
+	client     client.WithWatch
+	events     *events.FakeRecorder
+	seen       []string // events
+	pool       *omni.Pool
+	reconciler *reconciler
+	loop       *loop.Reconciler[*v1alpha1.OmniCluster, *scope]
+
+	mu     sync.Mutex
+	now    time.Time
+	writes int // to the API
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+
+	sim, err := omnisim.Start(omnisim.Options{Phase: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(sim.Close)
+
+	b := &bench{t: t, omni: sim, events: events.NewFakeRecorder(10000), now: time.Now()}
+	b.addMachines()
+	b.newClient(objects)
+
+	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{})
+	t.Cleanup(b.pool.Close)
+	b.connect()
+	b.restart()
+
+	return b
+}
+
+func (b *bench) addMachines() {
+	b.t.Helper()
+
+	var err error
+	if b.machines, err = b.omni.AddMachines(3); err != nil {
+		b.t.Fatal(err)
+	}
+
+	if err = b.omni.AddMachineClass(machineClass, "pool = a"); err != nil {
+		b.t.Fatal(err)
+	}
+
+	for range 4 {
+		if _, err = b.omni.AddMachine(omnisim.Machine{Labels: map[string]string{"pool": "a"}}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// newClient makes the API: objects, indexes, and a count of what is written.
+func (b *bench) newClient(objects []client.Object) {
+	b.t.Helper()
+
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithObjects(&v1alpha1.OmniConnection{
+		ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace, Name: "omni", UID: "uid-connection"},
+		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM()},
+	}).WithStatusSubresource(&v1alpha1.OmniCluster{}).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			b.writes++
+
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.writes++
+
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+
+	for _, i := range index.All() {
+		if _, isMetadata := i.Object.(*metav1.PartialObjectMetadata); !isMetadata {
+			builder = builder.WithIndex(i.Object, i.Name, i.Values)
+		}
+	}
+
+	b.client = builder.Build()
+}
+
+// connect opens the session, as the controller of OmniConnection does.
+func (b *bench) connect() {
+	b.t.Helper()
+
+	text, err := b.omni.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	key, err := omni.ParseServiceAccountKey([]byte(text))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	lease, err := b.pool.Acquire(b.t.Context(), omni.Identity{UID: "uid-connection"},
+		omni.Config{Endpoint: b.omni.Endpoint(), Key: key, CABundle: b.omni.CAPEM()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer lease.Release()
+
+	b.eventually("the local copy", func() string { return lease.Health().Message })
+}
+
+// restart makes a controller that remembers nothing.
+func (b *bench) restart() {
+	b.reconciler = newReconciler(b.client, b.client, b.events, Options{
+		Pool: b.pool, Objects: metrics.NewObjects(), SettleTime: settleTime, ManagementCluster: "hub", Now: b.clock,
+	})
+	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
+}
+
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.now
+}
+
+// advance lets time pass for the controller.
+func (b *bench) advance(by time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	b.now = b.now.Add(by)
+}
+
+// run reconciles once.
+func (b *bench) run() reconcile.Result {
+	b.t.Helper()
+
+	result, err := b.loop.Reconcile(b.t.Context(), request(benchNamespace, benchCluster))
+	if err != nil {
+		b.t.Logf("reconcile: %v", err)
+	}
+
+	for {
+		select {
+		case event := <-b.events.Events:
+			b.seen = append(b.seen, event)
+		default:
+			return result
+		}
+	}
+}
+
+// eventually waits until a check is empty.
+func (b *bench) eventually(what string, check func() string) {
+	b.t.Helper()
+
+	deadline := time.Now().Add(patienceOfTest)
+
+	for {
+		problem := check()
+		if problem == "" {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waiting for %s: %s", what, problem)
+		}
+
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// until reconciles until a condition has a status and reason ("True", "Running");
+// an empty reason is any.
+func (b *bench) until(condition string, status metav1.ConditionStatus, reason string) *v1alpha1.OmniCluster {
+	b.t.Helper()
+
+	var cluster *v1alpha1.OmniCluster
+
+	b.eventually(condition+" "+reason, func() string {
+		b.run()
+
+		cluster = b.get()
+
+		c := apimeta.FindStatusCondition(cluster.Status.Conditions, condition)
+		if c == nil || c.Status != status || reason != "" && c.Reason != reason {
+			return fmt.Sprint(shown(cluster))
+		}
+
+		return ""
+	})
+
+	return cluster
+}
+
+// untilGone reconciles until the object does not exist any more.
+func (b *bench) untilGone() {
+	b.t.Helper()
+
+	b.eventually("the end of the object", func() string {
+		b.run()
+
+		cluster := &v1alpha1.OmniCluster{}
+
+		err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: benchNamespace, Name: benchCluster}, cluster)
+		if client.IgnoreNotFound(err) != nil {
+			return err.Error()
+		}
+
+		if err == nil {
+			return fmt.Sprint(shown(cluster))
+		}
+
+		return ""
+	})
+}
+
+// quiet checks that more runs write nothing, neither to the API nor to Omni.
+func (b *bench) quiet() {
+	b.t.Helper()
+
+	b.run() // what Omni did last may still have to be shown
+
+	writes, remote := b.writes, b.remoteWrites()
+
+	for range 3 {
+		b.run()
+	}
+
+	if b.writes != writes || b.remoteWrites() != remote {
+		b.t.Errorf("more runs made %d writes to the API and %d to Omni: %v", b.writes-writes, b.remoteWrites()-remote, shown(b.get()))
+	}
+}
+
+func (b *bench) remoteWrites() int { return len(b.omni.Writes()) }
+
+func (b *bench) get() *v1alpha1.OmniCluster {
+	b.t.Helper()
+
+	cluster := &v1alpha1.OmniCluster{}
+	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: benchNamespace, Name: benchCluster}, cluster); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return cluster
+}
+
+// change edits an object as a user does: the generation grows.
+func change[O client.Object](b *bench, name string, empty O, edit func(O)) {
+	b.t.Helper()
+
+	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: benchNamespace, Name: name}, empty); err != nil {
+		b.t.Fatal(err)
+	}
+
+	edit(empty)
+	empty.SetGeneration(empty.GetGeneration() + 1)
+
+	if err := b.client.Update(b.t.Context(), empty); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// edit changes the OmniCluster.
+func (b *bench) edit(edit func(*v1alpha1.OmniCluster)) {
+	b.t.Helper()
+	change(b, benchCluster, &v1alpha1.OmniCluster{}, edit)
+}
+
+func (b *bench) create(objects ...client.Object) {
+	b.t.Helper()
+
+	for _, object := range objects {
+		if err := b.client.Create(b.t.Context(), object); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) delete(object client.Object) {
+	b.t.Helper()
+
+	if err := b.client.Delete(b.t.Context(), object); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) view() omnisim.ClusterView {
+	b.t.Helper()
+
+	view, err := b.omni.View(benchCluster)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return view
+}
+
+// hasEvent tells whether an event with these parts was sent.
+func (b *bench) hasEvent(parts ...string) bool {
+	for _, event := range b.seen {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(event, part)
+		}
+
+		if all {
+			return true
+		}
+	}
+
+	return false
+}
+
+// dump writes everything that a user can read of the object.
+func (b *bench) dump(into io.Writer) {
+	fmt.Fprintln(into, b.seen)
+	fmt.Fprintf(into, "%+v\n", b.get().Status)
+}
+
+// shown shows conditions as "Type=Status Reason: message".
+func shown(cluster *v1alpha1.OmniCluster) []string {
+	var lines []string
+	for _, c := range cluster.Status.Conditions {
+		lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+
+	return lines
+}
+
+func meta(name string, uid types.UID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: benchNamespace, Name: name, UID: uid, Generation: 1, CreationTimestamp: metav1.Unix(1700000000, 0)}
+}
+
+func newCluster() *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{
+		ObjectMeta: meta(benchCluster, "uid-demo"),
+		Spec: v1alpha1.OmniClusterSpec{
+			ConnectionRef: v1alpha1.LocalObjectReference{Name: "omni"},
+			Kubernetes:    v1alpha1.OmniClusterKubernetes{Version: "v1.35.1"},
+			Talos:         v1alpha1.OmniClusterTalos{Version: "v1.13.3"},
+			ChangePolicy:  v1alpha1.ChangePolicyApply,
+		},
+	}
+}
+
+func newControlPlane(name string, machines ...string) *v1alpha1.OmniControlPlane {
+	return &v1alpha1.OmniControlPlane{
+		ObjectMeta: meta(name, types.UID("uid-"+name)),
+		Spec: v1alpha1.OmniControlPlaneSpec{
+			ClusterRef: v1alpha1.LocalObjectReference{Name: benchCluster}, MachineSetMachines: v1alpha1.MachineSetMachines{Machines: machines},
+		},
+	}
+}
+
+func newWorkers(name, class string, size int32) *v1alpha1.OmniWorkers {
+	return &v1alpha1.OmniWorkers{
+		ObjectMeta: meta(name, types.UID("uid-"+name)),
+		Spec: v1alpha1.OmniWorkersSpec{
+			ClusterRef:         v1alpha1.LocalObjectReference{Name: benchCluster},
+			MachineSetMachines: v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: class, Size: new(intstr.FromInt32(size))}},
+		},
+	}
+}
+
+// running is a bench with a cluster that runs: one control plane, two workers.
+func running(t *testing.T) *bench {
+	t.Helper()
+
+	b := newBench(t, newCluster(), newWorkers("w", machineClass, 2))
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Ready", metav1.ConditionTrue, "Running")
+	b.quiet()
+
+	return b
+}
