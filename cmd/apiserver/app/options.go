@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -14,6 +15,10 @@ import (
 
 // etcdPrefix is the root of all our keys, so that an external etcd can be shared.
 const etcdPrefix = "/registry/omni.texashpc.com"
+
+// watchDrainTime is how long a stop gives watches to end. Without it the library does not end them at
+// all, and waits a minute for connections that stay busy.
+const watchDrainTime = 10 * time.Second
 
 // Options are the flags of omni-apiserver. The zero value is not usable; call NewOptions.
 type Options struct {
@@ -60,6 +65,7 @@ func NewOptions() *Options {
 		Traces:         genericoptions.NewTracingOptions(),
 	}
 	o.Server.MaxRequestBodyBytes = apiserver.MaxRequestBytes
+	o.Server.ShutdownWatchTerminationGracePeriod = watchDrainTime
 
 	return o
 }

@@ -28,6 +28,7 @@ type Server struct {
 	etcd   *embed.Etcd
 	lock   *directoryLock
 	socket *socket
+	log    *logger
 }
 
 // Start runs etcd on the directory, which is created if it does not exist, and returns when it can
@@ -61,11 +62,18 @@ func (s *Server) start(ctx context.Context, dataDir string) error {
 	defer cancel()
 
 	var err error
+	if s.log, err = newLogger(); err != nil {
+		return err
+	}
+
 	if s.socket, err = newSocket(dataDir); err != nil {
 		return err
 	}
 
-	if s.etcd, err = embed.StartEtcd(config(dataDir, s.socket.path)); err != nil {
+	c := config(dataDir, s.socket.path)
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.zap)
+
+	if s.etcd, err = embed.StartEtcd(c); err != nil {
 		return err
 	}
 
@@ -96,8 +104,6 @@ func config(dataDir, socketPath string) *embed.Config {
 	c.AdvertisePeerUrls = []url.URL{*peer}
 	c.InitialCluster = c.InitialClusterFromName(memberName)
 	c.EnableGRPCGateway = false
-	c.LogLevel = "warn"
-	c.LogOutputs = []string{"stderr"}
 
 	return c
 }
@@ -108,6 +114,7 @@ func (s *Server) Endpoint() string { return "unix://" + s.socket.path }
 // Stop ends etcd, after its clients: it waits for running requests. It can be called twice.
 func (s *Server) Stop() error {
 	if s.etcd != nil {
+		s.log.silence()
 		s.etcd.Close()
 		s.etcd = nil
 	}
