@@ -1,0 +1,224 @@
+package apiserver_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
+)
+
+const (
+	watchDrain  = 2 * time.Second
+	stopTimeout = 20 * time.Second
+)
+
+// running is a server that serves TLS, as the program does.
+type running struct {
+	client versioned.Interface
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func runServer(t *testing.T) *running {
+	t.Helper()
+
+	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := etcd.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	config, err := apiserver.NewConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	applyOptions(t, config, etcd.Endpoint())
+	serveTLS(t, config)
+	loopback := rest.CopyConfig(config.Generic.LoopbackClientConfig)
+	loopback.QPS = -1
+
+	server, err := config.Complete().New()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	client, err := versioned.NewForConfig(loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{client: client, cancel: cancel, done: make(chan error, 1)}
+
+	go func() { r.done <- server.Run(ctx) }()
+
+	t.Cleanup(func() { r.stop(t) })
+	r.waitUntilReady(t)
+
+	return r
+}
+
+// serveTLS listens on a free port with a certificate of its own, lets everybody be an administrator,
+// and runs our admission plugin that reads through the loopback connection.
+func serveTLS(t *testing.T, config *apiserver.Config) {
+	t.Helper()
+
+	generic := &config.Generic.Config
+	generic.ShutdownWatchTerminationGracePeriod = watchDrain
+	generic.Authentication.Authenticator = authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+		return &authenticator.Response{User: &user.DefaultInfo{Name: "administrator"}}, true, nil
+	})
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	serving := genericoptions.NewSecureServingOptions().WithLoopback()
+	serving.Listener = listener
+	serving.BindAddress = net.ParseIP("127.0.0.1")
+	serving.BindPort = listener.Addr().(*net.TCPAddr).Port
+	serving.ServerCert.CertDirectory = t.TempDir()
+
+	if err := serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{serving.BindAddress}); err != nil {
+		t.Fatal(err)
+	}
+
+	generic.LoopbackClientConfig = nil
+	if err := serving.ApplyToConfig(generic); err != nil {
+		t.Fatal(err)
+	}
+
+	initializer, err := apiserver.AdmissionInitializer(generic, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	plugin := clustername.New()
+	initializer.Initialize(plugin)
+	generic.AdmissionControl = admission.NewChainHandler(plugin)
+}
+
+func (r *running) waitUntilReady(t *testing.T) {
+	t.Helper()
+
+	deadline := time.Now().Add(startTimeout)
+
+	for {
+		body, err := r.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context())
+		if err == nil {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			t.Fatalf("not ready: %v: %s", err, body)
+		}
+
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// stop ends the server; it can be called twice.
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	r.cancel()
+
+	select {
+	case err, open := <-r.done:
+		if err != nil {
+			t.Error(err)
+		}
+
+		if open {
+			close(r.done)
+		}
+	case <-time.After(stopTimeout):
+		t.Fatal("the server does not stop")
+	}
+}
+
+func newCluster(name, clusterName string) *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.OmniClusterSpec{
+			ConnectionRef: v1alpha1.LocalObjectReference{Name: "main"},
+			ClusterName:   clusterName,
+			Kubernetes:    v1alpha1.OmniClusterKubernetes{Version: "v1.34.1"},
+			Talos:         v1alpha1.OmniClusterTalos{Version: "v1.11.2"},
+		},
+	}
+}
+
+// TestDuplicateClusterName goes all the way: the plugin's view of the stored objects comes through
+// the server's own TLS port.
+func TestDuplicateClusterName(t *testing.T) {
+	r := runServer(t)
+	clusters := r.client.OmniV1alpha1().OmniClusters("default")
+
+	if _, err := clusters.Create(t.Context(), newCluster("one", "production"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	deadline := time.Now().Add(eventTimeout)
+
+	for {
+		_, err := clusters.Create(t.Context(), newCluster("two", "production"), metav1.CreateOptions{DryRun: []string{"All"}})
+		if apierrors.IsInvalid(err) && strings.Contains(err.Error(), `OmniCluster "one" already claims it`) {
+			return
+		}
+
+		if time.Now().After(deadline) {
+			t.Fatalf("the second of the same name: %v", err)
+		}
+
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// TestStopEndsWatches: a client that watches does not hold up the stop, and its watch ends cleanly.
+func TestStopEndsWatches(t *testing.T) {
+	r := runServer(t)
+
+	stream, err := r.client.OmniV1alpha1().OmniClusters("default").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	begin := time.Now()
+	r.stop(t)
+
+	if took := time.Since(begin); took > watchDrain+5*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+
+	select {
+	case event, open := <-stream.ResultChan():
+		if open {
+			t.Errorf("event %+v", event)
+		}
+	case <-time.After(eventTimeout):
+		t.Error("the watch goes on")
+	}
+}
