@@ -42,6 +42,7 @@ const (
 type bench struct {
 	t          *testing.T
 	omni       *omnisim.Server
+	key        string // of the service account
 	machines   []string
 	client     client.WithWatch
 	events     *events.FakeRecorder
@@ -136,12 +137,15 @@ func (b *bench) newClient(objects []client.Object) {
 func (b *bench) connect() {
 	b.t.Helper()
 
-	text, err := b.omni.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour)
-	if err != nil {
-		b.t.Fatal(err)
+	var err error
+
+	if b.key == "" {
+		if b.key, err = b.omni.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 
-	key, err := omni.ParseServiceAccountKey([]byte(text))
+	key, err := omni.ParseServiceAccountKey([]byte(b.key))
 	if err != nil {
 		b.t.Fatal(err)
 	}

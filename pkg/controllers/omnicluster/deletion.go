@@ -28,16 +28,22 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		session, err = r.look(ctx, s)
 	}
 
-	if err != nil || session.Postpones() {
-		return session, err
+	if err != nil {
+		return loop.Outcome{}, err
 	}
 
 	status := s.cluster.Status
+	everSynced := status.Endpoint != "" || status.OmniClusterID != ""
+
+	if session.Postpones() && everSynced {
+		return session, nil
+	}
+
 	decision := deletion{
 		name: s.name, uid: string(s.cluster.UID),
 		orphan:     s.cluster.Spec.DeletePolicy.Orphan,
 		observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
-		everSynced: status.Endpoint != "" || status.OmniClusterID != "",
+		everSynced: everSynced,
 		recorded:   status.Endpoint, session: session, live: s.live,
 		since: r.options.Now().Sub(s.cluster.DeletionTimestamp.Time),
 	}
@@ -95,6 +101,16 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 	plan, err := s.lease.PlanDelete(ctx, s.name, omni.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
 	if err != nil {
 		return explainDestroy(err)
+	}
+
+	// The local copy goes on while we work: is it still ours?
+	live, err := s.lease.Inspect(ctx, s.name, markKeys())
+	if err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	if live.Exists && !owned(live, string(s.cluster.UID)) {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner meanwhile", s.name), nil
 	}
 
 	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Destructive: true})

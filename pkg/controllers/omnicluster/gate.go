@@ -87,7 +87,7 @@ func (g gate) decideDestructive() leave {
 func approve(approvedPlan string, plan *omni.Plan, remembered []v1alpha1.ApprovedChange) (approved bool, remember []v1alpha1.ApprovedChange) {
 	gated := plan.Destructive()
 	if len(gated) == 0 {
-		return false, stillThere(plan, remembered)
+		return false, stillThere(plan.Changes, remembered)
 	}
 
 	if approvedPlan != "" && approvedPlan == plan.Hash {
@@ -101,20 +101,20 @@ func approve(approvedPlan string, plan *omni.Plan, remembered []v1alpha1.Approve
 	keys := approvalKeys(remembered)
 	for _, change := range gated {
 		if !slices.Contains(keys, approvalKey(approvalOf(change))) {
-			return false, stillThere(plan, remembered)
+			return false, stillThere(plan.Changes, remembered)
 		}
 	}
 
-	return true, stillThere(plan, remembered)
+	return true, stillThere(plan.Changes, remembered)
 }
 
-// stillThere keeps the approvals of resources that the plan still wants to
-// destroy or shrink, or whose destruction is not over.
-func stillThere(plan *omni.Plan, remembered []v1alpha1.ApprovedChange) []v1alpha1.ApprovedChange {
+// stillThere keeps the approvals of resources that are still to be destroyed or
+// shrunk, or whose destruction is not over.
+func stillThere(changes []omni.Change, remembered []v1alpha1.ApprovedChange) []v1alpha1.ApprovedChange {
 	var kept []v1alpha1.ApprovedChange
 
 	for _, approval := range remembered {
-		if slices.ContainsFunc(plan.Changes, func(change omni.Change) bool {
+		if slices.ContainsFunc(changes, func(change omni.Change) bool {
 			return change.Destructive && approvalKey(approvalOf(change)) == approvalKey(approval)
 		}) {
 			kept = append(kept, approval)

@@ -89,6 +89,8 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Suspended:    func(cluster *v1alpha1.OmniCluster) bool { return cluster.Spec.Suspend },
 		RunSuspended: true,
 		NewScope: func(cluster *v1alpha1.OmniCluster) *scope {
+			r.firstLook.Do(func() { r.started = r.options.Now() })
+
 			return &scope{cluster: cluster, name: cluster.EffectiveClusterName()}
 		},
 		Phases: []loop.Phase[*scope]{
@@ -170,8 +172,6 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 // unlessStarting postpones in the first moments of the process: the controller
 // of OmniConnection is about to open the sessions, and rings when it has.
 func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
-	r.firstLook.Do(func() { r.started = r.options.Now() })
-
 	left := startGrace - r.options.Now().Sub(r.started)
 	if left <= 0 {
 		return outcome

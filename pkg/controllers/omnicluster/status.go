@@ -116,7 +116,7 @@ func describedMachines(input template.Input) map[string]bool {
 
 // planStatus shows what is left of a plan, destructive changes first.
 func planStatus(plan *omni.Plan, left []omni.Change, approved []v1alpha1.ApprovedChange) *v1alpha1.OmniClusterPlan {
-	status := &v1alpha1.OmniClusterPlan{Approved: approved}
+	status := &v1alpha1.OmniClusterPlan{Approved: stillThere(left, approved)}
 	gated := plan.Destructive()
 	ordered := slices.Clone(left)
 

@@ -15,18 +15,27 @@ import (
 )
 
 // makePlan decides whose cluster it is, and compares the template with Omni.
+//
+// The question whose it is comes twice: the local copy goes on while we work,
+// and a plan that was made from a later state than the answer would take back a
+// cluster that has just got another owner. What changes after the second answer
+// fails in Omni, because updates carry the version they were planned from.
 func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, error) {
-	verdict := judgeClaim(claim{
-		name: s.name, uid: string(s.cluster.UID), knownID: s.cluster.Status.OmniClusterID,
-		adopt: s.cluster.Spec.Adopt, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], live: s.live,
-	})
-	if !verdict.Continues() {
+	if verdict := r.judge(s); !verdict.Continues() {
 		return verdict, nil
 	}
 
 	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{})
 	if err != nil {
 		return r.explainPlan(s, err)
+	}
+
+	if s.live, err = s.lease.Inspect(ctx, s.name, markKeys()); err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	if verdict := r.judge(s); !verdict.Continues() {
+		return verdict, nil
 	}
 
 	s.plan, s.left = plan, slices.Concat(plan.Changes, plan.Waiting)
@@ -36,6 +45,13 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 	}
 
 	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", planText(plan)), nil
+}
+
+func (r *reconciler) judge(s *scope) loop.Outcome {
+	return judgeClaim(claim{
+		name: s.name, uid: string(s.cluster.UID), knownID: s.cluster.Status.OmniClusterID,
+		adopt: s.cluster.Spec.Adopt, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], live: s.live,
+	})
 }
 
 func (r *reconciler) explainPlan(s *scope, err error) (loop.Outcome, error) {
