@@ -1,0 +1,132 @@
+package child
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+func metadata(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("uid-" + name), Generation: 2}
+}
+
+func gone(metadata metav1.ObjectMeta) metav1.ObjectMeta {
+	metadata.DeletionTimestamp = &metav1.Time{}
+	metadata.DeletionTimestamp.Time = metadata.DeletionTimestamp.AddDate(2000, 0, 0)
+	metadata.Finalizers = []string{"example.com/other"}
+
+	return metadata
+}
+
+var demo = v1alpha1.LocalObjectReference{Name: "demo"}
+
+func newControlPlane(name string, machines ...string) v1alpha1.OmniControlPlane {
+	return v1alpha1.OmniControlPlane{ObjectMeta: metadata(name), Spec: v1alpha1.OmniControlPlaneSpec{
+		ClusterRef: demo, MachineSetMachines: v1alpha1.MachineSetMachines{Machines: machines},
+	}}
+}
+
+func newWorkers(name, set string, machines ...string) v1alpha1.OmniWorkers {
+	return v1alpha1.OmniWorkers{ObjectMeta: metadata(name), Spec: v1alpha1.OmniWorkersSpec{
+		ClusterRef: demo, WorkerSetName: set, MachineSetMachines: v1alpha1.MachineSetMachines{Machines: machines},
+	}}
+}
+
+func newMachine(name, id string) v1alpha1.OmniMachine {
+	return v1alpha1.OmniMachine{ObjectMeta: metadata(name), Spec: v1alpha1.OmniMachineSpec{ClusterRef: demo, MachineID: id}}
+}
+
+func check(t *testing.T, got loop.Outcome, goesOn, stalls bool, reason string, texts ...string) {
+	t.Helper()
+
+	if got.Continues() != goesOn || got.Stalls() != stalls || got.Reason() != reason {
+		t.Errorf("continues %v, stalls %v, %s: %s", got.Continues(), got.Stalls(), got.Reason(), got.Message())
+	}
+
+	for _, text := range texts {
+		if !strings.Contains(got.Message(), text) {
+			t.Errorf("message %q does not say %q", got.Message(), text)
+		}
+	}
+}
+
+func TestAcceptControlPlane(t *testing.T) {
+	one, two := newControlPlane("one"), newControlPlane("two")
+	leaving := newControlPlane("leaving")
+	leaving.ObjectMeta = gone(leaving.ObjectMeta)
+
+	check(t, acceptControlPlane(&one, newSiblings([]v1alpha1.OmniControlPlane{one}, nil, nil)), true, false, "AcceptedByCluster", "demo")
+	check(t, acceptControlPlane(&one, newSiblings([]v1alpha1.OmniControlPlane{one, leaving}, nil, nil)), true, false, "AcceptedByCluster")
+	check(t, acceptControlPlane(&one, newSiblings([]v1alpha1.OmniControlPlane{one, two}, nil, nil)), false, true, "Conflicting", `"two"`)
+}
+
+func TestAcceptWorkers(t *testing.T) {
+	a, b, c := newWorkers("a", ""), newWorkers("b", "a"), newWorkers("c", "")
+	leaving := newWorkers("leaving", "a")
+	leaving.ObjectMeta = gone(leaving.ObjectMeta)
+
+	check(t, acceptWorkers(&a, newSiblings(nil, []v1alpha1.OmniWorkers{a, c, leaving}, nil)), true, false, "AcceptedByCluster")
+	check(t, acceptWorkers(&a, newSiblings(nil, []v1alpha1.OmniWorkers{a, b, c}, nil)), false, true, "Conflicting", `"b"`, `"a"`)
+}
+
+func TestAcceptMachine(t *testing.T) {
+	m, twin := newMachine("m", "id-1"), newMachine("twin", "id-1")
+	inControlPlane := newSiblings([]v1alpha1.OmniControlPlane{newControlPlane("cp", "id-1")}, nil, []v1alpha1.OmniMachine{m})
+	inWorkers := newSiblings(nil, []v1alpha1.OmniWorkers{newWorkers("w", "", "id-0", "id-1")}, []v1alpha1.OmniMachine{m})
+	nowhere := newSiblings([]v1alpha1.OmniControlPlane{newControlPlane("cp", "id-2")}, nil, []v1alpha1.OmniMachine{m})
+	twice := newSiblings([]v1alpha1.OmniControlPlane{newControlPlane("cp", "id-1")}, nil, []v1alpha1.OmniMachine{m, twin})
+	leaving := newControlPlane("cp", "id-1")
+	leaving.ObjectMeta = gone(leaving.ObjectMeta)
+
+	check(t, acceptMachine(&m, inControlPlane), true, false, "AcceptedByCluster")
+	check(t, acceptMachine(&m, inWorkers), true, false, "AcceptedByCluster")
+	check(t, acceptMachine(&m, nowhere), false, false, "NotListed", "id-1", "demo")
+	check(t, acceptMachine(&m, newSiblings([]v1alpha1.OmniControlPlane{leaving}, nil, []v1alpha1.OmniMachine{m})), false, false, "NotListed")
+	check(t, acceptMachine(&m, twice), false, true, "Conflicting", `"twin"`)
+}
+
+func TestJudgeSynced(t *testing.T) {
+	object := newWorkers("w", "")
+	cluster := &v1alpha1.OmniCluster{ObjectMeta: metadata("demo")}
+	suspended := cluster.DeepCopy()
+	suspended.Spec.Suspend = true
+
+	ref := func(uid string, generation int64) []v1alpha1.AppliedReference {
+		return []v1alpha1.AppliedReference{{Name: "other", UID: "uid-other", Generation: 2}, {Name: "w", UID: uid, Generation: generation}}
+	}
+
+	check(t, judgeSynced(&object, cluster, ref("uid-w", 2)), true, false, "Applied")
+	check(t, judgeSynced(&object, cluster, ref("uid-w", 1)), false, false, "WaitingForSync", "demo")
+	check(t, judgeSynced(&object, cluster, ref("uid-before", 2)), false, false, "WaitingForSync")
+	check(t, judgeSynced(&object, cluster, nil), false, false, "WaitingForSync")
+	check(t, judgeSynced(&object, suspended, nil), false, false, "WaitingForSync", "suspended")
+}
+
+func TestJudgeSet(t *testing.T) {
+	of := func(sets ...v1alpha1.MachineSetStatus) *v1alpha1.OmniCluster {
+		return &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{Omni: &v1alpha1.OmniClusterRemoteStatus{MachineSets: sets}}}
+	}
+	machines := v1alpha1.MachineCounts{Total: 3, Healthy: 2, Requested: 3}
+
+	check(t, judgeSet(&v1alpha1.OmniCluster{}, "w"), false, false, "MachinesNotReady", `"w"`)
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "x", Ready: true}), "w"), false, false, "MachinesNotReady")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Phase: "ScalingUp", Machines: machines}), "w"), false, false, "MachinesNotReady", "2 of 3", "ScalingUp")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w"}), "w"), false, false, "MachinesNotReady", "no phase")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines}), "w"), true, false, "MachinesReady")
+}
+
+func TestJudgeMachine(t *testing.T) {
+	of := func(states ...v1alpha1.MachineState) *v1alpha1.OmniCluster {
+		return &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{Omni: &v1alpha1.OmniClusterRemoteStatus{MachineStates: states}}}
+	}
+
+	check(t, judgeMachine(&v1alpha1.OmniCluster{}, "id"), false, false, "MachinesNotReady", "nothing")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Ready: true}), "id"), false, false, "MachinesNotReady", "not connected")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Stage: "Booting"}), "id"), false, false, "MachinesNotReady", "Booting")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Ready: true, Stage: "Running"}), "id"), true, false, "MachinesReady", "Running")
+}

@@ -1,0 +1,572 @@
+package omniconnection
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// bench is the controller over a fake API and a simulated Omni.
+type bench struct {
+	t       *testing.T
+	omni    *omnisim.Server
+	key     string
+	client  client.WithWatch
+	events  *events.FakeRecorder
+	seen    []string
+	pool    *omni.Pool
+	objects *metrics.Objects
+	calls   *metrics.Calls
+	loop    *loop.Reconciler[*v1alpha1.OmniConnection, *scope]
+	now     time.Time
+	writes  int
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+
+	sim, err := omnisim.Start(omnisim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(sim.Close)
+
+	b := &bench{
+		t: t, omni: sim, events: events.NewFakeRecorder(1000), objects: metrics.NewObjects(), calls: metrics.NewCalls(), now: time.Now(),
+	}
+	if b.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+
+	b.newClient()
+	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{Observer: b.calls.Observe})
+	t.Cleanup(b.pool.Close)
+
+	r := newReconciler(b.client, b.client, b.events, Options{
+		Pool: b.pool, Objects: b.objects, Calls: b.calls, Now: func() time.Time { return b.now },
+	})
+	b.loop = loop.New(r.kind(), loop.Settings{Client: b.client, Events: b.events})
+
+	return b
+}
+
+func (b *bench) newClient() {
+	b.t.Helper()
+
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+
+	builder := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(&v1alpha1.OmniConnection{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "main", UID: "uid-main", Generation: 1},
+			Spec: v1alpha1.OmniConnectionSpec{
+				Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM(),
+				Auth: v1alpha1.OmniConnectionAuth{ServiceAccountSecretRef: v1alpha1.SecretKeyReference{Name: "key", Key: "serviceAccountKey"}},
+			},
+		}).
+		WithStatusSubresource(&v1alpha1.OmniConnection{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				b.writes++
+
+				return c.Patch(ctx, o, p, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				b.writes++
+
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		})
+
+	for _, i := range index.All() {
+		builder = builder.WithIndex(i.Object, i.Name, i.Values)
+	}
+
+	b.client = builder.Build()
+}
+
+func (b *bench) run() reconcile.Result {
+	b.t.Helper()
+
+	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	for {
+		select {
+		case event := <-b.events.Events:
+			b.seen = append(b.seen, event)
+		default:
+			return result
+		}
+	}
+}
+
+func (b *bench) get() *v1alpha1.OmniConnection {
+	b.t.Helper()
+
+	found := &v1alpha1.OmniConnection{}
+	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, found); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return found
+}
+
+func (b *bench) edit(edit func(*v1alpha1.OmniConnection)) {
+	b.t.Helper()
+
+	object := b.get()
+	edit(object)
+	object.Generation++
+
+	if err := b.client.Update(b.t.Context(), object); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// secret writes the Secret, making it if there is none.
+func (b *bench) secret(name, value string) {
+	b.t.Helper()
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+
+	err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(secret), secret)
+	secret.Data = map[string][]byte{"serviceAccountKey": []byte(value)}
+
+	if apierrors.IsNotFound(err) {
+		err = b.client.Create(b.t.Context(), secret)
+	} else if err == nil {
+		err = b.client.Update(b.t.Context(), secret)
+	}
+
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) finalizers(secret string) []string {
+	b.t.Helper()
+
+	found := &corev1.Secret{}
+	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: "team", Name: secret}, found); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return found.Finalizers
+}
+
+func cluster(name string) *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
+		Spec:       v1alpha1.OmniClusterSpec{ConnectionRef: v1alpha1.LocalObjectReference{Name: "main"}},
+	}
+}
+
+// expect checks a condition and Ready, and that a second run writes nothing.
+func (b *bench) expect(condition string, status metav1.ConditionStatus, reason string, texts ...string) {
+	b.t.Helper()
+	b.run()
+
+	for _, conditionType := range []string{condition, "Ready"} {
+		c := apimeta.FindStatusCondition(b.get().Status.Conditions, conditionType)
+		if c == nil || c.Status != status || c.Reason != reason {
+			b.t.Fatalf("%s: %+v", conditionType, c)
+		}
+
+		for _, text := range texts {
+			if !strings.Contains(c.Message, text) {
+				b.t.Errorf("%s: message %q does not say %q", conditionType, c.Message, text)
+			}
+		}
+	}
+
+	writes := b.writes
+	b.run()
+
+	if b.writes != writes {
+		b.t.Errorf("the second run made %d writes", b.writes-writes)
+	}
+}
+
+func TestConnected(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", "True", "Connected", b.omni.Endpoint(), "operator")
+
+	status := b.get().Status
+	if status.Endpoint != b.omni.Endpoint() || !strings.HasPrefix(status.ServiceAccount.Name, "operator") || status.ServiceAccount.ExpirationTime == nil {
+		t.Errorf("%+v", status)
+	}
+
+	if _, open := b.pool.Get("uid-main"); !open {
+		t.Error("no session for the clusters")
+	}
+
+	names := gathered(t, b.objects, b.calls)
+	for _, want := range []string{"omni_resource_info", "omni_service_account_expiration_timestamp_seconds", "omni_api_requests_total"} {
+		if !strings.Contains(names, want) {
+			t.Errorf("no metric %s in %s", want, names)
+		}
+	}
+}
+
+func gathered(t *testing.T, collectors ...prometheus.Collector) string {
+	t.Helper()
+
+	registry := prometheus.NewRegistry()
+	for _, collector := range collectors {
+		if err := registry.Register(collector); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return fmt.Sprint(families)
+}
+
+// Each fault has a reason of its own, and heals when its cause goes.
+func TestFaults(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	nobody := "https://" + listener.Addr().String()
+	listener.Close()
+
+	other, err := omnisim.Start(omnisim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer other.Close()
+
+	for name, test := range map[string]struct {
+		set       func(*bench)
+		condition string
+		reason    string
+		stalls    bool
+		text      string
+	}{
+		"no Secret":         {func(*bench) {}, "CredentialsFound", "SecretNotFound", false, `"key"`},
+		"another key":       {func(b *bench) { b.secret("key", b.key); b.edit(setKey("other")) }, "CredentialsFound", "SecretKeyNotFound", true, `"other"`},
+		"environment block": {func(b *bench) { b.secret("key", "OMNI_ENDPOINT=x\nOMNI_SERVICE_ACCOUNT_KEY="+b.key) }, "CredentialsFound", "KeyIsEnvironmentBlock", true, "OMNI_SERVICE_ACCOUNT_KEY"},
+		"garbage":           {func(b *bench) { b.secret("key", "not a key") }, "CredentialsFound", "KeyInvalid", true, `"key"`},
+		"expired":           {func(b *bench) { b.secret("key", b.key); b.now = b.now.Add(31 * 24 * time.Hour) }, "CredentialsFound", "KeyExpired", true, "expired at"},
+		"revoked": {func(b *bench) {
+			b.secret("key", b.key)
+
+			if err := b.omni.RevokeKey(b.key); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "Reachable", "Unauthenticated", true, ""},
+		"low role": {func(b *bench) {
+			b.secret("key", b.key)
+
+			if err := b.omni.SetRole("operator", omnisim.RoleNone); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "Reachable", "PermissionDenied", true, "role"},
+		"another CA": {func(b *bench) {
+			b.secret("key", b.key)
+			b.edit(func(o *v1alpha1.OmniConnection) { o.Spec.CABundle = other.CAPEM() })
+		}, "Reachable", "TLSFailed", true, "caBundle"},
+		"nobody there": {func(b *bench) {
+			b.secret("key", b.key)
+			b.edit(func(o *v1alpha1.OmniConnection) { o.Spec.Endpoint = nobody })
+		}, "Reachable", "Unreachable", false, nobody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			test.set(b)
+			b.expect(test.condition, "False", test.reason, test.text)
+
+			conditions := b.get().Status.Conditions
+			if got := apimeta.IsStatusConditionTrue(conditions, "Stalled"); got != test.stalls {
+				t.Errorf("stalled: %v", got)
+			}
+
+			if got := apimeta.IsStatusConditionTrue(conditions, "Reconciling"); got == test.stalls {
+				t.Errorf("reconciling: %v", got)
+			}
+
+			if _, open := b.pool.Get("uid-main"); open {
+				t.Error("a session is open")
+			}
+		})
+	}
+}
+
+func setKey(key string) func(*v1alpha1.OmniConnection) {
+	return func(o *v1alpha1.OmniConnection) { o.Spec.Auth.ServiceAccountSecretRef.Key = key }
+}
+
+func TestKeyIsWithdrawnAndComesBack(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", "True", "Connected")
+	b.secret("key", "gone")
+	b.expect("CredentialsFound", "False", "KeyInvalid")
+
+	if _, open := b.pool.Get("uid-main"); open {
+		t.Error("a key that was withdrawn is used on")
+	}
+
+	b.secret("key", b.key)
+	b.expect("Reachable", "True", "Connected")
+}
+
+func TestOmniGoesAwayAndComesBack(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", "True", "Connected")
+	b.omni.GoDown()
+	b.run()
+
+	if c := apimeta.FindStatusCondition(b.get().Status.Conditions, "Ready"); c.Status != "False" {
+		t.Errorf("%+v", c)
+	}
+
+	if err := b.omni.ComeBack(); err != nil {
+		t.Fatal(err)
+	}
+
+	deadline := time.Now().Add(30 * time.Second)
+	for !apimeta.IsStatusConditionTrue(b.get().Status.Conditions, "Ready") {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", b.get().Status.Conditions)
+		}
+
+		b.run()
+	}
+}
+
+// A key that ends soon is one event for each key, not one for each run.
+func TestExpiryIsWarnedOfOnce(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.run()
+
+	if strings.Contains(strings.Join(b.seen, "\n"), "KeyExpiresSoon") {
+		t.Error("warned 30 days before")
+	}
+
+	b.now = b.now.Add(24 * 24 * time.Hour)
+
+	for range 3 {
+		b.run()
+	}
+
+	if got := strings.Count(strings.Join(b.seen, "\n"), "Warning KeyExpiresSoon"); got != 1 {
+		t.Errorf("%d events: %q", got, b.seen)
+	}
+}
+
+func TestSecretIsKeptWhileItIsUsed(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", "True", "Connected")
+
+	if got := b.finalizers("key"); got != nil {
+		t.Errorf("a Secret that no cluster needs is kept: %q", got)
+	}
+
+	if err := b.client.Create(t.Context(), cluster("demo")); err != nil {
+		t.Fatal(err)
+	}
+
+	b.expect("Reachable", "True", "Connected")
+
+	if diff := cmp.Diff([]string{v1alpha1.InUseFinalizer}, b.finalizers("key")); diff != "" {
+		t.Error(diff)
+	}
+
+	// Another Secret takes over.
+	b.secret("second", b.key)
+	b.edit(func(o *v1alpha1.OmniConnection) { o.Spec.Auth.ServiceAccountSecretRef.Name = "second" })
+	b.expect("Reachable", "True", "Connected")
+
+	if old, current := b.finalizers("key"), b.finalizers("second"); len(old) != 0 || len(current) != 1 {
+		t.Errorf("finalizers: %q and %q", old, current)
+	}
+
+	// A Secret that is being deleted is used until the last cluster is gone.
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "second"}}
+	if err := b.client.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+
+	b.expect("Reachable", "True", "Connected")
+
+	if err := b.client.Delete(t.Context(), cluster("demo")); err != nil {
+		t.Fatal(err)
+	}
+
+	b.run()
+
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
+		t.Errorf("the Secret is kept although nobody needs it: %v", err)
+	}
+}
+
+func TestDeletionWaitsForClusters(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+
+	for _, name := range []string{"b", "a"} {
+		if err := b.client.Create(t.Context(), cluster(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	b.run()
+	b.pool.Forget("uid-main") // as after a restart
+
+	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+
+	b.expect("Ready", "False", "InUse", `2 OmniClusters: "a", "b"`)
+
+	if !apimeta.IsStatusConditionTrue(b.get().Status.Conditions, "DeletionBlocked") {
+		t.Errorf("%+v", b.get().Status.Conditions)
+	}
+}
+
+func TestDeletionEnds(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+
+	if err := b.client.Create(t.Context(), cluster("a")); err != nil {
+		t.Fatal(err)
+	}
+
+	b.run()
+
+	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+
+	b.run()
+
+	lease, open := b.pool.Get("uid-main")
+	if !open {
+		t.Fatal("the cluster's own deletion needs the session")
+	}
+
+	lease.Release()
+
+	if err := b.client.Delete(t.Context(), cluster("a")); err != nil {
+		t.Fatal(err)
+	}
+
+	b.run()
+
+	err := b.client.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, &v1alpha1.OmniConnection{})
+	if !apierrors.IsNotFound(err) {
+		t.Fatalf("still there: %v", err)
+	}
+
+	if got := b.finalizers("key"); len(got) != 0 {
+		t.Errorf("the Secret is kept: %q", got)
+	}
+
+	b.run()
+
+	if left := gathered(t, b.objects, b.calls); left != "[]" {
+		t.Errorf("metrics of a connection that is gone: %s", left)
+	}
+}
+
+// The same name with another UID is another object, with a session of its own.
+func TestMadeAgain(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.run()
+
+	former := b.get()
+	former.Finalizers = nil
+
+	if err := b.client.Update(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := b.client.Delete(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+
+	again := &v1alpha1.OmniConnection{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "main", UID: "uid-again"}, Spec: former.Spec}
+	if err := b.client.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+
+	b.expect("Reachable", "True", "Connected")
+
+	if _, open := b.pool.Get("uid-main"); open {
+		t.Error("the former object's session is open")
+	}
+}
+
+// Nothing of any key is in what users and operators can read.
+func TestKeyIsNeverShown(t *testing.T) {
+	b := newBench(t)
+
+	var all bytes.Buffer
+
+	for _, value := range []string{
+		b.key, "OMNI_SERVICE_ACCOUNT_KEY=" + b.key, b.key + "\n" + b.key, b.key[:len(b.key)-40], "x" + b.key, strings.ToLower(b.key), b.key + "====",
+	} {
+		b.secret("key", value)
+		b.run()
+
+		text, err := json.Marshal(b.get())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		fmt.Fprintf(&all, "%s\n%q\n%s\n", text, b.seen, gathered(t, b.objects, b.calls))
+	}
+
+	for i := 0; i+24 <= len(b.key); i += 8 {
+		if strings.Contains(strings.ToLower(all.String()), strings.ToLower(b.key[i:i+24])) {
+			t.Fatalf("a piece of the key is shown: %s", b.key[i:i+24])
+		}
+	}
+}
