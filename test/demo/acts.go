@@ -30,20 +30,23 @@ func (d *stage) acts() []act {
 	}
 }
 
-// connect applies the example connection with the address and certificates of this Omni.
+// connect makes the Secret and the connection.
 func (d *stage) connect(ctx context.Context) error {
+	// The key is not shown, as nobody should show theirs.
+	d.say(`$ kubectl create secret generic omni-service-account --from-literal=serviceAccountKey="$OMNI_SERVICE_ACCOUNT_KEY"`)
+
 	if _, err := d.quiet(ctx, "", "create", "secret", "generic", "omni-service-account", "--from-literal=serviceAccountKey="+d.key); err != nil {
 		return err
 	}
 
-	d.say("$ kubectl apply -f artifacts/examples/connection.yaml")
-
-	manifest, err := d.connectionManifest()
+	path, err := d.writeConnection()
 	if err != nil {
 		return err
 	}
 
-	if _, err := d.quiet(ctx, manifest, "apply", "-f", "-"); err != nil {
+	d.say("  (%s is artifacts/examples/connection.yaml with the endpoint and the caBundle of this Omni.)", filepath.Base(path))
+
+	if _, err := d.kubectl(ctx, "apply", "-f", path); err != nil {
 		return err
 	}
 
@@ -56,6 +59,23 @@ func (d *stage) connect(ctx context.Context) error {
 	return err
 }
 
+// writeConnection puts the connection's manifest into the stack's directory, so that a user of
+// "make up" can apply it again.
+func (d *stage) writeConnection() (string, error) {
+	manifest, err := d.connectionManifest()
+	if err != nil {
+		return "", err
+	}
+
+	path := filepath.Join(d.stack.Dir, "connection.yaml")
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+		return "", fmt.Errorf("write connection: %w", err)
+	}
+
+	return path, nil
+}
+
+// connectionManifest is the example with the address and certificates of this Omni.
 func (d *stage) connectionManifest() (string, error) {
 	data, err := os.ReadFile(filepath.Join(d.dir, "connection.yaml"))
 	if err != nil {
@@ -81,7 +101,7 @@ func (d *stage) connectionManifest() (string, error) {
 }
 
 func (d *stage) createCluster(ctx context.Context) error {
-	for _, file := range []string{"cluster.yaml", "controlplane.yaml", "workers-static.yaml", "workers-class.yaml", "machine.yaml"} {
+	for _, file := range clusterExamples {
 		if _, err := d.kubectl(ctx, "apply", "-f", filepath.Join(d.dir, file)); err != nil {
 			return err
 		}
@@ -143,7 +163,7 @@ func (d *stage) stageEdit(ctx context.Context) error {
 		return err
 	}
 
-	if _, err := d.kubectl(ctx, "get", "ocl", "cluster-01", "-o", "jsonpath={.status.plan}{'\\n'}"); err != nil {
+	if _, err := d.kubectl(ctx, "get", "ocl", "cluster-01", "-o", "jsonpath={.status.plan}"); err != nil {
 		return err
 	}
 

@@ -21,7 +21,8 @@ func main() {
 	up := flag.Bool("up", false, "leave the stack running until Ctrl-C")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// SIGHUP comes when the terminal is closed: the directory of the stack has to go then too.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 
 	if err := run(ctx, *up); err != nil {
@@ -39,7 +40,8 @@ func run(ctx context.Context, up bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 
-	d.say("Everything runs after %s. Now as a user, with kubectl:", time.Since(start).Round(100*time.Millisecond))
+	d.say("Everything runs after %s. Now as a user, with kubectl in the namespace %s:",
+		time.Since(start).Round(100*time.Millisecond), namespace)
 
 	if up {
 		return d.holdOpen(ctx)

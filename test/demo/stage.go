@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/test/env"
@@ -30,6 +29,9 @@ const (
 	classWorkers = "cluster-01-workers"
 )
 
+// clusterExamples are the manifests of one cluster.
+var clusterExamples = [...]string{"cluster.yaml", "controlplane.yaml", "workers-static.yaml", "workers-class.yaml", "machine.yaml"}
+
 // stage is the running stack, and the narrator.
 type stage struct {
 	stack *env.Stack
@@ -39,12 +41,12 @@ type stage struct {
 }
 
 func startStage(ctx context.Context) (*stage, error) {
-	root, err := env.RepositoryRoot()
+	dir, err := examples()
 	if err != nil {
 		return nil, err
 	}
 
-	d := &stage{dir: filepath.Join(root, "artifacts", "examples")}
+	d := &stage{dir: dir}
 	d.say("Building what is not built yet, and starting etcd, kube-apiserver, omni-apiserver, kube-controller-manager and omni-controller ...")
 
 	if err := d.startOmni(); err != nil {
@@ -60,6 +62,28 @@ func startStage(ctx context.Context) (*stage, error) {
 	}
 
 	return d, nil
+}
+
+// examples is the directory of the example manifests as a user would type it: from the working
+// directory, if there is such a path.
+func examples() (string, error) {
+	root, err := env.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+
+	dir := filepath.Join(root, "artifacts", "examples")
+
+	working, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find examples: %w", err)
+	}
+
+	if relative, err := filepath.Rel(working, dir); err == nil {
+		return relative, nil
+	}
+
+	return dir, nil
 }
 
 // startOmni starts the simulator with the machines and the machine class that the examples name.
@@ -108,51 +132,16 @@ func (d *stage) holdOpen(ctx context.Context) error {
 		return err
 	}
 
-	d.say("\n  export KUBECONFIG=%s", d.stack.KubeconfigPath)
+	d.say("\nIn another terminal, in this directory:\n\n  export KUBECONFIG=%s", d.stack.KubeconfigPath)
+	d.say("  kubectl apply%s", clusterFiles(d.dir))
 	d.say("  kubectl get omni -n %s", namespace)
-	d.say("\nkubectl is at %s if you have none. A simulated Omni serves %s.", d.stack.KubectlPath(), d.omni.Endpoint())
-	d.say("Logs are in %s. Ctrl-C stops everything.", filepath.Join(d.stack.Dir, "logs"))
+	d.say("\nkubectl is at %s if you have none.", d.stack.KubectlPath())
+	d.say("A simulated Omni serves %s. Logs are in %s.", d.omni.Endpoint(), filepath.Join(d.stack.Dir, "logs"))
+	d.say("Ctrl-C stops everything and removes it.")
 
 	<-ctx.Done()
 
 	d.say("\nStopping ...")
 
 	return nil
-}
-
-func (d *stage) say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
-
-// kubectl shows the command and what it prints, as in a terminal.
-func (d *stage) kubectl(ctx context.Context, args ...string) (string, error) {
-	d.say("$ kubectl %s", strings.Join(args, " "))
-
-	stdout, stderr, err := d.stack.Kubectl(ctx, append([]string{"-n", namespace}, args...)...)
-	if out := strings.TrimRight(stdout+stderr, "\n"); out != "" {
-		d.say("%s", indent(out))
-	}
-
-	return stdout, err
-}
-
-// quiet is kubectl without showing anything.
-func (d *stage) quiet(ctx context.Context, stdin string, args ...string) (string, error) {
-	stdout, _, err := d.stack.KubectlInput(ctx, strings.NewReader(stdin), append([]string{"-n", namespace}, args...)...)
-
-	return stdout, err
-}
-
-// until polls and says how long it took.
-func (d *stage) until(ctx context.Context, what string, check func(context.Context) error) error {
-	start := time.Now()
-	if err := env.Eventually(ctx, stepWait, what, check); err != nil {
-		return err
-	}
-
-	d.say("  -> %s, after %s", what, time.Since(start).Round(10*time.Millisecond))
-
-	return nil
-}
-
-func indent(text string) string {
-	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
 }

@@ -14,7 +14,7 @@ import (
 func (f *FreeForm) UnmarshalJSON(data []byte) error {
 	trimmed := bytes.TrimSpace(data)
 	if len(trimmed) == 0 || trimmed[0] != '{' {
-		return errors.New("must be an object")
+		return errors.New("must be an object: write inline blocks, manifests and values as YAML fields, not as text after |")
 	}
 
 	var compact bytes.Buffer

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/test/env"
+)
+
+// clusterFiles are the arguments that apply clusterExamples.
+func clusterFiles(dir string) string {
+	var arguments strings.Builder
+	for _, file := range clusterExamples {
+		arguments.WriteString(" -f " + filepath.Join(dir, file))
+	}
+
+	return arguments.String()
+}
+
+func (d *stage) say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// kubectl shows the command and what it prints, as in a terminal.
+func (d *stage) kubectl(ctx context.Context, args ...string) (string, error) {
+	d.say("$ kubectl %s", commandLine(args))
+
+	stdout, stderr, err := d.stack.Kubectl(ctx, append([]string{"-n", namespace}, args...)...)
+	if out := strings.TrimRight(stdout+stderr, "\n"); out != "" {
+		d.say("%s", indent(out))
+	}
+
+	return stdout, err
+}
+
+// quiet is kubectl without showing anything.
+func (d *stage) quiet(ctx context.Context, stdin string, args ...string) (string, error) {
+	stdout, _, err := d.stack.KubectlInput(ctx, strings.NewReader(stdin), append([]string{"-n", namespace}, args...)...)
+
+	return stdout, err
+}
+
+// until polls and says how long it took.
+func (d *stage) until(ctx context.Context, what string, check func(context.Context) error) error {
+	start := time.Now()
+	if err := env.Eventually(ctx, stepWait, what, check); err != nil {
+		return err
+	}
+
+	d.say("  -> %s, after %s", what, time.Since(start).Round(10*time.Millisecond))
+
+	return nil
+}
+
+// indent moves every line that is not empty to the right.
+func indent(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.TrimSpace(line) == "" {
+			lines[i] = ""
+		} else {
+			lines[i] = "  " + line
+		}
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+// commandLine joins arguments so that they can be pasted into a shell.
+func commandLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		quoted[i] = arg
+		if arg == "" || strings.ContainsAny(arg, " \t\n\"'{}[]()$*?<>|&;\\`") {
+			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+
+	return strings.Join(quoted, " ")
+}
