@@ -21,7 +21,8 @@ func Message(err error) string {
 
 	said := Sanitize(err.Error())
 
-	if lead := leads[Classify(err)]; lead != "" {
+	// An error of Apply has the lead behind the resource's name already.
+	if lead := leads[Classify(err)]; lead != "" && !strings.Contains(said, lead) {
 		said = lead + ": " + said
 	}
 

@@ -2,6 +2,7 @@ package omni
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,6 +20,10 @@ func TestMessage(t *testing.T) {
 		"gRPC wrapping goes": {
 			status.Error(codes.InvalidArgument, "failed to validate: 1 error occurred:\n\t* machine class \"x\" doesn't exist\n\n"),
 			`Omni refuses this: failed to validate: 1 error occurred: * machine class "x" doesn't exist`,
+		},
+		"the lead is not said twice": {
+			fmt.Errorf("update Cluster \"c\": Omni refuses this: %w", status.Error(codes.InvalidArgument, "no")),
+			`update Cluster "c": Omni refuses this: no`,
 		},
 		"our own sentinels speak for themselves": {ErrKeyEmpty, ErrKeyEmpty.Error()},
 		"no lead for not ready":                  {ErrNotSynced, "the local copy of Omni's resources is not complete"},

@@ -1,0 +1,95 @@
+package app
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func parse(t *testing.T, args ...string) *Options {
+	t.Helper()
+
+	options := NewOptions()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	options.AddFlags(flags)
+
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+
+	return options
+}
+
+func TestDefaults(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "mine")
+
+	options := parse(t)
+	if options.Namespace != "mine" || !options.LeaderElect || options.DestroySettleTime != 10*time.Second || options.AllNamespaces {
+		t.Errorf("%+v", options)
+	}
+
+	if options.leaseNamespace() != "mine" {
+		t.Error(options.leaseNamespace())
+	}
+
+	if err := options.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	options := parse(t, "--namespace=a", "--leader-election-namespace=b", "--destroy-settle-time=3s", "--management-cluster-name=hub",
+		"--omnicluster-concurrency=3", "--omnimachine-concurrency=7", "--metrics-bind-address=0", "--kubeconfig=/k")
+
+	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.ManagementClusterName != "hub" ||
+		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.MetricsBindAddress != "0" || options.Kubeconfig != "/k" {
+		t.Errorf("%+v", options)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+
+	for name, test := range map[string]struct {
+		args []string
+		want []string // parts of the error; none: valid
+	}{
+		"nothing":                       {nil, []string{"--namespace", "--leader-election-namespace"}},
+		"namespace":                     {[]string{"--namespace=a"}, nil},
+		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
+		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
+		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},
+		"settle time":                   {[]string{"--namespace=a", "--destroy-settle-time=0s"}, []string{"--destroy-settle-time"}},
+		"concurrency":                   {[]string{"--namespace=a", "--omniworkers-concurrency=0"}, []string{"--omniworkers-concurrency"}},
+		"start timeout":                 {[]string{"--namespace=a", "--start-timeout=0s"}, []string{"--start-timeout"}},
+		"several mistakes are all told": {[]string{"--omniconnection-concurrency=-1", "--destroy-settle-time=1ms"}, []string{"omniconnection", "settle", "--namespace"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := parse(t, test.args...).Validate()
+			if len(test.want) == 0 && err != nil {
+				t.Error(err)
+			}
+
+			for _, part := range test.want {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("%v does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestCacheIsRestrictedToTheNamespace(t *testing.T) {
+	one := parse(t, "--namespace=a").cacheOptions()
+	if _, found := one.DefaultNamespaces["a"]; !found || len(one.DefaultNamespaces) != 1 {
+		t.Errorf("%+v", one.DefaultNamespaces)
+	}
+
+	if all := parse(t, "--namespace=a", "--all-namespaces").cacheOptions(); all.DefaultNamespaces != nil {
+		t.Errorf("%+v", all.DefaultNamespaces)
+	}
+}
