@@ -89,37 +89,43 @@ func (h *Hub) startKubeAPIServer(ctx context.Context, extraArgs []string) error 
 }
 
 func (h *Hub) kubeAPIServerArgs(port int) []string {
-	return []string{
-		"--bind-address=" + loopback,
-		"--secure-port=" + strconv.Itoa(port),
+	return append(h.EtcdArgs(),
+		"--bind-address="+loopback,
+		"--secure-port="+strconv.Itoa(port),
 		// Nothing needs the address of the "kubernetes" Service, and publishing a loopback
 		// address there is refused. Naming it keeps the server from looking for a default route.
-		"--advertise-address=" + loopback,
+		"--advertise-address="+loopback,
 		"--endpoint-reconciler-type=none",
 
-		"--etcd-servers=" + h.etcdURL,
-		"--etcd-cafile=" + h.creds.file("ca.crt"),
-		"--etcd-certfile=" + h.creds.file("etcd-client.crt"),
-		"--etcd-keyfile=" + h.creds.file("etcd-client.key"),
-
-		"--tls-cert-file=" + h.creds.file("kube-apiserver.crt"),
-		"--tls-private-key-file=" + h.creds.file("kube-apiserver.key"),
-		"--client-ca-file=" + h.creds.file("ca.crt"),
+		"--tls-cert-file="+h.creds.file("kube-apiserver.crt"),
+		"--tls-private-key-file="+h.creds.file("kube-apiserver.key"),
+		"--client-ca-file="+h.creds.file("ca.crt"),
 		"--authorization-mode=RBAC",
 
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-signing-key-file=" + h.creds.file("service-account.key"),
-		"--service-account-key-file=" + h.creds.file("service-account.pub"),
+		"--service-account-signing-key-file="+h.creds.file("service-account.key"),
+		"--service-account-key-file="+h.creds.file("service-account.pub"),
 
-		"--requestheader-client-ca-file=" + h.creds.file("front-proxy-ca.crt"),
-		"--requestheader-allowed-names=" + frontProxyName,
+		"--requestheader-client-ca-file="+h.creds.file("front-proxy-ca.crt"),
+		"--requestheader-allowed-names="+frontProxyName,
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-uid-headers=X-Remote-Uid",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + h.creds.file("front-proxy-client.crt"),
-		"--proxy-client-key-file=" + h.creds.file("front-proxy-client.key"),
+		"--proxy-client-cert-file="+h.creds.file("front-proxy-client.crt"),
+		"--proxy-client-key-file="+h.creds.file("front-proxy-client.key"),
+	)
+}
+
+// EtcdArgs returns the flags with which an API server uses the hub's etcd. Two servers share it
+// only with different --etcd-prefix flags.
+func (h *Hub) EtcdArgs() []string {
+	return []string{
+		"--etcd-servers=" + h.etcdURL,
+		"--etcd-cafile=" + h.creds.file("ca.crt"),
+		"--etcd-certfile=" + h.creds.file("etcd-client.crt"),
+		"--etcd-keyfile=" + h.creds.file("etcd-client.key"),
 	}
 }
 
