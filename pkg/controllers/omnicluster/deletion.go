@@ -33,9 +33,8 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 
 	status := s.cluster.Status
-	everSynced := status.Endpoint != "" || status.OmniClusterID != ""
 
-	if session.Postpones() && everSynced {
+	if session.Postpones() {
 		return session, nil
 	}
 
@@ -43,7 +42,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		name: s.name, uid: string(s.cluster.UID),
 		orphan:     s.cluster.Spec.DeletePolicy.Orphan,
 		observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
-		everSynced: everSynced,
+		everSynced: status.Endpoint != "" || status.OmniClusterID != "",
 		recorded:   status.Endpoint, session: session, live: s.live,
 		since: r.options.Now().Sub(s.cluster.DeletionTimestamp.Time),
 	}

@@ -19,7 +19,8 @@ type deletion struct {
 	uid     string // of the OmniCluster
 	orphan  bool
 	observe bool
-	// everSynced is true if this object may have written to Omni.
+	// everSynced is true if the status says that this object may have written to
+	// Omni. A status can be lost; the mark in Omni counts as well.
 	everSynced bool
 	// recorded and current are the endpoints: where the cluster was last seen,
 	// and where the connection leads now.
@@ -49,7 +50,7 @@ func (d deletion) decide() (step, loop.Outcome) {
 		return stepLetGo, released("spec.changePolicy is Observe: cluster %q stays in Omni as it is", d.name)
 	case d.orphan:
 		return d.decideOrphan()
-	case !d.everSynced:
+	case !d.everSynced && !(d.session.Continues() && owned(d.live, d.uid)):
 		return stepLetGo, released("this object never wrote cluster %q to Omni; nothing is destroyed", d.name)
 	case !d.session.Continues() && d.since < patience:
 		return stepWait, loop.Wait(patience-d.since, d.session.Reason(), "waiting for Omni to destroy cluster %q: %s", d.name, d.session.Message())
@@ -78,7 +79,8 @@ func (d deletion) decideOrphan() (step, loop.Outcome) {
 
 func (d deletion) decideDestroy() (step, loop.Outcome) {
 	switch {
-	case !d.live.Exists && d.recorded != "" && d.recorded != d.current:
+	case !owned(d.live, d.uid) && d.recorded != "" && d.recorded != d.current:
+		// Whatever has the name here, it is not the cluster that was asked to go.
 		return stepWait, loop.Block(0, v1alpha1.ReasonEndpointChanged,
 			"cluster %q was last seen at %s, but the connection leads to %s: change it back, or set spec.deletePolicy.orphan",
 			d.name, d.recorded, d.current)

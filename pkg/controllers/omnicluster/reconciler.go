@@ -66,6 +66,7 @@ type scope struct {
 	lease      *omni.Lease
 	live       omni.Live
 	looked     bool // live is known
+	behind     bool // our own last writes are not to be seen yet
 
 	documents *template.Documents
 	redactor  redactor
@@ -185,6 +186,8 @@ func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
 func (r *reconciler) look(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if err := r.catchUp(ctx, s); err != nil {
 		if errors.Is(err, omni.ErrBehind) || errors.Is(err, omni.ErrNotSynced) {
+			s.behind = errors.Is(err, omni.ErrBehind)
+
 			return loop.Wait(time.Second, v1alpha1.ReasonMirrorNotSynced, "%s", omni.Message(err)), nil
 		}
 

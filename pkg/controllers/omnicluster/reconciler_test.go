@@ -157,6 +157,27 @@ func TestDestroyedSetSettlesFirst(t *testing.T) {
 	b.quiet()
 }
 
+// A settle time does not go on while no plan can be made: the documents may come
+// back one by one, the control plane first.
+func TestSettleTimeStartsAgainAfterAGap(t *testing.T) {
+	b := running(t)
+	writes := b.remoteWrites()
+
+	b.delete(newWorkers("w", machineClass, 2))
+	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	b.delete(newControlPlane("cp", b.machines[0]))
+	b.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
+	b.advance(10 * settleTime)
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	b.create(newWorkers("w", machineClass, 2))
+	b.until("Ready", metav1.ConditionTrue, "Running")
+
+	if got := b.remoteWrites() - writes; got != 0 {
+		t.Errorf("%d writes to Omni", got)
+	}
+}
+
 // A set that comes back within the settle time was never touched.
 func TestSetThatComesBack(t *testing.T) {
 	b := running(t)

@@ -31,6 +31,12 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		r.reportRemote(ctx, s)
 	}
 
+	// A settle time counts only while the plan is watched: what was to be
+	// destroyed before a gap may have come back in it.
+	if s.plan == nil && !s.behind {
+		r.settled.forget(client.ObjectKeyFromObject(s.cluster))
+	}
+
 	switch {
 	case s.plan != nil:
 		status.Plan = planStatus(s.plan, s.left, s.approved)

@@ -65,6 +65,8 @@ func (r *reconciler) explainPlan(s *scope, err error) (loop.Outcome, error) {
 	case errors.Is(err, omni.ErrClusterTearingDown):
 		return loop.Wait(0, v1alpha1.ReasonRemoteDeleting, "%s", message), nil
 	case errors.Is(err, omni.ErrNotSynced), errors.Is(err, omni.ErrBehind):
+		s.behind = errors.Is(err, omni.ErrBehind)
+
 		return loop.Wait(time.Second, v1alpha1.ReasonMirrorNotSynced, "%s", message), nil
 	default:
 		return loop.Outcome{}, errors.New(message)
