@@ -64,7 +64,7 @@ func notOwned(c claim) string {
 		return text + "; adopting it is not available yet (spec.adopt waits), so nothing is changed"
 	}
 
-	return text + "; nothing is changed. Choose another spec.clusterName"
+	return text + "; nothing is changed: make a new OmniCluster with another spec.clusterName"
 }
 
 // owner names the holder of a mark for people.
