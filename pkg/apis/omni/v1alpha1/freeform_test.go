@@ -26,7 +26,7 @@ func TestFreeFormKeepsNumbers(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"integers", `{"a":1048576,"b":9007199254740993,"c":-9223372036854775809,"d":0}`, ""},
 		{"text that looks like a number", `{"a":"1.0","b":"1e3","c":"007"}`, ""},
-		{"fractions and exponents", `{"a":1.0,"b":1e3,"c":1E+3,"d":-0,"e":0.10000000000000000000001,"f":1e400}`, ""},
+		{"fractions and exponents", `{"a":1.0,"b":1e3,"c":1E+3,"d":-0,"e":0.10000000000000000000001,"f":1e308,"g":1e-400}`, ""},
 		{"other types", `{"a":null,"b":true,"c":[],"d":{},"e":[1,[2.50]]}`, ""},
 		{"order of keys", `{"b":1,"a":2}`, ""},
 		{"white space", " {\n \"a\" : [ 1 ,\t2 ] } ", `{"a":[1,2]}`},
@@ -90,6 +90,30 @@ func TestFreeFormRefusesAnythingButObjects(t *testing.T) {
 
 	if values := decoded.(*omni.OmniHelmRelease).Spec.Chart.Values; values != nil {
 		t.Errorf("null is %s, want unset", values.Raw)
+	}
+}
+
+// The library panics while it computes field ownership of a number that no 64-bit float can hold.
+func TestFreeFormRefusesNumbersOutOfRange(t *testing.T) {
+	_, factory := codecs(t)
+	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
+
+	for _, tc := range []struct{ text, number string }{
+		{`{"a":1e400}`, "1e400"},
+		{`{"a":[{"b":[true,null,-1E+309]}],"c":1}`, "-1E+309"},
+		{`{"a\\\"":"1e400","b":1e400}`, "1e400"},
+		{`{"a":` + strings.Repeat("9", 310) + `}`, strings.Repeat("9", 40)},
+	} {
+		_, err := runtime.Decode(codec, fmt.Appendf(nil, release, tc.text))
+		if want := "number " + tc.number + " is too large: quote it"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", tc.text, err, want)
+		}
+	}
+
+	for _, text := range []string{`{"1e400":"1e400"}`, `{"a":"\"1e400","b":"\\","c":"-1e999"}`, `{"a":-0.0e0,"b":[]}`} {
+		if _, err := runtime.Decode(codec, fmt.Appendf(nil, release, text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -16,18 +16,24 @@ import (
 const (
 	// maxFreeForm is the largest size of one free-form block, in bytes of compact JSON.
 	maxFreeForm = 256 << 10
+	// maxDepth is how deep objects and lists of one block may be nested. No real document comes near,
+	// and indenting a block of thousands of levels would take gigabytes.
+	maxDepth = 128
 	// maxNumberWarnings bounds the warnings on one block.
 	maxNumberWarnings = 3
 	// exactBits is the number of bits of an integer that a 64-bit float keeps.
 	exactBits = 53
 )
 
-// validateFreeForm checks the size of a block that may consist of several objects. remedy says how to
-// do with less.
+// validateFreeForm checks the size and the depth of a block that may consist of several objects.
+// remedy says how to do with less.
 func validateFreeForm(path *field.Path, remedy string, blocks ...omni.FreeForm) field.ErrorList {
 	size := 0
+
 	for i := range blocks {
-		size += len(blocks[i].Raw)
+		if size += len(blocks[i].Raw); depth(blocks[i].Raw) > maxDepth {
+			return field.ErrorList{invalidValue(path, fmt.Sprintf("is nested deeper than %d levels: make it flatter", maxDepth))}
+		}
 	}
 
 	if size <= maxFreeForm {
@@ -35,6 +41,31 @@ func validateFreeForm(path *field.Path, remedy string, blocks ...omni.FreeForm) 
 	}
 
 	return field.ErrorList{invalidValue(path, fmt.Sprintf("has %d KiB, at most %d KiB fit: %s", (size+1023)>>10, maxFreeForm>>10, remedy))}
+}
+
+// depth is how deep objects and lists are nested in a valid JSON text.
+func depth(raw []byte) int {
+	deepest, current, quoted := 0, 0, false
+
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++ // only strings have backslashes; whatever is escaped, it ends nothing
+		case '"':
+			quoted = !quoted
+		case '{', '[':
+			if !quoted {
+				current++
+				deepest = max(deepest, current)
+			}
+		case '}', ']':
+			if !quoted {
+				current--
+			}
+		}
+	}
+
+	return deepest
 }
 
 // warningsForNumbers advises to quote integers that server-side apply would change, as it reads

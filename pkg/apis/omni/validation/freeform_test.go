@@ -76,3 +76,29 @@ func TestFreeFormErrorNamesTheLimit(t *testing.T) {
 		t.Errorf("got %v, want %s", errs, want)
 	}
 }
+
+func TestFreeFormDepthIsBounded(t *testing.T) {
+	nested := func(levels int) string {
+		return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat(`]}`, levels/2)
+	}
+
+	for _, tc := range []struct {
+		name, text, want string
+	}{
+		{"at the limit", nested(128), ""},
+		{"beyond", nested(130), "spec: Invalid value: is nested deeper than 128 levels: make it flatter"},
+		{"side by side", `{"a":[` + strings.Repeat(`{},`, 500) + `{}]}`, ""},
+		{"in text", `{"a":"` + strings.Repeat(`{[\"`, 500) + `"}`, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := ""
+			if errs := validateFreeForm(field.NewPath("spec"), "split it", *freeForm(tc.text)); len(errs) > 0 {
+				got = errs.ToAggregate().Error()
+			}
+
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
