@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -27,8 +28,29 @@ func main() {
 
 	if err := run(ctx, *up); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// errInterrupted stands for whatever a step says when the user ends it.
+var errInterrupted = errors.New("interrupted; everything is stopped and removed")
+
+// explain keeps an error, unless it only follows from the interrupt.
+func explain(ctx context.Context, step string, err error) error {
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errInterrupted
+	}
+
+	return fmt.Errorf("%s: %w", strings.TrimSuffix(step, "."), err)
+}
+
+// exitCode is the shell's own for an interrupt, and 1 for everything else.
+func exitCode(err error) int {
+	if errors.Is(err, errInterrupted) {
+		return 128 + int(syscall.SIGINT)
+	}
+
+	return 1
 }
 
 func run(ctx context.Context, up bool) (err error) {
@@ -36,7 +58,7 @@ func run(ctx context.Context, up bool) (err error) {
 
 	d, err := startStage(ctx)
 	if err != nil {
-		return err
+		return explain(ctx, "start", err)
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 
@@ -55,7 +77,7 @@ func run(ctx context.Context, up bool) (err error) {
 		d.say("# %s", act.says)
 
 		if err := act.plays(ctx); err != nil {
-			return fmt.Errorf("%s: %w", act.says, err)
+			return explain(ctx, act.says, err)
 		}
 	}
 
