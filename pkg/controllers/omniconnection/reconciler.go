@@ -32,6 +32,8 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often it looks meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
+	// checkPause is how long a check that succeeded counts.
+	checkPause = 30 * time.Second
 )
 
 // reconciler holds what the phases need.
@@ -44,6 +46,7 @@ type reconciler struct {
 	mu     sync.Mutex
 	uids   map[types.NamespacedName]types.UID // of the connections that were seen
 	warned map[types.UID]time.Time            // the expiry that was warned of
+	checks map[types.UID]lastCheck
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -53,7 +56,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 	return &reconciler{
 		client: cached, live: live, events: recorder, options: options,
-		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
+		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{}, checks: map[types.UID]lastCheck{},
 	}
 }
 
@@ -117,10 +120,8 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	s.endpoint = spec.Endpoint
 
-	if session := lease.Client(); session != nil {
-		if err := session.Check(ctx); err != nil {
-			return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
-		}
+	if err := r.check(ctx, s.connection, lease); err != nil {
+		return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
 	}
 
 	if health := firstContents(ctx, lease); !health.Synced {
@@ -128,6 +129,50 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil
+}
+
+// check asks Omni whether the session still works, unless it did so a moment
+// ago: a fleet of clusters that come and go wakes its connection often. A
+// request by annotation is always answered with a new check.
+func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnection, lease *omni.Lease) error {
+	session := lease.Client()
+	if session == nil {
+		return nil
+	}
+
+	current := lastCheck{
+		session:   lease.Session,
+		requested: connection.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + connection.Annotations[v1alpha1.AnnotationFluxRequestedAt],
+	}
+
+	r.mu.Lock()
+	last := r.checks[connection.UID]
+	r.mu.Unlock()
+
+	if last.session == current.session && last.requested == current.requested && r.options.Now().Sub(last.at) < checkPause {
+		return nil
+	}
+
+	err := session.Check(ctx)
+	current.at = r.options.Now()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if err != nil {
+		delete(r.checks, connection.UID)
+	} else {
+		r.checks[connection.UID] = current
+	}
+
+	return err
+}
+
+// lastCheck is what was found to work, and when.
+type lastCheck struct {
+	session   *omni.Session
+	requested string
+	at        time.Time
 }
 
 // firstContents waits a moment for a copy that is being filled for the first
@@ -214,6 +259,7 @@ func (r *reconciler) gone(name types.NamespacedName) {
 	uid := r.uids[name]
 	delete(r.uids, name)
 	delete(r.warned, uid)
+	delete(r.checks, uid)
 	r.mu.Unlock()
 
 	if uid != "" {
