@@ -5,6 +5,9 @@ SHELL := /usr/bin/env bash
 # Packages that need no process, no etcd and no race detector.
 UNIT_PACKAGES = $(shell hack/unit-packages.sh)
 
+# Built and then run in place of the shell, so that signals to make's child reach the stack: `go run` forwards none.
+build-demo = @echo "Building the demonstration (a few minutes the first time) ..." && go build -o bin/demo ./test/demo
+
 .PHONY: help
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -32,11 +35,11 @@ test: ## Run every test, with real Kubernetes processes on loopback (builds them
 
 .PHONY: demo
 demo: ## Show the whole path from kubectl to Omni on this machine, step by step, and clean up.
-	go run ./test/demo
+	$(build-demo) && exec bin/demo
 
 .PHONY: up
 up: ## Start the same stack and leave it running until Ctrl-C.
-	go run ./test/demo --up
+	$(build-demo) && exec bin/demo --up
 
 .PHONY: test-omni
 test-omni: ## Run contract and cluster tests against a real Omni (opt-in: OMNI_EULA_NAME, OMNI_EULA_EMAIL).

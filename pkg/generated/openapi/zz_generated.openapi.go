@@ -5620,7 +5620,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					},
 					"adopt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "adopt allows this object to take over a cluster of the same name that it did not create. It counts only while status.omniClusterID is empty. Every destroying change then waits for approvedPlan until the first plan without changes.",
+							Description: "adopt allows this object to take over a cluster of the same name that it did not create. It counts only while status.omniClusterID is empty. Every destroying change then waits for approvedPlan until the first plan without changes. Not in effect yet: such a cluster is left alone.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -79,7 +79,7 @@ type OmniClusterSpec struct {
 
 	// adopt allows this object to take over a cluster of the same name that it did not create. It counts only
 	// while status.omniClusterID is empty. Every destroying change then waits for approvedPlan until the
-	// first plan without changes.
+	// first plan without changes. Not in effect yet: such a cluster is left alone.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
