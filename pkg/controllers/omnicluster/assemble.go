@@ -17,14 +17,14 @@ import (
 )
 
 // collect lists the documents that name the cluster.
-func (r *reconciler) collect(ctx context.Context, s *scope) error {
+func collect(ctx context.Context, reader client.Reader, s *scope) error {
 	options := []client.ListOption{
 		client.InNamespace(s.cluster.Namespace), client.MatchingFields{index.ByCluster: s.cluster.Name},
 	}
 	controlPlanes, workers, machines := &v1alpha1.OmniControlPlaneList{}, &v1alpha1.OmniWorkersList{}, &v1alpha1.OmniMachineList{}
 
 	for _, list := range []client.ObjectList{controlPlanes, workers, machines} {
-		if err := r.client.List(ctx, list, options...); err != nil {
+		if err := reader.List(ctx, list, options...); err != nil {
 			return fmt.Errorf("list the documents of the cluster: %w", err)
 		}
 	}

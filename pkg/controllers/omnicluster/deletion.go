@@ -53,6 +53,20 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 
 	next, outcome := decision.decide()
 
+	// Nothing is let go by what a copy says: it may not show the cluster yet.
+	if next == stepLetGo && session.Continues() && !decision.observe {
+		decision.live, err = s.lease.InspectLive(ctx, s.name, markKeys())
+
+		switch {
+		case err != nil && !decision.orphan:
+			return loop.Outcome{}, errors.New(omni.Message(err))
+		case err != nil:
+			decision.session = loop.Wait(deletionPoll, v1alpha1.ReasonConnectionNotReady, "%s", omni.Message(err))
+		}
+
+		next, outcome = decision.decide()
+	}
+
 	switch next {
 	case stepLetGo:
 		return r.letGo(s, outcome), nil

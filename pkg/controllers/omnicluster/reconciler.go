@@ -119,7 +119,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 
 // connect finds the session with Omni and looks at the cluster there.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if err := r.collect(ctx, s); err != nil {
+	if err := collect(ctx, r.client, s); err != nil {
 		return loop.Outcome{}, err
 	}
 

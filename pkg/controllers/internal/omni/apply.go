@@ -66,7 +66,12 @@ type applier struct {
 // request for teardown; the resource is destroyed only when no finalizer is
 // left, and never waited for.
 //
-// Errors: ErrClusterLocked (nothing was done), *ChangeError, or the context's.
+// Before anything is destroyed the Cluster is read once more: ErrPlanOutdated
+// if it was made again since, or if an annotation (the owner's mark, a lock) is
+// another than the plan saw.
+//
+// Errors: ErrClusterLocked and ErrPlanOutdated (nothing was done), *ChangeError,
+// or the context's.
 // The Result is valid in every case.
 func ApplyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyOptions) (Result, error) {
 	return applyPlan(ctx, live, plan, options, func(resource.Metadata, effect) {})
@@ -78,6 +83,13 @@ func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyO
 	}
 
 	a := &applier{live: live, record: record}
+
+	if options.Destructive && len(plan.Destructive()) > 0 {
+		if err := a.checkCluster(ctx, plan); err != nil {
+			return Result{Skipped: plan.Changes}, err
+		}
+	}
+
 	held := holdBack(plan.steps, options.Destructive)
 	blockedPhase := -1
 
@@ -222,11 +234,40 @@ func (a *applier) tearDown(ctx context.Context, s step) (gone bool, err error) {
 	}
 }
 
-// checkIdentity reads a Cluster once more before it is torn down: a teardown
-// carries no version, and a cluster of the same name that somebody else made
-// in the meantime must not be hit.
+// checkCluster makes sure that the Cluster still is the one that was planned
+// for: a copy may lag, and a teardown carries no version.
+func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
+	if plan.seen == nil {
+		return nil
+	}
+
+	found, err := a.live.Get(ctx, plan.seen.Metadata())
+	if state.IsNotFoundError(err) {
+		return fmt.Errorf("%w: cluster %q is gone", ErrPlanOutdated, plan.Cluster)
+	}
+
+	if err != nil {
+		return fmt.Errorf("read cluster %q again: %w", plan.Cluster, err)
+	}
+
+	if !found.Metadata().Created().Equal(plan.seen.Metadata().Created()) {
+		return fmt.Errorf("%w: cluster %q was made again since", ErrPlanOutdated, plan.Cluster)
+	}
+
+	if !found.Metadata().Annotations().Equal(*plan.seen.Metadata().Annotations()) {
+		return fmt.Errorf("%w: annotations of cluster %q changed since", ErrPlanOutdated, plan.Cluster)
+	}
+
+	return nil
+}
+
+// checkIdentity reads what holds machines once more before it is torn down: a
+// resource of the same name that somebody else made in the meantime must not be
+// hit.
 func (a *applier) checkIdentity(ctx context.Context, s step) error {
-	if s.change.Type != omnires.ClusterType {
+	switch s.change.Type {
+	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType:
+	default:
 		return nil
 	}
 
@@ -236,7 +277,7 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 	}
 
 	if !found.Metadata().Created().Equal(s.change.Created) {
-		return fmt.Errorf("%w: cluster %q was made again since", ErrPlanOutdated, s.change.ID)
+		return fmt.Errorf("%w: %s %q was made again since", ErrPlanOutdated, KindOf(s.change.Type), s.change.ID)
 	}
 
 	return nil

@@ -1,8 +1,11 @@
 package omni
 
 import (
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
@@ -61,6 +64,41 @@ func TestHoldBack(t *testing.T) {
 
 			if diff := cmp.Diff(make([]bool, len(test.steps)), holdBack(test.steps, true)); diff != "" {
 				t.Errorf("with leave: %s", diff)
+			}
+		})
+	}
+}
+
+// Between a plan and its destroys somebody else acts in Omni: nothing is torn down.
+func TestApplyLooksAgainBeforeItDestroys(t *testing.T) {
+	for name, meanwhile := range map[string]func(*testing.T, *fakeOmni){
+		"another owner's mark": func(t *testing.T, st *fakeOmni) {
+			mustChange(t, st, clusterNamed("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set("omni.texashpc.com/owner-uid", "uid-2") })
+		},
+		"a lock": func(t *testing.T, st *fakeOmni) {
+			mustChange(t, st, clusterNamed("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set(omnires.ClusterLocked, "") })
+		},
+		"the set was made again": func(t *testing.T, st *fakeOmni) {
+			mustDestroy(t, st, setNamed("demo", "workers"))
+			time.Sleep(2 * time.Millisecond) // the clock of the in-memory state has to go on
+			mustCreate(t, st, setNamed("demo", "workers"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := newFakeOmni()
+			mustSync(t, st, clusterDocument+controlPlaneDocument+classDocument("cpu", "2"))
+
+			plan := mustPlan(t, st, clusterDocument+controlPlaneDocument, PlanOptions{})
+			meanwhile(t, st)
+
+			result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Destructive: true})
+			if !errors.Is(err, ErrPlanOutdated) || Classify(err) != ClassConflict || result.Wrote() {
+				t.Errorf("%v, %+v", err, result)
+			}
+
+			set, err := st.Get(t.Context(), setNamed("demo", "workers").Metadata())
+			if err != nil || set.Metadata().Phase() != resource.PhaseRunning {
+				t.Errorf("the set: %v %v", set, err)
 			}
 		})
 	}

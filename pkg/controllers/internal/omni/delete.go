@@ -31,7 +31,7 @@ type DeleteOptions struct {
 // Whether the cluster may be destroyed at all (owner's mark, policy) is the
 // caller's decision. A locked cluster makes Apply fail with ErrClusterLocked.
 func PlanDelete(ctx context.Context, st state.State, cluster string, options DeleteOptions) (*Plan, error) {
-	live, err := Inspect(ctx, st, cluster, MarkKeys{})
+	seen, err := readCluster(ctx, st, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func PlanDelete(ctx context.Context, st state.State, cluster string, options Del
 		return nil, err
 	}
 
-	return planBuilder{cluster: cluster, nodes: nodes}.build(result, live.Locked), nil
+	return planBuilder{cluster: cluster, nodes: nodes}.build(result, seen), nil
 }
 
 // machinePhases lists what has to go before the cluster so that disconnected

@@ -52,13 +52,12 @@ type Live struct {
 func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys) (Live, error) {
 	var live Live
 
-	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
+	found, err := readCluster(ctx, st, cluster)
+	if err != nil {
+		return Live{}, err
+	}
 
-	switch {
-	case state.IsNotFoundError(err):
-	case err != nil:
-		return Live{}, fmt.Errorf("read cluster %q: %w", cluster, err)
-	default:
+	if found != nil {
 		live = liveOf(found, keys)
 	}
 
@@ -73,6 +72,20 @@ func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys)
 	}
 
 	return live, nil
+}
+
+// readCluster reads a Cluster; nil without an error if there is none.
+func readCluster(ctx context.Context, st state.State, cluster string) (*omnires.Cluster, error) {
+	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
+	if state.IsNotFoundError(err) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+
+	return found, nil
 }
 
 func liveOf(found *omnires.Cluster, keys MarkKeys) Live {

@@ -35,6 +35,7 @@ type Plan struct {
 
 	steps  []step
 	locked bool
+	seen   *omnires.Cluster // the Cluster as it was when the plan was made; nil if there was none
 }
 
 // step is a change with what it takes to make it.
@@ -139,12 +140,12 @@ func PlanSync(ctx context.Context, st state.State, document []byte, options Plan
 		return nil, templateError(err)
 	}
 
-	live, err := Inspect(ctx, st, cluster, MarkKeys{})
+	seen, err := readCluster(ctx, st, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	if live.TearingDown {
+	if seen != nil && seen.Metadata().Phase() == resource.PhaseTearingDown {
 		return nil, ErrClusterTearingDown
 	}
 
@@ -172,7 +173,7 @@ func PlanSync(ctx context.Context, st state.State, document []byte, options Plan
 		cluster: cluster, options: options, nodes: nodes, described: described, leased: leased, wanted: wantedNodes(expected),
 	}
 
-	return builder.build(result, live.Locked), nil
+	return builder.build(result, seen), nil
 }
 
 // nodesBySet lists the machines of each MachineSet of a cluster.

@@ -3,6 +3,7 @@ package omni
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -21,8 +22,11 @@ type planBuilder struct {
 	leased    map[resourceKey]bool
 }
 
-func (b planBuilder) build(result *template.SyncResult, locked bool) *Plan {
-	plan := &Plan{Cluster: b.cluster, locked: locked}
+func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *Plan {
+	plan := &Plan{Cluster: b.cluster, seen: seen}
+	if seen != nil {
+		plan.locked = liveOf(seen, MarkKeys{}).Locked
+	}
 
 	// The library's order within a type is that of a Go map.
 	sortWithinTypes(result.Create, func(item resource.Resource) resource.Metadata { return *item.Metadata() })
@@ -36,8 +40,16 @@ func (b planBuilder) build(result *template.SyncResult, locked bool) *Plan {
 		b.addCreate(plan, item)
 	}
 
+	var first []resource.Resource // to be destroyed before it can be made again
+
 	for _, update := range result.Update {
-		b.addUpdate(plan, update.Old, update.New)
+		if b.addUpdate(plan, update.Old, update.New) {
+			first = append(first, update.Old)
+		}
+	}
+
+	for _, item := range first {
+		plan.add(b.destroyStep(item, 0))
 	}
 
 	for phase, items := range result.Destroy {
@@ -92,52 +104,62 @@ func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
 	plan.add(s)
 }
 
-func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) {
+// addUpdate adds an update, or finds that the old resource has to go first: it
+// is being torn down, which cannot be undone and may wait for us to finish it,
+// or it is a machine of another set, which Omni does not move.
+func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goesFirst bool) {
 	s := newStep(ActionUpdate, updated)
 	s.old, s.new = old, updated
 	s.change.Created = old.Metadata().Created()
 
-	if old.Metadata().Phase() == resource.PhaseTearingDown {
+	switch {
+	case old.Metadata().Phase() == resource.PhaseTearingDown:
 		s.change.Reason = "it is being torn down and has to be gone first"
+	case movesMachine(old, updated):
+		s.change.Action, s.change.Created = ActionCreate, time.Time{}
+		s.change.Reason = "the machine has to leave its other machine set first"
+	}
+
+	if s.change.Reason != "" {
 		plan.Waiting = append(plan.Waiting, s.change)
 
-		return
+		return true
 	}
 
 	b.keepLocks(old, updated)
 
 	if resource.Equal(old, updated) {
-		return
+		return false
 	}
 
 	b.judgeUpdate(&s)
 	plan.add(s)
+
+	return false
+}
+
+// movesMachine tells whether an update takes a machine from one set to another.
+func movesMachine(old, updated resource.Resource) bool {
+	from, _ := old.Metadata().Labels().Get(omnires.LabelMachineSet)
+	to, _ := updated.Metadata().Labels().Get(omnires.LabelMachineSet)
+
+	return old.Metadata().Type() == omnires.MachineSetNodeType && from != to
 }
 
 // judgeUpdate decides whether an update takes machines away.
 func (b planBuilder) judgeUpdate(s *step) {
-	switch updated := s.new.(type) {
-	case *omnires.MachineSet:
-		old, ok := s.old.(*omnires.MachineSet)
-		if !ok {
-			return
-		}
+	updated, isSet := s.new.(*omnires.MachineSet)
+	old, wasSet := s.old.(*omnires.MachineSet)
 
-		from := sizeOf(old, len(b.nodes[s.change.ID]))
-		to := sizeOf(updated, b.wanted[s.change.ID])
-
-		s.change.OldSize, s.change.NewSize = from.String(), to.String()
-		s.change.Reason = shrinks(from, to)
-	case *omnires.MachineSetNode:
-		from, _ := s.old.Metadata().Labels().Get(omnires.LabelMachineSet)
-		to, _ := updated.Metadata().Labels().Get(omnires.LabelMachineSet)
-
-		if from != to {
-			s.change.Reason = "moves the machine to another machine set, which resets it"
-			s.change.OldSize, s.change.NewSize = from, to
-		}
+	if !isSet || !wasSet {
+		return
 	}
 
+	from := sizeOf(old, len(b.nodes[s.change.ID]))
+	to := sizeOf(updated, b.wanted[s.change.ID])
+
+	s.change.OldSize, s.change.NewSize = from.String(), to.String()
+	s.change.Reason = shrinks(from, to)
 	s.change.Destructive = s.change.Reason != ""
 }
 

@@ -31,7 +31,8 @@ type Change struct {
 	// Destructive is true if machines lose their data or leave the cluster:
 	// the teardown of a Cluster, MachineSet, MachineSetNode or Link, an update
 	// that lowers a MachineSet's machine count, changes its class or goes from
-	// unlimited to a number, and an update that moves a machine to another set.
+	// unlimited to a number. A machine that goes to another set is torn down in
+	// the one and made in the other.
 	Destructive bool
 	// Reason says in a few words why the change is destructive, or, in
 	// Plan.Waiting, what it waits for; else empty.

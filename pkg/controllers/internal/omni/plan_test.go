@@ -140,7 +140,8 @@ func TestPlanChanges(t *testing.T) {
 			second: base + "---\nkind: Workers\nname: workers\nmachines:\n- " + machine2 + "\n---\nkind: Workers\nname: more\nmachines:\n- " + machine3 + "\n",
 			want: []string{
 				`create MachineSet "demo-more" (none -> 1)`,
-				`! update MachineSetNode "` + machine3 + `" (demo-workers -> demo-more)`,
+				`! destroy MachineSetNode "` + machine3 + `"`,
+				`? create MachineSetNode "` + machine3 + `"`,
 			},
 			hash: true,
 		},
@@ -261,7 +262,10 @@ func TestPlanChanges(t *testing.T) {
 		"what is being torn down has to go before it comes back": {
 			first: fullTemplate, second: fullTemplate,
 			prepare: func(t *testing.T, st *fakeOmni) { tearDown(t, st, setNamed("demo", "workers")) },
-			want:    []string{`? update MachineSet "demo-workers"`},
+			want: []string{
+				`! destroy MachineSet "demo-workers" (2 -> none) ...`,
+				`? update MachineSet "demo-workers"`,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,6 +44,15 @@ func (s *Session) Inspect(ctx context.Context, cluster string, keys MarkKeys) (L
 	return Inspect(ctx, s.mirror.State(), cluster, keys)
 }
 
+// InspectLive is Inspect past the local copy: for what must not be decided by
+// what a watch may not have shown yet. It is bounded by CallTimeout.
+func (s *Session) InspectLive(ctx context.Context, cluster string, keys MarkKeys) (Live, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+
+	return Inspect(ctx, s.live, cluster, keys)
+}
+
 // Plan compares a template with the local copy: see PlanSync. The cluster's
 // name stands in the template; name is only checked for Ready, and must be the
 // same. Errors are those of Ready and PlanSync.

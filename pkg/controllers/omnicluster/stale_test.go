@@ -1,0 +1,40 @@
+package omnicluster
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// A watch that has not told of a worker set's return does not destroy the set.
+func TestStaleCacheDestroysNothing(t *testing.T) {
+	b := running(t)
+	writes := b.remoteWrites()
+
+	// The cache has lost the worker sets; the API has them.
+	b.reconciler.client = interceptor.NewClient(b.client, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, lost := list.(*v1alpha1.OmniWorkersList); lost {
+				return nil
+			}
+
+			return c.List(ctx, list, options...)
+		},
+	})
+	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
+
+	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	b.advance(settleTime)
+	b.until("Synced", metav1.ConditionFalse, "Conflict")
+	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+
+	if got := b.remoteWrites() - writes; got != 0 {
+		t.Errorf("%d writes to Omni", got)
+	}
+}
