@@ -121,11 +121,22 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 	case set == nil:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine set %q yet", name)
 	case !set.Ready:
-		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "%d of %d machines are healthy; the set is %s",
-			set.Machines.Healthy, set.Machines.Requested, phase(set.Phase))
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "%d of %d machines are healthy; the set is %s%s",
+			set.Machines.Healthy, set.Machines.Requested, phase(set.Phase), missingMachines(set.Machines))
 	default:
 		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy", set.Machines.Healthy, set.Machines.Requested)
 	}
+}
+
+// missingMachines says where to look for machines that Omni does not reach: a
+// mistyped ID, or a class without free machines, shows as nothing else.
+func missingMachines(machines v1alpha1.MachineCounts) string {
+	missing := machines.Requested - machines.Connected
+	if missing <= 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("; %d not connected to Omni: check that the listed IDs are registered there, or that the class has free machines", missing)
 }
 
 func phase(phase string) string {

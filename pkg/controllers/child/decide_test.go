@@ -115,7 +115,7 @@ func TestJudgeSet(t *testing.T) {
 
 	check(t, judgeSet(&v1alpha1.OmniCluster{}, "w"), false, false, "MachinesNotReady", `"w"`)
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "x", Ready: true}), "w"), false, false, "MachinesNotReady")
-	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Phase: "ScalingUp", Machines: machines}), "w"), false, false, "MachinesNotReady", "2 of 3", "ScalingUp")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Phase: "ScalingUp", Machines: machines}), "w"), false, false, "MachinesNotReady", "2 of 3", "ScalingUp", "3 not connected", "registered")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w"}), "w"), false, false, "MachinesNotReady", "no phase")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines}), "w"), true, false, "MachinesReady")
 }

@@ -200,15 +200,27 @@ func readyChanged(before, after *v1alpha1.ReconcileStatus) *metav1.Condition {
 	return &changed
 }
 
-// announce sends the event of a changed Ready. Waiting is normal; only a stall
-// or an error is a warning.
+// looksWrong tells whether a reason to wait is more likely a mistake or a fault
+// than a matter of time.
+func looksWrong(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonError, v1alpha1.ReasonUnreachable, v1alpha1.ReasonConnectionNotFound,
+		v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyNotFound, v1alpha1.ReasonValueNotFound:
+		return true
+	default:
+		return false
+	}
+}
+
+// announce sends the event of a changed Ready. Waiting is normal; a stall, and
+// what looks wrong, is a warning.
 func (r *Reconciler[O, S]) announce(object O, ready metav1.Condition) {
 	eventType := corev1.EventTypeNormal
 
 	conditions := object.GetReconcileStatus().Conditions
 	if apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) ||
 		apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionDeletionBlocked) ||
-		ready.Reason == v1alpha1.ReasonError {
+		looksWrong(ready.Reason) {
 		eventType = corev1.EventTypeWarning
 	}
 

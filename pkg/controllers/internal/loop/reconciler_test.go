@@ -186,6 +186,15 @@ func TestOutcomes(t *testing.T) {
 			},
 			event: "Normal NotYet soon",
 		},
+		"wait for what looks wrong is a warning": {
+			second: Wait(0, "Unreachable", "no answer"),
+			want:   reconcile.Result{RequeueAfter: testInterval},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False Unreachable: no answer", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False Unreachable: no answer", "Reconciling": "True Unreachable: no answer",
+			},
+			event: "Warning Unreachable no answer",
+		},
 		"wait longer than the interval": {
 			second: Wait(time.Hour, "NotYet", "later"),
 			want:   reconcile.Result{RequeueAfter: testInterval},
