@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the packages of `make test-unit`: all but those whose tests start processes, an etcd or a simulator.
+# Prints the packages of `make test-unit`: all but those whose tests start processes or an etcd.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
