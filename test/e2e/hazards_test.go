@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +20,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
+
+// killRounds is how often the controller is killed in each part of a cluster's life.
+const killRounds = 2
 
 // The rule of these tests: nothing in Omni is ever destroyed that the user did not clearly ask to
 // destroy, and nothing that was asked for is forgotten. docs/concepts/remote-safety.md lists them.
@@ -151,7 +158,7 @@ func TestSettleTimeStartsAgainAfterAGap(t *testing.T) {
 	time.Sleep(settleTime) // the old settle time would be over
 
 	f.apply(controlPlaneManifest("c-cp", "c", f.machines[0]))
-	f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle, "destructive")
+	f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle, `MachineSet "c-c-w"`)
 	f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
 	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	f.unchanged("c")
@@ -171,7 +178,8 @@ func TestMachineMovedInTwoApplies(t *testing.T) {
 	f.apply(workersManifest("a", "c", "machines: ["+f.machines[2]+"]"))
 	f.waitMachines("c", "b", 1)
 	f.waitMachines("c", "a", 1)
-	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
+	f.wantDestroyed("MachineSetNode " + f.machines[1])
 }
 
 // A set is renamed in two applies, the old one first: only the old set goes.
@@ -347,20 +355,20 @@ func TestOmniLostTheCluster(t *testing.T) {
 func (f *fleet) removeInOmni(name string) {
 	f.t.Helper()
 
-	st := f.omni.State()
-	for set := range f.view(name).Machines {
-		if _, err := st.Teardown(f.t.Context(), omni.NewMachineSet(set).Metadata()); err != nil {
+	st, sets := f.omni.State(), f.view(name).Machines
+
+	// The cluster first, so that nobody plans anything for it meanwhile.
+	if _, err := st.Teardown(f.t.Context(), omni.NewCluster(name).Metadata()); err != nil {
+		f.t.Fatal(err)
+	}
+
+	for set := range sets {
+		if err := st.TeardownAndDestroy(f.t.Context(), omni.NewMachineSet(set).Metadata()); err != nil && !state.IsNotFoundError(err) {
 			f.t.Fatal(err)
 		}
 	}
 
-	for set := range f.view(name).Machines {
-		if err := st.TeardownAndDestroy(f.t.Context(), omni.NewMachineSet(set).Metadata()); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-
-	if err := st.TeardownAndDestroy(f.t.Context(), omni.NewCluster(name).Metadata()); err != nil {
+	if err := st.TeardownAndDestroy(f.t.Context(), omni.NewCluster(name).Metadata()); err != nil && !state.IsNotFoundError(err) {
 		f.t.Fatal(err)
 	}
 
@@ -421,6 +429,114 @@ func TestKeyRevokedInTheMiddle(t *testing.T) {
 	}
 
 	f.apply(secretManifest("key", key))
+	f.waitGone("ocl", "c")
+	f.waitRemoteGone("c")
+}
+
+// What people add in Omni by hand: a patch is drift and goes, a machine lock stays, and under
+// ConfirmDestructive a machine set with its machines waits for approval.
+func TestAddedInOmniByHand(t *testing.T) {
+	f := newFleet(t)
+	f.apply(workersManifest("static", "c", "machines: ["+f.machines[1]+"]"))
+	f.cluster("c", "  changePolicy: ConfirmDestructive")
+	f.waitMachines("c", "static", 1)
+
+	ctx, st := t.Context(), f.omni.State()
+	node := omni.NewMachineSetNode(f.machines[1], omni.NewMachineSet("c-static"))
+
+	if _, err := safe.StateUpdateWithConflicts(ctx, st, node.Metadata(), func(node *omni.MachineSetNode) error {
+		node.Metadata().Annotations().Set(omni.MachineLocked, "")
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	patch := omni.NewConfigPatch("500-by-hand")
+	patch.Metadata().Labels().Set(omni.LabelCluster, "c")
+
+	if err := patch.TypedSpec().Value.SetUncompressedData([]byte("machine: {sysctls: {a: b}}")); err != nil {
+		t.Fatal(err)
+	}
+
+	set := omni.NewMachineSet("c-by-hand")
+	set.Metadata().Labels().Set(omni.LabelCluster, "c")
+	set.Metadata().Labels().Set(omni.LabelWorkerRole, "")
+
+	for _, made := range []resource.Resource{patch, set, omni.NewMachineSetNode(f.machines[2], set)} {
+		if node, ok := made.(*omni.MachineSetNode); ok {
+			node.Metadata().Labels().Set(omni.LabelCluster, "c")
+		}
+
+		if err := st.Create(ctx, made); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval, "approvedPlan", `MachineSet "c-by-hand"`)
+	f.wait("the patch to go", func() error {
+		if patches := f.view("c").Patches; len(patches) > 0 {
+			return fmt.Errorf("Omni has %v", patches)
+		}
+
+		return nil
+	})
+	f.waitMachines("c", "by-hand", 1)
+	f.wantDestroyed("ConfigPatche 500-by-hand")
+
+	if kept, err := safe.StateGetByID[*omni.MachineSetNode](ctx, st, f.machines[1]); err != nil {
+		t.Error(err)
+	} else if _, locked := kept.Metadata().Annotations().Get(omni.MachineLocked); !locked {
+		t.Error("the machine lock was taken off")
+	}
+}
+
+// The document of a set comes back while Omni still tears the set down: it is finished and made again.
+func TestSetComesBackWhileItIsTornDown(t *testing.T) {
+	f := newFleet(t)
+	f.cluster("c")
+	f.omni.Pause()
+	f.run("delete", "ow", "c-w")
+	f.wait("the teardown to be asked for", func() error {
+		if got := f.destroyed(); len(got) == 0 {
+			return fmt.Errorf("nothing destroyed yet")
+		}
+
+		return nil
+	})
+	f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
+	f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonProgressing, "c-c-w")
+	f.omni.Resume()
+	f.waitMachines("c", "c-w", 2)
+	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.wantDestroyed("MachineSet c-c-w")
+}
+
+// The controller is killed at random moments of a life: it ends as asked, with nothing else destroyed.
+func TestControllerKilledAtRandomMoments(t *testing.T) {
+	f := newFleet(t)
+
+	kill := func(rounds int) {
+		for range rounds {
+			time.Sleep(rand.N(400 * time.Millisecond)) // the moment is the point
+			stack.Controller.Kill()
+
+			if err := stack.Controller.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	f.apply(clusterManifest("c"), controlPlaneManifest("c-cp", "c", f.machines[0]), workersManifest("c-w", "c", classOf(pool, 2)))
+	kill(killRounds)
+	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.unchanged("c")
+	f.run("scale", "omniworkers/c-w", "--replicas=1")
+	kill(killRounds)
+	f.waitMachines("c", "c-w", 1)
+	f.wantDestroyed()
+	f.run("delete", "ocl", "c", "--wait=false")
+	kill(killRounds)
 	f.waitGone("ocl", "c")
 	f.waitRemoteGone("c")
 }

@@ -19,6 +19,7 @@ type gate struct {
 	policy  v1alpha1.ChangePolicy
 	// changes and waiting are the plan's; destructive are those of its changes that need leave.
 	changes, waiting, destructive int
+	named                         string // the destructive changes, for people
 	settled                       bool
 	settlesIn                     time.Duration
 	approved                      bool
@@ -35,19 +36,29 @@ type leave struct {
 	After loop.Outcome
 }
 
+// counted says how much there is to do, and what would be destroyed.
+func (g gate) counted() string {
+	text := countText(g.changes, g.destructive)
+	if g.named != "" {
+		text += " (" + g.named + ")"
+	}
+
+	return text
+}
+
 // decide opens the gate as far as the object's policy allows. Whatever is not
 // known is the safer choice: nothing is destroyed.
 func (g gate) decide() leave {
 	switch {
 	case g.suspend && g.changes+g.waiting > 0:
-		return leave{After: loop.Wait(0, v1alpha1.ReasonSuspended, "%s; spec.suspend is set, nothing is applied", countText(g.changes, g.destructive))}
+		return leave{After: loop.Wait(0, v1alpha1.ReasonSuspended, "%s; spec.suspend is set, nothing is applied", g.counted())}
 	case g.suspend:
 		return leave{}
 	case g.locked:
 		return leave{After: loop.Stall(v1alpha1.ReasonRemoteLocked,
 			"the cluster is locked in Omni (annotation omni.sidero.dev/cluster-locked) and only observed; unlock it there")}
 	case g.policy == v1alpha1.ChangePolicyObserve && g.changes > 0:
-		return leave{After: loop.Stall(v1alpha1.ReasonObserving, "%s; the change policy is Observe, nothing is applied", countText(g.changes, g.destructive))}
+		return leave{After: loop.Stall(v1alpha1.ReasonObserving, "%s; the change policy is Observe, nothing is applied", g.counted())}
 	case g.policy == v1alpha1.ChangePolicyObserve:
 		return leave{}
 	case g.changes == 0:
@@ -68,7 +79,7 @@ func (g gate) decideDestructive() leave {
 		}
 
 		return leave{Apply: true, After: loop.Wait(max(g.settlesIn, time.Millisecond), v1alpha1.ReasonWaitingToSettle,
-			"%s; those that destroy wait until they have not changed for the settle time", countText(g.changes, g.destructive))}
+			"%s; those that destroy wait until they have not changed for the settle time", g.counted())}
 	case v1alpha1.ChangePolicyConfirmDestructive:
 		if g.approved {
 			return leave{Apply: true, Destructive: true}
@@ -77,7 +88,7 @@ func (g gate) decideDestructive() leave {
 		fallthrough
 	default:
 		return leave{Apply: true, After: loop.Stall(v1alpha1.ReasonAwaitingApproval,
-			"%s; those that destroy wait for spec.approvedPlan to equal status.plan.hash", countText(g.changes, g.destructive))}
+			"%s; those that destroy wait for spec.approvedPlan to equal status.plan.hash", g.counted())}
 	}
 }
 

@@ -132,7 +132,7 @@ func (r *reconciler) openGate(s *scope) leave {
 
 	return gate{
 		suspend: spec.Suspend, locked: s.live.Locked, policy: spec.ChangePolicy,
-		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), destructive: len(gated),
+		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), destructive: len(gated), named: nameChanges(gated),
 		settled: settling.settled, settlesIn: settling.remaining(now, r.options.SettleTime), approved: approved,
 	}.decide()
 }
