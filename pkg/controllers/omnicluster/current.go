@@ -1,0 +1,61 @@
+package omnicluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+)
+
+// documentsAreCurrent lists the cluster's documents live: one that came back is
+// not destroyed because a watch has not told of it yet.
+func (r *reconciler) documentsAreCurrent(ctx context.Context, s *scope) (bool, error) {
+	now := &scope{cluster: s.cluster}
+	if err := collect(ctx, r.live, now); err != nil {
+		return false, err
+	}
+
+	return maps.Equal(versions(s.input), versions(now.input)), nil
+}
+
+// versions are the documents that count, by UID, with their generations.
+func versions(input template.Input) map[types.UID]int64 {
+	found := map[types.UID]int64{}
+
+	note := func(document client.Object) {
+		if document.GetDeletionTimestamp().IsZero() {
+			found[document.GetUID()] = document.GetGeneration()
+		}
+	}
+
+	for i := range input.ControlPlanes {
+		note(&input.ControlPlanes[i])
+	}
+
+	for i := range input.Workers {
+		note(&input.Workers[i])
+	}
+
+	for i := range input.Machines {
+		note(&input.Machines[i])
+	}
+
+	return found
+}
+
+// isCurrent reads the object live: nothing is destroyed by what a cache says.
+func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluster) (bool, error) {
+	now := &v1alpha1.OmniCluster{}
+
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), now)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read the object again: %w", err)
+	}
+
+	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation, nil
+}
