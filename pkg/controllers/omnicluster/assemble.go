@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,7 +111,8 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 
 	switch {
 	case errors.As(err, &missing):
-		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", missing.Error()), nil
+		// The renderer's error names the object and the field that hold the reference.
+		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", s.redactor.clean(strings.TrimPrefix(err.Error(), "render template: "))), nil
 	case errors.As(err, &unreadable):
 		return loop.Outcome{}, err
 	case err != nil:
@@ -126,16 +128,20 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 	return loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
 }
 
-// missingValueError is a valueFrom that leads nowhere yet.
-type missingValueError struct{ kind, name, key string }
+// missingValueError is a valueFrom that leads nowhere yet. The renderer's text
+// around it names the object, the field, and what the field refers to.
+type missingValueError struct {
+	kind  string
+	noKey bool
+}
 
 // Error implements error.
 func (e *missingValueError) Error() string {
-	if e.key == "" {
-		return fmt.Sprintf("%s %q does not exist", e.kind, e.name)
+	if e.noKey {
+		return "the " + e.kind + " has no such key"
 	}
 
-	return fmt.Sprintf("%s %q has no key %q", e.kind, e.name, e.key)
+	return "the " + e.kind + " does not exist"
 }
 
 // unreadableValueError is a valueFrom that the API does not give us now.
@@ -164,7 +170,7 @@ func (r *reconciler) values(ctx context.Context, s *scope) template.ValueFunc {
 
 			value, found := secret.Data[ref.Key]
 			if !found {
-				return "", &missingValueError{kind: "Secret", name: ref.Name, key: ref.Key}
+				return "", &missingValueError{kind: "Secret", noKey: true}
 			}
 
 			s.redactor.add(ref.Name, string(value))
@@ -186,7 +192,7 @@ func (r *reconciler) values(ctx context.Context, s *scope) template.ValueFunc {
 				return string(value), nil
 			}
 
-			return "", &missingValueError{kind: "ConfigMap", name: ref.Name, key: ref.Key}
+			return "", &missingValueError{kind: "ConfigMap", noKey: true}
 		}
 
 		return "", errors.New("valueFrom names neither a ConfigMap nor a Secret")
@@ -201,7 +207,7 @@ func readOnce[O client.Object](ctx context.Context, reader client.Reader, known 
 
 	err := reader.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
-		return into, &missingValueError{kind: kind, name: key.Name}
+		return into, &missingValueError{kind: kind}
 	}
 
 	if err != nil {

@@ -265,16 +265,16 @@ func TestValues(t *testing.T) {
 	b := newBench(t, cluster)
 	b.create(newControlPlane("cp", b.machines[0]))
 
-	says(t, message(b.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `ConfigMap "map" does not exist`)
+	says(t, message(b.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `OmniCluster "demo": patch 0 (from-map): key "patch" of ConfigMap "map": the ConfigMap does not exist`)
 	b.create(&corev1.ConfigMap{ObjectMeta: meta("map", ""), Data: map[string]string{"patch": "machine: {network: {hostname: a}}"}})
-	says(t, message(b.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `Secret "secret" does not exist`)
+	says(t, message(b.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": the Secret does not exist`)
 
 	secret := &corev1.Secret{ObjectMeta: meta("secret", ""), Data: map[string][]byte{"other": nil}}
 	b.create(secret)
 	b.eventually("the missing key", func() string {
 		b.run()
 
-		return strings.TrimPrefix(message(b.get(), "Ready"), `Secret "secret" has no key "patch"`)
+		return strings.TrimPrefix(message(b.get(), "Ready"), `OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": the Secret has no such key`)
 	})
 
 	set := func(text string) {
