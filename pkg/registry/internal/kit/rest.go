@@ -26,6 +26,25 @@ var (
 	_ rest.SingularNameProvider = &REST{}
 )
 
+// Create stores a new object.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions,
+) (runtime.Object, error) {
+	created, err := r.Store.Create(ctx, obj, validate, options)
+
+	return created, explainTooLarge(err)
+}
+
+// Update changes an object.
+func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
+	options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	updated, created, err := r.Store.Update(ctx, name, info, validateCreate, validateUpdate, forceAllowCreate, options)
+
+	return updated, created, explainTooLarge(err)
+}
+
 // Delete deletes one object, if the guard lets it.
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
@@ -95,7 +114,9 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+	updated, created, err := r.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+
+	return updated, created, explainTooLarge(err)
 }
 
 // GetResetFields says which fields an apply of the status ignores.

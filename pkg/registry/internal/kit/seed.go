@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
@@ -10,21 +11,17 @@ import (
 // pendingMessage is what a user reads until a controller has looked at a new object.
 const pendingMessage = "no controller has looked at this object yet"
 
-// seedStatus writes the status of a new object, so that no reader ever takes it for a finished one:
-// tools that know kstatus wait while Reconciling is True or observedGeneration lags behind.
+// seedStatus writes what the status of every new object says, so that no reader ever takes it for a
+// finished one: tools that know kstatus wait while Reconciling is True or observedGeneration lags
+// behind. Other conditions stay.
 func seedStatus(status *omni.ReconcileStatus, now metav1.Time) {
 	status.ObservedGeneration = -1
-	status.Conditions = []metav1.Condition{{
-		Type:               v1alpha1.ConditionReady,
-		Status:             metav1.ConditionUnknown,
-		Reason:             v1alpha1.ReasonPending,
-		Message:            pendingMessage,
-		LastTransitionTime: now,
-	}, {
-		Type:               v1alpha1.ConditionReconciling,
-		Status:             metav1.ConditionTrue,
-		Reason:             v1alpha1.ReasonPending,
-		Message:            pendingMessage,
-		LastTransitionTime: now,
-	}}
+
+	for _, seed := range []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown},
+		{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue},
+	} {
+		seed.Reason, seed.Message, seed.LastTransitionTime = v1alpha1.ReasonPending, pendingMessage, now
+		meta.SetStatusCondition(&status.Conditions, seed)
+	}
 }

@@ -3,10 +3,13 @@ package kit
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // statusStrategy is how the status subresource of a kind is written.
@@ -17,12 +20,17 @@ func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.
 	return resetFields("metadata", "spec")
 }
 
-// PrepareForUpdate keeps everything but the status.
+// PrepareForUpdate keeps everything but the status. A status without Ready becomes that of an object
+// nobody has looked at: tools that know kstatus take an object without conditions for a finished one.
 func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	updated, previous := obj.(T), old.(T)
 
 	s.descriptor.Spec.copy(updated, previous)
 	metav1.ResetObjectMetaForStatus(updated, previous)
+
+	if status := updated.GetReconcileStatus(); meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady) == nil {
+		seedStatus(status, metav1.Now())
+	}
 }
 
 // ValidateUpdate runs the kind's rules on a status.

@@ -170,6 +170,9 @@ func (s *suite[T]) testStatus(t *testing.T) {
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("observedGeneration beyond the generation: got %v, want Invalid", err)
 	}
+
+	wiped := v.updateStatus("foo", func(obj T) { *obj.GetReconcileStatus() = omni.ReconcileStatus{ObservedGeneration: 1} })
+	expectSeeded(t, wiped.GetReconcileStatus())
 }
 
 // testResetFields: an apply owns only what it can write.

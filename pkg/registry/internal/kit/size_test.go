@@ -1,0 +1,126 @@
+package kit
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/storage"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
+)
+
+// clusterStrategy has no rules but those of the kit.
+func clusterStrategy() strategy[*omni.OmniCluster] {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+
+	accept := func(*omni.OmniCluster) field.ErrorList { return nil }
+
+	return newStrategy(&Descriptor[*omni.OmniCluster]{
+		Kind: "OmniCluster",
+		Spec: PartOf(func(o *omni.OmniCluster) *omni.OmniClusterSpec { return &o.Spec }),
+		Validation: Validation[*omni.OmniCluster]{
+			Create: accept,
+			Update: func(obj, _ *omni.OmniCluster) field.ErrorList { return accept(obj) },
+		},
+	}, scheme)
+}
+
+func clusterOfSize(kibibytes int) *omni.OmniCluster {
+	return &omni.OmniCluster{Spec: omni.OmniClusterSpec{ClusterName: strings.Repeat("x", kibibytes<<10)}}
+}
+
+func TestSpecIsBounded(t *testing.T) {
+	const tooLong = "spec: Too long: has 1101 KiB, at most 1024 KiB fit: read parts of it with valueFrom"
+
+	labelled := clusterOfSize(1100)
+	labelled.ObjectMeta = metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}
+
+	tests := []struct {
+		name     string
+		old, obj *omni.OmniCluster
+		want     string
+	}{
+		{"new, below", nil, clusterOfSize(1000), ""},
+		{"new, beyond", nil, clusterOfSize(1100), tooLong},
+		{"grown, below", clusterOfSize(1), clusterOfSize(1000), ""},
+		{"grown beyond", clusterOfSize(1000), clusterOfSize(1100), tooLong},
+		{"stored by an older version, metadata changed", clusterOfSize(1100), labelled, ""},
+		{"stored by an older version, shrunk", clusterOfSize(1100), clusterOfSize(1), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var errs field.ErrorList
+			if test.old == nil {
+				errs = clusterStrategy().Validate(t.Context(), test.obj)
+			} else {
+				errs = clusterStrategy().ValidateUpdate(t.Context(), test.obj, test.old)
+			}
+
+			got := ""
+			if err := errs.ToAggregate(); err != nil {
+				got = err.Error()
+			}
+
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestExplainTooLarge(t *testing.T) {
+	const text = "etcdserver: request is too large"
+
+	for _, err := range []error{errors.New(text), storage.NewInternalError(errors.New(text)), apierrors.NewInternalError(errors.New(text))} {
+		got := explainTooLarge(err)
+		if !apierrors.IsRequestEntityTooLargeError(got) || strings.Contains(got.Error(), "etcdserver") {
+			t.Errorf("%v: got %v", err, got)
+		}
+	}
+
+	if other := errors.New("other"); !errors.Is(explainTooLarge(other), other) || explainTooLarge(nil) != nil {
+		t.Error("another error was replaced")
+	}
+}
+
+func TestStatusKeepsReady(t *testing.T) {
+	seeded := metav1.Condition{Type: "Ready", Status: "Unknown", Reason: "Pending"}
+	reconciling := metav1.Condition{Type: "Reconciling", Status: "True", Reason: "Pending"}
+	synced := metav1.Condition{Type: "Synced", Status: "True", Reason: "Applied"}
+	ready := metav1.Condition{Type: "Ready", Status: "True", Reason: "Running"}
+
+	tests := []struct {
+		name     string
+		written  []metav1.Condition
+		want     []metav1.Condition
+		observed int64
+	}{
+		{"none", nil, []metav1.Condition{seeded, reconciling}, -1},
+		{"others only", []metav1.Condition{synced}, []metav1.Condition{synced, seeded, reconciling}, -1},
+		{"with Ready", []metav1.Condition{ready}, []metav1.Condition{ready}, 3},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			obj := &omni.OmniCluster{}
+			obj.Status.ObservedGeneration, obj.Status.Conditions = 3, test.written
+			statusStrategy[*omni.OmniCluster]{clusterStrategy()}.PrepareForUpdate(t.Context(), obj, &omni.OmniCluster{})
+
+			if obj.Status.ObservedGeneration != test.observed || len(obj.Status.Conditions) != len(test.want) {
+				t.Fatalf("got %d %v", obj.Status.ObservedGeneration, obj.Status.Conditions)
+			}
+
+			for i, want := range test.want {
+				if got := obj.Status.Conditions[i]; got.Type != want.Type || got.Status != want.Status || got.Reason != want.Reason {
+					t.Errorf("condition %d is %v, want %v", i, got, want)
+				}
+			}
+		})
+	}
+}
