@@ -24,13 +24,14 @@ func (f *FreeForm) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("must be an object: %w", err)
 	}
 
-	if err := checkNumbers(compact.Bytes()); err != nil {
+	readable, err := readableText(compact.Bytes())
+	if err != nil {
 		return err
 	}
 
 	var escaped bytes.Buffer
 
-	json.HTMLEscape(&escaped, compact.Bytes())
+	json.HTMLEscape(&escaped, readable)
 	f.Raw = escaped.Bytes()
 
 	return nil
@@ -45,24 +46,40 @@ func (f FreeForm) MarshalJSON() ([]byte, error) {
 	return f.Raw, nil
 }
 
-// checkNumbers refuses numbers such as 1e400, beyond the range of a 64-bit float. Those that merely
-// lose digits there pass.
-func checkNumbers(compact []byte) error {
+// readableText returns the text with characters that are escaped as surrogates (\ud83d\ude00) written
+// out, because the YAML writers of the library fail on them. It refuses numbers such as 1e400, beyond
+// the range of a 64-bit float; those that merely lose digits there stay as they are.
+func readableText(compact []byte) ([]byte, error) {
+	text := make([]byte, 0, len(compact))
+
 	for rest := compact; len(rest) > 0; {
 		length := tokenLength(rest)
 		token := rest[:length]
 		rest = rest[length:]
 
-		if token[0] != '-' && (token[0] < '0' || token[0] > '9') {
-			continue
+		switch {
+		case token[0] == '-' || '0' <= token[0] && token[0] <= '9':
+			if _, err := strconv.ParseFloat(string(token), 64); err != nil {
+				return nil, fmt.Errorf("number %.40s is too large: quote it", token)
+			}
+		case token[0] == '"' && (bytes.Contains(token, []byte(`\ud`)) || bytes.Contains(token, []byte(`\uD`))):
+			var value string
+			if err := json.Unmarshal(token, &value); err != nil {
+				return nil, fmt.Errorf("must be an object: %w", err)
+			}
+
+			written, err := json.Marshal(value)
+			if err != nil {
+				return nil, fmt.Errorf("must be an object: %w", err)
+			}
+
+			token = written
 		}
 
-		if _, err := strconv.ParseFloat(string(token), 64); err != nil {
-			return fmt.Errorf("number %.40s is too large: quote it", token)
-		}
+		text = append(text, token...)
 	}
 
-	return nil
+	return text, nil
 }
 
 // tokenLength is the length of the first string, number or other byte of a valid, compact JSON text.

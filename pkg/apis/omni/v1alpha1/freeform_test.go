@@ -32,6 +32,9 @@ func TestFreeFormKeepsNumbers(t *testing.T) {
 		{"white space", " {\n \"a\" : [ 1 ,\t2 ] } ", `{"a":[1,2]}`},
 		{"empty", `{}`, ""},
 		{"other scripts", `{"ä":"日本 \u00e9"}`, ""},
+		{"surrogate escapes", `{"\ud83d\ude00":"a\uD83D\uDE00\n\"<\u00e9"}`, `{"😀":"a😀\n\"\u003cé"}`},
+		{"half a surrogate", `{"a":"\ud83d"}`, `{"a":"�"}`},
+		{"escaped backslash before ud", `{"a":"\\ud83d"}`, ""},
 		{"characters that JSON writers escape for HTML", `{"a":"<&>"}`, `{"a":"\u003c\u0026\u003e"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
