@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -25,6 +26,8 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		Short: "Serve the API group omni.texashpc.com",
 		Long:  description,
 		Args:  cobra.NoArgs,
+		// The usage has hundreds of lines: the error would be lost below them.
+		SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error {
 			if err := options.Complete(); err != nil {
 				return err
@@ -43,6 +46,9 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		command.Flags().AddFlagSet(section)
 	}
 
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see omni-apiserver --help", err)
+	})
 	cliflag.SetUsageAndHelpFunc(command, sections, helpColumns)
 
 	return command

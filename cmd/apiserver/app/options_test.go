@@ -120,6 +120,24 @@ func TestHelpStartsWithOurOwnFlags(t *testing.T) {
 	}
 }
 
+func TestUnknownFlagIsNotBuriedInTheUsage(t *testing.T) {
+	command := NewCommand(t.Context())
+
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SetArgs([]string{"--bogus"})
+
+	const want = "unknown flag: --bogus: see omni-apiserver --help"
+	if err := command.Execute(); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+
+	if lines := strings.Count(out.String(), "\n"); lines > 2 {
+		t.Errorf("%d lines of output:\n%.500s", lines, out.String())
+	}
+}
+
 func TestRunFailsOnAnUnusableDirectory(t *testing.T) {
 	options := parse(t, "--etcd-data-dir=/dev/null/etcd")
 
