@@ -19,7 +19,13 @@ func validateStatusUpdate(meta, oldMeta *metav1.ObjectMeta, status *omni.Reconci
 	errs := apivalidation.ValidateObjectMetaUpdate(meta, oldMeta, field.NewPath("metadata"))
 	path := field.NewPath("status")
 	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, meta.Generation, notObserved, path)...)
-	errs = append(errs, metav1validation.ValidateConditions(status.Conditions, path.Child("conditions"))...)
+
+	for _, err := range metav1validation.ValidateConditions(status.Conditions, path.Child("conditions")) {
+		// The library marks rules that it also generates from tags. Our types have none of these, and the
+		// mark would make it log each of these errors as a fault of the server.
+		err.CoveredByDeclarative = false
+		errs = append(errs, err)
+	}
 
 	for i := range status.Conditions {
 		observed := status.Conditions[i].ObservedGeneration
