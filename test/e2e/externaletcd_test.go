@@ -8,8 +8,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
-// With --etcd-servers the API server keeps its objects in an etcd of somebody else, and finds
-// them there after a restart. Its own data directory stays empty.
+// With --etcd-servers the API server keeps its objects in an etcd of somebody else, here that of
+// the kube-apiserver, and finds them there after a restart.
 func TestExternalEtcd(t *testing.T) {
 	hub, err := env.StartHub(t.Context(), env.Options{Progress: t.Output(), WithoutControllerManager: true})
 	if err != nil {
@@ -23,7 +23,7 @@ func TestExternalEtcd(t *testing.T) {
 	})
 
 	api, err := hub.StartOmniAPIServer(t.Context(), env.OmniAPIServerOptions{
-		Args: append(hub.EtcdArgs(), "--etcd-data-dir=", "--etcd-prefix=/omni.texashpc.com"),
+		Args: append(hub.EtcdArgs(), "--etcd-data-dir="),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 )
 
-// etcdPrefix is the root of all our keys, so that an external etcd can be shared.
-const etcdPrefix = "/registry/omni.texashpc.com"
+// etcdPrefix is where the objects are kept, with the group after it. It differs from the /registry
+// of a kube-apiserver, whose etcd --etcd-servers may name.
+const etcdPrefix = "/omni-apiserver"
 
 // watchDrainTime is how long a stop gives watches to end. Without it the library does not end them at
 // all, and waits a minute for connections that stay busy.
