@@ -276,7 +276,7 @@ func TestMachineLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	apply(ctx, t, st, classed("theta", "east", "unlimited"))
+	apply(ctx, t, st, classed("theta", "east", "1"))
 	waitFor(ctx, t, st, omni.NewClusterStatus("theta"), healthy(2))
 
 	got := append(nodesOf(t, st, "theta-control-planes"), nodesOf(t, st, "theta-workers")...)
