@@ -21,7 +21,6 @@ func setFinalizers() []string {
 
 // reconcileSet brings one machine set along.
 func (e *engine) reconcileSet(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
-
 	if err := e.hold(ctx, set, setFinalizers()...); err != nil {
 		return err
 	}
