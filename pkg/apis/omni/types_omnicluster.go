@@ -59,8 +59,8 @@ type OmniClusterSpec struct {
 	DeletePolicy OmniClusterDeletePolicy
 
 	// adopt allows this object to take over a cluster of the same name that it did not create. It counts only
-	// while status.omniClusterID is empty. Every destroying change then waits for approvedPlan until the
-	// first plan without changes. Not in effect yet: such a cluster is left alone.
+	// while status.omniClusterID is empty. Everything that would be destroyed then waits for approvedPlan until the
+	// first plan without changes (status.adopting).
 	Adopt bool
 
 	// changePolicy is Apply (changes are applied; those that destroy wait for a settle time),

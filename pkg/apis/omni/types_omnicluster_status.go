@@ -30,6 +30,15 @@ type OmniClusterStatus struct {
 	// templateHash is the sha256 of the template that was last applied.
 	TemplateHash string
 
+	// appliedMachineSets are the machine sets, with their machines, that Omni has from this object. A destroying
+	// change of anything else (made by hand in Omni, or by documents that this status does not know, as after the
+	// restore of a backup) waits for spec.approvedPlan under every change policy.
+	AppliedMachineSets []AppliedMachineSet
+
+	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
+	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
+	Adopting bool
+
 	// lastSyncTime is when a change was last applied to Omni.
 	LastSyncTime *metav1.Time
 
@@ -52,6 +61,19 @@ type AppliedReference struct {
 	Generation int64
 }
 
+// AppliedMachineSet is a machine set as it was last applied.
+type AppliedMachineSet struct {
+	// id of the machine set in Omni.
+	ID string
+
+	// size is the machine class and count of a set that takes its machines from a class, such as "large/3" or
+	// "large/unlimited". Empty for a set with listed machines.
+	Size string
+
+	// machines are the listed machines, by UUID.
+	Machines []string
+}
+
 // OmniClusterPlan is what has to change in Omni.
 type OmniClusterPlan struct {
 	// hash identifies the destroying changes. It is empty if there are none. Write it to
@@ -67,11 +89,18 @@ type OmniClusterPlan struct {
 	// destroys is the number of Omni resources to destroy.
 	Destroys int32
 
+	// destructive is the number of changes, of all three kinds, that take machines away.
+	Destructive int32
+
 	// changes are the changes one by one, destroying ones first, at most 50.
 	Changes []PlannedChange
 
 	// omittedChanges is the number of changes that the list leaves out.
 	OmittedChanges int32
+
+	// diff shows the changes as text, resource by resource, as far as it fits into 8 KiB. Contents that may be
+	// secret (config patches, manifests, kernel arguments) are left out: only the place that changes is named.
+	Diff string
 
 	// approved are the destroying changes that were approved and are not yet done.
 	Approved []ApprovedChange
@@ -103,6 +132,9 @@ type PlannedChange struct {
 	// destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or
 	// machine set node, and an update that takes machines away from a set.
 	Destructive bool
+
+	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.
+	NeedsApproval bool
 }
 
 // ApprovedChange is one destroying change that was approved.

@@ -32,6 +32,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=omni.texashpc.com, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AppliedMachineSet"):
+		return &omniv1alpha1.AppliedMachineSetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppliedReference"):
 		return &omniv1alpha1.AppliedReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ApprovedChange"):

@@ -112,6 +112,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.Unknown{}.OpenAPIModelName():                     schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		intstr.IntOrString{}.OpenAPIModelName():                  schema_apimachinery_pkg_util_intstr_IntOrString(ref),
 		version.Info{}.OpenAPIModelName():                        schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.AppliedMachineSet{}.OpenAPIModelName():          schema_pkg_apis_omni_v1alpha1_AppliedMachineSet(ref),
 		v1alpha1.AppliedReference{}.OpenAPIModelName():           schema_pkg_apis_omni_v1alpha1_AppliedReference(ref),
 		v1alpha1.ApprovedChange{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_ApprovedChange(ref),
 		v1alpha1.BackupConfiguration{}.OpenAPIModelName():        schema_pkg_apis_omni_v1alpha1_BackupConfiguration(ref),
@@ -3815,6 +3816,54 @@ func schema_k8sio_apimachinery_pkg_version_Info(ref common.ReferenceCallback) co
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_AppliedMachineSet(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppliedMachineSet is a machine set as it was last applied.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id of the machine set in Omni.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"size": {
+						SchemaProps: spec.SchemaProps{
+							Description: "size is the machine class and count of a set that takes its machines from a class, such as \"large/3\" or \"large/unlimited\". Empty for a set with listed machines.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"machines": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "machines are the listed machines, by UUID.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"id"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_AppliedReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5325,6 +5374,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterPlan(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"destructive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "destructive is the number of changes, of all three kinds, that take machines away.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"changes": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -5348,6 +5404,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterPlan(ref common.ReferenceCallback)
 							Description: "omittedChanges is the number of changes that the list leaves out.",
 							Type:        []string{"integer"},
 							Format:      "int32",
+						},
+					},
+					"diff": {
+						SchemaProps: spec.SchemaProps{
+							Description: "diff shows the changes as text, resource by resource, as far as it fits into 8 KiB. Contents that may be secret (config patches, manifests, kernel arguments) are left out: only the place that changes is named.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"approved": {
@@ -5620,7 +5683,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					},
 					"adopt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "adopt allows this object to take over a cluster of the same name that it did not create. It counts only while status.omniClusterID is empty. Every destroying change then waits for approvedPlan until the first plan without changes. Not in effect yet: such a cluster is left alone.",
+							Description: "adopt allows this object to take over a cluster of the same name that it did not create. It counts only while status.omniClusterID is empty. Everything that would be destroyed then waits for approvedPlan until the first plan without changes (status.adopting).",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5789,6 +5852,34 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							Format:      "",
 						},
 					},
+					"appliedMachineSets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"id",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedMachineSets are the machine sets, with their machines, that Omni has from this object. A destroying change of anything else (made by hand in Omni, or by documents that this status does not know, as after the restore of a backup) waits for spec.approvedPlan under every change policy.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.AppliedMachineSet{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"adopting": {
+						SchemaProps: spec.SchemaProps{
+							Description: "adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"lastSyncTime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastSyncTime is when a change was last applied to Omni.",
@@ -5811,7 +5902,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -8186,6 +8277,13 @@ func schema_pkg_apis_omni_v1alpha1_PlannedChange(ref common.ReferenceCallback) c
 					"destructive": {
 						SchemaProps: spec.SchemaProps{
 							Description: "destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or machine set node, and an update that takes machines away from a set.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"needsApproval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -164,6 +164,8 @@ const (
 	ReasonNotOwned = "NotOwned"
 	// ReasonOwnershipLost: Another object's mark is on the cluster in Omni.
 	ReasonOwnershipLost = "OwnershipLost"
+	// ReasonRemoteClusterReplaced: The cluster in Omni carries this object's mark, but is another one than this object made.
+	ReasonRemoteClusterReplaced = "RemoteClusterReplaced"
 	// ReasonRemoteLocked: The cluster is locked in Omni.
 	ReasonRemoteLocked = "RemoteLocked"
 	// ReasonRemoteDeleting: The cluster is being torn down in Omni.

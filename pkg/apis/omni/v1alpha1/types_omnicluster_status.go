@@ -42,6 +42,19 @@ type OmniClusterStatus struct {
 	// +optional
 	TemplateHash string `json:"templateHash,omitempty"`
 
+	// appliedMachineSets are the machine sets, with their machines, that Omni has from this object. A destroying
+	// change of anything else (made by hand in Omni, or by documents that this status does not know, as after the
+	// restore of a backup) waits for spec.approvedPlan under every change policy.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	AppliedMachineSets []AppliedMachineSet `json:"appliedMachineSets,omitempty"`
+
+	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
+	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
+	// +optional
+	Adopting bool `json:"adopting,omitempty"`
+
 	// lastSyncTime is when a change was last applied to Omni.
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
@@ -67,6 +80,22 @@ type AppliedReference struct {
 	Generation int64 `json:"generation"`
 }
 
+// AppliedMachineSet is a machine set as it was last applied.
+type AppliedMachineSet struct {
+	// id of the machine set in Omni.
+	ID string `json:"id"`
+
+	// size is the machine class and count of a set that takes its machines from a class, such as "large/3" or
+	// "large/unlimited". Empty for a set with listed machines.
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// machines are the listed machines, by UUID.
+	// +optional
+	// +listType=set
+	Machines []string `json:"machines,omitempty"`
+}
+
 // OmniClusterPlan is what has to change in Omni.
 type OmniClusterPlan struct {
 	// hash identifies the destroying changes. It is empty if there are none. Write it to
@@ -83,6 +112,10 @@ type OmniClusterPlan struct {
 	// destroys is the number of Omni resources to destroy.
 	Destroys int32 `json:"destroys"`
 
+	// destructive is the number of changes, of all three kinds, that take machines away.
+	// +optional
+	Destructive int32 `json:"destructive,omitempty"`
+
 	// changes are the changes one by one, destroying ones first, at most 50.
 	// +optional
 	// +listType=atomic
@@ -91,6 +124,11 @@ type OmniClusterPlan struct {
 	// omittedChanges is the number of changes that the list leaves out.
 	// +optional
 	OmittedChanges int32 `json:"omittedChanges,omitempty"`
+
+	// diff shows the changes as text, resource by resource, as far as it fits into 8 KiB. Contents that may be
+	// secret (config patches, manifests, kernel arguments) are left out: only the place that changes is named.
+	// +optional
+	Diff string `json:"diff,omitempty"`
 
 	// approved are the destroying changes that were approved and are not yet done.
 	// +optional
@@ -126,6 +164,10 @@ type PlannedChange struct {
 	// machine set node, and an update that takes machines away from a set.
 	// +optional
 	Destructive bool `json:"destructive,omitempty"`
+
+	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.
+	// +optional
+	NeedsApproval bool `json:"needsApproval,omitempty"`
 }
 
 // ApprovedChange is one destroying change that was approved.

@@ -22,6 +22,11 @@ limitations under the License.
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AppliedMachineSet) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.AppliedMachineSet"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AppliedReference) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.AppliedReference"
 }

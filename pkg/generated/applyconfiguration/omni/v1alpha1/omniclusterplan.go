@@ -32,10 +32,15 @@ type OmniClusterPlanApplyConfiguration struct {
 	Updates *int32 `json:"updates,omitempty"`
 	// destroys is the number of Omni resources to destroy.
 	Destroys *int32 `json:"destroys,omitempty"`
+	// destructive is the number of changes, of all three kinds, that take machines away.
+	Destructive *int32 `json:"destructive,omitempty"`
 	// changes are the changes one by one, destroying ones first, at most 50.
 	Changes []PlannedChangeApplyConfiguration `json:"changes,omitempty"`
 	// omittedChanges is the number of changes that the list leaves out.
 	OmittedChanges *int32 `json:"omittedChanges,omitempty"`
+	// diff shows the changes as text, resource by resource, as far as it fits into 8 KiB. Contents that may be
+	// secret (config patches, manifests, kernel arguments) are left out: only the place that changes is named.
+	Diff *string `json:"diff,omitempty"`
 	// approved are the destroying changes that were approved and are not yet done.
 	Approved []ApprovedChangeApplyConfiguration `json:"approved,omitempty"`
 }
@@ -78,6 +83,14 @@ func (b *OmniClusterPlanApplyConfiguration) WithDestroys(value int32) *OmniClust
 	return b
 }
 
+// WithDestructive sets the Destructive field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Destructive field is set to the value of the last call.
+func (b *OmniClusterPlanApplyConfiguration) WithDestructive(value int32) *OmniClusterPlanApplyConfiguration {
+	b.Destructive = &value
+	return b
+}
+
 // WithChanges adds the given value to the Changes field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Changes field.
@@ -96,6 +109,14 @@ func (b *OmniClusterPlanApplyConfiguration) WithChanges(values ...*PlannedChange
 // If called multiple times, the OmittedChanges field is set to the value of the last call.
 func (b *OmniClusterPlanApplyConfiguration) WithOmittedChanges(value int32) *OmniClusterPlanApplyConfiguration {
 	b.OmittedChanges = &value
+	return b
+}
+
+// WithDiff sets the Diff field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Diff field is set to the value of the last call.
+func (b *OmniClusterPlanApplyConfiguration) WithDiff(value string) *OmniClusterPlanApplyConfiguration {
+	b.Diff = &value
 	return b
 }
 

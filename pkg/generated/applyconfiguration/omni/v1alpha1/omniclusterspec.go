@@ -53,8 +53,8 @@ type OmniClusterSpecApplyConfiguration struct {
 	// deletePolicy says what deleting this object does in Omni.
 	DeletePolicy *OmniClusterDeletePolicyApplyConfiguration `json:"deletePolicy,omitempty"`
 	// adopt allows this object to take over a cluster of the same name that it did not create. It counts only
-	// while status.omniClusterID is empty. Every destroying change then waits for approvedPlan until the
-	// first plan without changes. Not in effect yet: such a cluster is left alone.
+	// while status.omniClusterID is empty. Everything that would be destroyed then waits for approvedPlan until the
+	// first plan without changes (status.adopting).
 	Adopt *bool `json:"adopt,omitempty"`
 	// changePolicy is Apply (changes are applied; those that destroy wait for a settle time),
 	// ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).

@@ -45,6 +45,13 @@ type OmniClusterStatusApplyConfiguration struct {
 	MachineRefs []AppliedReferenceApplyConfiguration `json:"machineRefs,omitempty"`
 	// templateHash is the sha256 of the template that was last applied.
 	TemplateHash *string `json:"templateHash,omitempty"`
+	// appliedMachineSets are the machine sets, with their machines, that Omni has from this object. A destroying
+	// change of anything else (made by hand in Omni, or by documents that this status does not know, as after the
+	// restore of a backup) waits for spec.approvedPlan under every change policy.
+	AppliedMachineSets []AppliedMachineSetApplyConfiguration `json:"appliedMachineSets,omitempty"`
+	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
+	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
+	Adopting *bool `json:"adopting,omitempty"`
 	// lastSyncTime is when a change was last applied to Omni.
 	LastSyncTime *v1.Time `json:"lastSyncTime,omitempty"`
 	// plan is what has to change in Omni.
@@ -159,6 +166,27 @@ func (b *OmniClusterStatusApplyConfiguration) WithMachineRefs(values ...*Applied
 // If called multiple times, the TemplateHash field is set to the value of the last call.
 func (b *OmniClusterStatusApplyConfiguration) WithTemplateHash(value string) *OmniClusterStatusApplyConfiguration {
 	b.TemplateHash = &value
+	return b
+}
+
+// WithAppliedMachineSets adds the given value to the AppliedMachineSets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AppliedMachineSets field.
+func (b *OmniClusterStatusApplyConfiguration) WithAppliedMachineSets(values ...*AppliedMachineSetApplyConfiguration) *OmniClusterStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAppliedMachineSets")
+		}
+		b.AppliedMachineSets = append(b.AppliedMachineSets, *values[i])
+	}
+	return b
+}
+
+// WithAdopting sets the Adopting field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Adopting field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithAdopting(value bool) *OmniClusterStatusApplyConfiguration {
+	b.Adopting = &value
 	return b
 }
 

@@ -36,6 +36,8 @@ type PlannedChangeApplyConfiguration struct {
 	// destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or
 	// machine set node, and an update that takes machines away from a set.
 	Destructive *bool `json:"destructive,omitempty"`
+	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.
+	NeedsApproval *bool `json:"needsApproval,omitempty"`
 }
 
 // PlannedChangeApplyConfiguration constructs a declarative configuration of the PlannedChange type for use with
@@ -73,5 +75,13 @@ func (b *PlannedChangeApplyConfiguration) WithID(value string) *PlannedChangeApp
 // If called multiple times, the Destructive field is set to the value of the last call.
 func (b *PlannedChangeApplyConfiguration) WithDestructive(value bool) *PlannedChangeApplyConfiguration {
 	b.Destructive = &value
+	return b
+}
+
+// WithNeedsApproval sets the NeedsApproval field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NeedsApproval field is set to the value of the last call.
+func (b *PlannedChangeApplyConfiguration) WithNeedsApproval(value bool) *PlannedChangeApplyConfiguration {
+	b.NeedsApproval = &value
 	return b
 }
