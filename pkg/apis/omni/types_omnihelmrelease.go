@@ -209,11 +209,19 @@ type HelmTest struct {
 type OmniHelmReleaseStatus struct {
 	ReconcileStatus
 
+	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
+	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
+	// omni.texashpc.com/accept-cluster names it.
+	ClusterID string
+
 	// chart is the chart that was applied.
 	Chart string
 
 	// chartVersion is the version of the chart that was applied.
 	ChartVersion string
+
+	// chartDigest is the sha256 of the chart archive that was applied.
+	ChartDigest string
 
 	// appVersion is the application version of the chart that was applied.
 	AppVersion string
@@ -235,6 +243,9 @@ type OmniHelmReleaseStatus struct {
 
 	// lastActionTime is when the last action ended.
 	LastActionTime *metav1.Time
+
+	// lastAttemptedDigest identifies the chart, values and options of the last action, whether it succeeded or not.
+	LastAttemptedDigest string
 
 	// failures counts failed actions since the last success or change.
 	Failures int32

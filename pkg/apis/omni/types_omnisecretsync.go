@@ -80,6 +80,11 @@ type OmniSecretSyncStatus struct {
 	// target is what was written.
 	Target *SyncedSecret
 
+	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
+	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
+	// omni.texashpc.com/accept-cluster names it.
+	ClusterID string
+
 	// lastSyncTime is when the target was last written.
 	LastSyncTime *metav1.Time
 }

@@ -6818,6 +6818,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 							},
 						},
 					},
+					"clusterID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation omni.texashpc.com/accept-cluster names it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"chart": {
 						SchemaProps: spec.SchemaProps{
 							Description: "chart is the chart that was applied.",
@@ -6828,6 +6835,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 					"chartVersion": {
 						SchemaProps: spec.SchemaProps{
 							Description: "chartVersion is the version of the chart that was applied.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"chartDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chartDigest is the sha256 of the chart archive that was applied.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6878,6 +6892,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 						SchemaProps: spec.SchemaProps{
 							Description: "lastActionTime is when the last action ended.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastAttemptedDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastAttemptedDigest identifies the chart, values and options of the last action, whether it succeeded or not.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"failures": {
@@ -7781,6 +7802,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "target is what was written.",
 							Ref:         ref(v1alpha1.SyncedSecret{}.OpenAPIModelName()),
+						},
+					},
+					"clusterID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation omni.texashpc.com/accept-cluster names it.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"lastSyncTime": {

@@ -207,3 +207,25 @@ const (
 	// ReasonMachinesNotReady: Machines are not ready yet.
 	ReasonMachinesNotReady = "MachinesNotReady"
 )
+
+// Reasons of the kinds that reach into workload clusters.
+const (
+	// ReasonKubeconfigNotFound: The Secret with the kubeconfig, or its key, does not exist.
+	ReasonKubeconfigNotFound = "KubeconfigNotFound"
+	// ReasonKubeconfigInvalid: The kubeconfig cannot be used.
+	ReasonKubeconfigInvalid = "KubeconfigInvalid"
+	// ReasonUnsafeKubeconfig: The kubeconfig asks to run a program, to read a file or not to check certificates.
+	ReasonUnsafeKubeconfig = "UnsafeKubeconfig"
+	// ReasonWrongCluster: The kubeconfig leads to another cluster than before, or than the OmniCluster.
+	ReasonWrongCluster = "WrongCluster"
+	// ReasonClusterUnreachable: The workload cluster does not answer.
+	ReasonClusterUnreachable = "ClusterUnreachable"
+	// ReasonForbidden: The workload cluster's RBAC does not allow it.
+	ReasonForbidden = "Forbidden"
+	// ReasonIdentityUnknown: The workload cluster answers; whether it is the right one could not be checked.
+	ReasonIdentityUnknown = "IdentityUnknown"
+	// ReasonSourceNotFound: The source Secret, or a key of it, does not exist.
+	ReasonSourceNotFound = "SourceNotFound"
+	// ReasonForeignTarget: The target exists and is not this object's.
+	ReasonForeignTarget = "ForeignTarget"
+)

@@ -268,6 +268,12 @@ type HelmTest struct {
 type OmniHelmReleaseStatus struct {
 	ReconcileStatus `json:",inline"`
 
+	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
+	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
+	// omni.texashpc.com/accept-cluster names it.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
 	// chart is the chart that was applied.
 	// +optional
 	Chart string `json:"chart,omitempty"`
@@ -275,6 +281,10 @@ type OmniHelmReleaseStatus struct {
 	// chartVersion is the version of the chart that was applied.
 	// +optional
 	ChartVersion string `json:"chartVersion,omitempty"`
+
+	// chartDigest is the sha256 of the chart archive that was applied.
+	// +optional
+	ChartDigest string `json:"chartDigest,omitempty"`
 
 	// appVersion is the application version of the chart that was applied.
 	// +optional
@@ -303,6 +313,10 @@ type OmniHelmReleaseStatus struct {
 	// lastActionTime is when the last action ended.
 	// +optional
 	LastActionTime *metav1.Time `json:"lastActionTime,omitempty"`
+
+	// lastAttemptedDigest identifies the chart, values and options of the last action, whether it succeeded or not.
+	// +optional
+	LastAttemptedDigest string `json:"lastAttemptedDigest,omitempty"`
 
 	// failures counts failed actions since the last success or change.
 	// +optional

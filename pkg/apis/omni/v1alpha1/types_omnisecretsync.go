@@ -103,6 +103,12 @@ type OmniSecretSyncStatus struct {
 	// +optional
 	Target *SyncedSecret `json:"target,omitempty"`
 
+	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
+	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
+	// omni.texashpc.com/accept-cluster names it.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
 	// lastSyncTime is when the target was last written.
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`

@@ -29,10 +29,16 @@ import (
 // OmniHelmReleaseStatus is what the controller did.
 type OmniHelmReleaseStatusApplyConfiguration struct {
 	ReconcileStatusApplyConfiguration `json:""`
+	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
+	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
+	// omni.texashpc.com/accept-cluster names it.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// chart is the chart that was applied.
 	Chart *string `json:"chart,omitempty"`
 	// chartVersion is the version of the chart that was applied.
 	ChartVersion *string `json:"chartVersion,omitempty"`
+	// chartDigest is the sha256 of the chart archive that was applied.
+	ChartDigest *string `json:"chartDigest,omitempty"`
 	// appVersion is the application version of the chart that was applied.
 	AppVersion *string `json:"appVersion,omitempty"`
 	// revision is Helm's number of the release.
@@ -47,6 +53,8 @@ type OmniHelmReleaseStatusApplyConfiguration struct {
 	LastAction *string `json:"lastAction,omitempty"`
 	// lastActionTime is when the last action ended.
 	LastActionTime *v1.Time `json:"lastActionTime,omitempty"`
+	// lastAttemptedDigest identifies the chart, values and options of the last action, whether it succeeded or not.
+	LastAttemptedDigest *string `json:"lastAttemptedDigest,omitempty"`
 	// failures counts failed actions since the last success or change.
 	Failures *int32 `json:"failures,omitempty"`
 	// valuesDigest is the sha256 of the merged values that were applied.
@@ -90,6 +98,14 @@ func (b *OmniHelmReleaseStatusApplyConfiguration) WithConditions(values ...*meta
 	return b
 }
 
+// WithClusterID sets the ClusterID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClusterID field is set to the value of the last call.
+func (b *OmniHelmReleaseStatusApplyConfiguration) WithClusterID(value string) *OmniHelmReleaseStatusApplyConfiguration {
+	b.ClusterID = &value
+	return b
+}
+
 // WithChart sets the Chart field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Chart field is set to the value of the last call.
@@ -103,6 +119,14 @@ func (b *OmniHelmReleaseStatusApplyConfiguration) WithChart(value string) *OmniH
 // If called multiple times, the ChartVersion field is set to the value of the last call.
 func (b *OmniHelmReleaseStatusApplyConfiguration) WithChartVersion(value string) *OmniHelmReleaseStatusApplyConfiguration {
 	b.ChartVersion = &value
+	return b
+}
+
+// WithChartDigest sets the ChartDigest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ChartDigest field is set to the value of the last call.
+func (b *OmniHelmReleaseStatusApplyConfiguration) WithChartDigest(value string) *OmniHelmReleaseStatusApplyConfiguration {
+	b.ChartDigest = &value
 	return b
 }
 
@@ -159,6 +183,14 @@ func (b *OmniHelmReleaseStatusApplyConfiguration) WithLastAction(value string) *
 // If called multiple times, the LastActionTime field is set to the value of the last call.
 func (b *OmniHelmReleaseStatusApplyConfiguration) WithLastActionTime(value v1.Time) *OmniHelmReleaseStatusApplyConfiguration {
 	b.LastActionTime = &value
+	return b
+}
+
+// WithLastAttemptedDigest sets the LastAttemptedDigest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastAttemptedDigest field is set to the value of the last call.
+func (b *OmniHelmReleaseStatusApplyConfiguration) WithLastAttemptedDigest(value string) *OmniHelmReleaseStatusApplyConfiguration {
+	b.LastAttemptedDigest = &value
 	return b
 }
 

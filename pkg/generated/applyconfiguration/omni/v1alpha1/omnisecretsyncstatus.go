@@ -31,6 +31,10 @@ type OmniSecretSyncStatusApplyConfiguration struct {
 	ReconcileStatusApplyConfiguration `json:""`
 	// target is what was written.
 	Target *SyncedSecretApplyConfiguration `json:"target,omitempty"`
+	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
+	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
+	// omni.texashpc.com/accept-cluster names it.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// lastSyncTime is when the target was last written.
 	LastSyncTime *v1.Time `json:"lastSyncTime,omitempty"`
 }
@@ -75,6 +79,14 @@ func (b *OmniSecretSyncStatusApplyConfiguration) WithConditions(values ...*metav
 // If called multiple times, the Target field is set to the value of the last call.
 func (b *OmniSecretSyncStatusApplyConfiguration) WithTarget(value *SyncedSecretApplyConfiguration) *OmniSecretSyncStatusApplyConfiguration {
 	b.Target = value
+	return b
+}
+
+// WithClusterID sets the ClusterID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClusterID field is set to the value of the last call.
+func (b *OmniSecretSyncStatusApplyConfiguration) WithClusterID(value string) *OmniSecretSyncStatusApplyConfiguration {
+	b.ClusterID = &value
 	return b
 }
 
