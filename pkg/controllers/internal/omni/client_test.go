@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -156,7 +157,7 @@ func TestDialFailures(t *testing.T) {
 				t.Errorf("class %q: %v", got, err)
 			}
 
-			if message := Message(err); strings.Contains(message, encoded[30:60]) || len(message) > MaxMessageBytes {
+			if message := Message(err); strings.Contains(message, encoded[30:60]) || len(message) > redact.MaxBytes {
 				t.Errorf("message %q", message)
 			}
 

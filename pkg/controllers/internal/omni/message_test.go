@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 )
 
 func TestMessage(t *testing.T) {
@@ -54,7 +56,7 @@ func TestMessage(t *testing.T) {
 func TestMessageIsBounded(t *testing.T) {
 	for _, text := range []string{strings.Repeat("word ", 1000), strings.Repeat("é ", 2000)} {
 		got := Message(errors.New(text))
-		if len(got) > MaxMessageBytes || !strings.HasSuffix(got, "...") || !utf8.ValidString(got) {
+		if len(got) > redact.MaxBytes || !strings.HasSuffix(got, "...") || !utf8.ValidString(got) {
 			t.Errorf("%d bytes, valid %v: %q", len(got), utf8.ValidString(got), got[len(got)-10:])
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 )
 
 // Health says how a mirror is.
@@ -106,7 +108,7 @@ func (k *healthKeeper) derive() Health {
 		message = fmt.Sprintf("%d watches are lost; %s: %s", len(failed), KindOf(first), Message(err))
 	}
 
-	return Health{Class: Classify(err), Message: bounded(message, MaxMessageBytes)}
+	return Health{Class: Classify(err), Message: redact.Bounded(message, redact.MaxBytes)}
 }
 
 func (k *healthKeeper) split() (waiting, failed []resource.Type) {

@@ -13,12 +13,14 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 )
 
 // maxDetailBytes bounds one text of Omni's inside a Status.
 const maxDetailBytes = 256
 
-func detail(text string) string { return bounded(Sanitize(text), maxDetailBytes) }
+func detail(text string) string { return redact.Bounded(Sanitize(text), maxDetailBytes) }
 
 // observer gathers a Status and keeps the first error.
 type observer struct {

@@ -3,6 +3,8 @@ package omni
 import (
 	"fmt"
 	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 )
 
 // Reasons of Running, fit for a condition's reason.
@@ -31,7 +33,7 @@ func Running(s Status) (ok bool, reason, message string) {
 		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
 	} {
 		if reason, message = rule(s); reason != "" {
-			return false, reason, bounded(message, MaxMessageBytes)
+			return false, reason, redact.Bounded(message, redact.MaxBytes)
 		}
 	}
 

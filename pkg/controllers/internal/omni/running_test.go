@@ -3,6 +3,8 @@ package omni
 import (
 	"strings"
 	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 )
 
 // runningStatus is a cluster that runs: one control plane, three workers.
@@ -90,7 +92,7 @@ func TestRunningIsBounded(t *testing.T) {
 		s.MachineSets = append(s.MachineSets, MachineSet{Name: "a-set-with-some-long-name", Known: true, Phase: "Failed"})
 	}
 
-	if _, _, message := Running(s); len(message) > MaxMessageBytes {
+	if _, _, message := Running(s); len(message) > redact.MaxBytes {
 		t.Errorf("%d bytes", len(message))
 	}
 }

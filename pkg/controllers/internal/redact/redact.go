@@ -1,0 +1,49 @@
+// Package redact makes text that came from outside fit for conditions, events
+// and logs: one bounded line, without anything that looks like a secret.
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// MaxBytes is the longest text that Line returns, in bytes. A condition message
+// may have 32 KiB, but nobody reads more than a few lines.
+const MaxBytes = 1024
+
+// The patterns only ever remove text, so a false match costs readability, not safety.
+//
+//nolint:gochecknoglobals // compiled constants
+var (
+	pgpBlock    = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]+-----.*?(-----END [A-Z ]+-----|\z)`)
+	opaqueToken = regexp.MustCompile(`[A-Za-z0-9+/_=.-]{97,}`)
+)
+
+// Line makes one bounded line out of any text: control characters and line
+// breaks become spaces, and PEM or PGP blocks and long opaque words (keys,
+// tokens) are replaced.
+func Line(text string) string {
+	text = pgpBlock.ReplaceAllString(text, "[removed]")
+	text = opaqueToken.ReplaceAllString(text, "[removed]")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+
+		return r
+	}, text)
+
+	return Bounded(strings.Join(strings.Fields(text), " "), MaxBytes)
+}
+
+// Bounded cuts a text to so many bytes, at a rune boundary, and shows that it did.
+func Bounded(text string, limit int) string {
+	const mark = "..."
+
+	if len(text) <= limit {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
+}

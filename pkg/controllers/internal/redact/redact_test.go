@@ -1,0 +1,34 @@
+package redact_test
+
+import (
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+)
+
+func TestLine(t *testing.T) {
+	token := strings.Repeat("eyJhbGciOiJSUzI1NiJ9.", 10)
+
+	for _, test := range []struct{ name, text, want string }{
+		{"short text stays", "connection refused", "connection refused"},
+		{"one line", "first\nsecond\tthird\x1b[31m", "first second third [31m"},
+		{"a token goes", "bearer " + token + " refused", "bearer [removed] refused"},
+		{"a PEM block goes", "x -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- y", "x [removed] y"},
+		{"an unfinished block goes", "x -----BEGIN PGP PRIVATE KEY BLOCK-----\nabc", "x [removed]"},
+		{"a digest stays", "sha256:" + strings.Repeat("a1", 32), "sha256:" + strings.Repeat("a1", 32)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := redact.Line(test.text); got != test.want {
+				t.Errorf("Line gave %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLineIsBounded(t *testing.T) {
+	got := redact.Line(strings.Repeat("é word ", 1000))
+	if len(got) > redact.MaxBytes || !strings.HasSuffix(got, "...") {
+		t.Errorf("Line gave %d bytes ending in %q", len(got), got[len(got)-10:])
+	}
+}
