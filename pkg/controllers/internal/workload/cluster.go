@@ -1,0 +1,182 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// probeTimeout bounds one probe.
+	probeTimeout = 15 * time.Second
+	// patience is how long a caller waits for a probe that is under way. A dead
+	// cluster then costs a worker this much, once per probe.
+	patience = time.Second
+	// goodFor and badFor are how long the answer of a probe counts.
+	goodFor = time.Minute
+	badFor  = 15 * time.Second
+)
+
+// Cluster is a workload cluster as one kubeconfig leads to it. It is safe for
+// concurrent use.
+type Cluster struct {
+	config    *rest.Config
+	transport *http.Transport
+	core      *corev1client.CoreV1Client
+	claims    claims
+	now       func() time.Time
+
+	mu      sync.Mutex
+	running chan struct{} // closed when the probe under way ends; nil if none is
+	probed  time.Time     // when the last probe ended
+	found   Identity
+	err     error // of the last probe
+}
+
+// newCluster reads a kubeconfig. Nothing is sent. Its errors are ErrUnsafe and
+// ErrInvalid.
+func newCluster(kubeconfig []byte, now func() time.Time) (*Cluster, error) {
+	a, err := parse(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+
+	transport, err := newTransport(a)
+	if err != nil {
+		return nil, err
+	}
+
+	config, err := newConfig(a, transport)
+	if err != nil {
+		return nil, err
+	}
+
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cluster.server cannot be used", ErrInvalid)
+	}
+
+	return &Cluster{config: config, transport: transport, core: core, claims: readClaims(a.token), now: now}, nil
+}
+
+// RESTConfig is a client configuration for the cluster. All copies share the
+// connections and the credentials, which are not in its fields. Deadlines are
+// the caller's, by context.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Core is a client for Secrets and Namespaces.
+func (c *Cluster) Core() corev1client.CoreV1Interface { return c.core }
+
+// Server is the URL that the kubeconfig leads to.
+func (c *Cluster) Server() string { return c.config.Host }
+
+// expiry is when the token expires; zero if it does not say.
+func (c *Cluster) expiry() time.Time { return c.claims.expiry() }
+
+// Identify asks the cluster whether it answers, and which one it is. The answer
+// counts for a while, so that a thousand objects on one cluster cost one request
+// a minute, and a dead cluster one attempt at a time. ErrProbing says that it has
+// not answered yet; other errors are those of the request.
+func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
+	ended, found, err := c.ask()
+	if ended == nil {
+		return found, err
+	}
+
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+
+	select {
+	case <-ended:
+	case <-timer.C:
+		return Identity{}, ErrProbing
+	case <-ctx.Done():
+		return Identity{}, fmt.Errorf("ask the workload cluster: %w", ctx.Err())
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.found, c.err
+}
+
+// Doubt makes the next Identify ask again: something else failed.
+func (c *Cluster) Doubt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.err == nil {
+		c.probed = time.Time{}
+	}
+}
+
+// ask returns the last answer if it still counts; else it sees to it that a probe
+// is under way and returns the channel that its end closes.
+func (c *Cluster) ask() (<-chan struct{}, Identity, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	counts := goodFor
+	if c.err != nil {
+		counts = badFor
+	}
+
+	if !c.probed.IsZero() && c.now().Sub(c.probed) < counts {
+		return nil, c.found, c.err
+	}
+
+	if c.running == nil {
+		c.running = make(chan struct{})
+		go c.probe()
+	}
+
+	return c.running, Identity{}, nil
+}
+
+// probe asks once. It belongs to no caller: many wait for one answer.
+func (c *Cluster) probe() {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+
+	found, err := c.identify(ctx)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.found, c.err, c.probed = found, err, c.now()
+	close(c.running)
+	c.running = nil
+}
+
+func (c *Cluster) identify(ctx context.Context) (Identity, error) {
+	if err := c.core.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
+		return Identity{}, fmt.Errorf("ask for the version: %w", err)
+	}
+
+	if c.claims.ClusterUUID != "" {
+		return Identity{Source: SourceToken, ID: c.claims.ClusterUUID}, nil
+	}
+
+	system, err := c.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+
+	switch {
+	case err == nil && system.UID != "":
+		return Identity{Source: SourceKubeSystem, ID: string(system.UID)}, nil
+	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return Identity{Source: SourceNone}, nil
+	default:
+		// Also a refusal of the credentials: a cluster that shows its version to
+		// anybody has said nothing about them yet.
+		return Identity{}, fmt.Errorf("read the namespace kube-system: %w", err)
+	}
+}
+
+// close ends the idle connections; requests under way go on.
+func (c *Cluster) close() { c.transport.CloseIdleConnections() }

@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Key names a kubeconfig: a key of a Secret.
+type Key struct {
+	types.NamespacedName
+	// SecretKey is the key in the Secret's data.
+	SecretKey string
+}
+
+// Clusters keeps one Cluster per kubeconfig. It is safe for concurrent use.
+type Clusters struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	entries map[Key]entry
+}
+
+// entry is a kubeconfig that was read. Only its hash is kept.
+type entry struct {
+	hash    [sha256.Size]byte
+	cluster *Cluster
+	err     error
+}
+
+// NewClusters makes an empty Clusters. A nil clock is the time of day.
+func NewClusters(now func() time.Time) *Clusters {
+	if now == nil {
+		now = time.Now
+	}
+
+	return &Clusters{now: now, entries: map[Key]entry{}}
+}
+
+// Get returns the Cluster of a kubeconfig: the one from before if the content is
+// the same, else a new one, and the old one's connections are closed. Nothing is
+// sent. Its errors are ErrUnsafe and ErrInvalid.
+func (c *Clusters) Get(key Key, kubeconfig []byte) (*Cluster, error) {
+	hash := sha256.Sum256(kubeconfig)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	known, found := c.entries[key]
+	if found && known.hash == hash {
+		return known.cluster, known.err
+	}
+
+	if known.cluster != nil {
+		known.cluster.close()
+	}
+
+	cluster, err := newCluster(kubeconfig, c.now)
+	c.entries[key] = entry{hash: hash, cluster: cluster, err: err}
+
+	return cluster, err
+}
+
+// Forget closes and drops every Cluster of a Secret that is gone.
+func (c *Clusters) Forget(secret types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for key, known := range c.entries {
+		if key.NamespacedName != secret {
+			continue
+		}
+
+		if known.cluster != nil {
+			known.cluster.close()
+		}
+
+		delete(c.entries, key)
+	}
+}

@@ -1,0 +1,125 @@
+package workload
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// AcceptNone is the value of the annotation omni.texashpc.com/accept-cluster that
+// accepts a cluster whose identity cannot be found out.
+const AcceptNone = "none"
+
+// Source says where an identity comes from.
+type Source string
+
+// The sources of an identity.
+const (
+	// SourceToken is the claim cluster_uuid of a token that Omni issued: the
+	// cluster's UUID in Omni.
+	SourceToken Source = "token"
+	// SourceKubeSystem is the UID of the namespace kube-system, the field's usual
+	// stand-in for an identity of a cluster.
+	SourceKubeSystem Source = "kube-system"
+	// SourceNone says that neither was to be had.
+	SourceNone Source = "none"
+)
+
+// Identity says which cluster a kubeconfig leads to. ID is empty if and only if
+// Source is SourceNone.
+type Identity struct {
+	Source Source
+	ID     string
+}
+
+// claims are the parts of a token of Omni that are of interest. They are read
+// without checking the signature: Omni's proxy does that, and lets the token
+// through to this cluster only.
+type claims struct {
+	ClusterUUID string `json:"cluster_uuid"`
+	Expires     int64  `json:"exp"`
+}
+
+// readClaims reads a token; a token of another form has none.
+func readClaims(token string) claims {
+	var found claims
+
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return found
+	}
+
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &found) != nil {
+		return claims{}
+	}
+
+	return found
+}
+
+// expiry is when the token expires; zero if it does not say.
+func (c claims) expiry() time.Time {
+	if c.Expires <= 0 {
+		return time.Time{}
+	}
+
+	return time.Unix(c.Expires, 0).UTC()
+}
+
+// Claim is what decides whether a cluster is the one that was meant.
+type Claim struct {
+	// Found is the identity of the cluster that answered.
+	Found Identity
+	// OmniClusterID is the UUID of the OmniCluster's cluster in Omni. Empty if unknown.
+	OmniClusterID string
+	// Known is the ID that the object worked with before (status.clusterID). Empty if never.
+	Known string
+	// Accept is the value of the annotation omni.texashpc.com/accept-cluster. Empty if not set.
+	Accept string
+}
+
+// Verdict says whether a cluster may be used.
+type Verdict struct {
+	// Right is true if the cluster may be used.
+	Right bool
+	// ClusterID is what to remember as status.clusterID if Right; empty if the
+	// identity is unknown.
+	ClusterID string
+	// Message says why, for people.
+	Message string
+}
+
+// Judge decides whether a cluster may be used: it must be the OmniCluster's, as
+// far as that can be told, and the same as before. A person overrules both by
+// naming it in the annotation.
+func (c Claim) Judge() Verdict {
+	switch {
+	case c.Found.Source == SourceNone:
+		return c.judgeUnknown()
+	case c.Accept == c.Found.ID:
+		return Verdict{Right: true, ClusterID: c.Found.ID, Message: fmt.Sprintf("connected to cluster %s, as accepted", c.Found.ID)}
+	case c.Found.Source == SourceToken && c.OmniClusterID != "" && c.Found.ID != c.OmniClusterID:
+		return Verdict{Message: fmt.Sprintf("the kubeconfig is for cluster %s, the OmniCluster's is %s; nothing is done there: "+
+			"export a new kubeconfig, or set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.OmniClusterID, c.Found.ID)}
+	case c.Known != "" && c.Known != c.Found.ID:
+		return Verdict{Message: fmt.Sprintf("the kubeconfig leads to cluster %s, before it was %s; nothing is done there: "+
+			"to go on with it, set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.Known, c.Found.ID)}
+	case c.Found.Source == SourceKubeSystem:
+		return Verdict{Right: true, ClusterID: c.Found.ID, Message: "connected; the cluster is known by the UID of its namespace kube-system"}
+	default:
+		return Verdict{Right: true, ClusterID: c.Found.ID, Message: fmt.Sprintf("connected to cluster %s", c.Found.ID)}
+	}
+}
+
+// judgeUnknown decides about a cluster that has no identity: a first look has
+// nothing to compare with, a later one must not be weaker than the one before.
+func (c Claim) judgeUnknown() Verdict {
+	if c.Known != "" && c.Accept != AcceptNone {
+		return Verdict{Message: fmt.Sprintf("it cannot be told whether this still is cluster %s: the kubeconfig holds no token of Omni and its user may not "+
+			"read the namespace kube-system; allow that, or set the annotation omni.texashpc.com/accept-cluster: %s", c.Known, AcceptNone)}
+	}
+
+	return Verdict{Right: true, Message: "connected; which cluster it is was not checked: the kubeconfig holds no token of Omni and its user may not read the namespace kube-system"}
+}

@@ -1,0 +1,145 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+)
+
+// The deadlines of a connection. A request as a whole is bounded by its context,
+// because watches and waits last as long as they last.
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+	headerTimeout    = 60 * time.Second // kube-apiserver itself gives up after 60 s
+	idleTimeout      = 90 * time.Second
+	idlePerHost      = 8
+)
+
+// The client-side rate limit of one cluster, in requests per second and in a
+// burst. kubectl's own is 50 and 300; priority and fairness of the workload
+// cluster is the real limit.
+const (
+	clientQPS   = 50
+	clientBurst = 100
+)
+
+// maxBody is the largest answer that is read, in bytes. A list of 2,000 large
+// objects has about 40 MiB.
+const maxBody = 64 << 20
+
+// userAgent is what the audit log of a workload cluster shows.
+const userAgent = "omni-controller"
+
+// newTransport makes connections of their own for one kubeconfig: client-go's
+// shared cache of transports cannot be closed, and a kubeconfig that was replaced
+// must not leave connections behind.
+func newTransport(a *access) (*http.Transport, error) {
+	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"h2", "http/1.1"},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("%w: its certificates do not fit together", ErrInvalid)
+	}
+
+	proxy := http.ProxyFromEnvironment
+	if a.proxy != nil {
+		proxy = http.ProxyURL(a.proxy)
+	}
+
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:                 proxy,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   handshakeTimeout,
+		ResponseHeaderTimeout: headerTimeout,
+		IdleConnTimeout:       idleTimeout,
+		MaxIdleConnsPerHost:   idlePerHost,
+	}), nil
+}
+
+// newConfig makes the client configuration that consumers get. The credentials
+// are in its transport, not in its fields: it can be copied and printed.
+func newConfig(a *access, transport http.RoundTripper) (*rest.Config, error) {
+	server, err := url.Parse(a.server)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
+	}
+
+	authenticated, err := rest.HTTPWrappersForConfig(&rest.Config{
+		BearerToken: a.token, Username: a.username, Password: a.secret, UserAgent: userAgent,
+	}, transport)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its credentials contradict each other (a token and a user name)", ErrInvalid)
+	}
+
+	return &rest.Config{
+		Host:      a.server,
+		Transport: &sameHost{host: server.Host, next: authenticated},
+		UserAgent: userAgent,
+		QPS:       clientQPS,
+		Burst:     clientBurst,
+	}, nil
+}
+
+// sameHost refuses requests to other hosts (client-go follows redirects and would
+// send the credentials along), and answers without end.
+type sameHost struct {
+	host string
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Host != s.host || request.URL.Scheme != "https" {
+		if request.Body != nil {
+			_ = request.Body.Close() // RoundTrip must close it, whatever happens
+		}
+
+		return nil, fmt.Errorf("the workload cluster redirects to another host (%s), which is refused", request.URL.Host)
+	}
+
+	response, err := s.next.RoundTrip(request)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller is net/http
+	}
+
+	// A watch goes on for as long as it goes on; its events are small.
+	if request.URL.Query().Get("watch") == "" && response.StatusCode != http.StatusSwitchingProtocols {
+		response.Body = &boundedBody{ReadCloser: response.Body, left: maxBody}
+	}
+
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go look through to the transport.
+func (s *sameHost) WrappedRoundTripper() http.RoundTripper { return s.next }
+
+// errBodyTooLarge ends an answer that no Kubernetes API gives.
+var errBodyTooLarge = errors.New("the workload cluster answers with more than 64 MiB, which is refused")
+
+// boundedBody fails once a body exceeds its limit: client-go reads answers into
+// memory as they come.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(buffer []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errBodyTooLarge
+	}
+
+	n, err := b.ReadCloser.Read(buffer[:min(int64(len(buffer)), b.left)])
+	b.left -= int64(n)
+
+	return n, err //nolint:wrapcheck // io.EOF must stay io.EOF
+}
