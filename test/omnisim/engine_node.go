@@ -42,6 +42,13 @@ func (e *engine) reconcileNode(ctx context.Context, view *clusterView, set *omni
 		}
 	}
 
+	// A machine that another set still has is wiped first; it joins this one when it is free.
+	if placed, _ := machine.Metadata().Labels().Get(omni.LabelMachineSet); placed != set.Metadata().ID() {
+		e.waiting[view.name()] = struct{}{}
+
+		return nil
+	}
+
 	// A machine that the server has never seen is waited for.
 	if hardware == nil {
 		return put(ctx, e.state, clusterMachineController, omni.NewClusterMachineStatus(id), func(status *omni.ClusterMachineStatus) {

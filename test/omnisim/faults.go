@@ -22,8 +22,14 @@ type Fault struct {
 	Method string
 	// Type is the resource type. Empty means every type, and the management service.
 	Type resource.Type
+	// Writes limits the fault to requests that change resources.
+	Writes bool
+	// After is how many matching requests are let through first.
+	After int
 	// Times is how many requests are hit. Zero means all until the fault is removed.
 	Times int
+	// OnHit is called, if set, when a request is hit, before the delay. It must not block.
+	OnHit func()
 	// Delay is waited before anything else.
 	Delay time.Duration
 	// Hang keeps the request without an answer until its deadline, the removal of the fault or
@@ -51,6 +57,7 @@ type faults struct {
 
 type activeFault struct {
 	Fault
+	passing int // matching requests still to let through
 	left    int // requests still to hit, if Times is set
 	removed chan struct{}
 	once    sync.Once
@@ -61,7 +68,7 @@ func (f *activeFault) remove() { f.once.Do(func() { close(f.removed) }) }
 func newFaults() *faults { return &faults{streams: map[*resettableStream]struct{}{}} }
 
 func (f *faults) inject(fault Fault) func() {
-	active := &activeFault{Fault: fault, left: fault.Times, removed: make(chan struct{})}
+	active := &activeFault{Fault: fault, passing: fault.After, left: fault.Times, removed: make(chan struct{})}
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +104,13 @@ func (f *faults) take(method string, resourceType resource.Type) *activeFault {
 	defer f.mu.Unlock()
 
 	for i, active := range f.active {
-		if (active.Method != "" && active.Method != method) || (active.Type != "" && active.Type != resourceType) {
+		if !active.matches(method, resourceType) {
+			continue
+		}
+
+		if active.passing > 0 {
+			active.passing--
+
 			continue
 		}
 
@@ -113,11 +126,27 @@ func (f *faults) take(method string, resourceType resource.Type) *activeFault {
 	return nil
 }
 
+// matches says whether a request is of the kind that the fault is about.
+func (f *activeFault) matches(method string, resourceType resource.Type) bool {
+	switch {
+	case f.Method != "" && f.Method != method, f.Type != "" && f.Type != resourceType:
+		return false
+	case f.Writes:
+		return slices.Contains([]string{verbCreate, verbUpdate, verbTeardown, verbDestroy, "TeardownAndDestroy"}, method)
+	default:
+		return true
+	}
+}
+
 // suffer applies the fault that hits a request.
 func (f *faults) suffer(ctx context.Context, method string, resourceType resource.Type) error {
 	fault := f.take(method, resourceType)
 	if fault == nil {
 		return nil
+	}
+
+	if fault.OnHit != nil {
+		fault.OnHit()
 	}
 
 	if fault.Delay > 0 {

@@ -63,7 +63,7 @@ func (m *managementServer) Kubeconfig(ctx context.Context, req *management.Kubec
 		return nil, fmt.Errorf("sign token: %w", err)
 	}
 
-	kubeconfig, err := renderKubeconfig(m.sim.options.AccountName+"-"+cluster+"-"+req.GetServiceAccountUser(), m.sim.options.KubernetesProxyURL, token)
+	kubeconfig, err := renderKubeconfig(m.sim.options.AccountName+"-"+cluster+"-"+req.GetServiceAccountUser(), m.sim.KubernetesProxyURL(), token)
 	if err != nil {
 		return nil, fmt.Errorf("render kubeconfig: %w", err)
 	}

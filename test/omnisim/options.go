@@ -27,8 +27,8 @@ type Options struct {
 	Machines int
 	// Catalogue holds the versions and extensions that exist. Default: DefaultCatalogue.
 	Catalogue *Catalogue
-	// KubernetesProxyURL is the server in service-account kubeconfigs. Default:
-	// https://127.0.0.1:1, where nothing listens.
+	// KubernetesProxyURL is the server in service-account kubeconfigs. Default: the simulator's own
+	// Kubernetes proxy; see Server.AttachWorkload.
 	KubernetesProxyURL string
 	// Logf is told what the engine could not do and will try again, such as testing.T.Logf.
 	// Default: nobody is told.
@@ -62,10 +62,6 @@ func (o Options) complete() (Options, error) {
 	if o.Catalogue == nil {
 		catalogue := DefaultCatalogue()
 		o.Catalogue = &catalogue
-	}
-
-	if o.KubernetesProxyURL == "" {
-		o.KubernetesProxyURL = "https://127.0.0.1:1"
 	}
 
 	if o.Logf == nil {

@@ -39,6 +39,7 @@ type Server struct {
 	faults    *faults
 	engine    *engine
 	signer    *tokenSigner
+	proxy     *kubernetesProxy
 
 	mu      sync.Mutex
 	serving *grpc.Server
@@ -63,6 +64,12 @@ func Start(options Options) (*Server, error) {
 
 	if err = s.serve(options.Address); err != nil {
 		s.engine.stop()
+
+		return nil, err
+	}
+
+	if err = s.proxy.serve(); err != nil {
+		s.Close()
 
 		return nil, err
 	}
@@ -101,7 +108,7 @@ func assemble(options Options) (*Server, error) {
 		return nil, fmt.Errorf("create token signing key: %w", err)
 	}
 
-	return &Server{
+	s := &Server{
 		options:   options,
 		identity:  identity,
 		resources: resources,
@@ -111,7 +118,10 @@ func assemble(options Options) (*Server, error) {
 		faults:    newFaults(),
 		engine:    newEngine(resources, options),
 		signer:    signer,
-	}, nil
+	}
+	s.proxy = newKubernetesProxy(s)
+
+	return s, nil
 }
 
 // serve listens on the address and answers in the background until shut.
@@ -191,8 +201,9 @@ func (s *Server) State() state.State { return state.WrapCore(s.checked) }
 // engine overwrites what it owns; see Pause.
 func (s *Server) Unchecked() state.State { return s.resources }
 
-// GoDown ends all connections and stops listening, as a crashed server does. Resources stay, and
-// the engine goes on. It does nothing if the server is down.
+// GoDown ends all connections, those of the Kubernetes proxy included, and stops listening, as a
+// crashed server does. Resources stay, and the engine goes on. It does nothing if the server is
+// down.
 func (s *Server) GoDown() {
 	s.mu.Lock()
 	serving, stopped := s.serving, s.stopped
@@ -203,6 +214,7 @@ func (s *Server) GoDown() {
 		return
 	}
 
+	s.proxy.shut()
 	s.faults.releaseAll()
 	serving.Stop()
 	<-stopped
@@ -218,7 +230,11 @@ func (s *Server) ComeBack() error {
 		return errors.New("the simulator is not down")
 	}
 
-	return s.serve(address)
+	if err := s.serve(address); err != nil {
+		return err
+	}
+
+	return s.proxy.serve()
 }
 
 // Close stops serving and the engine. The server cannot be used afterwards.

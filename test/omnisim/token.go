@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 // tokenKeyBits is the size that Omni uses, too. Signing is RS256.
 const tokenKeyBits = 2048
 
-// tokenSigner signs the bearer tokens of service-account kubeconfigs. The Kubernetes proxy that
-// verifies them belongs to this package as well, and will use the same key.
+// tokenSigner signs the bearer tokens of service-account kubeconfigs, and verifies them for the
+// Kubernetes proxy.
 type tokenSigner struct {
 	key *rsa.PrivateKey
 	id  string
@@ -57,4 +58,31 @@ func (t *tokenSigner) sign(request tokenRequest) (string, error) {
 	token.Header["kid"] = t.id
 
 	return token.SignedString(t.key)
+}
+
+// tokenClaims is what the Kubernetes proxy reads from a token.
+type tokenClaims struct {
+	jwt.RegisteredClaims
+
+	Groups      []string `json:"groups"`
+	Cluster     string   `json:"cluster"`
+	ClusterUUID string   `json:"cluster_uuid"`
+}
+
+// verify checks the signature and the times of a token. Without an expiry it is not accepted.
+func (t *tokenSigner) verify(raw string) (*tokenClaims, error) {
+	claims := &tokenClaims{}
+
+	_, err := jwt.NewParser(jwt.WithValidMethods([]string{"RS256"})).ParseWithClaims(raw, claims, func(*jwt.Token) (any, error) {
+		return &t.key.PublicKey, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("verify token: %w", err)
+	}
+
+	if claims.ExpiresAt == nil {
+		return nil, errors.New("verify token: it does not expire")
+	}
+
+	return claims, nil
 }

@@ -17,6 +17,7 @@ func Run(t *testing.T, target Target) {
 		"parts":       s.partRefusals,
 		"locks":       s.locks,
 		"sync":        s.sync,
+		"moves":       s.moves,
 		"delete":      s.deletion,
 		"watches":     s.watches,
 		"kubeconfigs": s.kubeconfigs,

@@ -1,0 +1,31 @@
+package omnisim_test
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// A fault of writes lets so many writes through, then hits, and tells when it does.
+func TestFaultAfterSomeWrites(t *testing.T) {
+	sim := start(t, omnisim.Options{})
+	ctx, st := deadline(t), operator(t, sim)
+	hits := 0
+
+	sim.Inject(omnisim.Fault{Writes: true, After: 2, Times: 1, Code: codes.Unavailable, OnHit: func() { hits++ }})
+	wantCode(t, st.Create(ctx, testCluster("a")), "", "")
+	wantCode(t, list(ctx, st), "", "")
+	wantCode(t, st.Create(ctx, testCluster("b")), "", "")
+	wantCode(t, list(ctx, st), "", "")
+
+	_, err := st.Teardown(ctx, testCluster("a").Metadata())
+	wantCode(t, err, "Unavailable", "injected")
+
+	if hits != 1 {
+		t.Errorf("told of %d hits, want 1", hits)
+	}
+
+	wantCode(t, st.Create(ctx, testCluster("c")), "", "")
+}

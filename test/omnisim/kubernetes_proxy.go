@@ -1,0 +1,217 @@
+package omnisim
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// kubernetesProxy is Omni's Kubernetes proxy: one URL for all clusters. The bearer token says
+// which cluster is meant and who asks. What it answers when it cannot forward was measured at
+// the real server.
+type kubernetesProxy struct {
+	sim      *Server
+	backends backends
+
+	mu      sync.Mutex
+	address string // kept while the server is down, so that kubeconfigs stay right
+	serving *http.Server
+	answers map[int]int
+}
+
+func newKubernetesProxy(sim *Server) *kubernetesProxy {
+	return &kubernetesProxy{sim: sim, backends: backends{of: map[string]*backend{}}, answers: map[int]int{}}
+}
+
+// KubernetesProxyURL is the server in every kubeconfig: https://127.0.0.1:port with a certificate
+// of the simulator's authority (CAPEM), or what Options say.
+func (s *Server) KubernetesProxyURL() string {
+	if s.options.KubernetesProxyURL != "" {
+		return s.options.KubernetesProxyURL
+	}
+
+	s.proxy.mu.Lock()
+	defer s.proxy.mu.Unlock()
+
+	return "https://" + s.proxy.address
+}
+
+// KubernetesProxyAnswers counts the answers of the Kubernetes proxy by HTTP status, forwarded
+// ones included.
+func (s *Server) KubernetesProxyAnswers() map[int]int {
+	s.proxy.mu.Lock()
+	defer s.proxy.mu.Unlock()
+
+	return maps.Clone(s.proxy.answers)
+}
+
+// serve listens, at the same address as before if there was one, and answers in the background.
+func (p *kubernetesProxy) serve() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	address := p.address
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for the Kubernetes proxy on %s: %w", address, err)
+	}
+
+	p.address = listener.Addr().String()
+	p.serving = &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0), // clients that do not trust the certificate, mostly
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{p.sim.identity.server}, MinVersion: tls.VersionTLS12},
+	}
+
+	go func(serving *http.Server) {
+		// ServeTLS ends when the server is closed; there is nobody to tell about another reason.
+		_ = serving.ServeTLS(listener, "", "")
+	}(p.serving)
+
+	return nil
+}
+
+// shut ends every connection, open watches included.
+func (p *kubernetesProxy) shut() {
+	p.mu.Lock()
+	serving := p.serving
+	p.serving = nil
+	p.mu.Unlock()
+
+	if serving != nil {
+		_ = serving.Close()
+	}
+
+	p.backends.closeAll()
+}
+
+// proxyRefusal is an answer that the proxy gives itself.
+type proxyRefusal struct {
+	code int
+	text string
+}
+
+// ServeHTTP forwards a request to the workload cluster that its token names.
+func (p *kubernetesProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	recorder := &answerRecorder{ResponseWriter: w, proxy: p}
+
+	token, refused := p.authenticate(r)
+	if refused != nil {
+		http.Error(recorder, refused.text, refused.code)
+
+		return
+	}
+
+	target := p.backends.get(token.Cluster)
+	if target == nil {
+		http.Error(recorder, "no healthy Kubernetes API of the cluster", http.StatusBadGateway)
+
+		return
+	}
+
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(out *httputil.ProxyRequest) {
+			out.SetURL(target.url)
+			speakFor(out.Out.Header, token)
+		},
+		Transport:     target,
+		FlushInterval: -1, // events of a watch must not wait for more
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			http.Error(w, "no healthy Kubernetes API of the cluster", http.StatusBadGateway)
+		},
+	}
+
+	forward.ServeHTTP(recorder, r)
+}
+
+// authenticate finds out who asks for which cluster, and whether that cluster is there.
+func (p *kubernetesProxy) authenticate(r *http.Request) (*tokenClaims, *proxyRefusal) {
+	raw, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !found {
+		return nil, &proxyRefusal{http.StatusUnauthorized, "Unauthorized"}
+	}
+
+	token, err := p.sim.signer.verify(raw)
+	// Omni issues tokens without groups, and then does not accept them.
+	if err != nil || token.Cluster == "" || token.Subject == "" || len(token.Groups) == 0 {
+		return nil, &proxyRefusal{http.StatusUnauthorized, "Unauthorized"}
+	}
+
+	uuid, err := find[*omni.ClusterUUID](r.Context(), p.sim.resources, omni.NewClusterUUID(token.Cluster).Metadata())
+	if err != nil || uuid == nil {
+		return nil, &proxyRefusal{http.StatusInternalServerError, "failed to get cluster UUID"}
+	}
+
+	if uuid.TypedSpec().Value.GetUuid() != token.ClusterUUID {
+		return nil, &proxyRefusal{http.StatusForbidden, "the token is for another cluster of that name"}
+	}
+
+	return token, nil
+}
+
+// speakFor replaces what a client says about identities by what its token says.
+func speakFor(header http.Header, token *tokenClaims) {
+	for name := range header {
+		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") || name == "Authorization" {
+			header.Del(name)
+		}
+	}
+
+	header.Set("X-Remote-User", token.Subject)
+
+	for _, group := range token.Groups {
+		header.Add("X-Remote-Group", group)
+	}
+}
+
+// answerRecorder counts the status of one answer.
+type answerRecorder struct {
+	http.ResponseWriter
+	proxy *kubernetesProxy
+	once  sync.Once
+}
+
+// WriteHeader counts the first final status.
+func (a *answerRecorder) WriteHeader(code int) {
+	if code >= http.StatusOK || code == http.StatusSwitchingProtocols {
+		a.count(code)
+	}
+
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write counts an answer without an explicit status, which is 200.
+func (a *answerRecorder) Write(data []byte) (int, error) {
+	a.count(http.StatusOK)
+
+	return a.ResponseWriter.Write(data)
+}
+
+// Unwrap lets the reverse proxy flush and take the connection over.
+func (a *answerRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a *answerRecorder) count(code int) {
+	a.once.Do(func() {
+		a.proxy.mu.Lock()
+		defer a.proxy.mu.Unlock()
+
+		a.proxy.answers[code]++
+	})
+}
