@@ -106,7 +106,7 @@ const (
 	ReasonKeyIsEnvironmentBlock = "KeyIsEnvironmentBlock"
 	// ReasonKeyExpired: The service account key has expired.
 	ReasonKeyExpired = "KeyExpired"
-	// ReasonConnected: Omni answers and accepts the key.
+	// ReasonConnected: Omni, or the workload cluster, answers and accepts the credentials.
 	ReasonConnected = "Connected"
 	// ReasonUnreachable: Omni does not answer.
 	ReasonUnreachable = "Unreachable"
@@ -210,6 +210,8 @@ const (
 
 // Reasons of the kinds that reach into workload clusters.
 const (
+	// ReasonClusterDeleting: The OmniCluster is being deleted; nothing new is done in its cluster.
+	ReasonClusterDeleting = "ClusterDeleting"
 	// ReasonKubeconfigNotFound: The Secret with the kubeconfig, or its key, does not exist.
 	ReasonKubeconfigNotFound = "KubeconfigNotFound"
 	// ReasonKubeconfigInvalid: The kubeconfig cannot be used.

@@ -6,6 +6,9 @@ const (
 	// InUseFinalizer keeps a Secret that the controller still needs, such as the key of a connection that an
 	// OmniCluster uses.
 	InUseFinalizer = GroupName + "/in-use"
+	// KubeconfigInUseFinalizer keeps the Secret of a kubeconfig that an OmniSecretSync or OmniHelmRelease needs to
+	// clean up in its workload cluster.
+	KubeconfigInUseFinalizer = GroupName + "/kubeconfig-in-use"
 
 	// AnnotationReconcileRequestedAt asks for a reconcile now, whenever its value changes.
 	AnnotationReconcileRequestedAt = GroupName + "/reconcile-requested-at"

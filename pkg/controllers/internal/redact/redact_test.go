@@ -16,6 +16,7 @@ func TestLine(t *testing.T) {
 		{"a token goes", "bearer " + token + " refused", "bearer [removed] refused"},
 		{"a PEM block goes", "x -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- y", "x [removed] y"},
 		{"an unfinished block goes", "x -----BEGIN PGP PRIVATE KEY BLOCK-----\nabc", "x [removed]"},
+		{"our own port goes", "read tcp 127.0.0.1:53124->127.0.0.1:443: reset", "read tcp 127.0.0.1:443: reset"},
 		{"a digest stays", "sha256:" + strings.Repeat("a1", 32), "sha256:" + strings.Repeat("a1", 32)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

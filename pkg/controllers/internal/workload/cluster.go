@@ -82,8 +82,9 @@ func (c *Cluster) expiry() time.Time { return c.claims.expiry() }
 
 // Identify asks the cluster whether it answers, and which one it is. The answer
 // counts for a while, so that a thousand objects on one cluster cost one request
-// a minute, and a dead cluster one attempt at a time. ErrProbing says that it has
-// not answered yet; other errors are those of the request.
+// a minute, and a dead cluster one attempt at a time. While a cluster that did not
+// answer is asked again, the old failure stands. ErrProbing says that the answer
+// is not there yet; other errors are those of the request.
 func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	ended, found, err := c.ask()
 	if ended == nil {
@@ -96,7 +97,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	select {
 	case <-ended:
 	case <-timer.C:
-		return Identity{}, ErrProbing
+		return Identity{}, c.meanwhile()
 	case <-ctx.Done():
 		return Identity{}, fmt.Errorf("ask the workload cluster: %w", ctx.Err())
 	}
@@ -105,6 +106,18 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	defer c.mu.Unlock()
 
 	return c.found, c.err
+}
+
+// meanwhile is the error to show during a probe.
+func (c *Cluster) meanwhile() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.err != nil {
+		return c.err
+	}
+
+	return ErrProbing
 }
 
 // Doubt makes the next Identify ask again: something else failed.

@@ -192,6 +192,10 @@ func TestFailureIsRemembered(t *testing.T) {
 	if ended, _, _ := cluster.ask(); ended == nil {
 		t.Error("the failure is remembered for ever")
 	}
+
+	if err := cluster.meanwhile(); errors.Is(err, ErrProbing) {
+		t.Error("the old failure does not stand while the cluster is asked again")
+	}
 }
 
 func TestRedirectKeepsTheToken(t *testing.T) {
