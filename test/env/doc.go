@@ -19,6 +19,9 @@
 // The controller manager comes after the aggregated API on purpose: its garbage collector
 // and quota controller look for new kinds only about every 30 seconds.
 //
+// A hub without our programs is a workload cluster: WorkloadPool lends them to tests, and the
+// simulated Omni forwards to them (URL, CA and FrontProxyClient are what it needs).
+//
 // Every child process has its own process group, so that Ctrl-C in a terminal reaches only
 // the Go program, which then stops the children in the right order. On Linux the kernel
 // kills the children if the Go program dies without doing so. The package needs a Unix

@@ -263,7 +263,12 @@ func TestProxyRefuses(t *testing.T) {
 		t.Errorf("without a healthy API: %d, want 502", code)
 	}
 
-	destroy(deadline(t), t, p.state, "a")
+	if _, err := p.state.Teardown(deadline(t), omni.NewCluster("a").Metadata()); err != nil {
+		t.Fatal(err)
+	}
+
+	waitGone(deadline(t), t, p.state, omni.NewClusterUUID("a").Metadata())
+	waitGone(deadline(t), t, p.state, omni.NewCluster("a").Metadata())
 
 	if code, _ := p.ask(token, nil); code != http.StatusInternalServerError {
 		t.Errorf("cluster gone: %d, want 500", code)
