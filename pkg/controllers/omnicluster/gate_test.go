@@ -135,31 +135,3 @@ func TestApprove(t *testing.T) {
 		})
 	}
 }
-
-func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
-	changes := []omni.Change{{Action: omni.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}}
-	for range 60 {
-		changes = append(changes, omni.Change{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"})
-	}
-
-	changes = append(changes, teardown("w", time.Unix(0, 0)))
-	plan := planned(changes...)
-
-	got := planStatus(plan, plan.Changes, nil)
-	if got.Creates != 60 || got.Updates != 1 || got.Destroys != 1 || got.Hash != "the-hash" {
-		t.Errorf("%d %d %d %q", got.Creates, got.Updates, got.Destroys, got.Hash)
-	}
-
-	if len(got.Changes) != 50 || got.OmittedChanges != 12 {
-		t.Errorf("%d changes, %d omitted", len(got.Changes), got.OmittedChanges)
-	}
-
-	want := v1alpha1.PlannedChange{Action: "Destroy", Type: "MachineSets.omni.sidero.dev", ID: "w", Destructive: true}
-	if diff := cmp.Diff(want, got.Changes[0]); diff != "" {
-		t.Error(diff)
-	}
-
-	if done := planStatus(plan, nil, nil); done.Hash != "" || done.Destroys != 0 {
-		t.Errorf("a plan that is done: %+v", done)
-	}
-}

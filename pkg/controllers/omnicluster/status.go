@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
@@ -14,8 +15,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// maxPlannedChanges is how many changes status.plan lists.
-const maxPlannedChanges = 50
+const (
+	// maxPlannedChanges is how many changes status.plan lists.
+	maxPlannedChanges = 50
+	// planVerbosity is the verbosity at which plans are logged in full.
+	planVerbosity = 2
+)
 
 // report writes what a run found into the status. What was found last stays
 // while Omni cannot be asked.
@@ -39,7 +44,9 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 	switch {
 	case s.plan != nil:
-		status.Plan = planStatus(s.plan, s.left, s.approved)
+		logPlan(ctx, s)
+
+		status.Plan = planStatus(s.plan, s.left, s.approved, needsApproval(s))
 	case s.looked:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
 		status.Plan = nil
@@ -120,9 +127,40 @@ func describedMachines(input template.Input) map[string]bool {
 	return described
 }
 
+// needsApproval tells which destructive changes of a run's plan wait for
+// spec.approvedPlan.
+func needsApproval(s *scope) func(omni.Change) bool {
+	approved := approvalKeys(s.approved)
+
+	return func(change omni.Change) bool {
+		return s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyConfirmDestructive &&
+			change.Destructive && !change.TearingDown && !slices.Contains(approved, approvalKey(approvalOf(change)))
+	}
+}
+
+// logPlan logs a plan in full, once for each time that it is another than the
+// one that the status shows, and once when it is applied at once.
+func logPlan(ctx context.Context, s *scope) {
+	logger := log.FromContext(ctx).V(planVerbosity)
+	if !logger.Enabled() || s.plan.Empty() {
+		return
+	}
+
+	shown := ""
+	if s.cluster.Status.Plan != nil {
+		shown = s.cluster.Status.Plan.Diff
+	}
+
+	if full := s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting)); s.wrote || omni.BoundedDiff(full) != shown {
+		logger.Info("plan", "changes", planText(s.plan), "diff", full)
+	}
+}
+
 // planStatus shows what is left of a plan, destructive changes first.
-func planStatus(plan *omni.Plan, left []omni.Change, approved []v1alpha1.ApprovedChange) *v1alpha1.OmniClusterPlan {
-	status := &v1alpha1.OmniClusterPlan{Approved: stillThere(left, approved)}
+func planStatus(
+	plan *omni.Plan, left []omni.Change, approved []v1alpha1.ApprovedChange, needsApproval func(omni.Change) bool,
+) *v1alpha1.OmniClusterPlan {
+	status := &v1alpha1.OmniClusterPlan{Approved: stillThere(left, approved), Diff: omni.BoundedDiff(plan.Diff(left))}
 	gated := plan.Destructive()
 	ordered := slices.Clone(left)
 
@@ -138,7 +176,14 @@ func planStatus(plan *omni.Plan, left []omni.Change, approved []v1alpha1.Approve
 	})
 
 	for _, change := range ordered {
-		planned := v1alpha1.PlannedChange{Type: change.Type, ID: change.ID, Destructive: change.Destructive}
+		planned := v1alpha1.PlannedChange{
+			Type: change.Type, ID: change.ID, Destructive: change.Destructive,
+			NeedsApproval: needsApproval != nil && needsApproval(change),
+		}
+
+		if change.Destructive {
+			status.Destructive++
+		}
 
 		switch change.Action {
 		case omni.ActionCreate:

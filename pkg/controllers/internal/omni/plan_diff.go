@@ -1,6 +1,7 @@
 package omni
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func (p *Plan) Diff(changes []Change) string {
 
 	var text strings.Builder
 
-	for _, change := range destructiveFirst(changes) {
+	for _, change := range p.inOrder(changes) {
 		text.WriteString(diffHead(change))
 
 		if s, known := steps[diffKey(change)]; known {
@@ -68,18 +69,24 @@ func diffKey(change Change) string {
 	return string(change.Action) + "|" + change.Type + "|" + change.ID
 }
 
-// destructiveFirst keeps the order otherwise.
-func destructiveFirst(changes []Change) []Change {
+// inOrder sorts changes: destructive ones first, otherwise as the plan has them.
+func (p *Plan) inOrder(changes []Change) []Change {
+	rank := map[string]int{}
+	for i, change := range slices.Concat(p.Changes, p.Waiting) {
+		rank[diffKey(change)] = i
+	}
+
 	ordered := slices.Clone(changes)
 	slices.SortStableFunc(ordered, func(a, b Change) int {
-		switch {
-		case a.Destructive == b.Destructive:
-			return 0
-		case a.Destructive:
-			return -1
-		default:
+		if a.Destructive != b.Destructive {
+			if a.Destructive {
+				return -1
+			}
+
 			return 1
 		}
+
+		return cmp.Compare(rank[diffKey(a)], rank[diffKey(b)])
 	})
 
 	return ordered

@@ -89,6 +89,13 @@ func TestDiffOfCreates(t *testing.T) {
 		t.Errorf("a secret is shown:\n%s", got)
 	}
 
+	backwards := everything(plan)
+	slices.Reverse(backwards)
+
+	if diff := cmp.Diff(got, plan.Diff(backwards)); diff != "" {
+		t.Errorf("the order of the changes matters: %s", diff)
+	}
+
 	for range 20 {
 		again := mustPlan(t, newFakeOmni(), secretiveTemplate, PlanOptions{})
 		if diff := cmp.Diff(got, again.Diff(everything(again))); diff != "" {

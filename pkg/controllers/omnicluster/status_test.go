@@ -1,0 +1,101 @@
+package omnicluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
+	changes := []omni.Change{{Action: omni.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}}
+	for range 60 {
+		changes = append(changes, omni.Change{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"})
+	}
+
+	changes = append(changes, teardown("w", time.Unix(0, 0)))
+	plan := planned(changes...)
+
+	got := planStatus(plan, plan.Changes, nil, func(change omni.Change) bool { return change.ID == "w" })
+	if got.Creates != 60 || got.Updates != 1 || got.Destroys != 1 || got.Destructive != 1 || got.Hash != "the-hash" {
+		t.Errorf("%+v", got)
+	}
+
+	if len(got.Changes) != 50 || got.OmittedChanges != 12 {
+		t.Errorf("%d changes, %d omitted", len(got.Changes), got.OmittedChanges)
+	}
+
+	want := v1alpha1.PlannedChange{Action: "Destroy", Type: "MachineSets.omni.sidero.dev", ID: "w", Destructive: true, NeedsApproval: true}
+	if diff := cmp.Diff(want, got.Changes[0]); diff != "" {
+		t.Error(diff)
+	}
+
+	if done := planStatus(plan, nil, nil, nil); done.Hash != "" || done.Destroys != 0 || done.Diff != "" {
+		t.Errorf("a plan that is done: %+v", done)
+	}
+}
+
+// A plan that waits is shown in the status, and a second run writes nothing.
+func TestPlanIsShownAsText(t *testing.T) {
+	b := running(t)
+	b.edit(func(o *v1alpha1.OmniCluster) {
+		o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive
+	})
+	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size.IntVal = 1 })
+
+	cluster := b.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
+	plan := cluster.Status.Plan
+
+	const head = "# update MachineSet \"demo-w\" (pool/2 -> pool/1): lowers its machine count (destructive)\n@@ "
+	if !strings.HasPrefix(plan.Diff, head) || !strings.Contains(plan.Diff, "-    machineCount: 2\n+    machineCount: 1\n") {
+		t.Errorf("diff:\n%s", plan.Diff)
+	}
+
+	if plan.Destructive != 1 || len(plan.Changes) != 1 || !plan.Changes[0].NeedsApproval {
+		t.Errorf("plan %+v", plan)
+	}
+
+	b.quiet()
+
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = plan.Hash })
+	b.until("Ready", metav1.ConditionTrue, "Running")
+
+	if plan := b.get().Status.Plan; plan.Diff != "" || plan.Destructive != 0 || len(plan.Changes) != 0 {
+		t.Errorf("a plan that is done: %+v", plan)
+	}
+}
+
+// What waits for something else than approval does not need it.
+func TestNeedsApproval(t *testing.T) {
+	change := teardown("w", time.Unix(0, 0))
+	begun := change
+	begun.TearingDown = true
+
+	for name, test := range map[string]struct {
+		policy   v1alpha1.ChangePolicy
+		change   omni.Change
+		approved []v1alpha1.ApprovedChange
+		want     bool
+	}{
+		"waits":                   {v1alpha1.ChangePolicyConfirmDestructive, change, nil, true},
+		"approved":                {v1alpha1.ChangePolicyConfirmDestructive, change, []v1alpha1.ApprovedChange{approvalOf(change)}, false},
+		"begun":                   {v1alpha1.ChangePolicyConfirmDestructive, begun, nil, false},
+		"not destructive":         {v1alpha1.ChangePolicyConfirmDestructive, omni.Change{Action: omni.ActionCreate}, nil, false},
+		"another policy":          {v1alpha1.ChangePolicyApply, change, nil, false},
+		"nothing is ever applied": {v1alpha1.ChangePolicyObserve, change, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{cluster: newCluster(), approved: test.approved}
+			s.cluster.Spec.ChangePolicy = test.policy
+
+			if got := needsApproval(s)(test.change); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
