@@ -52,6 +52,7 @@ func TestMachineMovesToAnotherSet(t *testing.T) {
 	}
 
 	apply(ctx, t, st, twoSets(machines[0], "", ""))
+	waitGone(ctx, t, st, omni.NewMachineSetNode(machines[1], omni.NewMachineSet("")).Metadata())
 	apply(ctx, t, st, twoSets(machines[0], "", machines[1]))
 	waitFor(ctx, t, st, omni.NewMachineSetStatus("moves-second"), func(s *omni.MachineSetStatus) bool {
 		return s.TypedSpec().Value.Ready && s.TypedSpec().Value.Machines.Healthy == 1 && s.TypedSpec().Value.Machines.Total == 1
