@@ -35,7 +35,8 @@ machines: [%s]
 // A machine that goes to another set is wiped by the one and then taken by the other, as in Omni,
 // where the other set cannot make the machine its own before the first has destroyed it.
 func TestMachineMovesToAnotherSet(t *testing.T) {
-	sim := start(t, omnisim.Options{})
+	// Wiping has to take longer than the test needs to move the machine.
+	sim := start(t, omnisim.Options{Phase: 10 * phase})
 	ctx, st := deadline(t), operator(t, sim)
 
 	machines, err := sim.AddMachines(2)
