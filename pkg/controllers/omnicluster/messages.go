@@ -5,9 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
 
@@ -80,30 +77,4 @@ func more(count int) string {
 	}
 
 	return fmt.Sprintf(" and %d more", count-maxNamed)
-}
-
-// announce sends one event for each kind of write that Omni took in one go.
-func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result omni.Result) {
-	taken := map[omni.Action][]omni.Change{}
-
-	for _, change := range result.Applied {
-		if change.Action != omni.ActionDestroy {
-			taken[change.Action] = append(taken[change.Action], change)
-		}
-	}
-
-	taken[omni.ActionDestroy] = result.Requested
-
-	for _, kind := range []struct {
-		action               omni.Action
-		reason, verb, phrase string
-	}{
-		{omni.ActionCreate, "Created", "Create", "created in Omni"},
-		{omni.ActionUpdate, "Updated", "Update", "updated in Omni"},
-		{omni.ActionDestroy, "Destroyed", "Destroy", "destruction requested in Omni"},
-	} {
-		if changes := taken[kind.action]; len(changes) > 0 {
-			r.events.Eventf(cluster, nil, corev1.EventTypeNormal, kind.reason, kind.verb, "%s: %s", kind.phrase, nameChanges(changes))
-		}
-	}
 }

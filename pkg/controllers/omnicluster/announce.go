@@ -1,0 +1,88 @@
+package omnicluster
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// maxAnnounced is how many changes of one apply have an event of their own.
+const maxAnnounced = 20
+
+// announcement is the event of one change that Omni took.
+type announcement struct {
+	reason, action, note string
+	// related names the resource in Omni, and what happens to its size. The
+	// recorder takes events that differ in their note only for one event that
+	// happens again, and would show the first note for all of them.
+	related *corev1.ObjectReference
+}
+
+// announce sends one event for each change that Omni took, up to a limit, and
+// one more that counts the rest. A result is announced in the run that made it,
+// so nothing is ever told twice.
+func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result omni.Result) {
+	taken := takenChanges(result)
+
+	for _, change := range taken[:min(maxAnnounced, len(taken))] {
+		said := announcementOf(change)
+		r.events.Eventf(cluster, said.related, corev1.EventTypeNormal, said.reason, said.action, "%s", said.note)
+	}
+
+	if rest := len(taken) - maxAnnounced; rest > 0 {
+		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", plural(rest, "more change"))
+	}
+}
+
+// takenChanges are the changes that one apply made: destructive destroys first,
+// because they must not drown in the rest.
+func takenChanges(result omni.Result) []omni.Change {
+	var destructive, others []omni.Change
+
+	sort := func(changes []omni.Change, counts func(omni.Change) bool) {
+		for _, change := range changes {
+			switch {
+			case !counts(change):
+			case change.Destructive:
+				destructive = append(destructive, change)
+			default:
+				others = append(others, change)
+			}
+		}
+	}
+
+	// A destroy counts when it is requested; that it is over is no change of ours.
+	sort(result.Applied, func(change omni.Change) bool { return change.Action != omni.ActionDestroy })
+	sort(result.Requested, func(omni.Change) bool { return true })
+
+	return append(destructive, others...)
+}
+
+func announcementOf(change omni.Change) announcement {
+	kind := omni.KindOf(change.Type)
+	said := announcement{related: &corev1.ObjectReference{APIVersion: "omni.sidero.dev", Kind: kind, Name: change.ID}}
+
+	switch change.Action {
+	case omni.ActionCreate:
+		said.reason, said.action, said.note = "Created", "Create", "created in Omni: "
+	case omni.ActionUpdate:
+		said.reason, said.action, said.note = "Updated", "Update", "updated in Omni: "
+	case omni.ActionDestroy:
+		said.reason, said.action, said.note = "Destroyed", "Destroy", "destruction requested in Omni: "
+	}
+
+	said.note += strings.TrimPrefix(change.String(), string(change.Action)+" ")
+
+	if change.OldSize != change.NewSize {
+		said.related.FieldPath = "size: " + change.OldSize + " -> " + change.NewSize
+	}
+
+	if change.Destructive {
+		said.note += "; destructive: " + change.Reason
+	}
+
+	return said
+}

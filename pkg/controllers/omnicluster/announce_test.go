@@ -1,0 +1,90 @@
+package omnicluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/events"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// announced are the events of one result.
+func announced(result omni.Result) []string {
+	recorder := events.NewFakeRecorder(1000)
+	(&reconciler{events: recorder}).announce(newCluster(), result)
+	close(recorder.Events)
+
+	var got []string
+	for event := range recorder.Events {
+		got = append(got, event)
+	}
+
+	return got
+}
+
+func TestAnnounce(t *testing.T) {
+	cluster := omni.Change{Action: omni.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}
+	shrink := omni.Change{
+		Action: omni.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "demo-w", OldSize: "pool/3", NewSize: "pool/1",
+		Destructive: true, Reason: "lowers its machine count",
+	}
+	patch := omni.Change{Action: omni.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}
+	set := teardown("demo-x", time.Unix(0, 0))
+	set.Reason = "resets the machines of the set"
+
+	got := announced(omni.Result{
+		Applied:   []omni.Change{{Action: omni.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "demo-n", NewSize: "2"}, cluster, shrink, patch},
+		Requested: []omni.Change{patch, set}, Pending: []omni.Change{set}, Held: []omni.Change{set}, Skipped: []omni.Change{cluster},
+	})
+
+	want := []string{
+		`Normal Updated updated in Omni: MachineSet "demo-w" (pool/3 -> pool/1); destructive: lowers its machine count`,
+		`Normal Destroyed destruction requested in Omni: MachineSet "demo-x" (3 -> none); destructive: resets the machines of the set`,
+		`Normal Created created in Omni: MachineSet "demo-n" (none -> 2)`,
+		`Normal Updated updated in Omni: Cluster "demo"`,
+		`Normal Destroyed destruction requested in Omni: ConfigPatch "500-by-hand"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+
+	// The destruction goes on in later runs, and nothing is told again.
+	if got := announced(omni.Result{Applied: []omni.Change{set}, Pending: []omni.Change{set}}); got != nil {
+		t.Errorf("told again: %q", got)
+	}
+}
+
+func TestAnnounceIsBounded(t *testing.T) {
+	var result omni.Result
+	for i := range 60 {
+		result.Applied = append(result.Applied, omni.Change{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: fmt.Sprint(i)})
+	}
+
+	got := announced(result)
+	if len(got) != 21 || got[20] != "Normal Applied 40 more changes in Omni" {
+		t.Errorf("%d events, the last is %q", len(got), got[len(got)-1])
+	}
+}
+
+// Events that differ in their note only are one event for the recorder.
+func TestAnnouncementsDifferInMoreThanTheirNote(t *testing.T) {
+	seen := map[string]bool{}
+
+	for _, change := range []omni.Change{
+		{Action: omni.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "a"},
+		{Action: omni.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "b"},
+		{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "a"},
+		{Action: omni.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "p/1", NewSize: "p/2"},
+		{Action: omni.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "p/2", NewSize: "p/3"},
+	} {
+		said := announcementOf(change)
+		seen[said.reason+said.action+said.related.String()] = true
+	}
+
+	if len(seen) != 5 {
+		t.Errorf("%d of 5 are told apart", len(seen))
+	}
+}
