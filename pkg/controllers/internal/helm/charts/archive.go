@@ -1,0 +1,133 @@
+package charts
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+)
+
+const (
+	// maxNesting bounds charts that are packed inside charts.
+	maxNesting = 8
+	// tarBlock is what each file of an archive takes at least, in bytes.
+	tarBlock = 512
+)
+
+// Archive is a packed chart that was checked. It does not change.
+type Archive struct {
+	data     []byte
+	resolved Resolved
+}
+
+// Resolved says which chart it is.
+func (a *Archive) Resolved() Resolved { return a.resolved }
+
+// Load unpacks the chart. Helm changes a chart when it renders it, so every
+// action needs one of its own.
+func (a *Archive) Load() (*chart.Chart, error) {
+	files, err := archive.LoadArchiveFiles(bytes.NewReader(a.data))
+	if err != nil {
+		return nil, fail(Invalid, "chart %s %s cannot be unpacked: %s", a.resolved.Name, a.resolved.Version, redact.Line(err.Error()))
+	}
+
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, fail(Invalid, "chart %s %s cannot be read: %s", a.resolved.Name, a.resolved.Version, redact.Line(err.Error()))
+	}
+
+	if loaded.Metadata.Type == "library" {
+		return nil, fail(Invalid, "chart %s %s is a library: it cannot be installed by itself", a.resolved.Name, a.resolved.Version)
+	}
+
+	return loaded, nil
+}
+
+// checkSize counts what a chart holds when it is unpacked, without unpacking
+// it, and fails as soon as that exceeds the limit.
+func checkSize(data []byte, limit int64) error {
+	remaining := limit
+
+	err := count(bytes.NewReader(data), &remaining, 0)
+	if errors.Is(err, errBudget) {
+		return fail(TooLarge, "the chart is larger than the limit of %d MiB when it is unpacked", limit>>20)
+	}
+
+	if err != nil {
+		return fail(Invalid, "the chart is not a gzipped tar archive: %s", redact.Line(err.Error()))
+	}
+
+	return nil
+}
+
+// errBudget is a chart that is too large.
+var errBudget = errors.New("too large") //nolint:gochecknoglobals // a sentinel
+
+// count takes the size of everything in an archive, and in the archives of
+// subcharts inside it, off remaining.
+func count(packed io.Reader, remaining *int64, depth int) error {
+	if depth > maxNesting {
+		return errBudget
+	}
+
+	unzipped, err := gzip.NewReader(packed)
+	if err != nil {
+		return err
+	}
+	defer unzipped.Close()
+
+	// Headers and padding are read by the tar reader itself and count, too.
+	budgeted := &budgetReader{reader: unzipped, remaining: remaining}
+	entries := tar.NewReader(budgeted)
+
+	for {
+		header, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if *remaining -= tarBlock; *remaining < 0 {
+			return errBudget
+		}
+
+		if isSubchart(header.Name) {
+			if err := count(entries, remaining, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func isSubchart(name string) bool {
+	return strings.HasSuffix(name, ".tgz") && path.Base(path.Dir(name)) == "charts"
+}
+
+// budgetReader fails when more than the budget was read.
+type budgetReader struct {
+	reader    io.Reader
+	remaining *int64
+}
+
+// Read implements io.Reader.
+func (b *budgetReader) Read(p []byte) (int, error) {
+	n, err := b.reader.Read(p)
+
+	if *b.remaining -= int64(n); *b.remaining < 0 {
+		return 0, errBudget
+	}
+
+	return n, err
+}

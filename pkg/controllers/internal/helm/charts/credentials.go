@@ -1,0 +1,101 @@
+package charts
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+)
+
+// Keys of the Secrets that hold credentials.
+const (
+	usernameKey     = "username"
+	passwordKey     = "password"
+	dockerConfigKey = ".dockerconfigjson"
+)
+
+// Credentials are a name and a password. They must not be printed.
+type Credentials struct {
+	Username, Password string
+}
+
+// empty tells whether there is nothing to send.
+func (c Credentials) empty() bool { return c.Username == "" && c.Password == "" }
+
+// String keeps credentials out of texts.
+func (c Credentials) String() string { return "[credentials]" }
+
+// GoString keeps credentials out of texts.
+func (c Credentials) GoString() string { return c.String() }
+
+// dockerConfig is what we need of a Docker configuration.
+type dockerConfig struct {
+	Auths map[string]struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+		Auth     string `json:"auth"`
+	} `json:"auths"`
+}
+
+// CredentialsFrom reads the credentials for a host from a Secret's data: username and password, or a
+// Docker configuration under .dockerconfigjson. The error is an *Error that names what is missing.
+func CredentialsFrom(data map[string][]byte, host string) (Credentials, error) {
+	if text, ok := data[dockerConfigKey]; ok {
+		return fromDockerConfig(text, host)
+	}
+
+	found := Credentials{Username: strings.TrimSpace(string(data[usernameKey])), Password: strings.TrimRight(string(data[passwordKey]), "\r\n")}
+	if found.empty() {
+		return Credentials{}, fail(Unauthorized, "the Secret has neither username and password nor %s", dockerConfigKey)
+	}
+
+	return found, nil
+}
+
+func fromDockerConfig(text []byte, host string) (Credentials, error) {
+	var config dockerConfig
+	if err := json.Unmarshal(text, &config); err != nil {
+		return Credentials{}, fail(Unauthorized, "%s of the Secret is not a Docker configuration", dockerConfigKey)
+	}
+
+	for name, entry := range config.Auths {
+		if !sameRegistry(name, host) {
+			continue
+		}
+
+		found := Credentials{Username: entry.Username, Password: entry.Password}
+
+		if found.empty() {
+			decoded, err := base64.StdEncoding.DecodeString(entry.Auth)
+			if err != nil {
+				return Credentials{}, fail(Unauthorized, "the entry for %s in %s of the Secret is not readable", host, dockerConfigKey)
+			}
+
+			found.Username, found.Password, _ = strings.Cut(string(decoded), ":")
+		}
+
+		return found, nil
+	}
+
+	return Credentials{}, fail(Unauthorized, "%s of the Secret has no entry for %s", dockerConfigKey, host)
+}
+
+// sameRegistry compares a name of a Docker configuration, which may be a URL with a path, with a host.
+func sameRegistry(name, host string) bool {
+	if _, rest, ok := strings.Cut(name, "://"); ok {
+		name = rest
+	}
+
+	name, _, _ = strings.Cut(name, "/")
+
+	return registryHost(strings.ToLower(name)) == registryHost(strings.ToLower(host))
+}
+
+// registryHost maps the names of Docker Hub to the host that serves it.
+func registryHost(host string) string {
+	switch host {
+	case "docker.io", "index.docker.io":
+		return "registry-1.docker.io"
+	default:
+		return host
+	}
+}

@@ -1,0 +1,191 @@
+package charts
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// Default limits.
+const (
+	// DefaultMaxIndexBytes is the largest index of a repository, in bytes.
+	DefaultMaxIndexBytes = 48 << 20
+	// DefaultMaxArchiveBytes is the largest packed chart, in bytes.
+	DefaultMaxArchiveBytes = 16 << 20
+	// DefaultMaxUnpackedBytes is the largest chart when it is unpacked, subcharts included, in bytes.
+	DefaultMaxUnpackedBytes = 64 << 20
+	// DefaultCacheBytes is what the cache of indexes and charts holds, in bytes.
+	DefaultCacheBytes = 48 << 20
+	// DefaultTimeout bounds one Resolve or Open.
+	DefaultTimeout = 2 * time.Minute
+	// DefaultParallelDownloads is how many charts are downloaded at once.
+	DefaultParallelDownloads = 4
+)
+
+// Options are what a Fetcher may be told. The zero value is usable.
+type Options struct {
+	// AllowedAddresses may be dialled although they are loopback, link-local, multicast, unspecified or
+	// cloud metadata addresses.
+	AllowedAddresses []netip.Prefix
+	// MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes and CacheBytes are limits in bytes; 0 means the default.
+	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes, CacheBytes int64
+	// Timeout bounds one Resolve or Open; 0 means the default.
+	Timeout time.Duration
+	// ParallelDownloads is how many charts are downloaded at once; 0 means the default.
+	ParallelDownloads int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Fetcher finds and downloads charts. It is safe for concurrent use.
+type Fetcher struct {
+	options   Options
+	guard     guard
+	cache     *cache
+	downloads chan struct{}
+	flights   singleflight.Group
+	now       func() time.Time
+}
+
+// New makes a Fetcher.
+func New(options Options) *Fetcher {
+	defaultTo(&options.MaxIndexBytes, DefaultMaxIndexBytes)
+	defaultTo(&options.MaxArchiveBytes, DefaultMaxArchiveBytes)
+	defaultTo(&options.MaxUnpackedBytes, DefaultMaxUnpackedBytes)
+	defaultTo(&options.CacheBytes, DefaultCacheBytes)
+	defaultTo(&options.Timeout, DefaultTimeout)
+	defaultTo(&options.ParallelDownloads, DefaultParallelDownloads)
+
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	return &Fetcher{
+		options: options, guard: guard{allowed: options.AllowedAddresses}, cache: newCache(options.CacheBytes),
+		downloads: make(chan struct{}, options.ParallelDownloads), now: options.Now,
+	}
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Resolve says which chart a source means now. It downloads the chart only if
+// nothing else tells its digest. Errors are *Error.
+func (f *Fetcher) Resolve(ctx context.Context, source Source) (*Resolved, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
+	defer cancel()
+
+	s, err := f.newSession(&source)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+
+	if source.isOCI() {
+		return f.resolveOCI(ctx, s, &source)
+	}
+
+	return f.resolveRepository(ctx, s, &source)
+}
+
+// Open returns the archive of a chart that Resolve found with the same source:
+// of the right digest, not larger than allowed even when it is unpacked, and
+// signed by a key of the keyring if there is one. Errors are *Error.
+func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (*Archive, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
+	defer cancel()
+
+	s, err := f.newSession(&source)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+
+	data, err := f.archive(ctx, s, &source, resolved)
+	if err != nil {
+		return nil, err
+	}
+
+	if source.Keyring != nil {
+		if err := f.verify(ctx, s, &source, resolved, data); err != nil {
+			return nil, err
+		}
+	}
+
+	return &Archive{data: data, resolved: *resolved}, nil
+}
+
+// archiveKey is what an archive is cached under.
+func archiveKey(source *Source, digest string) string {
+	return "archive/" + source.scope() + "/" + digest
+}
+
+// archive returns a checked archive, from the cache if it is there.
+func (f *Fetcher) archive(ctx context.Context, s *session, source *Source, resolved *Resolved) ([]byte, error) {
+	key := archiveKey(source, resolved.ArchiveDigest)
+	if kept, ok := f.cache.get(key).([]byte); ok {
+		return kept, nil
+	}
+
+	value, err := f.once(ctx, key, func(ctx context.Context) (any, error) {
+		if resolved.ManifestDigest != "" {
+			return f.downloadBlob(ctx, s, resolved)
+		}
+
+		return f.download(ctx, s, resolved)
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	data := value.([]byte) //nolint:forcetypeassert // both downloads return nothing else
+
+	if got := digestOf(data); got != resolved.ArchiveDigest {
+		return nil, fail(DigestMismatch, "chart %s %s has digest %s, expected %s: it was replaced or damaged on the way", resolved.Name,
+			resolved.Version, got, resolved.ArchiveDigest)
+	}
+
+	if err := checkSize(data, f.options.MaxUnpackedBytes); err != nil {
+		return nil, err
+	}
+
+	f.cache.put(key, data, int64(len(data)))
+
+	return data, nil
+}
+
+// once runs fetch for the first of all who want the same at the same time. It
+// is not the first one's context that bounds it: others wait for it, too.
+func (f *Fetcher) once(ctx context.Context, key string, fetch func(context.Context) (any, error)) (any, error) {
+	result := f.flights.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.options.Timeout)
+		defer cancel()
+
+		return fetch(ctx)
+	})
+
+	select {
+	case <-ctx.Done():
+		return nil, explain(ctx.Err(), "the chart's repository")
+	case got := <-result:
+		return got.Val, got.Err
+	}
+}
+
+// acquire waits for one of the places for downloads.
+func (f *Fetcher) acquire(ctx context.Context) error {
+	select {
+	case f.downloads <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fail(Timeout, "too many charts are being downloaded; this one waited in vain")
+	}
+}
+
+func (f *Fetcher) release() { <-f.downloads }

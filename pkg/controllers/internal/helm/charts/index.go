@@ -1,0 +1,125 @@
+package charts
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// indexFreshness is how long an index counts without being asked for again, so
+// that a hundred releases of one repository ask once.
+const indexFreshness = 30 * time.Second
+
+// index is what is kept of a repository's index.
+type index struct {
+	charts    map[string][]indexEntry
+	etag      string
+	modified  string
+	fetchedAt time.Time
+}
+
+// indexEntry is one version of one chart. The JSON names are Helm's.
+type indexEntry struct {
+	Version string   `json:"version"`
+	URLs    []string `json:"urls"`
+	Digest  string   `json:"digest"`
+}
+
+// parseIndex reads an index; everything but the versions is dropped.
+func parseIndex(data []byte) (*index, error) {
+	var document struct {
+		Entries map[string][]indexEntry `json:"entries"`
+	}
+
+	if err := yaml.Unmarshal(data, &document); err != nil || document.Entries == nil {
+		return nil, fail(Invalid, "index.yaml of the repository is no chart index")
+	}
+
+	return &index{charts: document.Entries}, nil
+}
+
+// cost is about how many bytes the index takes in memory.
+func (i *index) cost() int64 {
+	const entryOverhead = 100
+
+	var total int64
+
+	for name, entries := range i.charts {
+		total += int64(len(name)) + entryOverhead
+
+		for _, entry := range entries {
+			total += int64(len(entry.Version)+len(entry.Digest)+len(strings.Join(entry.URLs, ""))) + entryOverhead
+		}
+	}
+
+	return total
+}
+
+// index returns a repository's index. One that was fetched a moment ago counts
+// if newest is not set; an older one is kept if the repository says that it did
+// not change.
+func (f *Fetcher) index(ctx context.Context, s *session, source *Source, newest bool) (*index, error) {
+	key := "index/" + source.scope()
+	kept, _ := f.cache.get(key).(*index)
+
+	if kept != nil && !newest && f.now().Sub(kept.fetchedAt) < indexFreshness {
+		return kept, nil
+	}
+
+	value, err := f.once(ctx, key, func(ctx context.Context) (any, error) { return f.fetchIndex(ctx, s, source, kept) })
+	if err != nil {
+		return nil, err
+	}
+
+	fetched := value.(*index) //nolint:forcetypeassert // fetchIndex returns nothing else
+	f.cache.put(key, fetched, fetched.cost())
+
+	return fetched, nil
+}
+
+func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, kept *index) (any, error) {
+	header := http.Header{}
+
+	if kept != nil && kept.etag != "" {
+		header.Set("If-None-Match", kept.etag)
+	}
+
+	if kept != nil && kept.modified != "" {
+		header.Set("If-Modified-Since", kept.modified)
+	}
+
+	response, err := s.do(ctx, http.MethodGet, strings.TrimSuffix(source.Repository, "/")+"/index.yaml", header)
+	if err != nil {
+		return nil, err
+	}
+	defer discard(response)
+
+	if response.StatusCode == http.StatusNotModified && kept != nil {
+		again := *kept
+		again.fetchedAt = f.now()
+
+		return &again, nil
+	}
+
+	if response.StatusCode != http.StatusOK {
+		return nil, s.refused(response, "chart index")
+	}
+
+	data, err := read(response, f.options.MaxIndexBytes, "index")
+	if err != nil {
+		return nil, err
+	}
+
+	parsed, err := parseIndex(data)
+	if err != nil {
+		return nil, err
+	}
+
+	parsed.etag, parsed.modified = response.Header.Get("ETag"), response.Header.Get("Last-Modified")
+	parsed.fetchedAt = f.now()
+
+	return parsed, nil
+}

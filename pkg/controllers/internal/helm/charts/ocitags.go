@@ -1,0 +1,106 @@
+package charts
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxTagPages bounds how many pages of tags are read.
+const maxTagPages = 50
+
+// newestTag lists the tags of a chart and chooses the wanted version.
+func (s *session) newestTag(ctx context.Context, base string, source *Source) (string, error) {
+	versions, err := s.tags(ctx, base+"/tags/list")
+	if err != nil {
+		return "", err
+	}
+
+	at, err := choose(versions, source.Version)
+	if err != nil {
+		return "", err
+	}
+
+	if at < 0 {
+		return "", fail(NotFound, "%s has no %s", source.Chart, describe(source.Version))
+	}
+
+	return versions[at], nil
+}
+
+// tags reads all pages of a list of tags, as versions.
+func (s *session) tags(ctx context.Context, location string) ([]string, error) {
+	var versions []string
+
+	for range maxTagPages {
+		response, err := s.registry(ctx, http.MethodGet, location, nil)
+		if err != nil {
+			return nil, err
+		}
+
+		page, err := readTags(s, response)
+		if err != nil {
+			return nil, err
+		}
+
+		versions = append(versions, page...)
+
+		next := nextPage(response)
+		if next == "" {
+			return versions, nil
+		}
+
+		location = next
+	}
+
+	return versions, nil
+}
+
+func readTags(s *session, response *http.Response) ([]string, error) {
+	defer discard(response)
+
+	if response.StatusCode != http.StatusOK {
+		return nil, s.refused(response, "chart")
+	}
+
+	data, err := read(response, maxManifestBytes, "list of tags")
+	if err != nil {
+		return nil, err
+	}
+
+	var document struct {
+		Tags []string `json:"tags"`
+	}
+
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, fail(Invalid, "%s answers with something that is no list of tags", place(response.Request.URL))
+	}
+
+	for i, tag := range document.Tags {
+		document.Tags[i] = strings.ReplaceAll(tag, "_", "+")
+	}
+
+	return document.Tags, nil
+}
+
+// nextPage reads the Link header of a page; a page elsewhere is not followed.
+func nextPage(response *http.Response) string {
+	link, parameters, ok := strings.Cut(response.Header.Get("Link"), ";")
+	if !ok || !strings.Contains(parameters, `rel="next"`) && !strings.Contains(parameters, "rel=next") {
+		return ""
+	}
+
+	parsed, err := url.Parse(strings.Trim(strings.TrimSpace(link), "<>"))
+	if err != nil {
+		return ""
+	}
+
+	next := response.Request.URL.ResolveReference(parsed)
+	if !sameOrigin(next, response.Request.URL) {
+		return ""
+	}
+
+	return next.String()
+}

@@ -1,0 +1,139 @@
+package charts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// registry sends a request to a registry. If the registry asks for a token, one
+// is fetched and the request is sent once more.
+func (s *session) registry(ctx context.Context, method, location string, header http.Header) (*http.Response, error) {
+	response, err := s.do(ctx, method, location, header)
+	if err != nil || response.StatusCode != http.StatusUnauthorized || s.token != "" {
+		return response, err
+	}
+
+	challenge, ok := bearerChallenge(response.Header.Values("WWW-Authenticate"))
+	if !ok {
+		return response, nil
+	}
+
+	discard(response)
+
+	if s.token, err = s.fetchToken(ctx, challenge); err != nil {
+		return nil, err
+	}
+
+	return s.do(ctx, method, location, header)
+}
+
+// bearerChallenge reads the parameters of a Bearer challenge.
+func bearerChallenge(headers []string) (map[string]string, bool) {
+	for _, header := range headers {
+		scheme, rest, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			continue
+		}
+
+		parameters := map[string]string{}
+
+		for rest != "" {
+			var name, value string
+
+			name, rest, _ = strings.Cut(rest, "=")
+
+			if after, quoted := strings.CutPrefix(rest, `"`); quoted {
+				value, rest, _ = strings.Cut(after, `"`)
+				rest = strings.TrimPrefix(rest, ",")
+			} else {
+				value, rest, _ = strings.Cut(rest, ",")
+			}
+
+			parameters[strings.ToLower(strings.Trim(name, " ,"))] = value
+		}
+
+		return parameters, parameters["realm"] != ""
+	}
+
+	return nil, false
+}
+
+// fetchToken asks the token service that a registry names. The service gets the
+// credentials only if it belongs to the registry's own domain.
+func (s *session) fetchToken(ctx context.Context, challenge map[string]string) (string, error) {
+	realm, err := url.Parse(challenge["realm"])
+	if err != nil || realm.Scheme != "https" || realm.User != nil {
+		return "", fail(Invalid, "registry %s names a token service that is not an https URL", s.host)
+	}
+
+	query := realm.Query()
+	query.Set("service", challenge["service"])
+
+	if challenge["scope"] != "" {
+		query.Set("scope", challenge["scope"])
+	}
+
+	realm.RawQuery = query.Encode()
+
+	asker := *s
+	asker.token, asker.host = "", realm.Host
+
+	if !s.credentials.empty() && !sameDomain(realm.Host, s.host) {
+		return "", fail(Unauthorized, "registry %s wants the credentials sent to %s, which is another domain: they are not", s.host, realm.Host)
+	}
+
+	response, err := asker.do(ctx, http.MethodGet, realm.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	defer discard(response)
+
+	if response.StatusCode != http.StatusOK {
+		return "", s.refused(response, "token")
+	}
+
+	data, err := read(response, maxProvenanceBytes, "token")
+	if err != nil {
+		return "", err
+	}
+
+	var answer struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+
+	if err := json.Unmarshal(data, &answer); err != nil || cmp.Or(answer.Token, answer.AccessToken) == "" {
+		return "", fail(Unauthorized, "the token service %s of registry %s gives no token", realm.Host, s.host)
+	}
+
+	return "Bearer " + cmp.Or(answer.Token, answer.AccessToken), nil
+}
+
+// sameDomain tells whether two hosts are the same, or belong to one registered domain.
+func sameDomain(a, b string) bool {
+	nameA, nameB := strings.ToLower((&url.URL{Host: a}).Hostname()), strings.ToLower((&url.URL{Host: b}).Hostname())
+	if nameA == nameB {
+		return true
+	}
+
+	// Numbers have no domain.
+	if net.ParseIP(nameA) != nil || net.ParseIP(nameB) != nil {
+		return false
+	}
+
+	domainA, err := publicsuffix.EffectiveTLDPlusOne(nameA)
+	if err != nil {
+		return false
+	}
+
+	domainB, err := publicsuffix.EffectiveTLDPlusOne(nameB)
+
+	return err == nil && domainA == domainB
+}

@@ -1,0 +1,191 @@
+package chartserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+// Media types of charts in a registry.
+const (
+	manifestType   = "application/vnd.oci.image.manifest.v1+json"
+	configType     = "application/vnd.cncf.helm.config.v1+json"
+	chartType      = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+)
+
+// Registry is a running OCI registry with TLS. It asks for a bearer token if it
+// is protected.
+type Registry struct {
+	server  *httptest.Server
+	backend http.Handler
+
+	mu       sync.Mutex
+	username string
+	password string
+	realm    string
+	requests []string
+}
+
+// token is what the registry's token service gives to those who may have it.
+const token = "registry-token"
+
+// StartRegistry starts an empty registry on loopback.
+func StartRegistry() *Registry {
+	r := &Registry{backend: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
+	r.server = httptest.NewTLSServer(http.HandlerFunc(r.serve))
+	r.realm = r.server.URL + "/token"
+
+	return r
+}
+
+// Close stops the server.
+func (r *Registry) Close() {
+	r.server.CloseClientConnections()
+	r.server.Close()
+}
+
+// URL is the oci:// URL of a chart in the registry.
+func (r *Registry) URL(repository string) string {
+	return "oci://" + strings.TrimPrefix(r.server.URL, "https://") + "/" + repository
+}
+
+// CA is the PEM certificate that signs the server's.
+func (r *Registry) CA() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
+}
+
+// Protect makes the registry want a token, and its token service credentials.
+func (r *Registry) Protect(username, password string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.username, r.password = username, password
+}
+
+// SetRealm names another token service.
+func (r *Registry) SetRealm(location string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.realm = location
+}
+
+// Requests returns "METHOD path" of every request so far, in order.
+func (r *Registry) Requests() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return slices.Clone(r.requests)
+}
+
+// Downloads counts the requests for blobs.
+func (r *Registry) Downloads() int {
+	count := 0
+
+	for _, request := range r.Requests() {
+		if strings.HasPrefix(request, "GET ") && strings.Contains(request, "/blobs/") {
+			count++
+		}
+	}
+
+	return count
+}
+
+// Push publishes a chart under repository:version, with a provenance file if
+// one is given, and returns the digests of its archive and of its manifest. It
+// panics if the registry, which is in this process, fails.
+func (r *Registry) Push(repository string, chart Chart, provenance []byte) (archive, manifest string) {
+	data := chart.Pack()
+	layers := []descriptor{r.blob(repository, chartType, data)}
+
+	if provenance != nil {
+		layers = append(layers, r.blob(repository, provenanceType, provenance))
+	}
+
+	document, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": manifestType,
+		"config": r.blob(repository, configType, []byte(fmt.Sprintf(`{"name":%q,"version":%q}`, chart.Name, chart.Version))),
+		"layers": layers, "annotations": map[string]string{"org.opencontainers.image.version": chart.Version},
+	})
+	must(err)
+
+	tag := strings.ReplaceAll(chart.Version, "+", "_")
+	r.put(fmt.Sprintf("/v2/%s/manifests/%s", repository, tag), manifestType, document)
+
+	return Digest(data), Digest(document)
+}
+
+type descriptor struct {
+	MediaType string `json:"mediaType"`
+	Digest    string `json:"digest"`
+	Size      int    `json:"size"`
+}
+
+func (r *Registry) blob(repository, mediaType string, data []byte) descriptor {
+	digest := Digest(data)
+	path := fmt.Sprintf("/v2/%s/blobs/uploads/", repository)
+	recorder := r.send(http.MethodPost, path+"?digest="+url.QueryEscape(digest), mediaType, data)
+
+	if recorder.Code != http.StatusCreated {
+		panic(fmt.Sprintf("push a blob: HTTP %d", recorder.Code))
+	}
+
+	return descriptor{MediaType: mediaType, Digest: digest, Size: len(data)}
+}
+
+func (r *Registry) put(path, mediaType string, data []byte) {
+	if recorder := r.send(http.MethodPut, path, mediaType, data); recorder.Code != http.StatusCreated {
+		panic(fmt.Sprintf("push a manifest: HTTP %d %s", recorder.Code, recorder.Body))
+	}
+}
+
+// send reaches the registry behind its own front: pushes need no token.
+func (r *Registry) send(method, path, mediaType string, data []byte) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, path, bytes.NewReader(data))
+	request.Header.Set("Content-Type", mediaType)
+
+	recorder := httptest.NewRecorder()
+	r.backend.ServeHTTP(recorder, request)
+
+	return recorder
+}
+
+func (r *Registry) serve(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	r.requests = append(r.requests, request.Method+" "+request.URL.Path)
+	username, password, realm := r.username, r.password, r.realm
+	r.mu.Unlock()
+
+	if request.URL.Path == "/token" {
+		if given, secret, _ := request.BasicAuth(); given != username || secret != password {
+			w.WriteHeader(http.StatusUnauthorized)
+
+			return
+		}
+
+		_, _ = fmt.Fprintf(w, `{"token":%q}`, token)
+
+		return
+	}
+
+	if username != "" && request.Header.Get("Authorization") != "Bearer "+token {
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="registry",scope="repository:x:pull"`, realm))
+		w.WriteHeader(http.StatusUnauthorized)
+
+		return
+	}
+
+	r.backend.ServeHTTP(w, request)
+}
