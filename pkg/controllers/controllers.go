@@ -17,8 +17,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 )
 
-// wakeDelay gathers a burst of changes in Omni into one look at the cluster.
-const wakeDelay = 200 * time.Millisecond
+const (
+	// wakeDelay gathers a burst of changes in Omni into one look at the cluster.
+	wakeDelay = 100 * time.Millisecond
+	// wakeSpacing bounds the looks, and so the status writes, that a storm of
+	// changes in Omni costs one cluster. A change shows after that time at the
+	// latest.
+	wakeSpacing = 400 * time.Millisecond
+)
 
 // Options are what the controllers need besides the manager.
 type Options struct {
@@ -35,6 +41,7 @@ type Options struct {
 // Concurrency is the number of workers of each kind.
 type Concurrency struct {
 	OmniConnection, OmniCluster, OmniControlPlane, OmniWorkers, OmniMachine int
+	OmniSecretSync, OmniHelmRelease                                         int
 }
 
 // Add adds every controller to a manager that has not started yet.
@@ -51,8 +58,9 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		}
 	}
 
-	connectionHealth, clusterHealth := wake.NewBell[string](wakeDelay), wake.NewBell[string](wakeDelay)
-	clusterChanged := wake.NewBell[omnicluster.Remote](wakeDelay)
+	pacing := wake.Pacing{Delay: wakeDelay, Spacing: wakeSpacing}
+	connectionHealth, clusterHealth := wake.NewBell[string](pacing), wake.NewBell[string](pacing)
+	clusterChanged := wake.NewBell[omnicluster.Remote](pacing)
 
 	// The sessions outlive the context by the time that a graceful stop takes:
 	// what a worker has begun it may finish. They end with the process.
@@ -80,6 +88,10 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniCluster: %w", err)
+	}
+
+	if err := addWorkload(mgr, objects, options); err != nil {
+		return err
 	}
 
 	return child.Add(mgr, child.Options{Objects: objects, Concurrency: child.Concurrency{

@@ -21,6 +21,7 @@ const (
 	defaultConnections   = 4
 	defaultClusters      = 8
 	defaultChildren      = 2
+	defaultWorkload      = 8
 	namespaceEnvironment = "POD_NAMESPACE"
 )
 
@@ -62,6 +63,7 @@ func NewOptions() *Options {
 		Concurrency: controllers.Concurrency{
 			OmniConnection: defaultConnections, OmniCluster: defaultClusters,
 			OmniControlPlane: defaultChildren, OmniWorkers: defaultChildren, OmniMachine: defaultChildren,
+			OmniSecretSync: defaultWorkload, OmniHelmRelease: defaultWorkload,
 		},
 	}
 }
@@ -97,6 +99,7 @@ func (o *Options) concurrencies() []kindWorkers {
 	return []kindWorkers{
 		{"omniconnection", &c.OmniConnection}, {"omnicluster", &c.OmniCluster}, {"omnicontrolplane", &c.OmniControlPlane},
 		{"omniworkers", &c.OmniWorkers}, {"omnimachine", &c.OmniMachine},
+		{"omnisecretsync", &c.OmniSecretSync}, {"omnihelmrelease", &c.OmniHelmRelease},
 	}
 }
 

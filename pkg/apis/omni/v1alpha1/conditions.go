@@ -156,7 +156,8 @@ const (
 	ReasonApplied = "Applied"
 	// ReasonRefused: Omni refused a change.
 	ReasonRefused = "Refused"
-	// ReasonConflict: Omni's state changed meanwhile; the plan is made anew.
+	// ReasonConflict: Omni's state changed meanwhile and the plan is made anew; or the target of a kubeconfig
+	// export is not this object's.
 	ReasonConflict = "Conflict"
 	// ReasonCollision: Something that the template needs belongs to another cluster in Omni.
 	ReasonCollision = "Collision"
@@ -208,6 +209,24 @@ const (
 	ReasonMachinesNotReady = "MachinesNotReady"
 )
 
+// Reasons of OmniKubeconfigExport.
+const (
+	// ReasonSourceFound: The OmniCluster and its connection are there.
+	ReasonSourceFound = "SourceFound"
+	// ReasonClusterNotInOmni: The OmniCluster has no cluster of its own in Omni (yet).
+	ReasonClusterNotInOmni = "ClusterNotInOmni"
+	// ReasonIssued: Omni issued the kubeconfig.
+	ReasonIssued = "Issued"
+	// ReasonIssuingLimited: Too many kubeconfigs were asked for in a short time.
+	ReasonIssuingLimited = "IssuingLimited"
+	// ReasonRenewalFailing: The kubeconfig is still valid, but cannot be renewed at the moment.
+	ReasonRenewalFailing = "RenewalFailing"
+	// ReasonWritten: The Secret holds the kubeconfig.
+	ReasonWritten = "Written"
+	// ReasonTargetDeleting: The target Secret is being deleted.
+	ReasonTargetDeleting = "TargetDeleting"
+)
+
 // Reasons of the kinds that reach into workload clusters.
 const (
 	// ReasonClusterDeleting: The OmniCluster is being deleted; nothing new is done in its cluster.
@@ -228,6 +247,8 @@ const (
 	ReasonIdentityUnknown = "IdentityUnknown"
 	// ReasonSourceNotFound: The source Secret, or a key of it, does not exist.
 	ReasonSourceNotFound = "SourceNotFound"
+	// ReasonNamespaceNotFound: The target namespace does not exist in the workload cluster.
+	ReasonNamespaceNotFound = "NamespaceNotFound"
 	// ReasonForeignTarget: The target exists and is not this object's.
 	ReasonForeignTarget = "ForeignTarget"
 )

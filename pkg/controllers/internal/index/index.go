@@ -22,6 +22,14 @@ const (
 	ByCluster = "spec.clusterRef.name"
 	// ByKeySecret finds OmniConnections by the name of their key's Secret.
 	ByKeySecret = "spec.auth.serviceAccountSecretRef.name"
+	// ByKubeconfigSecret finds OmniSecretSyncs and OmniHelmReleases by the name of their kubeconfig's Secret.
+	ByKubeconfigSecret = "spec.kubeconfigSecretRef.name"
+	// BySourceSecret finds OmniSecretSyncs by spec.sourceSecretRef.name.
+	BySourceSecret = "spec.sourceSecretRef.name"
+	// ByTargetSecret finds OmniKubeconfigExports by spec.targetSecretRef.name.
+	ByTargetSecret = "spec.targetSecretRef.name"
+	// ByExportUID finds the metadata of Secrets by the UID of the OmniKubeconfigExport that owns them.
+	ByExportUID = "exportUID"
 	// ByUID finds OmniConnections by UID.
 	ByUID = "metadata.uid"
 	// ByValueConfigMap finds objects by the ConfigMaps that a valueFrom names.
@@ -56,6 +64,30 @@ func All() []Index {
 		{&v1alpha1.OmniControlPlane{}, ByCluster, of(func(o *v1alpha1.OmniControlPlane) []string { return []string{o.Spec.ClusterRef.Name} })},
 		{&v1alpha1.OmniWorkers{}, ByCluster, of(func(o *v1alpha1.OmniWorkers) []string { return []string{o.Spec.ClusterRef.Name} })},
 		{&v1alpha1.OmniMachine{}, ByCluster, of(func(o *v1alpha1.OmniMachine) []string { return []string{o.Spec.ClusterRef.Name} })},
+		{&v1alpha1.OmniSecretSync{}, ByCluster, of(func(o *v1alpha1.OmniSecretSync) []string { return []string{o.Spec.ClusterRef.Name} })},
+		{&v1alpha1.OmniHelmRelease{}, ByCluster, of(func(o *v1alpha1.OmniHelmRelease) []string { return []string{o.Spec.ClusterRef.Name} })},
+		{&v1alpha1.OmniSecretSync{}, ByKubeconfigSecret, of(func(o *v1alpha1.OmniSecretSync) []string {
+			return []string{o.Spec.KubeconfigSecretRef.Name}
+		})},
+		{&v1alpha1.OmniHelmRelease{}, ByKubeconfigSecret, of(func(o *v1alpha1.OmniHelmRelease) []string {
+			return []string{o.Spec.KubeconfigSecretRef.Name}
+		})},
+		{&v1alpha1.OmniSecretSync{}, BySourceSecret, of(func(o *v1alpha1.OmniSecretSync) []string {
+			return []string{o.Spec.SourceSecretRef.Name}
+		})},
+		{&v1alpha1.OmniKubeconfigExport{}, ByCluster, of(func(o *v1alpha1.OmniKubeconfigExport) []string {
+			return []string{o.Spec.ClusterRef.Name}
+		})},
+		{&v1alpha1.OmniKubeconfigExport{}, ByTargetSecret, of(func(o *v1alpha1.OmniKubeconfigExport) []string {
+			return []string{o.Spec.TargetSecretRef.Name}
+		})},
+		{SecretMetadata(), ByExportUID, func(o client.Object) []string {
+			if uid := o.GetLabels()[v1alpha1.LabelExportUID]; uid != "" {
+				return []string{uid}
+			}
+
+			return nil
+		}},
 		{SecretMetadata(), ByInUse, func(o client.Object) []string {
 			if slices.Contains(o.GetFinalizers(), v1alpha1.InUseFinalizer) {
 				return []string{"true"}

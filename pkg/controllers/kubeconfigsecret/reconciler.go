@@ -1,0 +1,133 @@
+package kubeconfigsecret
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// reconciler looks at the metadata of Secrets; their content stays unread.
+type reconciler struct {
+	client client.Client
+	now    func() time.Time
+}
+
+// Add adds the controller to a manager. The indexes of package index must be
+// registered.
+func Add(mgr manager.Manager) error {
+	r := &reconciler{client: mgr.GetClient(), now: time.Now}
+	held := predicate.NewPredicateFuncs(func(secret client.Object) bool {
+		return controllerutil.ContainsFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer)
+	})
+
+	return builder.ControllerManagedBy(mgr).
+		Named("kubeconfigsecret").
+		WatchesMetadata(index.SecretMetadata(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(held)).
+		Watches(&v1alpha1.OmniSecretSync{}, handler.EnqueueRequestsFromMapFunc(secretOf)).
+		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(secretOf)).
+		WithOptions(controller.Options{RateLimiter: loop.RateLimiter()}).
+		Complete(r)
+}
+
+// secretOf names the Secret that an object reads its kubeconfig from.
+func secretOf(_ context.Context, object client.Object) []reconcile.Request {
+	var name string
+
+	switch o := object.(type) {
+	case *v1alpha1.OmniSecretSync:
+		name = o.Spec.KubeconfigSecretRef.Name
+	case *v1alpha1.OmniHelmRelease:
+		name = o.Spec.KubeconfigSecretRef.Name
+	}
+
+	if name == "" {
+		return nil
+	}
+
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// Reconcile implements reconcile.Reconciler: it removes the finalizer of a Secret
+// that nobody needs any more.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	secret := index.SecretMetadata()
+
+	err := r.client.Get(ctx, request.NamespacedName, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("read the metadata of the Secret: %w", err)
+	}
+
+	if err != nil || !controllerutil.ContainsFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer) {
+		return reconcile.Result{}, nil
+	}
+
+	current, err := r.use(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+
+	if deleted := secret.DeletionTimestamp; deleted != nil {
+		current.deleting, current.since = true, r.now().Sub(deleted.Time)
+	}
+
+	letGo, again := current.decide()
+	if !letGo {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+
+	base := secret.DeepCopy()
+	controllerutil.RemoveFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer)
+
+	err = r.client.Patch(ctx, secret, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("let go of the Secret: %w", err)
+	}
+
+	return reconcile.Result{}, nil
+}
+
+// use counts the objects that name a Secret.
+func (r *reconciler) use(ctx context.Context, secret types.NamespacedName) (use, error) {
+	var found use
+
+	count := func(object client.Object) {
+		found.users++
+
+		if !object.GetDeletionTimestamp().IsZero() && controllerutil.ContainsFinalizer(object, v1alpha1.Finalizer) {
+			found.leaving++
+		}
+	}
+
+	options := []client.ListOption{client.InNamespace(secret.Namespace), client.MatchingFields{index.ByKubeconfigSecret: secret.Name}}
+	syncs, releases := &v1alpha1.OmniSecretSyncList{}, &v1alpha1.OmniHelmReleaseList{}
+
+	for _, list := range []client.ObjectList{syncs, releases} {
+		if err := r.client.List(ctx, list, options...); err != nil {
+			return use{}, fmt.Errorf("list the users of the Secret: %w", err)
+		}
+	}
+
+	for i := range syncs.Items {
+		count(&syncs.Items[i])
+	}
+
+	for i := range releases.Items {
+		count(&releases.Items[i])
+	}
+
+	return found, nil
+}

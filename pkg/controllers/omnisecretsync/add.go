@@ -1,0 +1,75 @@
+package omnisecretsync
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// Options are what the controller needs besides the manager. All are required
+// but Now.
+type Options struct {
+	// Door leads into the workload clusters.
+	Door *workload.Door
+	// Objects takes the metrics.
+	Objects *metrics.Objects
+	// Concurrency is the number of objects that are looked at at once.
+	Concurrency int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Add adds the controller to a manager. The indexes of package index must be
+// registered.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
+
+	return builder.ControllerManagedBy(mgr).
+		Named("omnisecretsync").
+		For(&v1alpha1.OmniSecretSync{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfCluster),
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, workload.ClusterIDChanged()))).
+		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.syncsOfSecret)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+func (r *reconciler) syncsOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
+}
+
+// syncsOfSecret finds the objects that read a Secret, as source or as kubeconfig.
+func (r *reconciler) syncsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	return append(r.requests(ctx, secret.GetNamespace(), index.BySourceSecret, secret.GetName()),
+		r.requests(ctx, secret.GetNamespace(), index.ByKubeconfigSecret, secret.GetName())...)
+}
+
+// requests lists objects from the cache; what it cannot list now is found again
+// at the interval.
+func (r *reconciler) requests(ctx context.Context, namespace, indexName, value string) []reconcile.Request {
+	list := &v1alpha1.OmniSecretSyncList{}
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexName: value}); err != nil {
+		return nil
+	}
+
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: list.Items[i].Name}})
+	}
+
+	return requests
+}

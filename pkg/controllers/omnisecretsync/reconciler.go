@@ -1,0 +1,110 @@
+package omnisecretsync
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// kindName is the kind's name in metrics.
+const kindName = "OmniSecretSync"
+
+const (
+	// interval is how often the target is looked at when nothing triggers it: a
+	// change of it in the workload cluster is found then.
+	interval = 5 * time.Minute
+	// callTimeout bounds one request to a workload cluster.
+	callTimeout = 20 * time.Second
+)
+
+// reconciler holds what the phases need.
+type reconciler struct {
+	client  client.Client
+	live    client.Reader
+	events  events.EventRecorder
+	options Options
+}
+
+func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	return &reconciler{client: cached, live: live, events: recorder, options: options}
+}
+
+// scope is what the phases of one run share. Fields are empty until their phase
+// has run.
+type scope struct {
+	sync   *v1alpha1.OmniSecretSync
+	want   content
+	opened *workload.Opened
+
+	reserve bool // note in the status where a Secret is about to be written
+	wrote   bool
+	synced  bool
+}
+
+func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniSecretSync, *scope] {
+	return loop.Kind[*v1alpha1.OmniSecretSync, *scope]{
+		New:       func() *v1alpha1.OmniSecretSync { return &v1alpha1.OmniSecretSync{} },
+		Finalizer: v1alpha1.Finalizer,
+		Interval:  func(*v1alpha1.OmniSecretSync) time.Duration { return interval },
+		NewScope:  func(sync *v1alpha1.OmniSecretSync) *scope { return &scope{sync: sync} },
+		Phases: []loop.Phase[*scope]{
+			{Condition: v1alpha1.ConditionSourceFound, Run: r.findSource},
+			{Condition: v1alpha1.ConditionConnected, Run: r.connect},
+			{Condition: v1alpha1.ConditionSynced, Run: r.write},
+		},
+		Delete: []loop.Phase[*scope]{{Run: r.delete}},
+		Report: r.report,
+		Reported: func(sync *v1alpha1.OmniSecretSync) {
+			r.options.Objects.SetInfo(objectOf(client.ObjectKeyFromObject(sync)), sync.Status.Conditions, sync.Spec.ClusterRef.Name)
+		},
+		Gone: func(name types.NamespacedName) { r.options.Objects.Forget(objectOf(name)) },
+	}
+}
+
+func objectOf(name types.NamespacedName) metrics.Object {
+	return metrics.Object{Kind: kindName, NamespacedName: name}
+}
+
+// findSource reads the source and computes what the target has to hold.
+func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, error) {
+	name := s.sync.Spec.SourceSecretRef.Name
+	source := &corev1.Secret{}
+
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.sync.Namespace, Name: name}, source)
+	if apierrors.IsNotFound(err) {
+		return loop.Wait(0, v1alpha1.ReasonSourceNotFound, "Secret %q (spec.sourceSecretRef) does not exist; what was written before stays", name), nil
+	}
+
+	if err != nil {
+		return loop.Outcome{}, fmt.Errorf("read Secret %q: %w", name, err)
+	}
+
+	if s.want, err = build(s.sync, source); err != nil {
+		return loop.Wait(0, v1alpha1.ReasonSourceNotFound, "Secret %q: %s; what was written before stays", name, err), nil //nolint:nilerr // it is the outcome
+	}
+
+	return loop.Continue(v1alpha1.ReasonSucceeded, "Secret %q was found", name), nil
+}
+
+// connect opens the way into the workload cluster.
+func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
+	opened, outcome, err := r.options.Door.Open(ctx, workload.GuestOf(s.sync))
+	s.opened = opened
+
+	return outcome, err
+}

@@ -1,0 +1,189 @@
+package omnisecretsync
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// place is where a Secret is.
+type place struct{ namespace, name string }
+
+func (p place) String() string { return p.namespace + "/" + p.name }
+
+// wantedPlace is where the spec wants the Secret, writtenPlace where the status
+// says that one was written; the zero place if none was.
+func wantedPlace(sync *v1alpha1.OmniSecretSync) place {
+	return place{namespace: sync.Spec.TargetSecretRef.Namespace, name: sync.Spec.TargetSecretRef.Name}
+}
+
+func writtenPlace(sync *v1alpha1.OmniSecretSync) place {
+	if sync.Status.Target == nil {
+		return place{}
+	}
+
+	return place{namespace: sync.Status.Target.Namespace, name: sync.Status.Target.Name}
+}
+
+// write makes the target what it has to be, then removes the one from before if
+// the place has changed.
+func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) {
+	wanted, written := wantedPlace(s.sync), writtenPlace(s.sync)
+
+	// The status has to say where a Secret may be before there is one: a deletion
+	// after a crash would not look for it otherwise.
+	if written == (place{}) {
+		s.reserve = true
+
+		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to write Secret %s", wanted), nil
+	}
+
+	outcome, err := r.writeTarget(ctx, s, wanted)
+	if err != nil {
+		return explain(s.opened.Cluster, err), nil
+	}
+
+	if !outcome.Continues() {
+		return outcome, nil
+	}
+
+	if written != wanted {
+		if _, err := r.remove(ctx, s, s.opened.Cluster, written); err != nil {
+			return explain(s.opened.Cluster, fmt.Errorf("remove the former target %s: %w", written, err)), nil
+		}
+	}
+
+	s.synced = true
+
+	return outcome, nil
+}
+
+// writeTarget carries out what target.decide says.
+func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (loop.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*callTimeout)
+	defer cancel()
+
+	secrets := s.opened.Cluster.Core().Secrets(wanted.namespace)
+
+	live, err := secrets.Get(ctx, wanted.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		live = nil
+	} else if err != nil {
+		return loop.Outcome{}, fmt.Errorf("read Secret %s: %w", wanted, err)
+	}
+
+	todo, why := target{
+		uid: string(s.sync.UID), known: writtenPlace(s.sync) == wanted && s.sync.Status.Target.Hash != "",
+		adopt: s.sync.Spec.Adopt, live: live, want: s.want,
+	}.decide()
+
+	switch todo {
+	case actionRefuse:
+		return loop.Stall(v1alpha1.ReasonForeignTarget, "%s", why), nil
+	case actionUpdate:
+		s.want.fill(live)
+
+		if _, err := secrets.Update(ctx, live, metav1.UpdateOptions{}); err != nil {
+			return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
+		}
+
+		r.wrote(s, "Updated", wanted)
+	case actionReplace:
+		if err := secrets.Delete(ctx, wanted.name, exactly(live)); err != nil && !apierrors.IsNotFound(err) {
+			return loop.Outcome{}, fmt.Errorf("delete Secret %s to make it again: %w", wanted, err)
+		}
+
+		if err := r.create(ctx, s, wanted); err != nil {
+			return loop.Outcome{}, err
+		}
+
+		r.wrote(s, "Replaced", wanted)
+	case actionCreate:
+		if err := r.create(ctx, s, wanted); err != nil {
+			return loop.Outcome{}, err
+		}
+
+		r.wrote(s, "Created", wanted)
+	case actionNone:
+	}
+
+	return loop.Continue(v1alpha1.ReasonUpToDate, "Secret %s in the workload cluster is as the source", wanted), nil
+}
+
+// create makes the Secret, and its namespace if that is asked for and missing.
+func (r *reconciler) create(ctx context.Context, s *scope, wanted place) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
+	s.want.fill(secret)
+
+	core := s.opened.Cluster.Core()
+
+	_, err := core.Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{})
+	if !apierrors.IsNotFound(err) || !s.sync.Spec.CreateNamespace {
+		return wrap(err, "create Secret %s", wanted)
+	}
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: wanted.namespace, Labels: map[string]string{labelManagedBy: managedBy},
+	}}
+
+	if _, err := core.Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return wrap(err, "create namespace %s", wanted.namespace)
+	}
+
+	_, err = core.Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{})
+
+	return wrap(err, "create Secret %s", wanted)
+}
+
+// wrote notes a write and tells of it.
+func (r *reconciler) wrote(s *scope, what string, where place) {
+	s.wrote = true
+
+	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, what, what, "%s Secret %s in the workload cluster", what, where)
+}
+
+// exactly deletes the Secret that was read, and no other of the same name.
+func exactly(live *corev1.Secret) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}}
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
+
+// explain turns an error of the workload cluster into what the user is told.
+func explain(cluster *workload.Cluster, err error) loop.Outcome {
+	message := cluster.Message(err)
+
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "changed in the workload cluster meanwhile: %s", message)
+	case apierrors.IsNotFound(err):
+		return loop.Stall(v1alpha1.ReasonNamespaceNotFound, "%s; create the namespace, or set spec.createNamespace", message)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster refuses the Secret: %s", message)
+	case apierrors.IsForbidden(err):
+		return loop.Stall(v1alpha1.ReasonForbidden, "%s", message)
+	}
+
+	if workload.Unreachable(err) {
+		cluster.Doubt()
+	}
+
+	return loop.Wait(retryPause, workload.Reason(err), "%s", message)
+}
+
+// retryPause is how long to wait before a workload cluster that failed is asked again.
+const retryPause = 10 * time.Second
