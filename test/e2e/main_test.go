@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -17,6 +18,8 @@ const settleTime = 3 * time.Second
 var (
 	// stack is the management cluster with both of our programs, shared by all tests.
 	stack *env.Stack
+	// workloads lends workload clusters.
+	workloads = &env.WorkloadPool{Options: env.Options{Progress: os.Stderr}}
 	// testCA signs the certificate of no server; it is only well-formed.
 	testCA string
 )
@@ -56,7 +59,7 @@ func runWithStack(m *testing.M) (int, error) {
 		printLogs()
 	}
 
-	return code, stack.Stop()
+	return code, errors.Join(workloads.Stop(), stack.Stop())
 }
 
 // printLogs shows the end of our programs' logs, which Stop removes.
