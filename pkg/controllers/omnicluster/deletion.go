@@ -44,6 +44,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
 		everSynced: status.Endpoint != "" || status.OmniClusterID != "",
 		recorded:   status.Endpoint, session: session, live: s.live,
+		knownID: status.OmniClusterID, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate],
 		since: r.options.Now().Sub(s.cluster.DeletionTimestamp.Time),
 	}
 
@@ -122,11 +123,11 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	if live.Exists && !owned(live, string(s.cluster.UID)) {
-		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner meanwhile", s.name), nil
+	if live.Exists && (!owned(live, string(s.cluster.UID)) || live.UUID != s.live.UUID) {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
-	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Destructive: true})
+	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Leave: omni.EveryChange})
 	r.announce(s.cluster, result)
 
 	if err != nil {

@@ -29,6 +29,9 @@ type deletion struct {
 	// if live is known.
 	session loop.Outcome
 	live    omni.Live
+	// knownID is the ID of the cluster that this object made, and recreate the
+	// value of the annotation that allows another one in its place.
+	knownID, recreate string
 	// since is how long ago the deletion was requested.
 	since time.Duration
 }
@@ -88,6 +91,13 @@ func (d deletion) decideDestroy() (step, loop.Outcome) {
 		return stepLetGo, released("Omni has no cluster %q any more", d.name)
 	case !owned(d.live, d.uid):
 		return stepLetGo, released("cluster %q in Omni does not carry this object's mark; it is left alone", d.name)
+	case replaced(d.live, d.knownID, d.recreate):
+		return stepWait, loop.Block(0, v1alpha1.ReasonRemoteClusterReplaced,
+			"cluster %q in Omni carries this object's mark but is not the one that this object made: its ID is %s, not %s. "+
+				"To destroy it set the annotation %s: %s; to leave it in Omni set spec.deletePolicy.orphan",
+			d.name, d.live.UUID, d.knownID, v1alpha1.AnnotationRecreate, d.knownID)
+	case d.knownID != "" && d.live.UUID == "" && d.recreate != d.knownID && !d.live.TearingDown:
+		return stepWait, loop.Wait(time.Second, v1alpha1.ReasonDeleting, "waiting for Omni to tell the ID of cluster %q", d.name)
 	case d.live.Locked && !d.live.TearingDown:
 		return stepWait, loop.Block(0, v1alpha1.ReasonRemoteLocked,
 			"cluster %q is locked in Omni (annotation omni.sidero.dev/cluster-locked): unlock it there, or set spec.deletePolicy.orphan", d.name)

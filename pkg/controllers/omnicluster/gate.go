@@ -1,6 +1,7 @@
 package omnicluster
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,30 +18,76 @@ type gate struct {
 	suspend bool
 	locked  bool // the cluster is locked in Omni
 	policy  v1alpha1.ChangePolicy
-	// changes and waiting are the plan's; destructive are those of its changes that need leave.
-	changes, waiting, destructive int
-	named                         string // the destructive changes, for people
-	settled                       bool
-	settlesIn                     time.Duration
-	approved                      bool
+	// changes and waiting are the plan's.
+	changes, waiting int
+	destructive
+	settled   bool // about the changes that were asked for
+	settlesIn time.Duration
+	approved  bool   // about those that need approval
+	ask       string // how to approve, for people
 }
+
+// destructive are the destructive changes of a plan that have not begun.
+type destructive struct {
+	// asked are those that the documents asked for clearly enough.
+	asked []omni.Change
+	// unasked are those that somebody has to approve first.
+	unasked []omni.Change
+	// foreign says of some of those, by key, why the documents do not suffice.
+	foreign map[string]string
+}
+
+// sortDestructive decides which destructive changes need approval: all of them
+// unless the policy is Apply, all of them while a cluster is taken over, and
+// always those of what this object did not make.
+func sortDestructive(plan *omni.Plan, record appliedRecord, policy v1alpha1.ChangePolicy, adopting bool) destructive {
+	found := destructive{foreign: map[string]string{}}
+	trusts := !adopting && (policy == v1alpha1.ChangePolicyApply || policy == "")
+
+	for _, change := range plan.Destructive() {
+		why := record.foreign(change, plan.Live)
+
+		switch {
+		case adopting:
+			found.foreign[change.Key()] = "the cluster is being adopted"
+		case why != "":
+			found.foreign[change.Key()] = why
+		}
+
+		if trusts && why == "" {
+			found.asked = append(found.asked, change)
+		} else {
+			found.unasked = append(found.unasked, change)
+		}
+	}
+
+	return found
+}
+
+// all are the destructive changes, in no special order.
+func (d destructive) all() []omni.Change { return slices.Concat(d.unasked, d.asked) }
 
 // leave says how far an apply may go.
 type leave struct {
 	// Apply writes to Omni what does not destroy.
 	Apply bool
-	// Destructive writes the rest, too.
-	Destructive bool
+	// Destroy are the destructive changes that may be made, too.
+	Destroy []omni.Change
 	// After is what to tell once that is done, if something is left; the zero
 	// Outcome if nothing is.
 	After loop.Outcome
 }
 
+// allows tells whether a destructive change may be made.
+func (l leave) allows(change omni.Change) bool {
+	return slices.ContainsFunc(l.Destroy, func(one omni.Change) bool { return one.Action == change.Action && one.Key() == change.Key() })
+}
+
 // counted says how much there is to do, and what would be destroyed.
 func (g gate) counted() string {
-	text := countText(g.changes, g.destructive)
-	if g.named != "" {
-		text += " (" + g.named + ")"
+	text := countText(g.changes, len(g.all()))
+	if named := nameChanges(g.all()); named != "" {
+		text += " (" + named + ")"
 	}
 
 	return text
@@ -63,39 +110,77 @@ func (g gate) decide() leave {
 		return leave{}
 	case g.changes == 0:
 		return leave{}
-	case g.destructive == 0:
-		return leave{Apply: true}
 	}
 
 	return g.decideDestructive()
 }
 
-// decideDestructive is decide for a plan with destructive changes.
+// decideDestructive is decide for a plan that may be applied: what was asked
+// for waits for the settle time, the rest for an approval. The settle time is
+// told first, because it ends by itself.
 func (g gate) decideDestructive() leave {
-	switch g.policy {
-	case v1alpha1.ChangePolicyApply, "":
-		if g.settled {
-			return leave{Apply: true, Destructive: true}
-		}
+	allowed := leave{Apply: true}
+	waitsForApproval := len(g.unasked) > 0 && !g.approved
+	waitsToSettle := len(g.asked) > 0 && !g.settled
 
-		return leave{Apply: true, After: loop.Wait(max(g.settlesIn, time.Millisecond), v1alpha1.ReasonWaitingToSettle,
-			"%s; those that destroy wait until they have not changed for the settle time", g.counted())}
-	case v1alpha1.ChangePolicyConfirmDestructive:
-		if g.approved {
-			return leave{Apply: true, Destructive: true}
-		}
-
-		fallthrough
-	default:
-		return leave{Apply: true, After: loop.Stall(v1alpha1.ReasonAwaitingApproval,
-			"%s; those that destroy wait for spec.approvedPlan to equal status.plan.hash", g.counted())}
+	if !waitsForApproval {
+		allowed.Destroy = append(allowed.Destroy, g.unasked...)
 	}
+
+	if !waitsToSettle {
+		allowed.Destroy = append(allowed.Destroy, g.asked...)
+	}
+
+	switch {
+	case waitsToSettle && waitsForApproval:
+		allowed.After = loop.Wait(max(g.settlesIn, time.Millisecond), v1alpha1.ReasonWaitingToSettle,
+			"%s; those that were asked for wait until they have not changed for the settle time; these wait for approval: %s; %s",
+			countText(g.changes, len(g.all())), g.nameUnasked(), g.ask)
+	case waitsToSettle:
+		allowed.After = loop.Wait(max(g.settlesIn, time.Millisecond), v1alpha1.ReasonWaitingToSettle,
+			"%s; those that destroy wait until they have not changed for the settle time", g.counted())
+	case waitsForApproval:
+		allowed.After = loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s",
+			countText(g.changes, len(g.all())), g.nameUnasked(), g.ask)
+	}
+
+	return allowed
 }
 
-// approve decides whether the destructive changes of a plan are approved, and
-// which approvals to remember: those of a plan whose hash was approved, until
-// they are gone. What is left of them later stays approved.
-func approve(approvedPlan string, plan *omni.Plan, remembered []v1alpha1.ApprovedChange) (approved bool, remember []v1alpha1.ApprovedChange) {
+// nameUnasked names a few of the changes that need approval, and why.
+func (g gate) nameUnasked() string {
+	named := make([]string, 0, maxNamed)
+
+	for _, change := range g.unasked[:min(maxNamed, len(g.unasked))] {
+		text := change.String()
+		if why := g.foreign[change.Key()]; why != "" {
+			text += ": " + why
+		}
+
+		named = append(named, text)
+	}
+
+	return strings.Join(named, "; ") + more(len(g.unasked))
+}
+
+// howToApprove is the part of a message that says how to approve a plan, and
+// that an approval is there but for another plan.
+func howToApprove(cluster *v1alpha1.OmniCluster, hash string) string {
+	text := ""
+	if approved := cluster.Spec.ApprovedPlan; approved != "" && approved != hash {
+		text = fmt.Sprintf("spec.approvedPlan (%.12s...) approves another plan, the current one is %s; ", approved, hash)
+	}
+
+	return text + fmt.Sprintf(`read status.plan, then approve it: kubectl patch omnicluster %s -n %s --type=merge -p '{"spec":{"approvedPlan":"%s"}}'`,
+		cluster.Name, cluster.Namespace, hash)
+}
+
+// approve decides whether those destructive changes of a plan that need approval
+// have it, and which approvals to remember: those of a plan whose hash was
+// approved, until they are gone. What is left of them later stays approved.
+func approve(
+	approvedPlan string, plan *omni.Plan, unasked []omni.Change, remembered []v1alpha1.ApprovedChange,
+) (approved bool, remember []v1alpha1.ApprovedChange) {
 	gated := plan.Destructive()
 	if len(gated) == 0 {
 		return false, stillThere(plan.Changes, remembered)
@@ -110,7 +195,7 @@ func approve(approvedPlan string, plan *omni.Plan, remembered []v1alpha1.Approve
 	}
 
 	keys := approvalKeys(remembered)
-	for _, change := range gated {
+	for _, change := range unasked {
 		if !slices.Contains(keys, approvalKey(approvalOf(change))) {
 			return false, stillThere(plan.Changes, remembered)
 		}
@@ -133,6 +218,14 @@ func stillThere(changes []omni.Change, remembered []v1alpha1.ApprovedChange) []v
 	}
 
 	return kept
+}
+
+// needsApproval tells which changes of a run's plan wait for spec.approvedPlan.
+func needsApproval(s *scope) func(omni.Change) bool {
+	return func(change omni.Change) bool {
+		return change.Destructive && !change.TearingDown &&
+			slices.ContainsFunc(s.unasked, func(one omni.Change) bool { return one.Key() == change.Key() })
+	}
 }
 
 func approvalOf(change omni.Change) v1alpha1.ApprovedChange {

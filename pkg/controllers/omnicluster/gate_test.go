@@ -12,34 +12,42 @@ import (
 )
 
 func TestGate(t *testing.T) {
+	asked, unasked := teardown("asked", time.Unix(0, 0)), teardown("unasked", time.Unix(0, 0))
+	one := destructive{asked: []omni.Change{asked}}
+	confirm := destructive{unasked: []omni.Change{unasked}}
+	both := destructive{asked: []omni.Change{asked}, unasked: []omni.Change{unasked}}
+
 	for name, test := range map[string]struct {
-		gate               gate
-		apply, destructive bool
-		reason             string // of what is told when that is done
-		stalls             bool
+		gate    gate
+		apply   bool
+		destroy []string
+		reason  string // of what is told when that is done
+		stalls  bool
 	}{
-		"nothing to do":                          {gate{}, false, false, "", false},
-		"only waiting for Omni":                  {gate{waiting: 2}, false, false, "", false},
-		"harmless":                               {gate{changes: 3}, true, false, "", false},
-		"destructive, not settled":               {gate{changes: 3, destructive: 1, settlesIn: time.Second}, true, false, "WaitingToSettle", false},
-		"destructive, settled":                   {gate{changes: 3, destructive: 1, settled: true}, true, true, "", false},
-		"approval does not skip the settle time": {gate{changes: 1, destructive: 1, approved: true}, true, false, "WaitingToSettle", false},
+		"nothing to do":            {gate{}, false, nil, "", false},
+		"only waiting for Omni":    {gate{waiting: 2}, false, nil, "", false},
+		"harmless":                 {gate{changes: 3}, true, nil, "", false},
+		"asked for, not settled":   {gate{changes: 3, destructive: one, settlesIn: time.Second}, true, nil, "WaitingToSettle", false},
+		"asked for, settled":       {gate{changes: 3, destructive: one, settled: true}, true, []string{"asked"}, "", false},
+		"an approval settles none": {gate{changes: 1, destructive: one, approved: true}, true, nil, "WaitingToSettle", false},
 
-		"confirm: harmless":     {gate{policy: v1alpha1.ChangePolicyConfirmDestructive, changes: 3}, true, false, "", false},
-		"confirm: not approved": {gate{policy: v1alpha1.ChangePolicyConfirmDestructive, changes: 3, destructive: 1, settled: true}, true, false, "AwaitingApproval", true},
-		"confirm: approved":     {gate{policy: v1alpha1.ChangePolicyConfirmDestructive, changes: 3, destructive: 1, approved: true}, true, true, "", false},
+		"unasked, not approved":            {gate{changes: 3, destructive: confirm, settled: true}, true, nil, "AwaitingApproval", true},
+		"unasked, approved":                {gate{changes: 3, destructive: confirm, approved: true}, true, []string{"unasked"}, "", false},
+		"both, neither settled nor agreed": {gate{changes: 3, destructive: both}, true, nil, "WaitingToSettle", false},
+		"both, settled":                    {gate{changes: 3, destructive: both, settled: true}, true, []string{"asked"}, "AwaitingApproval", true},
+		"both, approved":                   {gate{changes: 3, destructive: both, approved: true}, true, []string{"unasked"}, "WaitingToSettle", false},
+		"both, settled and approved":       {gate{changes: 3, destructive: both, settled: true, approved: true}, true, []string{"unasked", "asked"}, "", false},
 
-		"unknown policy":           {gate{policy: "Later", changes: 1, destructive: 1, settled: true, approved: true}, true, false, "AwaitingApproval", true},
-		"observe":                  {gate{policy: v1alpha1.ChangePolicyObserve, changes: 3}, false, false, "Observing", true},
-		"observe, destructive":     {gate{policy: v1alpha1.ChangePolicyObserve, changes: 3, destructive: 3, settled: true, approved: true}, false, false, "Observing", true},
-		"observe, nothing to do":   {gate{policy: v1alpha1.ChangePolicyObserve}, false, false, "", false},
-		"suspended":                {gate{suspend: true, changes: 3}, false, false, "Suspended", false},
-		"suspended, destructive":   {gate{suspend: true, changes: 3, destructive: 3, settled: true, approved: true}, false, false, "Suspended", false},
-		"suspended, nothing to do": {gate{suspend: true}, false, false, "", false},
-		"suspended and locked":     {gate{suspend: true, locked: true, changes: 1}, false, false, "Suspended", false},
-		"locked":                   {gate{locked: true, changes: 1}, false, false, "RemoteLocked", true},
-		"locked, settled":          {gate{locked: true, changes: 1, destructive: 1, settled: true}, false, false, "RemoteLocked", true},
-		"locked, nothing to do":    {gate{locked: true}, false, false, "RemoteLocked", true},
+		"observe":                  {gate{policy: v1alpha1.ChangePolicyObserve, changes: 3}, false, nil, "Observing", true},
+		"observe, destructive":     {gate{policy: v1alpha1.ChangePolicyObserve, changes: 3, destructive: both, settled: true, approved: true}, false, nil, "Observing", true},
+		"observe, nothing to do":   {gate{policy: v1alpha1.ChangePolicyObserve}, false, nil, "", false},
+		"suspended":                {gate{suspend: true, changes: 3}, false, nil, "Suspended", false},
+		"suspended, destructive":   {gate{suspend: true, changes: 3, destructive: both, settled: true, approved: true}, false, nil, "Suspended", false},
+		"suspended, nothing to do": {gate{suspend: true}, false, nil, "", false},
+		"suspended and locked":     {gate{suspend: true, locked: true, changes: 1}, false, nil, "Suspended", false},
+		"locked":                   {gate{locked: true, changes: 1}, false, nil, "RemoteLocked", true},
+		"locked, settled":          {gate{locked: true, changes: 1, destructive: both, settled: true, approved: true}, false, nil, "RemoteLocked", true},
+		"locked, nothing to do":    {gate{locked: true}, false, nil, "RemoteLocked", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.gate.policy == "" {
@@ -47,8 +55,8 @@ func TestGate(t *testing.T) {
 			}
 
 			got := test.gate.decide()
-			if got.Apply != test.apply || got.Destructive != test.destructive {
-				t.Errorf("apply %v, destructive %v", got.Apply, got.Destructive)
+			if diff := cmp.Diff(test.destroy, ids(got.Destroy)); diff != "" || got.Apply != test.apply {
+				t.Errorf("apply %v, destroy %s", got.Apply, diff)
 			}
 
 			if got.After.Reason() != test.reason || got.After.Stalls() != test.stalls {
@@ -58,27 +66,109 @@ func TestGate(t *testing.T) {
 	}
 }
 
+func ids(changes []omni.Change) []string {
+	var all []string
+	for _, change := range changes {
+		all = append(all, change.ID)
+	}
+
+	return all
+}
+
 // The sum of all gates: nothing destructive ever passes with a suspension, a
-// lock, Observe, or without being settled or approved.
+// lock or Observe; nothing asked for without being settled, and nothing else
+// without being approved, which is everything unless the policy is Apply and
+// the cluster is nobody else's.
 func TestGateNeverDestroysByAccident(t *testing.T) {
 	policies := []v1alpha1.ChangePolicy{
 		"", v1alpha1.ChangePolicyApply, v1alpha1.ChangePolicyConfirmDestructive, v1alpha1.ChangePolicyObserve, "Unknown",
 	}
+	ours, theirs := teardown("ours", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0))
+	plan := planned(ours, theirs)
+	record := appliedRecord{{ID: "ours", Size: "3"}}
+	plan.Live = []omni.SetState{{ID: "ours", Size: "3"}, {ID: "theirs", Size: "3"}}
 
-	for bits := range 1 << 4 {
+	for bits := range 1 << 5 {
 		for _, policy := range policies {
+			adopting := bits&16 != 0
 			g := gate{
 				suspend: bits&1 != 0, locked: bits&2 != 0, settled: bits&4 != 0, approved: bits&8 != 0,
-				policy: policy, changes: 2, destructive: 1,
+				policy: policy, changes: 2, destructive: sortDestructive(plan, record, policy, adopting),
 			}
-			allowed := !g.suspend && !g.locked &&
-				((policy == "" || policy == v1alpha1.ChangePolicyApply) && g.settled ||
-					policy == v1alpha1.ChangePolicyConfirmDestructive && g.approved)
+			writes := !g.suspend && !g.locked && policy != v1alpha1.ChangePolicyObserve
+			trusts := (policy == "" || policy == v1alpha1.ChangePolicyApply) && !adopting
+			got := g.decide()
 
-			if got := g.decide().Destructive; got != allowed {
-				t.Errorf("%+v: destructive %v", g, got)
+			if want := writes && (trusts && g.settled || !trusts && g.approved); got.allows(ours) != want {
+				t.Errorf("%+v: ours %v", g, !want)
+			}
+
+			if want := writes && g.approved; got.allows(theirs) != want {
+				t.Errorf("%+v: theirs %v", g, !want)
 			}
 		}
+	}
+}
+
+// What an on-call engineer reads.
+func TestGateMessages(t *testing.T) {
+	ours, theirs := teardown("demo-a", time.Unix(0, 0)), teardown("demo-b", time.Unix(0, 0))
+	plan := planned(ours, theirs)
+	plan.Live = []omni.SetState{{ID: "demo-a", Size: "pool/3"}, {ID: "demo-b"}}
+	record := appliedRecord{{ID: "demo-a", Size: "pool/3"}}
+	cluster := newCluster()
+	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"the-hash"}}'`
+
+	g := gate{changes: 4, destructive: sortDestructive(plan, record, v1alpha1.ChangePolicyApply, false), settled: true, ask: howToApprove(cluster, "the-hash")}
+
+	if got, want := g.decide().After.Message(),
+		`4 changes planned, 2 destructive; these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	g.settled, g.settlesIn = false, time.Second
+
+	if got, want := g.decide().After.Message(),
+		`4 changes planned, 2 destructive; those that were asked for wait until they have not changed for the settle time; `+
+			`these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	cluster.Spec.ApprovedPlan = "0123456789abcdef0123"
+
+	if got, want := howToApprove(cluster, "the-hash"),
+		"spec.approvedPlan (0123456789ab...) approves another plan, the current one is the-hash; "+command; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	cluster.Spec.ApprovedPlan = "the-hash"
+
+	if got := howToApprove(cluster, "the-hash"); got != command {
+		t.Errorf("got  %s", got)
+	}
+}
+
+// What waits for something else than approval does not need it.
+func TestNeedsApproval(t *testing.T) {
+	waits := teardown("w", time.Unix(0, 0))
+	begun, other := waits, waits
+	begun.TearingDown, other.ID = true, "other"
+	needs := needsApproval(&scope{unasked: []omni.Change{waits}})
+
+	for name, test := range map[string]struct {
+		change omni.Change
+		want   bool
+	}{
+		"waits":                 {waits, true},
+		"begun":                 {begun, false},
+		"another, or asked for": {other, false},
+		"not destructive":       {omni.Change{Action: omni.ActionCreate}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := needs(test.change); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
 	}
 }
 
@@ -87,7 +177,7 @@ func planned(changes ...omni.Change) *omni.Plan {
 }
 
 func teardown(id string, created time.Time) omni.Change {
-	return omni.Change{Action: omni.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: id, Destructive: true, Created: created, OldSize: "3"}
+	return omni.Change{Action: omni.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: id, Set: id, Destructive: true, Created: created, OldSize: "3"}
 }
 
 func TestApprove(t *testing.T) {
@@ -124,7 +214,7 @@ func TestApprove(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			approved, remember := approve(test.approvedPlan, test.plan, test.remembered)
+			approved, remember := approve(test.approvedPlan, test.plan, test.plan.Destructive(), test.remembered)
 			if approved != test.approved {
 				t.Errorf("approved: %v", approved)
 			}

@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"fmt"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
@@ -31,7 +32,8 @@ func markKeys() omni.MarkKeys {
 func owned(live omni.Live, uid string) bool { return live.Exists && live.Marks.UID == uid && uid != "" }
 
 // judgeClaim decides whether the cluster may be planned: it continues for a
-// cluster of ours and for a name that is free.
+// cluster of ours, for a name that is free, and for a cluster that is to be
+// adopted.
 func judgeClaim(c claim) loop.Outcome {
 	live := c.live
 
@@ -40,9 +42,11 @@ func judgeClaim(c claim) loop.Outcome {
 		return loop.Wait(0, v1alpha1.ReasonRemoteDeleting, "cluster %q is being torn down in Omni since %s; nothing is planned until it is gone",
 			c.name, shownTime(live.TearingDownSince))
 	case owned(live, c.uid):
-		return loop.Continue(v1alpha1.ReasonUpToDate, "the cluster carries this object's mark")
+		return judgeIdentity(c)
 	case live.Exists && c.knownID != "" && live.Marks.UID != "":
 		return loop.Stall(v1alpha1.ReasonOwnershipLost, "cluster %q in Omni now belongs to %s; it is not taken back", c.name, owner(live.Marks))
+	case adoptable(c):
+		return loop.Continue(v1alpha1.ReasonUpToDate, "the cluster is to be adopted")
 	case live.Exists:
 		return loop.Stall(v1alpha1.ReasonNotOwned, "%s", notOwned(c))
 	case c.knownID != "" && c.recreate != c.knownID:
@@ -54,17 +58,61 @@ func judgeClaim(c claim) loop.Outcome {
 	}
 }
 
+// adoptable tells whether a cluster that is not ours may be taken over: on the
+// user's word, and only by an object that never had a cluster. So two objects
+// that want the same cluster never take turns.
+func adoptable(c claim) bool { return c.adopt && c.knownID == "" && c.live.Exists }
+
+// replaced tells whether a cluster that carries our mark is known to be another
+// one than this object made, and nobody allowed it to take that one's place.
+// The mark alone does not tell: a template that was exported from the old one
+// carries it along.
+func replaced(live omni.Live, knownID, recreate string) bool {
+	return knownID != "" && live.UUID != "" && live.UUID != knownID && recreate != knownID
+}
+
+// judgeIdentity is judgeClaim for a cluster that carries our mark.
+func judgeIdentity(c claim) loop.Outcome {
+	switch {
+	case replaced(c.live, c.knownID, c.recreate):
+		return loop.Stall(v1alpha1.ReasonRemoteClusterReplaced,
+			"cluster %q in Omni carries this object's mark but is not the one that this object made: its ID is %s, not %s; "+
+				"nothing is changed. To take the new one, set the annotation %s: %s",
+			c.name, c.live.UUID, c.knownID, v1alpha1.AnnotationRecreate, c.knownID)
+	case c.knownID != "" && c.live.UUID == "" && c.recreate != c.knownID:
+		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "waiting for Omni to tell the ID of cluster %q", c.name)
+	default:
+		return loop.Continue(v1alpha1.ReasonUpToDate, "the cluster carries this object's mark")
+	}
+}
+
+// isAdopting tells whether every destroy has to be approved: an existing cluster
+// is taken over, and never had a plan without changes since. status is what was
+// written before the first change, for when the object's word changes or the
+// cluster's ID is known by now.
+func isAdopting(c claim, status bool) bool {
+	if !c.live.Exists {
+		return false
+	}
+
+	// A replacement that was allowed holds what this object did not make, too.
+	accepted := owned(c.live, c.uid) && c.knownID != "" && c.live.UUID != c.knownID && c.recreate == c.knownID
+
+	return status || adoptable(c) || accepted
+}
+
 func notOwned(c claim) string {
 	text := fmt.Sprintf("cluster %q exists in Omni and was not made by this object", c.name)
 	if c.live.Marks.UID != "" {
 		text = fmt.Sprintf("cluster %q exists in Omni and belongs to %s", c.name, owner(c.live.Marks))
 	}
 
-	if c.adopt {
-		return text + "; adopting it is not available yet (spec.adopt waits), so nothing is changed"
+	if c.knownID != "" {
+		return text + fmt.Sprintf("; nothing is changed. If it is the one that this object made and somebody erased its mark, put the annotation back in Omni: %s: %s",
+			v1alpha1.MarkOwnerUID, c.uid)
 	}
 
-	return text + "; nothing is changed: make a new OmniCluster with another spec.clusterName"
+	return text + "; nothing is changed. To take it over set spec.adopt: true, or make a new OmniCluster with another spec.clusterName"
 }
 
 // owner names the holder of a mark for people.

@@ -21,18 +21,34 @@ func TestJudgeClaim(t *testing.T) {
 	}{
 		"free name": {claim{}, true, false, "UpToDate", "free"},
 		"ours":      {claim{live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark"},
-		"ours, with another ID than before": {
-			claim{knownID: "old", live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, true, false, "UpToDate", "mark",
+		"ours, with the ID that we know": {
+			claim{knownID: "id", live: omni.Live{Exists: true, Marks: ours, UUID: "id"}}, true, false, "UpToDate", "mark",
+		},
+		"ours, but another one than we made": {
+			claim{knownID: "old", live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, false, true, "RemoteClusterReplaced",
+			"its ID is new, not old; nothing is changed. To take the new one, set the annotation omni.texashpc.com/recreate: old",
+		},
+		"ours, another one, allowed": {
+			claim{knownID: "old", recreate: "old", live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, true, false, "UpToDate", "mark",
+		},
+		"ours, another one, an old permission": {
+			claim{knownID: "old", recreate: "older", live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, false, true, "RemoteClusterReplaced", "old",
+		},
+		"ours, Omni has not told the ID": {
+			claim{knownID: "old", live: omni.Live{Exists: true, Marks: ours}}, false, false, "Progressing", "waiting for Omni to tell the ID",
+		},
+		"ours, made again by us, Omni has not told the ID": {
+			claim{knownID: "old", recreate: "old", live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark",
 		},
 		"somebody made it by hand": {claim{live: omni.Live{Exists: true}}, false, true, "NotOwned", `cluster "demo" exists`},
 		"somebody made it by hand, adopt": {
-			claim{adopt: true, live: omni.Live{Exists: true}}, false, true, "NotOwned", "adopting it is not available yet",
+			claim{adopt: true, live: omni.Live{Exists: true}}, true, false, "UpToDate", "to be adopted",
 		},
 		"another object's": {
 			claim{live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "OmniCluster other/boss of management cluster hub-b (UID uid-2)",
 		},
 		"another object's, adopt": {
-			claim{adopt: true, live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "not available",
+			claim{adopt: true, live: omni.Live{Exists: true, Marks: theirs}}, true, false, "UpToDate", "to be adopted",
 		},
 		"another object took it": {
 			claim{knownID: "id", live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "other/boss",
@@ -41,7 +57,13 @@ func TestJudgeClaim(t *testing.T) {
 			claim{adopt: true, knownID: "id", live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "not taken back",
 		},
 		"somebody erased the mark": {
-			claim{knownID: "id", live: omni.Live{Exists: true, UUID: "id"}}, false, true, "NotOwned", "was not made by this object",
+			claim{knownID: "id", live: omni.Live{Exists: true, UUID: "id"}}, false, true, "NotOwned", "put the annotation back in Omni: omni.texashpc.com/owner-uid: uid-1",
+		},
+		"somebody erased the mark, adopt": {
+			claim{adopt: true, knownID: "id", live: omni.Live{Exists: true, UUID: "id"}}, false, true, "NotOwned", "put the annotation back",
+		},
+		"somebody else's, adopt, being torn down": {
+			claim{adopt: true, live: omni.Live{Exists: true, TearingDown: true}}, false, false, "RemoteDeleting", "torn down",
 		},
 		"gone": {claim{knownID: "id"}, false, true, "RemoteClusterGone", "omni.texashpc.com/recreate: id"},
 		"gone, to be made again": {
@@ -68,6 +90,39 @@ func TestJudgeClaim(t *testing.T) {
 
 			if !strings.Contains(got.Message(), test.text) {
 				t.Errorf("message %q does not say %q", got.Message(), test.text)
+			}
+		})
+	}
+}
+
+func TestIsAdopting(t *testing.T) {
+	ours := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-1"}}
+	theirs := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-2"}}
+
+	for name, test := range map[string]struct {
+		claim  claim
+		status bool
+		want   bool
+	}{
+		"ours":                                     {claim{knownID: "id", live: ours}, false, false},
+		"ours, adopt is still set":                 {claim{adopt: true, knownID: "id", live: ours}, false, false},
+		"ours, not finished":                       {claim{adopt: true, knownID: "id", live: ours}, true, true},
+		"ours, not finished, adopt is unset":       {claim{knownID: "id", live: ours}, true, true},
+		"ours, the status was lost":                {claim{adopt: true, live: ours}, false, true},
+		"ours, the status was lost, without adopt": {claim{live: ours}, false, false},
+		"theirs":                            {claim{adopt: true, live: theirs}, false, true},
+		"nobody's":                          {claim{adopt: true, live: omni.Live{Exists: true}}, false, true},
+		"nobody's, without adopt":           {claim{live: omni.Live{Exists: true}}, false, false},
+		"no cluster":                        {claim{adopt: true}, false, false},
+		"no cluster any more":               {claim{adopt: true, knownID: "id"}, true, false},
+		"another one than we made, allowed": {claim{knownID: "old", recreate: "old", live: ours}, false, true},
+		"another one than we made":          {claim{knownID: "old", live: ours}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.claim.uid = "uid-1"
+
+			if got := isAdopting(test.claim, test.status); got != test.want {
+				t.Errorf("got %v", got)
 			}
 		})
 	}

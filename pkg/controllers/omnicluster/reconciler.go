@@ -66,6 +66,7 @@ type scope struct {
 	lease      *omni.Lease
 	live       omni.Live
 	looked     bool // live is known
+	adopting   bool // every destroy has to be approved, as long as the plan is not empty
 	behind     bool // our own last writes are not to be seen yet
 
 	documents *template.Documents
@@ -74,9 +75,12 @@ type scope struct {
 	plan      *omni.Plan
 	left      []omni.Change // of the plan, what is not done yet
 	approved  []v1alpha1.ApprovedChange
-	reserve   bool // write the endpoint into the status before the first write to Omni
-	wrote     bool // Omni took a change in this run
-	synced    bool // Omni has what the documents say
+	unasked   []omni.Change // destructive changes that wait for an approval
+	claimed   bool          // the cluster is this object's to change
+	follows   bool          // Omni is made to follow the documents: nothing but they decide
+	reserve   bool          // write the endpoint, and that a cluster is taken over, before the first write to Omni
+	wrote     bool          // Omni took a change in this run
+	synced    bool          // Omni has what the documents say
 	remote    *omni.Status
 }
 
@@ -200,6 +204,7 @@ func (r *reconciler) look(ctx context.Context, s *scope) (loop.Outcome, error) {
 	}
 
 	s.live, s.looked = live, true
+	s.adopting = isAdopting(claimOf(s), s.cluster.Status.Adopting)
 
 	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
 }

@@ -94,22 +94,12 @@ func TestForeignCluster(t *testing.T) {
 	}
 
 	cluster := b.until("Stalled", metav1.ConditionTrue, "NotOwned")
-	says(t, message(cluster, "Ready"), `"demo"`, "not made by this object")
+	says(t, message(cluster, "Ready"), `"demo"`, "not made by this object", "spec.adopt: true")
 
 	if cluster.Status.Plan != nil || cluster.Status.Omni != nil || cluster.Status.OmniClusterID != "" {
 		t.Errorf("%+v", cluster.Status)
 	}
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Adopt = true })
-	b.eventually("the word about adopting", func() string {
-		b.run()
-
-		if !strings.Contains(message(b.get(), "Ready"), "not available yet") {
-			return message(b.get(), "Ready")
-		}
-
-		return ""
-	})
 	b.advance(time.Hour)
 	b.quiet()
 	b.delete(newCluster())

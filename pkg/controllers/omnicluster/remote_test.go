@@ -13,7 +13,7 @@ import (
 
 func deleteEverything() omni.DeleteOptions { return omni.DeleteOptions{} }
 
-func everythingAllowed() omni.ApplyOptions { return omni.ApplyOptions{Destructive: true} }
+func everythingAllowed() omni.ApplyOptions { return omni.ApplyOptions{Leave: omni.EveryChange} }
 
 // clusterPointer is the Cluster in Omni's own state.
 func clusterPointer() resource.Pointer {

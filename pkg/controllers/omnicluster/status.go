@@ -32,8 +32,11 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.ConnectionRef = &v1alpha1.LocalObjectReference{Name: s.connection.Name}
 	}
 
+	record := recordOf(s)
+
 	if s.looked {
 		r.reportRemote(ctx, s)
+		reportAdoption(s)
 	}
 
 	// A settle time counts only while the plan is watched: what was to be
@@ -47,6 +50,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		logPlan(ctx, s)
 
 		status.Plan = planStatus(s.plan, s.left, s.approved, needsApproval(s))
+		status.AppliedMachineSets = record.updated(s.plan.Wanted, s.plan.Live, s.left, s.follows)
 	case s.looked:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
 		status.Plan = nil
@@ -77,7 +81,7 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
 		}
 	}
 
-	if s.wrote && !s.live.Exists {
+	if s.wrote && !owned(s.live, string(s.cluster.UID)) {
 		if live, err := s.lease.Inspect(ctx, s.name, markKeys()); err == nil {
 			s.live = live
 		}
@@ -91,7 +95,7 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
 
 	status.Endpoint = s.connection.Spec.Endpoint
 
-	if s.live.UUID != "" {
+	if s.live.UUID != "" && (s.claimed || status.OmniClusterID == "") {
 		status.OmniClusterID = s.live.UUID
 	}
 
@@ -125,17 +129,6 @@ func describedMachines(input template.Input) map[string]bool {
 	}
 
 	return described
-}
-
-// needsApproval tells which destructive changes of a run's plan wait for
-// spec.approvedPlan.
-func needsApproval(s *scope) func(omni.Change) bool {
-	approved := approvalKeys(s.approved)
-
-	return func(change omni.Change) bool {
-		return s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyConfirmDestructive &&
-			change.Destructive && !change.TearingDown && !slices.Contains(approved, approvalKey(approvalOf(change)))
-	}
 }
 
 // logPlan logs a plan in full, once for each time that it is another than the

@@ -69,33 +69,3 @@ func TestPlanIsShownAsText(t *testing.T) {
 		t.Errorf("a plan that is done: %+v", plan)
 	}
 }
-
-// What waits for something else than approval does not need it.
-func TestNeedsApproval(t *testing.T) {
-	change := teardown("w", time.Unix(0, 0))
-	begun := change
-	begun.TearingDown = true
-
-	for name, test := range map[string]struct {
-		policy   v1alpha1.ChangePolicy
-		change   omni.Change
-		approved []v1alpha1.ApprovedChange
-		want     bool
-	}{
-		"waits":                   {v1alpha1.ChangePolicyConfirmDestructive, change, nil, true},
-		"approved":                {v1alpha1.ChangePolicyConfirmDestructive, change, []v1alpha1.ApprovedChange{approvalOf(change)}, false},
-		"begun":                   {v1alpha1.ChangePolicyConfirmDestructive, begun, nil, false},
-		"not destructive":         {v1alpha1.ChangePolicyConfirmDestructive, omni.Change{Action: omni.ActionCreate}, nil, false},
-		"another policy":          {v1alpha1.ChangePolicyApply, change, nil, false},
-		"nothing is ever applied": {v1alpha1.ChangePolicyObserve, change, nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &scope{cluster: newCluster(), approved: test.approved}
-			s.cluster.Spec.ChangePolicy = test.policy
-
-			if got := needsApproval(s)(test.change); got != test.want {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
-}

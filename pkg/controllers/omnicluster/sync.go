@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -21,11 +24,11 @@ import (
 // cluster that has just got another owner. What changes after the second answer
 // fails in Omni, because updates carry the version they were planned from.
 func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if verdict := r.judge(s); !verdict.Continues() {
+	if verdict := judgeClaim(claimOf(s)); !verdict.Continues() {
 		return verdict, nil
 	}
 
-	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{})
+	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{EveryDestroyIsDestructive: s.adopting})
 	if err != nil {
 		return r.explainPlan(s, err)
 	}
@@ -34,24 +37,42 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	if verdict := r.judge(s); !verdict.Continues() {
+	verdict := judgeClaim(claimOf(s))
+	if !verdict.Continues() {
 		return verdict, nil
 	}
 
-	s.plan, s.left = plan, slices.Concat(plan.Changes, plan.Waiting)
+	// The plan was made by the first answer.
+	if isAdopting(claimOf(s), s.cluster.Status.Adopting) && !s.adopting {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
+	}
+
+	s.plan, s.left, s.claimed = plan, slices.Concat(plan.Changes, plan.Waiting), true
 
 	if plan.Empty() {
 		return loop.Continue(v1alpha1.ReasonUpToDate, "no changes"), nil
 	}
 
-	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", planText(plan)), nil
+	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", planText(plan)+s.takeover()), nil
 }
 
-func (r *reconciler) judge(s *scope) loop.Outcome {
-	return judgeClaim(claim{
+// takeover says whose cluster is about to be taken over; empty if none is.
+func (s *scope) takeover() string {
+	switch {
+	case !s.live.Exists || owned(s.live, string(s.cluster.UID)):
+		return ""
+	case s.live.Marks.UID == "":
+		return "; cluster " + strconv.Quote(s.name) + ", which has no owner, is taken over (spec.adopt)"
+	default:
+		return "; cluster " + strconv.Quote(s.name) + " is taken over (spec.adopt) from " + owner(s.live.Marks)
+	}
+}
+
+func claimOf(s *scope) claim {
+	return claim{
 		name: s.name, uid: string(s.cluster.UID), knownID: s.cluster.Status.OmniClusterID,
 		adopt: s.cluster.Spec.Adopt, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], live: s.live,
-	})
+	}
 }
 
 func (r *reconciler) explainPlan(s *scope, err error) (loop.Outcome, error) {
@@ -81,11 +102,14 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 	}
 
 	if outcome, stop, err := r.prepareWrite(ctx, s, allowed); stop || err != nil {
+		s.follows = false
+
 		return outcome, err
 	}
 
-	result, err := s.lease.Apply(ctx, s.plan, omni.ApplyOptions{Destructive: allowed.Destructive})
+	result, err := s.lease.Apply(ctx, s.plan, omni.ApplyOptions{Leave: allowed.allows})
 	s.wrote = result.Wrote()
+	r.announceAdoption(s, result)
 	s.left = slices.Concat(result.Held, result.Skipped, result.Pending, s.plan.Waiting)
 	r.announce(s.cluster, result)
 
@@ -104,13 +128,13 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 // openGate asks the pure decisions, and remembers what they have to remember.
 func (r *reconciler) openGate(s *scope) leave {
 	spec := s.cluster.Spec
-	gated := s.plan.Destructive()
 	now := r.options.Now()
-	keys := make([]string, 0, len(gated))
+	sorted := sortDestructive(s.plan, recordOf(s), spec.ChangePolicy, s.adopting)
+	keys := make([]string, 0, len(sorted.asked))
 
 	// A suspension starts the settle time again when it ends.
 	if !spec.Suspend {
-		for _, change := range gated {
+		for _, change := range sorted.asked {
 			keys = append(keys, change.Key())
 		}
 	}
@@ -124,13 +148,21 @@ func (r *reconciler) openGate(s *scope) leave {
 		remembered = s.cluster.Status.Plan.Approved
 	}
 
-	approved, remember := approve(spec.ApprovedPlan, s.plan, remembered)
+	approved, remember := approve(spec.ApprovedPlan, s.plan, sorted.unasked, remembered)
 	s.approved = remember
+
+	observes := spec.ChangePolicy == v1alpha1.ChangePolicyObserve
+	s.follows = !spec.Suspend && !observes && !s.live.Locked
+
+	if !approved && !observes {
+		s.unasked = sorted.unasked
+	}
 
 	return gate{
 		suspend: spec.Suspend, locked: s.live.Locked, policy: spec.ChangePolicy,
-		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), destructive: len(gated), named: nameChanges(gated),
-		settled: settling.settled, settlesIn: settling.remaining(now, r.options.SettleTime), approved: approved,
+		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), destructive: sorted,
+		settled: settling.settled, settlesIn: settling.remaining(now, r.options.SettleTime),
+		approved: approved, ask: howToApprove(s.cluster, s.plan.Hash),
 	}.decide()
 }
 
@@ -139,13 +171,21 @@ func (r *reconciler) openGate(s *scope) leave {
 func (r *reconciler) prepareWrite(ctx context.Context, s *scope, allowed leave) (outcome loop.Outcome, stop bool, err error) {
 	// The status has to say where a cluster may be before there is one: a
 	// deletion after a crash would not look for it otherwise.
-	if s.cluster.Status.Endpoint == "" {
+	// And that a cluster was taken over has to be known before anything of it
+	// is changed: what was there is not drift.
+	if s.cluster.Status.Endpoint == "" || s.adopting && !s.cluster.Status.Adopting {
 		s.reserve = true
 
-		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "%s", planText(s.plan)), true, nil
+		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "%s", planText(s.plan)+s.takeover()), true, nil
 	}
 
-	if !allowed.Destructive {
+	if s.takeover() != "" {
+		if outcome, stop, err := r.checkTakeover(ctx, s); stop || err != nil {
+			return outcome, true, err
+		}
+	}
+
+	if len(allowed.Destroy) == 0 {
 		return loop.Outcome{}, false, nil
 	}
 
@@ -169,6 +209,31 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, allowed leave) 
 	}
 
 	return loop.Outcome{}, false, nil
+}
+
+// checkTakeover looks past the local copy before the first write to a cluster of
+// somebody else: it must be the one that was planned for.
+func (r *reconciler) checkTakeover(ctx context.Context, s *scope) (outcome loop.Outcome, stop bool, err error) {
+	now, err := s.lease.InspectLive(ctx, s.name, markKeys())
+	if err != nil {
+		return loop.Outcome{}, true, errors.New(omni.Message(err))
+	}
+
+	if sameCluster := now.Exists && now.UUID == s.live.UUID && now.Marks == s.live.Marks; !sameCluster || now.TearingDown || now.Locked {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), true, nil
+	}
+
+	return loop.Outcome{}, false, nil
+}
+
+// announceAdoption tells that the mark was put on somebody else's cluster.
+func (r *reconciler) announceAdoption(s *scope, result omni.Result) {
+	text := s.takeover()
+	if text == "" || !slices.ContainsFunc(result.Applied, func(change omni.Change) bool { return change.Type == omni.TypeCluster }) {
+		return
+	}
+
+	r.events.Eventf(s.cluster, nil, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", strings.TrimPrefix(text, "; "))
 }
 
 // finishSync says what is left of the plan after what was allowed was applied.

@@ -2,7 +2,9 @@ package omni
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -11,10 +13,19 @@ import (
 
 // ApplyOptions says how far Apply may go.
 type ApplyOptions struct {
-	// Destructive gives leave for the changes that Plan.Hash stands for.
-	// Without it they are held, together with what depends on them, and
-	// everything else is applied.
-	Destructive bool
+	// Leave is asked about each change that Plan.Hash stands for, whether it may
+	// be made now. Those that may not are held, together with what depends on
+	// them, and everything else is applied. Nil: none may.
+	Leave func(Change) bool
+}
+
+// EveryChange is an ApplyOptions.Leave for the destruction of a whole cluster,
+// which was asked for as a whole.
+func EveryChange(Change) bool { return true }
+
+// allows tells whether any destructive change of a plan has leave.
+func (o ApplyOptions) allows(plan *Plan) bool {
+	return o.Leave != nil && slices.ContainsFunc(plan.Destructive(), o.Leave)
 }
 
 // Result says what an Apply did. All lists are in the plan's order.
@@ -84,13 +95,13 @@ func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyO
 
 	a := &applier{live: live, record: record}
 
-	if options.Destructive && len(plan.Destructive()) > 0 {
+	if options.allows(plan) {
 		if err := a.checkCluster(ctx, plan); err != nil {
 			return Result{Skipped: plan.Changes}, err
 		}
 	}
 
-	held := holdBack(plan.steps, options.Destructive)
+	held := holdBack(plan.steps, options.Leave)
 	blockedPhase := -1
 
 	for i, s := range plan.steps {
@@ -107,6 +118,11 @@ func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyO
 
 		done, err := a.make(ctx, s)
 		if err != nil {
+			// A step that failed is named by the error, one that was not tried is not.
+			if untried := new(ChangeError); !errors.As(err, &untried) {
+				a.result.Skipped = append(a.result.Skipped, s.change)
+			}
+
 			a.result.Skipped = append(a.result.Skipped, rest(plan.steps[i+1:])...)
 
 			return a.result, err
@@ -278,6 +294,14 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 
 	if !found.Metadata().Created().Equal(s.change.Created) {
 		return fmt.Errorf("%w: %s %q was made again since", ErrPlanOutdated, KindOf(s.change.Type), s.change.ID)
+	}
+
+	// The leave was for a set of this size.
+	now, isSet := found.(*omnires.MachineSet)
+	planned, wasSet := s.old.(*omnires.MachineSet)
+
+	if isSet && wasSet && sizeOf(now, 0) != sizeOf(planned, 0) {
+		return fmt.Errorf("%w: %s %q has another size since", ErrPlanOutdated, KindOf(s.change.Type), s.change.ID)
 	}
 
 	return nil

@@ -4,25 +4,32 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// holdBack decides which steps of a plan have to wait while destructive
-// changes have no leave: those changes themselves, and what makes no sense
-// without them. The rest of the plan goes ahead.
+// holdBack decides which steps of a plan have to wait: destructive changes that
+// have no leave, and what makes no sense without them. The rest of the plan
+// goes ahead.
 //
-//   - New machines of a set whose own change is held: the set still is of
-//     another kind, and Omni would refuse them.
+//   - Machines of a set whose own change is held: the set still is of another
+//     kind, and Omni would refuse new ones; one that is to go waits with its set.
 //   - The removal of patches, extensions and kernel arguments of machines and
 //     sets that are to go: they would run on without their configuration.
-func holdBack(steps []step, leave bool) []bool {
+//   - The teardown of a set while a machine of it has no leave: the set would
+//     take the machine with it.
+func holdBack(steps []step, leave func(Change) bool) []bool {
 	held := make([]bool, len(steps))
+	has := func(change Change) bool { return !change.gated() || leave != nil && leave(change) }
+	spared := map[string]bool{} // sets with a machine that has no leave
 
-	if leave {
-		return held
+	for _, s := range steps {
+		if s.change.Type == omnires.MachineSetNodeType && !has(s.change) {
+			spared[s.set] = true
+		}
 	}
 
 	sets, machines := map[string]bool{}, map[string]bool{}
 
 	for i, s := range steps {
-		if !s.change.gated() {
+		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.gated()
+		if has(s.change) && !(isLastOfSet && spared[s.change.ID]) {
 			continue
 		}
 

@@ -2,6 +2,7 @@ package omni
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,12 +59,53 @@ func TestHoldBack(t *testing.T) {
 		"kernel arguments of another":           {[]step{kernelArgs(machine1), lostNode}, []bool{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, holdBack(test.steps, false)); diff != "" {
+			if diff := cmp.Diff(test.want, holdBack(test.steps, nil)); diff != "" {
 				t.Error(diff)
 			}
 
-			if diff := cmp.Diff(make([]bool, len(test.steps)), holdBack(test.steps, true)); diff != "" {
+			if diff := cmp.Diff(make([]bool, len(test.steps)), holdBack(test.steps, EveryChange)); diff != "" {
 				t.Errorf("with leave: %s", diff)
+			}
+		})
+	}
+}
+
+// Leave is given change by change: what has none stays, with what depends on it,
+// and takes its set's teardown with it.
+func TestHoldBackByChange(t *testing.T) {
+	node := func(set, machine string) step {
+		return step{
+			change: Change{Action: ActionDestroy, Type: omnires.MachineSetNodeType, ID: machine, Set: set, Destructive: true},
+			set:    set, machines: []string{machine},
+		}
+	}
+	set := func(id string) step {
+		return step{change: Change{Action: ActionDestroy, Type: omnires.MachineSetType, ID: id, Set: id, Destructive: true}, set: id}
+	}
+	patchOf := func(set, machine string) step {
+		return step{change: Change{Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p"}, set: set, machines: []string{machine}}
+	}
+
+	for name, test := range map[string]struct {
+		steps []step
+		leave []string // IDs
+		want  []bool
+	}{
+		"one of two sets":                      {[]step{set("demo-a"), set("demo-b")}, []string{"demo-a"}, []bool{false, true}},
+		"one of two machines":                  {[]step{node("demo-a", machine1), node("demo-a", machine2)}, []string{machine1}, []bool{false, true}},
+		"a set with a machine that has none":   {[]step{node("demo-a", machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, true}},
+		"a set whose machines have leave, too": {[]step{node("demo-a", machine1), set("demo-a")}, []string{"demo-a", machine1}, []bool{false, false}},
+		"a machine waits with its set":         {[]step{node("demo-a", machine1), set("demo-a")}, []string{machine1}, []bool{true, true}},
+		"a machine of another set":             {[]step{node("demo-b", machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, false}},
+		"patches go with their machine": {
+			[]step{patchOf("demo-a", machine1), patchOf("demo-b", machine2), node("demo-a", machine1), node("demo-b", machine2)},
+			[]string{machine1}, []bool{false, true, false, true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := holdBack(test.steps, func(change Change) bool { return slices.Contains(test.leave, change.ID) })
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
@@ -78,6 +120,11 @@ func TestApplyLooksAgainBeforeItDestroys(t *testing.T) {
 		"a lock": func(t *testing.T, st *fakeOmni) {
 			mustChange(t, st, clusterNamed("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set(omnires.ClusterLocked, "") })
 		},
+		"another size of the set": func(t *testing.T, st *fakeOmni) {
+			mustChange(t, st, setNamed("demo", "workers"), func(s *omnires.MachineSet) {
+				s.TypedSpec().Value.MachineAllocation.MachineCount = 7
+			})
+		},
 		"the set was made again": func(t *testing.T, st *fakeOmni) {
 			mustDestroy(t, st, setNamed("demo", "workers"))
 			time.Sleep(2 * time.Millisecond) // the clock of the in-memory state has to go on
@@ -91,7 +138,7 @@ func TestApplyLooksAgainBeforeItDestroys(t *testing.T) {
 			plan := mustPlan(t, st, clusterDocument+controlPlaneDocument, PlanOptions{})
 			meanwhile(t, st)
 
-			result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Destructive: true})
+			result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
 			if !errors.Is(err, ErrPlanOutdated) || Classify(err) != ClassConflict || result.Wrote() {
 				t.Errorf("%v, %+v", err, result)
 			}

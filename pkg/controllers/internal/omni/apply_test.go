@@ -99,7 +99,7 @@ func TestApplyInOrder(t *testing.T) {
 	// The second run writes nothing.
 	noting.writes = nil
 
-	result, err = ApplyPlan(t.Context(), state.WrapCore(noting), mustPlan(t, st, fullTemplate, PlanOptions{}), ApplyOptions{Destructive: true})
+	result, err = ApplyPlan(t.Context(), state.WrapCore(noting), mustPlan(t, st, fullTemplate, PlanOptions{}), ApplyOptions{Leave: EveryChange})
 	if err != nil || len(noting.writes) > 0 || result.Wrote() {
 		t.Errorf("second run: %v, %v", noting.writes, err)
 	}
@@ -189,7 +189,7 @@ func TestApplyKeepsOffALockedCluster(t *testing.T) {
 	noting := &refusingOmni{CoreState: st}
 	plan := mustPlan(t, st, strings.Replace(fullTemplate, "v1.35.0", "v1.35.1", 1), PlanOptions{})
 
-	result, err := ApplyPlan(t.Context(), state.WrapCore(noting), plan, ApplyOptions{Destructive: true})
+	result, err := ApplyPlan(t.Context(), state.WrapCore(noting), plan, ApplyOptions{Leave: EveryChange})
 	if !errors.Is(err, ErrClusterLocked) || len(noting.writes) > 0 || len(result.Skipped) != 1 {
 		t.Errorf("error %v, writes %v", err, noting.writes)
 	}
@@ -223,7 +223,7 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 	plan := mustPlan(t, st, document, PlanOptions{})
 	started := time.Now()
 
-	result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Destructive: true})
+	result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
 	if err != nil || time.Since(started) > 5*time.Second {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestApplyDoesNotHitAnotherClusterOfTheSameName(t *testing.T) {
 	time.Sleep(2 * time.Millisecond)
 	mustCreate(t, st, clusterNamed("demo"))
 
-	if _, err = ApplyPlan(t.Context(), st, plan, ApplyOptions{Destructive: true}); !errors.Is(err, ErrPlanOutdated) {
+	if _, err = ApplyPlan(t.Context(), st, plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, ErrPlanOutdated) {
 		t.Errorf("error %v", err)
 	}
 

@@ -36,7 +36,7 @@ func deleteStep(t *testing.T, st state.State, options DeleteOptions) (*Plan, Res
 		t.Fatal(err)
 	}
 
-	result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Destructive: true})
+	result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestDeleteDisconnectedMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Destructive: true})
+	result, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestDeleteKeepsOffALockedCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err = ApplyPlan(t.Context(), st, plan, ApplyOptions{Destructive: true}); !errors.Is(err, ErrClusterLocked) {
+	if _, err = ApplyPlan(t.Context(), st, plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, ErrClusterLocked) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -25,7 +25,7 @@
 //
 //	live, err := s.Inspect(ctx, cluster, keys)                       // exists, owner's marks, locked, tearing down, UUID
 //	plan, err := s.Plan(ctx, cluster, template, omni.PlanOptions{})  // ErrTemplate, ErrCollision, ErrClusterTearingDown, ErrNotSynced, ErrBehind
-//	result, err := s.Apply(ctx, plan, omni.ApplyOptions{Destructive: leave})
+//	result, err := s.Apply(ctx, plan, omni.ApplyOptions{Leave: leave})
 //	status, err := s.Observe(ctx, cluster)
 //	ok, reason, message := omni.Running(status)
 //
@@ -34,8 +34,8 @@
 // caller. ErrNotSynced and ErrBehind (ClassNotReady) mean: come back in about
 // a second at the latest, and leave the conditions as they are.
 //
-// Plan.Hash stands for the destructive changes; the caller decides when they
-// have leave (settle time, approval). Without it Apply holds them and what
+// Plan.Hash stands for the destructive changes; the caller decides which of them
+// have leave (asked for, settled, approved). Apply holds the others and what
 // depends on them, and applies the rest.
 //
 // Deleting is re-entrant: every reconcile calls PlanDelete and Apply, which

@@ -14,7 +14,8 @@ import (
 // PlanOptions tunes a plan. The zero value is the normal case.
 type PlanOptions struct {
 	// EveryDestroyIsDestructive gates every destroy, not only those of
-	// machines: for a cluster that was adopted and never had an empty plan.
+	// machines: for a cluster that was adopted and never had an empty plan. The
+	// update of the Cluster, which puts the owner's mark on, comes first then.
 	EveryDestroyIsDestructive bool
 }
 
@@ -32,6 +33,9 @@ type Plan struct {
 	// Hash is the sha256 (hexadecimal) over the sorted keys of the destructive
 	// changes that have not begun; empty if there are none.
 	Hash string
+	// Wanted are the machine sets of the template, and Live those that Omni had
+	// when the plan was made, both sorted by ID. A plan to delete has neither.
+	Wanted, Live []SetState
 
 	steps  []step
 	locked bool
@@ -164,6 +168,11 @@ func PlanSync(ctx context.Context, st state.State, document []byte, options Plan
 		return nil, err
 	}
 
+	live, err := liveSets(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
 	described, err := describedMachines(document)
 	if err != nil {
 		return nil, templateError(err)
@@ -173,7 +182,10 @@ func PlanSync(ctx context.Context, st state.State, document []byte, options Plan
 		cluster: cluster, options: options, nodes: nodes, described: described, leased: leased, wanted: wantedNodes(expected),
 	}
 
-	return builder.build(result, seen), nil
+	plan := builder.build(result, seen)
+	plan.Wanted, plan.Live = wantedSets(expected), live
+
+	return plan, nil
 }
 
 // nodesBySet lists the machines of each MachineSet of a cluster.

@@ -58,9 +58,26 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 		}
 	}
 
+	if b.options.EveryDestroyIsDestructive {
+		plan.putClusterFirst()
+	}
+
 	plan.Hash = hashOf(plan.Changes)
 
 	return plan
+}
+
+// putClusterFirst makes the update of the Cluster the first write: it puts the
+// owner's mark on a cluster that is taken over, before anything is made in it.
+func (p *Plan) putClusterFirst() {
+	for i, s := range p.steps {
+		if s.change.Type == omnires.ClusterType && s.change.Action == ActionUpdate {
+			p.steps = slices.Insert(slices.Delete(p.steps, i, i+1), 0, s)
+			p.Changes = slices.Insert(slices.Delete(p.Changes, i, i+1), 0, s.change)
+
+			return
+		}
+	}
 }
 
 // sortWithinTypes keeps the order in which types come and sorts each by ID.
@@ -233,6 +250,8 @@ func newStep(action Action, item resource.Resource) step {
 	if machine, labelled := metadata.Labels().Get(omnires.LabelClusterMachine); labelled {
 		s.machines = []string{machine}
 	}
+
+	s.change.Set = s.set
 
 	return s
 }

@@ -28,6 +28,9 @@ type Change struct {
 	Type string
 	// ID is the resource's ID in Omni.
 	ID string
+	// Set is the ID of the MachineSet that the resource is or belongs to; empty
+	// for what belongs to none.
+	Set string
 	// Destructive is true if machines lose their data or leave the cluster:
 	// the teardown of a Cluster, MachineSet, MachineSetNode or Link, an update
 	// that lowers a MachineSet's machine count, changes its class or goes from

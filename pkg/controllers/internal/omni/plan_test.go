@@ -56,7 +56,7 @@ func mustPlan(t *testing.T, st state.State, document string, options PlanOptions
 func mustSync(t *testing.T, st state.State, document string) {
 	t.Helper()
 
-	if _, err := ApplyPlan(t.Context(), st, mustPlan(t, st, document, PlanOptions{}), ApplyOptions{Destructive: true}); err != nil {
+	if _, err := ApplyPlan(t.Context(), st, mustPlan(t, st, document, PlanOptions{}), ApplyOptions{Leave: EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -35,7 +35,7 @@ func TestSessionNeverPlansAgainstStaleData(t *testing.T) {
 			t.Fatal("nothing to do")
 		}
 
-		if _, err = s.Apply(t.Context(), plan, ApplyOptions{Destructive: true}); err != nil {
+		if _, err = s.Apply(t.Context(), plan, ApplyOptions{Leave: EveryChange}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -71,7 +71,7 @@ func TestSessionDeletes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err = s.Apply(t.Context(), plan, ApplyOptions{Destructive: true}); err != nil {
+	if _, err = s.Apply(t.Context(), plan, ApplyOptions{Leave: EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 

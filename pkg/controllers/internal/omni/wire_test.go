@@ -79,7 +79,7 @@ func converge(t *testing.T, s *Session, document string) {
 			t.Fatal(err)
 		}
 
-		if _, err = s.Apply(t.Context(), plan, ApplyOptions{Destructive: true}); err != nil {
+		if _, err = s.Apply(t.Context(), plan, ApplyOptions{Leave: EveryChange}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -188,7 +188,7 @@ func deleteAll(t *testing.T, s *Session, options DeleteOptions) {
 			t.Fatal(err)
 		}
 
-		if _, err = s.Apply(t.Context(), plan, ApplyOptions{Destructive: true}); err != nil {
+		if _, err = s.Apply(t.Context(), plan, ApplyOptions{Leave: EveryChange}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -219,7 +219,7 @@ func TestDeadMachinesBlockADeletion(t *testing.T) {
 
 	started := time.Now()
 
-	if _, err = s.Apply(t.Context(), plan, ApplyOptions{Destructive: true}); err != nil {
+	if _, err = s.Apply(t.Context(), plan, ApplyOptions{Leave: EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -272,7 +272,7 @@ func TestMarksOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err = s.Apply(t.Context(), plan, ApplyOptions{Destructive: true}); !errors.Is(err, ErrClusterLocked) {
+	if _, err = s.Apply(t.Context(), plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, ErrClusterLocked) {
 		t.Errorf("error %v", err)
 	}
 }

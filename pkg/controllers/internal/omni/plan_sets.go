@@ -1,0 +1,102 @@
+package omni
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// The resource types that hold machines, as Change.Type has them.
+const (
+	TypeCluster        = omnires.ClusterType
+	TypeMachineSet     = omnires.MachineSetType
+	TypeMachineSetNode = omnires.MachineSetNodeType
+)
+
+// SetState is a machine set with what it asks for: as a template wants it, or
+// as Omni has it.
+type SetState struct {
+	// ID of the MachineSet in Omni: the cluster's name, a dash, and
+	// "control-planes" or the worker set's name.
+	ID string
+	// Size is "class/3" or "class/unlimited" for a set that takes its machines
+	// from a class; empty for a set with listed machines.
+	Size string
+	// Machines are the listed machines by UUID, sorted. Those that Omni took
+	// from a class are not listed: nobody asked for them one by one.
+	Machines []string
+}
+
+// wantedSets reads the machine sets out of a translated template.
+func wantedSets(expected []resource.Resource) []SetState {
+	var sets []*omnires.MachineSet
+
+	nodes := map[string][]string{}
+
+	for _, item := range expected {
+		switch typed := item.(type) {
+		case *omnires.MachineSet:
+			sets = append(sets, typed)
+		case *omnires.MachineSetNode:
+			set, _ := typed.Metadata().Labels().Get(omnires.LabelMachineSet)
+			nodes[set] = append(nodes[set], typed.Metadata().ID())
+		}
+	}
+
+	return setStates(sets, nodes)
+}
+
+// liveSets reads the machine sets that a cluster has.
+func liveSets(ctx context.Context, st state.State, cluster string) ([]SetState, error) {
+	items, err := listOf(ctx, st, omnires.MachineSetType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	members, err := listOf(ctx, st, omnires.MachineSetNodeType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	nodes := map[string][]string{}
+
+	for _, member := range members {
+		if _, allocated := member.Metadata().Labels().Get(omnires.LabelManagedByMachineSetNodeController); allocated || member.Metadata().Owner() != "" {
+			continue
+		}
+
+		set, _ := member.Metadata().Labels().Get(omnires.LabelMachineSet)
+		nodes[set] = append(nodes[set], member.Metadata().ID())
+	}
+
+	var sets []*omnires.MachineSet
+
+	for _, item := range items {
+		if set, ok := item.(*omnires.MachineSet); ok {
+			sets = append(sets, set)
+		}
+	}
+
+	return setStates(sets, nodes), nil
+}
+
+func setStates(sets []*omnires.MachineSet, nodes map[string][]string) []SetState {
+	states := make([]SetState, 0, len(sets))
+
+	for _, set := range sets {
+		found := SetState{ID: set.Metadata().ID(), Machines: slices.Sorted(slices.Values(nodes[set.Metadata().ID()]))}
+		if size := sizeOf(set, 0); size.class != "" {
+			found.Size = size.String()
+		}
+
+		states = append(states, found)
+	}
+
+	slices.SortFunc(states, func(a, b SetState) int { return cmp.Compare(a.ID, b.ID) })
+
+	return states
+}

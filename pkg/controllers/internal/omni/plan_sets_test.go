@@ -1,0 +1,103 @@
+package omni
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/go-cmp/cmp"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// A plan tells which machine sets are wanted and which are there, so that its
+// caller can remember what was asked for.
+func TestPlanTellsTheSets(t *testing.T) {
+	st := newFakeOmni()
+	plan := mustPlan(t, st, fullTemplate, PlanOptions{})
+
+	want := []SetState{
+		{ID: "demo-control-planes", Machines: []string{machine1}},
+		{ID: "demo-workers", Machines: []string{machine2, machine3}},
+	}
+	if diff := cmp.Diff(want, plan.Wanted); diff != "" || len(plan.Live) != 0 {
+		t.Errorf("%s, live %v", diff, plan.Live)
+	}
+
+	mustSync(t, st, fullTemplate)
+
+	plan = mustPlan(t, st, clusterDocument+controlPlaneDocument+classDocument("cpu", "2"), PlanOptions{})
+	if diff := cmp.Diff(want, plan.Live); diff != "" {
+		t.Error(diff)
+	}
+
+	want[1] = SetState{ID: "demo-workers", Size: "cpu/2"}
+	if diff := cmp.Diff(want, plan.Wanted); diff != "" {
+		t.Error(diff)
+	}
+
+	for _, change := range plan.Changes {
+		if change.Type == omnires.MachineSetNodeType && change.Set != "demo-workers" {
+			t.Errorf("%s is of set %q", change, change.Set)
+		}
+	}
+}
+
+// A machine that Omni took from a class was not asked for by its ID.
+func TestLiveSetsLeaveAllocatedMachinesOut(t *testing.T) {
+	st := newFakeOmni()
+	mustSync(t, st, clusterDocument+controlPlaneDocument+classDocument("cpu", "1"))
+
+	node := labelled(omnires.NewMachineSetNode(machine2, setNamed("demo", "workers")), "demo")
+	node.Metadata().Labels().Set(omnires.LabelManagedByMachineSetNodeController, "")
+	mustCreate(t, st, node)
+
+	got, err := liveSets(t.Context(), st, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []SetState{{ID: "demo-control-planes", Machines: []string{machine1}}, {ID: "demo-workers", Size: "cpu/1"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A cluster that is taken over gets the mark before anything is made in it.
+func TestClusterIsTheFirstWriteOfAnAdoption(t *testing.T) {
+	st := newFakeOmni()
+	mustCreate(t, st, clusterNamed("demo"))
+
+	plan := mustPlan(t, st, fullTemplate, PlanOptions{EveryDestroyIsDestructive: true})
+	if first := plan.Changes[0]; first.Action != ActionUpdate || first.ID != "demo" || plan.steps[0].change.ID != "demo" {
+		t.Errorf("first %s of %v", first, lines(plan))
+	}
+}
+
+// cancelingOmni ends the caller's context with its first write.
+type cancelingOmni struct {
+	state.CoreState
+
+	cancel context.CancelFunc
+}
+
+// Create implements state.CoreState.
+func (c *cancelingOmni) Create(ctx context.Context, item resource.Resource, options ...state.CreateOption) error {
+	defer c.cancel()
+
+	return c.CoreState.Create(ctx, item, options...)
+}
+
+// What was not tried is not taken for done.
+func TestApplyThatIsInterruptedSkipsTheRest(t *testing.T) {
+	st := newFakeOmni()
+	plan := mustPlan(t, st, fullTemplate, PlanOptions{})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	result, err := ApplyPlan(ctx, state.WrapCore(&cancelingOmni{CoreState: st, cancel: cancel}), plan, ApplyOptions{})
+	if err == nil || len(result.Applied) != 1 || len(result.Skipped) != len(plan.Changes)-1 {
+		t.Errorf("%v: %d applied, %d skipped of %d", err, len(result.Applied), len(result.Skipped), len(plan.Changes))
+	}
+}
