@@ -15,19 +15,33 @@ import (
 )
 
 // callPolicy gives every call of one connection a deadline, a place in the
-// rate limit and a measurement.
+// rate limit and a measurement, and keeps the pulse of the Omni.
 type callPolicy struct {
-	limiter  *rate.Limiter
-	observer RequestObserver
+	limiter   *rate.Limiter
+	observer  RequestObserver
+	throttled func(time.Duration)
+	pulse     *pulse
 }
 
-func newCallPolicy(observer RequestObserver) *callPolicy {
-	if observer == nil {
-		observer = func(string, string, time.Duration) {}
+func newCallPolicy(config Config, pulse *pulse) *callPolicy {
+	limits := config.Limits.withDefaults()
+	p := &callPolicy{
+		limiter: rate.NewLimiter(rate.Limit(limits.QPS), limits.Burst), observer: config.Observer, throttled: config.Throttled, pulse: pulse,
 	}
 
-	return &callPolicy{limiter: rate.NewLimiter(RequestsPerSecond, RequestBurst), observer: observer}
+	if p.observer == nil {
+		p.observer = func(string, string, time.Duration) {}
+	}
+
+	if p.throttled == nil {
+		p.throttled = func(time.Duration) {}
+	}
+
+	return p
 }
+
+// probing marks a call of the pulse itself, which is sent whatever happens.
+type probing struct{}
 
 func (p *callPolicy) observe(method string, started time.Time, err error) {
 	p.observer(method, status.Code(err).String(), time.Since(started))
@@ -39,15 +53,24 @@ func (p *callPolicy) unary(
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 
-	if err := p.limiter.Wait(ctx); err != nil {
-		return notSent(ctx)
+	end := func(err error) error { return err }
+
+	if ctx.Value(probing{}) == nil {
+		if err := p.takeTurn(ctx); err != nil {
+			return err
+		}
+
+		var err error
+		if ctx, end, err = p.pulse.begin(ctx); err != nil {
+			return err
+		}
 	}
 
 	started := time.Now()
 	err := invoke(ctx, method, request, reply, conn, options...)
 	p.observe(method, started, err)
 
-	return err
+	return end(err)
 }
 
 func (p *callPolicy) stream(
@@ -55,21 +78,26 @@ func (p *callPolicy) stream(
 ) (grpc.ClientStream, error) {
 	ctx, cancel := streamContext(ctx, method)
 
-	waiting, stop := context.WithTimeout(ctx, CallTimeout)
-	defer stop()
-
-	if err := p.limiter.Wait(waiting); err != nil {
+	if err := p.takeTurn(ctx); err != nil {
 		defer cancel()
 
-		return nil, notSent(ctx)
+		return nil, err
 	}
 
-	measured := &measuredStream{}
+	heard, giveUp, err := p.pulse.expect()
+	if err != nil {
+		defer cancel()
+
+		return nil, err
+	}
+
+	measured := &measuredStream{heard: heard}
 	started := time.Now()
 
 	stream, err := open(ctx, description, conn, method, options...)
 	if err != nil {
 		cancel()
+		giveUp()
 		p.observe(method, started, err)
 
 		return nil, err
@@ -81,6 +109,7 @@ func (p *callPolicy) stream(
 	measured.ended = func(err error) {
 		once.Do(func() {
 			p.observe(method, started, err)
+			giveUp()
 			cancel()
 		})
 	}
@@ -88,14 +117,29 @@ func (p *callPolicy) stream(
 	return measured, nil
 }
 
-// notSent is the error of a call that never got its turn: the caller gave up,
-// or the turn would come after the deadline.
-func notSent(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return status.Error(codes.Canceled, "canceled before it was sent")
+// takeTurn waits for a call's turn in the rate limit, but not for long: whoever
+// would have to comes back later, so that no worker is held.
+func (p *callPolicy) takeTurn(ctx context.Context) error {
+	asked := time.Now()
+
+	waiting, stop := context.WithTimeout(ctx, MaxThrottle)
+	defer stop()
+
+	err := p.limiter.Wait(waiting)
+
+	// Less is the time that it takes to ask.
+	if waited := time.Since(asked); waited > time.Millisecond {
+		p.throttled(waited)
 	}
 
-	return status.Error(codes.DeadlineExceeded, "too many calls to this Omni at once: the rate limit left no turn before the deadline")
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return status.Error(codes.Canceled, "canceled before it was sent")
+	default:
+		return status.Error(codes.ResourceExhausted, "not sent: too many calls to this Omni at once for the rate limit (--omni-qps, --omni-burst); it is tried again")
+	}
 }
 
 // streamContext bounds a List like any call; a Watch lives as long as its
@@ -113,6 +157,7 @@ func streamContext(ctx context.Context, method string) (context.Context, context
 type measuredStream struct {
 	grpc.ClientStream
 
+	heard func()
 	ended func(error)
 }
 
@@ -122,6 +167,7 @@ func (s *measuredStream) RecvMsg(message any) error {
 
 	switch err {
 	case nil:
+		s.heard()
 	case io.EOF:
 		s.ended(nil)
 	default:

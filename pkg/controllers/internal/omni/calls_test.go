@@ -28,7 +28,7 @@ func (o *observed) observe(method, code string, duration time.Duration) {
 func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
 	var seen observed
 
-	policy := newCallPolicy(seen.observe)
+	policy := newCallPolicy(Config{Observer: seen.observe}, newPulse(t.Context(), nil))
 
 	for _, answer := range []error{nil, status.Error(codes.NotFound, "x"), errors.New("plain")} {
 		err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
@@ -49,7 +49,9 @@ func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	policy := newCallPolicy(nil)
+	var throttled time.Duration
+
+	policy := newCallPolicy(Config{Throttled: func(waited time.Duration) { throttled += waited }}, newPulse(t.Context(), nil))
 	policy.limiter = rate.NewLimiter(rate.Every(time.Hour), 2)
 
 	sent := 0
@@ -67,7 +69,7 @@ func TestRateLimit(t *testing.T) {
 		}
 	}
 
-	if err := call(t.Context()); status.Code(err) != codes.DeadlineExceeded || sent != 2 {
+	if err := call(t.Context()); status.Code(err) != codes.ResourceExhausted || Classify(err) != ClassTransient || sent != 2 {
 		t.Errorf("error %v after %d calls", err, sent)
 	}
 
@@ -76,7 +78,7 @@ func TestRateLimit(t *testing.T) {
 
 		return nil, nil
 	})
-	if status.Code(err) != codes.DeadlineExceeded {
+	if status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("stream: %v", err)
 	}
 
@@ -85,6 +87,41 @@ func TestRateLimit(t *testing.T) {
 
 	if err := call(canceled); Classify(err) != ClassCanceled {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Waiting for a turn is seen, and ends long before the deadline of the call.
+func TestWaitingForATurnIsCounted(t *testing.T) {
+	var throttled time.Duration
+
+	policy := newCallPolicy(Config{
+		Limits: Limits{QPS: 20, Burst: 1}, Throttled: func(waited time.Duration) { throttled += waited },
+	}, newPulse(t.Context(), nil))
+
+	for range 3 {
+		err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// The second and the third wait for a twentieth of a second each.
+	if throttled < 80*time.Millisecond || throttled > 5*time.Second {
+		t.Errorf("throttled for %s", throttled)
+	}
+}
+
+func TestLimitsHaveDefaults(t *testing.T) {
+	for _, test := range []struct{ given, want Limits }{
+		{Limits{}, Limits{QPS: 100, Burst: 200}},
+		{Limits{QPS: 5}, Limits{QPS: 5, Burst: 200}},
+		{Limits{QPS: 0.5, Burst: 1}, Limits{QPS: 0.5, Burst: 1}},
+	} {
+		if got := test.given.withDefaults(); got != test.want {
+			t.Errorf("%+v: %+v", test.given, got)
+		}
 	}
 }
 
@@ -123,7 +160,7 @@ func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
 				lived context.Context //nolint:containedctx // inspected after the call
 			)
 
-			stream, err := newCallPolicy(seen.observe).stream(t.Context(), nil, nil, test.method,
+			stream, err := newCallPolicy(Config{Observer: seen.observe}, newPulse(t.Context(), nil)).stream(t.Context(), nil, nil, test.method,
 				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 					lived = ctx
 
@@ -155,7 +192,7 @@ func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
 func TestAStreamThatDoesNotOpenIsMeasured(t *testing.T) {
 	var seen observed
 
-	_, err := newCallPolicy(seen.observe).stream(t.Context(), nil, nil, "/s/Watch",
+	_, err := newCallPolicy(Config{Observer: seen.observe}, newPulse(t.Context(), nil)).stream(t.Context(), nil, nil, "/s/Watch",
 		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 			return nil, status.Error(codes.Unavailable, "x")
 		})

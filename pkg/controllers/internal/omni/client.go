@@ -20,18 +20,14 @@ import (
 // minute (20 s until the connection counts as dead) that cannot be changed.
 const (
 	// CallTimeout bounds every unary call and every List, in time. A caller's
-	// earlier deadline wins.
-	CallTimeout = 30 * time.Second
+	// earlier deadline wins. Calls take milliseconds; an Omni that is silent
+	// altogether is noticed earlier (SuspectAfter, ProbeTimeout).
+	CallTimeout = 15 * time.Second
 	// CheckTimeout bounds connecting, authenticating and the first read in Dial.
 	CheckTimeout = 15 * time.Second
-	// RequestsPerSecond is the sustained rate of calls per connection. It is far
-	// above normal work (a new cluster is about ten calls, an idle one none)
-	// and protects an Omni from a runaway loop only.
-	RequestsPerSecond = 200
-	// RequestBurst is the number of calls that may go out at once.
-	RequestBurst = 400
 	// MaxReconnectDelay is the longest pause between two attempts to connect.
-	MaxReconnectDelay = 15 * time.Second
+	// Omni restarts in seconds, and an attempt costs it next to nothing.
+	MaxReconnectDelay = 5 * time.Second
 	// ConnectTimeout bounds one attempt to connect, TLS handshake included.
 	ConnectTimeout = 10 * time.Second
 )
@@ -59,6 +55,14 @@ type Config struct {
 	InsecureSkipTLSVerify bool
 	// Observer is told of every call; may be nil.
 	Observer RequestObserver
+	// Limits bounds the rate of calls; the zero value means the defaults.
+	Limits Limits
+	// Throttled is told how long a call waited for the rate limit, whether or not
+	// it got its turn; may be nil, must not block.
+	Throttled func(waited time.Duration)
+	// Noticed is told that the Omni fell silent, is back, or succeeds again after
+	// several failures: whoever waits may look again. May be nil, must not block.
+	Noticed func()
 }
 
 // Client is one authenticated connection to one Omni. It is safe for
@@ -68,6 +72,8 @@ type Client struct {
 	library *omniclient.Client
 	state   state.State
 	config  Config
+	pulse   *pulse
+	end     context.CancelFunc // of the pulse
 }
 
 // Dial connects, authenticates and reads once, so that a nil error means: the
@@ -110,12 +116,17 @@ func newClient(config Config) (*Client, error) {
 		}
 	}
 
+	life, end := context.WithCancel(context.Background())
+	client := &Client{config: config, pulse: newPulse(life, config.Noticed), end: end}
+
 	library, err := omniclient.New(target.libraryURL(roots != nil),
 		omniclient.WithServiceAccount(config.Key.material()),
 		omniclient.WithInsecureSkipTLSVerify(config.InsecureSkipTLSVerify),
-		omniclient.WithGrpcOpts(dialOptions(target, roots, config.Observer)...),
+		omniclient.WithGrpcOpts(client.dialOptions(target, roots)...),
 	)
 	if err != nil {
+		end()
+
 		return nil, fmt.Errorf("set up the Omni client: %w", err)
 	}
 
@@ -123,11 +134,14 @@ func newClient(config Config) (*Client, error) {
 	// retrying it; the mirror has to know at once.
 	adapter := cosiclient.NewAdapter(v1alpha1.NewStateClient(library.Omni()), cosiclient.WithDisableWatchRetry())
 
-	return &Client{library: library, state: state.WrapCore(adapter), config: config}, nil
+	client.library, client.state = library, state.WrapCore(adapter)
+	client.pulse.start(func(ctx context.Context) error { return client.read(context.WithValue(ctx, probing{}, true)) })
+
+	return client, nil
 }
 
-func dialOptions(target endpoint, roots *x509.CertPool, observer RequestObserver) []grpc.DialOption {
-	calls := newCallPolicy(observer)
+func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialOption {
+	calls := newCallPolicy(c.config, c.pulse)
 
 	options := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(calls.unary),
@@ -138,11 +152,19 @@ func dialOptions(target endpoint, roots *x509.CertPool, observer RequestObserver
 		}),
 	}
 
-	if target.tls && roots != nil {
-		options = append(options, grpc.WithContextDialer(tlsDialer(target, roots)))
+	dial := dialFunc(dialTCP)
+
+	switch {
+	case target.tls && roots != nil:
+		dial = tlsDialer(target, roots)
+	case target.behindProxy():
+		return options
 	}
 
-	return options
+	connections := &network{dial: dial}
+	c.pulse.sever = connections.sever
+
+	return append(options, grpc.WithContextDialer(connections.connect))
 }
 
 // Check authenticates and reads one resource that does not exist. Use
@@ -153,6 +175,11 @@ func (c *Client) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
 	defer cancel()
 
+	return c.read(ctx)
+}
+
+// read reads what does not exist.
+func (c *Client) read(ctx context.Context) error {
 	_, err := c.state.Get(ctx, omnires.NewCluster(probeID).Metadata())
 	if err == nil || state.IsNotFoundError(err) {
 		return nil
@@ -173,6 +200,8 @@ func (c *Client) ServiceAccount() string { return c.config.Key.Name() }
 
 // Close ends every call and watch. It may be called more than once.
 func (c *Client) Close() error {
+	c.end()
+
 	err := c.library.Close()
 	if errors.Is(err, grpc.ErrClientConnClosing) {
 		return nil

@@ -65,7 +65,7 @@ func (e endpoint) libraryURL(ownRoots bool) string {
 // tlsDialer connects with TLS and the given roots. gRPC resolves the name
 // before it calls the dialer, so the server name is set here. Proxy variables
 // of the environment do not apply to such connections.
-func tlsDialer(target endpoint, roots *x509.CertPool) func(context.Context, string) (net.Conn, error) {
+func tlsDialer(target endpoint, roots *x509.CertPool) dialFunc {
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{Timeout: ConnectTimeout, KeepAlive: 30 * time.Second},
 		Config: &tls.Config{

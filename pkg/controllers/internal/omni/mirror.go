@@ -20,8 +20,10 @@ const (
 	BootstrapTimeout = 60 * time.Second
 	// ResyncMinDelay and ResyncMaxDelay bound the pause before a lost watch is
 	// opened again: doubled each time, and up to half of it taken off at random.
+	// The first watch that succeeds hurries the others, so after an outage all
+	// of them are back soon after the first is.
 	ResyncMinDelay = 500 * time.Millisecond
-	ResyncMaxDelay = 30 * time.Second
+	ResyncMaxDelay = 15 * time.Second
 	// WriteVisibleTimeout is how long the mirror may stay behind one of our own
 	// writes before it stops waiting for it.
 	WriteVisibleTimeout = 10 * time.Second
@@ -90,6 +92,9 @@ type Mirror struct {
 	health  *healthKeeper
 	stop    context.CancelFunc
 	running sync.WaitGroup
+
+	hurrying sync.Mutex
+	hurried  chan struct{} // closed when watches need not wait any longer
 }
 
 // StartMirror opens the watches and returns at once; Synced and HealthChanged
@@ -98,7 +103,7 @@ func StartMirror(ctx context.Context, source state.CoreState, options MirrorOpti
 	ctx, stop := context.WithCancel(ctx)
 	kinds := mirroredKinds()
 
-	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(kinds), stop: stop}
+	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(kinds), stop: stop, hurried: make(chan struct{})}
 	m.writes = newWrites(m.options.WriteVisibleTimeout, m.options.Now)
 	m.health = newHealthKeeper(kinds, m.options.Now)
 
@@ -151,14 +156,19 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 	delay := m.options.ResyncMinDelay
 
 	for ctx.Err() == nil {
+		opened := m.options.Now()
+
 		synced, err := m.watchOnce(ctx, resourceType)
 		if ctx.Err() != nil {
 			return
 		}
 
-		if synced {
+		// One that is lost again and again right after it was complete is no recovery.
+		if synced && m.options.Now().Sub(opened) > delay {
 			delay = m.options.ResyncMinDelay
 		}
+
+		hurried := m.nextHurry()
 
 		m.store.lost(resourceType)
 
@@ -166,14 +176,39 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.options.HealthChanged()
 		}
 
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(jittered(delay)):
-		}
-
+		m.rest(ctx, delay, hurried)
 		delay = min(2*delay, m.options.ResyncMaxDelay)
 	}
+}
+
+// rest waits before a watch is opened again. Those that are hurried still spread
+// a little.
+func (m *Mirror) rest(ctx context.Context, delay time.Duration, hurried <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(jittered(delay)):
+	case <-hurried:
+		select {
+		case <-ctx.Done():
+		case <-time.After(jittered(min(delay, m.options.ResyncMinDelay))):
+		}
+	}
+}
+
+// hurry ends the pauses of all lost watches: Omni is known to be back.
+func (m *Mirror) hurry() {
+	m.hurrying.Lock()
+	defer m.hurrying.Unlock()
+
+	close(m.hurried)
+	m.hurried = make(chan struct{})
+}
+
+func (m *Mirror) nextHurry() <-chan struct{} {
+	m.hurrying.Lock()
+	defer m.hurrying.Unlock()
+
+	return m.hurried
 }
 
 // jittered takes up to half off at random, so that many watches that were lost
@@ -282,6 +317,8 @@ func fillSnapshot(snapshot map[resource.ID]resource.Resource, batch []state.Even
 func (m *Mirror) bootstrapped(resourceType resource.Type, snapshot map[resource.ID]resource.Resource) {
 	touched := m.store.replace(resourceType, snapshot)
 	changed := m.health.found(resourceType)
+
+	m.hurry()
 
 	if m.store.complete() {
 		m.tell(touched)

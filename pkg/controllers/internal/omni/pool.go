@@ -26,6 +26,13 @@ type PoolOptions struct {
 	HealthChanged func(uid string)
 	// Observer is told of every call of every connection.
 	Observer func(uid, method, code string, duration time.Duration)
+	// Throttled is told of every call that waited for the rate limit.
+	Throttled func(uid string, waited time.Duration)
+	// Limits is how much each connection may ask of its Omni.
+	Limits Limits
+	// Runs is how many runs may work with one connection at the same time; see
+	// Lease.Enter. 0: no bound.
+	Runs int
 	// Mirror tunes the mirrors; its callbacks are ignored.
 	Mirror MirrorOptions
 	// Open replaces dialling, for tests.
@@ -80,15 +87,43 @@ type Lease struct {
 	*Session
 
 	release func()
+	leave   func() // gives the seat back; nil without one
 }
 
-// Release gives the session back.
-func (l *Lease) Release() { l.release() }
+// Enter takes one of the connection's seats for a run of a cluster (its name in
+// Omni), until Release. False means that enough runs work with this connection
+// already: the caller gives its worker back, and ClusterChanged wakes it when a
+// seat is free. It never waits. A connection whose Omni answers slowly has
+// fewer seats. It must not be called at the same time as Release.
+func (l *Lease) Enter(cluster string) bool {
+	if l.seats == nil || l.leave != nil {
+		return true
+	}
+
+	if !l.seats.enter(cluster) {
+		return false
+	}
+
+	l.leave = sync.OnceFunc(l.seats.leave)
+
+	return true
+}
+
+// Release gives the session back, and the seat.
+func (l *Lease) Release() {
+	if l.leave != nil {
+		l.leave()
+	}
+
+	l.release()
+}
 
 // Acquire returns the session for a connection, and opens it if there is none
 // or if the Secret's version, the endpoint or the CA changed. It waits for
 // dialling (at most CheckTimeout) or for ctx. The replaced session is closed
-// when nobody uses it any more. A failed attempt is not remembered.
+// when nobody uses it any more. An attempt goes on when its callers gave up;
+// HealthChanged tells its end, and its failure is for the next caller. Otherwise
+// a failed attempt is not remembered.
 //
 // Errors: those of Dial; ErrClosed; the context's.
 func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*Lease, error) {
@@ -106,7 +141,7 @@ func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*
 	}
 
 	if current.err != nil {
-		p.leave(current)
+		p.drop(identity.UID, current)
 
 		return nil, current.err
 	}
@@ -188,35 +223,76 @@ func (p *Pool) start(uid, fingerprint string, config Config) *entry {
 		config.Observer = func(method, code string, duration time.Duration) { observe(uid, method, code, duration) }
 	}
 
+	if throttled := p.options.Throttled; throttled != nil {
+		config.Throttled = func(waited time.Duration) { throttled(uid, waited) }
+	}
+
+	config.Limits = p.options.Limits
+	config.Noticed = func() {
+		if session := p.sessionOf(started); session != nil {
+			session.noticed()
+		}
+
+		p.options.HealthChanged(uid)
+	}
+
 	go func() {
 		session, err := p.options.Open(ctx, config, mirror)
+		if err == nil && p.options.Runs > 0 {
+			session.seats = newSeats(p.options.Runs, session.isSlow, mirror.ClusterChanged)
+		}
+
 		p.finish(uid, started, session, err)
 	}()
 
 	return started
 }
 
-func (p *Pool) finish(uid string, started *entry, session *Session, err error) {
-	p.settle(uid, started, session, err)
+func (p *Pool) sessionOf(current *entry) *Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
-	// The mirror may have told of its health before Get could find it.
-	if err == nil {
+	return current.session
+}
+
+func (p *Pool) finish(uid string, started *entry, session *Session, err error) {
+	// The mirror may have told of its health before Get could find it, and
+	// whoever gave up waiting comes for the failure.
+	if p.settle(uid, started, session, err) {
 		p.options.HealthChanged(uid)
 	}
 }
 
-func (p *Pool) settle(uid string, started *entry, session *Session, err error) {
+// settle takes over the end of an attempt, and tells whether it is news.
+func (p *Pool) settle(uid string, started *entry, session *Session, err error) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	started.session, started.err = session, err
 	close(started.opened)
 
-	if err != nil && p.entries[uid] == started {
+	news = err == nil || !started.retired && started.leases == 0
+
+	if err != nil && p.entries[uid] == started && started.leases > 0 {
 		p.retire(uid)
 	}
 
 	p.closeIfUnused(started)
+
+	return news
+}
+
+// drop gives a failed attempt back, so that the next caller makes a new one.
+func (p *Pool) drop(uid string, failed *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.entries[uid] == failed {
+		p.retire(uid)
+	}
+
+	failed.leases--
+	p.closeIfUnused(failed)
 }
 
 // retire takes an entry out of the pool. The caller holds the lock.

@@ -326,3 +326,69 @@ func TestPoolTellsWhoseChangeItIs(t *testing.T) {
 		return len(changed) == 1 && changed[0] == "uid-1/demo" && healthy["uid-1"] >= 2
 	})
 }
+
+// A caller that gives up is told the end of the attempt, and takes its failure.
+func TestPoolKeepsAFailureForTheNextCaller(t *testing.T) {
+	o := newOpener(t)
+	o.hold["https://a"], o.fail = make(chan struct{}), ErrKeyExpired
+
+	told := make(chan string, 10)
+	p := NewPool(t.Context(), PoolOptions{Open: o.open, HealthChanged: func(uid string) { told <- uid }})
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+
+	if _, err := p.Acquire(ctx, Identity{UID: "uid-1"}, Config{Endpoint: "https://a"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+
+	close(o.hold["https://a"])
+
+	if uid := <-told; uid != "uid-1" {
+		t.Error(uid)
+	}
+
+	if _, found := p.Get("uid-1"); found {
+		t.Error("a session that was never open")
+	}
+
+	if _, err := p.Acquire(t.Context(), Identity{UID: "uid-1"}, Config{Endpoint: "https://a"}); !errors.Is(err, ErrKeyExpired) || o.count() != 1 {
+		t.Errorf("after %d attempts: %v", o.count(), err)
+	}
+
+	if _, err := p.Acquire(t.Context(), Identity{UID: "uid-1"}, Config{Endpoint: "https://a"}); !errors.Is(err, ErrKeyExpired) || o.count() != 2 {
+		t.Errorf("after %d attempts: %v", o.count(), err)
+	}
+}
+
+func TestPoolSeats(t *testing.T) {
+	woken := make(chan string, 10)
+	p := NewPool(t.Context(), PoolOptions{
+		Open: newOpener(t).open, Runs: 1, ClusterChanged: func(uid, cluster string) { woken <- uid + "/" + cluster },
+	})
+
+	first := mustAcquire(t, p, "uid-1", "1", Config{Endpoint: "https://a"})
+	second := mustAcquire(t, p, "uid-1", "1", Config{Endpoint: "https://a"})
+	other := mustAcquire(t, p, "uid-2", "1", Config{Endpoint: "https://b"})
+
+	defer other.Release()
+
+	if !first.Enter("one") || !first.Enter("one") || second.Enter("two") || !other.Enter("three") {
+		t.Error("one seat for each connection")
+	}
+
+	second.Release()
+	first.Release()
+	first.Release()
+
+	if got := <-woken; got != "uid-1/two" {
+		t.Error(got)
+	}
+
+	again := mustAcquire(t, p, "uid-1", "1", Config{Endpoint: "https://a"})
+	defer again.Release()
+
+	if !again.Enter("two") {
+		t.Error("the seat was not given back")
+	}
+}

@@ -19,6 +19,7 @@ type Session struct {
 	client *Client // nil in tests over an in-memory state
 	live   state.State
 	mirror *Mirror
+	seats  *seats // nil: no bound
 }
 
 // NewSession joins a live state and a mirror of it. Pool makes sessions; this
@@ -33,11 +34,28 @@ func (s *Session) Client() *Client { return s.client }
 // Mirror is the session's local copy.
 func (s *Session) Mirror() *Mirror { return s.mirror }
 
-// Health says how the local copy is.
-func (s *Session) Health() Health { return s.mirror.Health() }
+// Health says how the session is: the local copy, and whether Omni answers calls.
+func (s *Session) Health() Health {
+	if s.client != nil {
+		if health, answers := s.client.pulse.health(); !answers {
+			return health
+		}
+	}
 
-// Ready is nil if the cluster may be planned now: see Mirror.Ready.
-func (s *Session) Ready(cluster string) error { return s.mirror.Ready(cluster) }
+	return s.mirror.Health()
+}
+
+// Ready is nil if the cluster may be planned now: see Mirror.Ready. An Omni that
+// answers no calls is ErrNotSynced, too.
+func (s *Session) Ready(cluster string) error {
+	if s.client != nil {
+		if health, answers := s.client.pulse.health(); !answers {
+			return fmt.Errorf("%w: %s", ErrNotSynced, health.Message)
+		}
+	}
+
+	return s.mirror.Ready(cluster)
+}
 
 // Inspect reads what is known of a cluster before planning, from the local copy.
 func (s *Session) Inspect(ctx context.Context, cluster string, keys MarkKeys) (Live, error) {
@@ -57,7 +75,7 @@ func (s *Session) InspectLive(ctx context.Context, cluster string, keys MarkKeys
 // name stands in the template; name is only checked for Ready, and must be the
 // same. Errors are those of Ready and PlanSync.
 func (s *Session) Plan(ctx context.Context, name string, template []byte, options PlanOptions) (*Plan, error) {
-	if err := s.mirror.Ready(name); err != nil {
+	if err := s.Ready(name); err != nil {
 		return nil, err
 	}
 
@@ -75,7 +93,7 @@ func (s *Session) Plan(ctx context.Context, name string, template []byte, option
 
 // PlanDelete plans the next step of a cluster's destruction: see PlanDelete.
 func (s *Session) PlanDelete(ctx context.Context, cluster string, options DeleteOptions) (*Plan, error) {
-	if err := s.mirror.Ready(cluster); err != nil {
+	if err := s.Ready(cluster); err != nil {
 		return nil, err
 	}
 
@@ -107,6 +125,20 @@ func (s *Session) Observe(ctx context.Context, cluster string) (Status, error) {
 // RemoveMarks takes the owner's mark off a cluster in Omni: see RemoveMarks.
 func (s *Session) RemoveMarks(ctx context.Context, cluster string, keys MarkKeys, uid string) (bool, error) {
 	return RemoveMarks(ctx, s.live, cluster, keys, uid)
+}
+
+// isSlow tells whether Omni takes long to answer.
+func (s *Session) isSlow() bool { return s.client != nil && s.client.pulse.isSlow() }
+
+// noticed looks again at everything that waits for Omni's return.
+func (s *Session) noticed() {
+	if s.client == nil {
+		return
+	}
+
+	if _, answers := s.client.pulse.health(); answers {
+		s.mirror.hurry()
+	}
 }
 
 func (s *Session) close() {

@@ -1,0 +1,76 @@
+package omni
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+)
+
+// dialFunc opens one network connection.
+type dialFunc func(ctx context.Context, address string) (net.Conn, error)
+
+// network keeps the last network connections of a client, so that they can be
+// given up from outside: gRPC offers no way to leave one that only looks well.
+type network struct {
+	dial dialFunc
+
+	mu   sync.Mutex
+	open []net.Conn // the last few; closed ones do no harm
+}
+
+// keptConnections is how many are remembered. gRPC has one, or two while it
+// replaces one.
+const keptConnections = 4
+
+func (n *network) connect(ctx context.Context, address string) (net.Conn, error) {
+	connection, err := n.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	n.open = append(n.open, connection)
+	if len(n.open) > keptConnections {
+		n.open = slices.Clone(n.open[1:])
+	}
+
+	return connection, nil
+}
+
+// sever closes what is open; gRPC connects again by itself.
+func (n *network) sever() {
+	n.mu.Lock()
+	open := n.open
+	n.open = nil
+	n.mu.Unlock()
+
+	for _, connection := range open {
+		// Closing TLS may want to write to a connection that takes nothing.
+		_ = connection.SetDeadline(time.Now())
+
+		go func() { _ = connection.Close() }()
+	}
+}
+
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext(ctx, "tcp", address)
+}
+
+// behindProxy tells whether the environment names a proxy for the endpoint. gRPC
+// reaches it only with its own dialer.
+func (e endpoint) behindProxy() bool {
+	scheme := "http"
+	if e.tls {
+		scheme = "https"
+	}
+
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: scheme, Host: e.address()}})
+
+	return err != nil || proxy != nil
+}
