@@ -6,7 +6,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -57,7 +56,8 @@ func Add(mgr manager.Manager, options Options) error {
 
 	return builder.ControllerManagedBy(mgr).
 		Named("omnicluster").
-		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(moreThanStatus())).
+		Watches(&v1alpha1.OmniCluster{}, later(statusEcho), builder.WithPredicates(statusOnly())).
 		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
@@ -69,15 +69,6 @@ func Add(mgr manager.Manager, options Options) error {
 		WatchesRawSource(options.HealthChanged.Source(watcher.clustersOfConnectionUID)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
-}
-
-// onlyGoing lets through what frees a cluster's name.
-func onlyGoing() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
 }
 
 // contextWithDeadline bounds lookups that nobody waits for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -12,14 +13,24 @@ import (
 // Bell wakes one controller. K says what has changed; equal keys that are rung
 // before they are looked at count once. The zero value is not usable.
 type Bell[K comparable] struct {
-	rung  workqueue.TypedInterface[K]
-	delay time.Duration
+	rung   workqueue.TypedInterface[K]
+	pacing Pacing
 }
 
-// NewBell makes a bell. Objects are woken after delay, so that a burst of
-// changes is looked at once.
-func NewBell[K comparable](delay time.Duration) *Bell[K] {
-	return &Bell[K]{rung: workqueue.NewTyped[K](), delay: delay}
+// Pacing says how soon a bell wakes an object.
+type Pacing struct {
+	// Delay is how long after the first change an object is woken, so that a
+	// burst of changes is looked at once.
+	Delay time.Duration
+	// Spacing is the shortest time between two wakings of the same object, so
+	// that a storm of changes costs a bounded number of looks. It delays no
+	// object that was not woken just before. Zero or less than Delay: Delay.
+	Spacing time.Duration
+}
+
+// NewBell makes a bell.
+func NewBell[K comparable](pacing Pacing) *Bell[K] {
+	return &Bell[K]{rung: workqueue.NewTyped[K](), pacing: pacing}
 }
 
 // Ring notes a change. It never blocks. What is rung before a controller has
@@ -28,11 +39,16 @@ func (b *Bell[K]) Ring(key K) { b.rung.Add(key) }
 
 // Source feeds a controller: find says which objects a key concerns. A bell has
 // one source at most. It ends with the context that the controller gives it.
+//
+// What is rung while its object is being looked at is looked at again
+// afterwards: the last change is never lost.
 func (b *Bell[K]) Source(find func(context.Context, K) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		context.AfterFunc(ctx, b.rung.ShutDown)
 
 		go func() {
+			timetable := newTimetable(b.pacing)
+
 			for {
 				key, shutdown := b.rung.Get()
 				if shutdown {
@@ -40,7 +56,7 @@ func (b *Bell[K]) Source(find func(context.Context, K) []reconcile.Request) sour
 				}
 
 				for _, request := range find(ctx, key) {
-					queue.AddAfter(request, b.delay)
+					queue.AddAfter(request, timetable.wait(request.NamespacedName, time.Now()))
 				}
 
 				b.rung.Done(key)
@@ -49,4 +65,50 @@ func (b *Bell[K]) Source(find func(context.Context, K) []reconcile.Request) sour
 
 		return nil
 	})
+}
+
+// timetable remembers when objects are woken. It belongs to one goroutine.
+type timetable struct {
+	pacing Pacing
+	due    map[types.NamespacedName]time.Time // the last waking, or the next one
+	swept  time.Time
+}
+
+func newTimetable(pacing Pacing) *timetable {
+	return &timetable{pacing: pacing, due: map[types.NamespacedName]time.Time{}}
+}
+
+// wait is how long from now an object is to be woken.
+func (t *timetable) wait(name types.NamespacedName, now time.Time) time.Duration {
+	t.sweep(now)
+
+	due, known := t.due[name]
+
+	switch {
+	case known && due.After(now): // it will be woken, and will see this change
+		return due.Sub(now)
+	case known && due.Add(t.pacing.Spacing).After(now.Add(t.pacing.Delay)):
+		due = due.Add(t.pacing.Spacing)
+	default:
+		due = now.Add(t.pacing.Delay)
+	}
+
+	t.due[name] = due
+
+	return due.Sub(now)
+}
+
+// sweep forgets what was woken long ago.
+func (t *timetable) sweep(now time.Time) {
+	if now.Sub(t.swept) < time.Minute {
+		return
+	}
+
+	t.swept = now
+
+	for name, due := range t.due {
+		if due.Add(t.pacing.Spacing).Before(now) {
+			delete(t.due, name)
+		}
+	}
 }

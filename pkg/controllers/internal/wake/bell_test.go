@@ -24,7 +24,7 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 }
 
 func TestBellWakes(t *testing.T) {
-	bell := NewBell[string](0)
+	bell := NewBell[string](Pacing{})
 	queue := newQueue(t)
 
 	bell.Ring("before the start")
@@ -50,7 +50,7 @@ func TestBellWakes(t *testing.T) {
 }
 
 func TestBellGathers(t *testing.T) {
-	bell := NewBell[string](50 * time.Millisecond)
+	bell := NewBell[string](Pacing{Delay: 50 * time.Millisecond})
 	queue := newQueue(t)
 
 	start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
@@ -75,7 +75,7 @@ func TestBellGathers(t *testing.T) {
 
 // Callbacks may come until the very end of the process.
 func TestBellAfterTheEnd(t *testing.T) {
-	bell := NewBell[string](0)
+	bell := NewBell[string](Pacing{})
 	ctx, stop := context.WithCancel(t.Context())
 
 	if err := bell.Source(func(context.Context, string) []reconcile.Request { return nil }).Start(ctx, newQueue(t)); err != nil {
@@ -86,5 +86,89 @@ func TestBellAfterTheEnd(t *testing.T) {
 
 	for range 1000 {
 		bell.Ring("demo")
+	}
+}
+
+// A storm wakes an object at most once in each spacing, and once more after its end.
+func TestBellSpacesAStorm(t *testing.T) {
+	bell := NewBell[string](Pacing{Delay: 10 * time.Millisecond, Spacing: 100 * time.Millisecond})
+	queue := newQueue(t)
+
+	start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
+	if err := start.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+
+	begun := time.Now()
+	woken := make(chan time.Duration, 1000)
+
+	go func() {
+		for {
+			got, shutdown := queue.Get()
+			if shutdown {
+				return
+			}
+
+			woken <- time.Since(begun)
+			queue.Done(got)
+		}
+	}()
+
+	var last time.Duration
+
+	for range 500 {
+		last = time.Since(begun)
+		bell.Ring("demo")
+		time.Sleep(time.Millisecond)
+	}
+
+	time.Sleep(300 * time.Millisecond)
+
+	count, first, final := len(woken), <-woken, time.Duration(0)
+	for len(woken) > 0 {
+		final = <-woken
+	}
+
+	// 500 changes in half a second or, on a busy machine, a little more.
+	if limit := int(last/(100*time.Millisecond)) + 3; count < 3 || count > limit {
+		t.Errorf("woken %d times in %s, wanted 3 to %d", count, last, limit)
+	}
+
+	if first > 90*time.Millisecond {
+		t.Errorf("woken for the first time after %s", first)
+	}
+
+	if final < last {
+		t.Errorf("the last change came after %s, the last waking after %s", last, final)
+	}
+}
+
+func TestTimetable(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(milliseconds int) time.Time { return start.Add(time.Duration(milliseconds) * time.Millisecond) }
+	table := newTimetable(Pacing{Delay: 100 * time.Millisecond, Spacing: 300 * time.Millisecond})
+
+	for _, step := range []struct {
+		name string
+		now  int // milliseconds
+		want int // is woken at
+	}{
+		{"a", 0, 100},       // the first change
+		{"a", 60, 100},      // another, before the waking
+		{"b", 70, 170},      // somebody else's storm is no concern of b
+		{"a", 101, 400},     // right after the waking: after the spacing
+		{"a", 399, 400},     // the same waking
+		{"a", 500, 700},     // still a storm
+		{"a", 2000, 2100},   // quiet for long: the delay alone
+		{"a", 2350, 2450},   // the spacing is over before the delay is
+		{"a", 90000, 90100}, // after a sweep
+	} {
+		if got := table.wait(request(step.name).NamespacedName, at(step.now)); !at(step.now).Add(got).Equal(at(step.want)) {
+			t.Errorf("%s at %d: woken at %s, want %d", step.name, step.now, at(step.now).Add(got).Sub(start), step.want)
+		}
+	}
+
+	if len(table.due) != 1 {
+		t.Errorf("%d objects are remembered", len(table.due))
 	}
 }
