@@ -30,10 +30,16 @@ func machines(o *omni.OmniCluster, counts func(*omni.MachineSetStatus) bool) str
 	return fmt.Sprintf("%d/%d", healthy, requested)
 }
 
+// plan counts creates, updates and destroys, and how many of them take machines away.
 func plan(p *omni.OmniClusterPlan) string {
 	if p == nil {
 		return kit.OrNone("")
 	}
 
-	return fmt.Sprintf("+%d ~%d -%d", p.Creates, p.Updates, p.Destroys)
+	text := fmt.Sprintf("+%d ~%d -%d", p.Creates, p.Updates, p.Destroys)
+	if p.Destructive > 0 {
+		text += fmt.Sprintf(" !%d", p.Destructive)
+	}
+
+	return text
 }

@@ -65,6 +65,13 @@ func TestDescriptor(t *testing.T) {
 					"1 of 3 machines is missing",
 				},
 			},
+			{
+				Name: "with a plan that takes machines away",
+				Change: func(o *omni.OmniCluster) {
+					o.Status.Plan = &omni.OmniClusterPlan{Updates: 1, Destroys: 3, Destructive: 2}
+				},
+				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~1 -3 !2", "<none>"},
+			},
 		},
 	})
 }
