@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
 )
 
 const (
@@ -34,14 +35,30 @@ type Options struct {
 	SettleTime time.Duration
 	// ManagementCluster is written on the clusters in Omni, for people. May be empty.
 	ManagementCluster string
+	// Limits is how much each connection may ask of its Omni; see Limits.
+	Limits Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
 	Concurrency Concurrency
 }
 
+// Limits is how much one connection may ask of its Omni: calls per second, and
+// how many at once.
+type Limits = omni.Limits
+
+// The default Limits.
+const (
+	DefaultQPS   = omni.DefaultQPS
+	DefaultBurst = omni.DefaultBurst
+)
+
+// connectionShare is the part of the workers of OmniCluster that one connection
+// may keep: an Omni that answers slowly leaves the rest to the others.
+const connectionShare = 4
+
 // Concurrency is the number of workers of each kind.
 type Concurrency struct {
-	OmniConnection, OmniCluster, OmniControlPlane, OmniWorkers, OmniMachine int
-	OmniSecretSync, OmniHelmRelease                                         int
+	OmniConnection, OmniCluster, OmniControlPlane, OmniWorkers, OmniMachine, OmniKubeconfigExport int
+	OmniSecretSync, OmniHelmRelease                                                               int
 }
 
 // Add adds every controller to a manager that has not started yet.
@@ -50,9 +67,9 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return err
 	}
 
-	objects, calls := metrics.NewObjects(), metrics.NewCalls()
+	objects, calls, kubeconfigs := metrics.NewObjects(), metrics.NewCalls(), metrics.NewKubeconfigs()
 
-	for _, collector := range []prometheus.Collector{objects, calls} {
+	for _, collector := range []prometheus.Collector{objects, calls, kubeconfigs} {
 		if err := options.Registry.Register(collector); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}
@@ -72,7 +89,10 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 			connectionHealth.Ring(uid)
 			clusterHealth.Ring(uid)
 		},
-		Observer: calls.Observe,
+		Observer:  calls.Observe,
+		Throttled: calls.Throttle,
+		Limits:    options.Limits,
+		Runs:      max(1, options.Concurrency.OmniCluster/connectionShare),
 	})
 
 	if err := omniconnection.Add(mgr, omniconnection.Options{
@@ -92,6 +112,12 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	if err := addWorkload(mgr, objects, options); err != nil {
 		return err
+	}
+
+	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
+		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, Concurrency: options.Concurrency.OmniKubeconfigExport,
+	}); err != nil {
+		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)
 	}
 
 	return child.Add(mgr, child.Options{Objects: objects, Concurrency: child.Concurrency{

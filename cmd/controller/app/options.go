@@ -18,9 +18,10 @@ const (
 	defaultMetricsAddr   = ":8080"
 	defaultHealthAddr    = ":8081"
 	minimumSettleTime    = time.Second
-	defaultConnections   = 4
-	defaultClusters      = 8
+	defaultConnections   = 16
+	defaultClusters      = 32 // one connection may keep a quarter of them
 	defaultChildren      = 2
+	defaultExports       = 4
 	defaultWorkload      = 8
 	namespaceEnvironment = "POD_NAMESPACE"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	ManagementClusterName string
 	// StartTimeout bounds waiting for the API at the start.
 	StartTimeout time.Duration
+	// Limits is how much each connection may ask of its Omni.
+	Limits controllers.Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
 	Concurrency controllers.Concurrency
 }
@@ -60,10 +63,12 @@ func NewOptions() *Options {
 		HealthProbeBindAddress: defaultHealthAddr,
 		DestroySettleTime:      defaultSettleTime,
 		StartTimeout:           defaultStartTimeout,
+		Limits:                 controllers.Limits{QPS: controllers.DefaultQPS, Burst: controllers.DefaultBurst},
 		Concurrency: controllers.Concurrency{
 			OmniConnection: defaultConnections, OmniCluster: defaultClusters,
 			OmniControlPlane: defaultChildren, OmniWorkers: defaultChildren, OmniMachine: defaultChildren,
-			OmniSecretSync: defaultWorkload, OmniHelmRelease: defaultWorkload,
+			OmniKubeconfigExport: defaultExports,
+			OmniSecretSync:       defaultWorkload, OmniHelmRelease: defaultWorkload,
 		},
 	}
 }
@@ -80,6 +85,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.DestroySettleTime, "destroy-settle-time", o.DestroySettleTime, "How long the changes that destroy must be unchanged before they are applied. At least 1s.")
 	flags.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName, "Name of this management cluster, written on the clusters in Omni for people.")
 	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait for the API at the start.")
+	flags.Float64Var(&o.Limits.QPS, "omni-qps", o.Limits.QPS, "How many calls per second each OmniConnection may send to its Omni.")
+	flags.IntVar(&o.Limits.Burst, "omni-burst", o.Limits.Burst, "How many calls each OmniConnection may send at once, above --omni-qps.")
 
 	for _, kind := range o.concurrencies() {
 		flags.IntVar(kind.workers, kind.name+"-concurrency", *kind.workers, "How many objects of this kind are looked at at once.")
@@ -99,6 +106,7 @@ func (o *Options) concurrencies() []kindWorkers {
 	return []kindWorkers{
 		{"omniconnection", &c.OmniConnection}, {"omnicluster", &c.OmniCluster}, {"omnicontrolplane", &c.OmniControlPlane},
 		{"omniworkers", &c.OmniWorkers}, {"omnimachine", &c.OmniMachine},
+		{"omnikubeconfigexport", &c.OmniKubeconfigExport},
 		{"omnisecretsync", &c.OmniSecretSync}, {"omnihelmrelease", &c.OmniHelmRelease},
 	}
 }
@@ -121,6 +129,14 @@ func (o *Options) Validate() error {
 
 	if o.StartTimeout <= 0 {
 		problems = append(problems, errors.New("--start-timeout must be positive"))
+	}
+
+	if o.Limits.QPS <= 0 {
+		problems = append(problems, errors.New("--omni-qps must be positive"))
+	}
+
+	if o.Limits.Burst < 1 {
+		problems = append(problems, fmt.Errorf("--omni-burst: %d is less than 1", o.Limits.Burst))
 	}
 
 	for _, kind := range o.concurrencies() {

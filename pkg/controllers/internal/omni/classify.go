@@ -84,7 +84,7 @@ func classifyOwn(err error) Class {
 		return ClassTLS
 	case isAny(err, ErrEndpoint, ErrTemplate, ErrCollision, ErrClusterLocked):
 		return ClassRefused
-	case isAny(err, ErrNotSynced, ErrBehind, ErrClusterTearingDown, ErrClosed):
+	case isAny(err, ErrNotSynced, ErrBehind, ErrClusterTearingDown, ErrClosed, ErrNoClusterUUID):
 		return ClassNotReady
 	case isAny(err, ErrPlanOutdated):
 		return ClassConflict

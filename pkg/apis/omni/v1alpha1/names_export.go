@@ -1,0 +1,22 @@
+package v1alpha1
+
+// What the controller writes on the Secrets of OmniKubeconfigExports.
+const (
+	// LabelExportUID is the UID of the OmniKubeconfigExport that owns the Secret. It alone decides who owns it.
+	LabelExportUID = GroupName + "/kubeconfig-export-uid"
+	// AnnotationExportName is the name of that OmniKubeconfigExport, in the Secret's namespace.
+	AnnotationExportName = GroupName + "/kubeconfig-export"
+	// AnnotationExportCluster is the cluster's name in Omni.
+	AnnotationExportCluster = GroupName + "/cluster-name"
+	// AnnotationKubeconfigHash is the sha256 of the kubeconfig that was written, as in status.kubeconfigHash.
+	AnnotationKubeconfigHash = GroupName + "/kubeconfig-hash"
+	// AnnotationSpecHash is the sha256 of everything that the kubeconfig was made from.
+	AnnotationSpecHash = GroupName + "/spec-hash"
+	// AnnotationExpirationTime is when the kubeconfig's token expires, in RFC 3339.
+	AnnotationExpirationTime = GroupName + "/expiration-time"
+	// AnnotationLastRotationTime is when the kubeconfig was written, in RFC 3339.
+	AnnotationLastRotationTime = GroupName + "/last-rotation-time"
+	// AnnotationTemplateKeys lists the labels and annotations that spec.secretTemplate set, in JSON, so that
+	// they go when the template loses them.
+	AnnotationTemplateKeys = GroupName + "/secret-template-keys"
+)

@@ -1,0 +1,128 @@
+package omnikubeconfigexport
+
+import (
+	"context"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// Options are what the controller needs besides the manager. All are required
+// but Now.
+type Options struct {
+	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
+	Pool *omni.Pool
+	// Objects and Kubeconfigs take the metrics.
+	Objects     *metrics.Objects
+	Kubeconfigs *metrics.Kubeconfigs
+	// Concurrency is the number of exports that are looked at at once.
+	Concurrency int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Add adds the controller to a manager. The indexes of package index must be
+// registered.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
+
+	return builder.ControllerManagedBy(mgr).
+		Named("omnikubeconfigexport").
+		For(&v1alpha1.OmniKubeconfigExport{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.exportsOfSecret)).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfConnection), builder.WithPredicates(connectionChanged())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+// clusterChanged lets through what an export can depend on: a cluster's status
+// changes far more often than its identity.
+func clusterChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.OmniCluster)
+		after, also := e.ObjectNew.(*v1alpha1.OmniCluster)
+
+		return !ok || !also || before.UID != after.UID || before.Generation != after.Generation ||
+			before.Status.OmniClusterID != after.Status.OmniClusterID
+	}}
+}
+
+func connectionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.OmniConnection)
+		after, also := e.ObjectNew.(*v1alpha1.OmniConnection)
+
+		return !ok || !also || before.UID != after.UID || before.Generation != after.Generation ||
+			apimeta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionReady) !=
+				apimeta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady)
+	}}
+}
+
+// exportsOfSecret finds the exports with this target, and the one that wrote
+// the Secret when another was its target.
+func (r *reconciler) exportsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	requests := r.exports(ctx, secret.GetNamespace(), index.ByTargetSecret, secret.GetName())
+
+	if writer := secret.GetAnnotations()[v1alpha1.AnnotationExportName]; writer != "" {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: secret.GetNamespace(), Name: writer}})
+	}
+
+	return requests
+}
+
+func (r *reconciler) exportsOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.exports(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
+}
+
+func (r *reconciler) exportsOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
+	ctx, cancel := context.WithTimeout(ctx, retryPause)
+	defer cancel()
+
+	clusters := &v1alpha1.OmniClusterList{}
+
+	err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()})
+	if err != nil {
+		return nil
+	}
+
+	var requests []reconcile.Request
+	for i := range clusters.Items {
+		requests = append(requests, r.exportsOfCluster(ctx, &clusters.Items[i])...)
+	}
+
+	return requests
+}
+
+// exports lists from the cache; what it cannot list now is found again at the
+// interval.
+func (r *reconciler) exports(ctx context.Context, namespace, by, value string) []reconcile.Request {
+	ctx, cancel := context.WithTimeout(ctx, retryPause)
+	defer cancel()
+
+	list := &v1alpha1.OmniKubeconfigExportList{}
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{by: value}); err != nil {
+		return nil
+	}
+
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+
+	return requests
+}

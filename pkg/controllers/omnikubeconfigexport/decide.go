@@ -1,0 +1,122 @@
+package omnikubeconfigexport
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// ownership says whose a Secret is.
+type ownership int
+
+const (
+	absent ownership = iota
+	ours
+	// foreign belongs to another export, or to nobody we know.
+	foreign
+)
+
+// last is what the status says that was written.
+type last struct {
+	name, hash string
+}
+
+// judgeOwner decides whose the target is. The label decides; only where it was
+// taken off is the content a proof: nobody else knows that kubeconfig.
+func judgeOwner(secret *corev1.Secret, uid string, of shape, written last) ownership {
+	if secret == nil {
+		return absent
+	}
+
+	switch owner := secret.Labels[v1alpha1.LabelExportUID]; {
+	case owner == uid:
+		return ours
+	case owner == "" && written.hash != "" && written.name == secret.Name && of.hash(secret.Data) == written.hash:
+		return ours
+	default:
+		return foreign
+	}
+}
+
+// found is what a Secret of ours holds.
+type found struct {
+	intact   bool // it holds what was written
+	access   access
+	claims   claims
+	hash     string // of the kubeconfig
+	specHash string // of what it was made from
+	rotated  time.Time
+}
+
+// inspect reads a Secret of ours. What was changed by somebody else is not
+// intact, whatever the annotations say: they can be changed as well, so the
+// token must also fit them.
+func inspect(secret *corev1.Secret, of shape) found {
+	result := found{hash: of.hash(secret.Data), specHash: secret.Annotations[v1alpha1.AnnotationSpecHash]}
+	if secret.Annotations[v1alpha1.AnnotationKubeconfigHash] != result.hash {
+		return found{specHash: result.specHash}
+	}
+
+	var err error
+	if result.access, err = of.read(secret.Data); err != nil {
+		return found{specHash: result.specHash}
+	}
+
+	if result.claims, err = readToken(result.access.token); err != nil {
+		return found{specHash: result.specHash}
+	}
+
+	// Without the time of the last rotation it is the time of the token.
+	result.rotated = time.Unix(result.claims.Issued, 0).UTC()
+	if written, err := time.Parse(time.RFC3339, secret.Annotations[v1alpha1.AnnotationLastRotationTime]); err == nil {
+		result.rotated = written.UTC()
+	}
+
+	result.intact = true
+
+	return result
+}
+
+// cause is why a new kubeconfig is needed.
+type cause string
+
+// The causes, in words for events.
+const (
+	causeNone     cause = ""
+	causeFirst    cause = "there was none"
+	causeChanged  cause = "what it is made from changed"
+	causeTampered cause = "the Secret was changed by somebody else"
+	causeDue      cause = "its renewal was due"
+	causeExpired  cause = "it had expired"
+)
+
+// need decides whether a new kubeconfig is needed.
+func need(owner ownership, is found, want ingredients, next, now time.Time) cause {
+	switch {
+	case owner == absent:
+		return causeFirst
+	case is.specHash != want.hash():
+		return causeChanged
+	case !is.intact, !is.claims.fits(want):
+		return causeTampered
+	case !now.Before(is.claims.expires()):
+		return causeExpired
+	case !now.Before(next):
+		return causeDue
+	default:
+		return causeNone
+	}
+}
+
+// keeps tells whether the old kubeconfig still does its work when a new one is
+// not to be had.
+func (c cause) keeps() bool { return c == causeDue }
+
+// fits tells whether a token is for whom and what it should be for.
+func (c claims) fits(want ingredients) bool {
+	return c.User == want.User && c.ClusterUUID == want.ClusterID &&
+		slices.Equal(slices.Sorted(slices.Values(c.Groups)), slices.Sorted(slices.Values(want.Groups)))
+}

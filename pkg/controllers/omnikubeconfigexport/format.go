@@ -1,0 +1,196 @@
+package omnikubeconfigexport
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Keys of the Secrets.
+const (
+	// fluxKey is the key that Flux reads when a kubeConfig.secretRef names none.
+	fluxKey = "value"
+
+	argoName       = "name"
+	argoServer     = "server"
+	argoConfig     = "config"
+	argoLabel      = "argocd.argoproj.io/secret-type"
+	argoLabelValue = "cluster"
+)
+
+// errKubeconfig says nothing of the content on purpose.
+var errKubeconfig = errors.New("this is not a kubeconfig with one server and one bearer token")
+
+// access is how to reach a cluster, and with what.
+type access struct {
+	server string
+	token  string
+}
+
+// shape says how access is written into a Secret.
+type shape struct {
+	format    v1alpha1.KubeconfigFormat
+	key       string
+	cluster   string // the cluster's name in Omni
+	user      string
+	namespace string // of the context; may be empty
+	ca        []byte // PEM; may be empty
+}
+
+// mainKey is the key that status and hash are about.
+func (s shape) mainKey() string {
+	if s.format == v1alpha1.FormatArgoCD {
+		return argoConfig
+	}
+
+	return s.key
+}
+
+// readKubeconfig takes server and token out of a kubeconfig. Everything else is
+// left behind.
+func readKubeconfig(raw []byte) (access, error) {
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return access{}, errKubeconfig
+	}
+
+	context := config.Contexts[config.CurrentContext]
+	if context == nil {
+		return access{}, errKubeconfig
+	}
+
+	cluster, user := config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
+	if cluster == nil || user == nil || user.Token == "" {
+		return access{}, errKubeconfig
+	}
+
+	server, err := url.Parse(cluster.Server)
+	if err != nil || server.Host == "" {
+		return access{}, errKubeconfig
+	}
+
+	return access{server: cluster.Server, token: user.Token}, nil
+}
+
+// render writes the data of a Secret. The same input gives the same bytes.
+func (s shape) render(to access) (map[string][]byte, error) {
+	if s.format == v1alpha1.FormatArgoCD {
+		return s.renderArgo(to)
+	}
+
+	name := s.user + "@" + s.cluster
+
+	written, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{s.cluster: {Server: to.server, CertificateAuthorityData: s.ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: to.token}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: s.cluster, AuthInfo: name, Namespace: s.namespace}},
+		CurrentContext: name,
+	})
+	if err != nil {
+		return nil, errKubeconfig
+	}
+
+	data := map[string][]byte{s.key: written}
+	if s.key == v1alpha1.DefaultKubeconfigKey {
+		data[fluxKey] = written
+	}
+
+	return data, nil
+}
+
+// argoClusterConfig is the JSON under "config" of an Argo CD cluster Secret.
+type argoClusterConfig struct {
+	BearerToken     string         `json:"bearerToken"`
+	TLSClientConfig argoTLSOptions `json:"tlsClientConfig"`
+}
+
+type argoTLSOptions struct {
+	Insecure bool   `json:"insecure"`
+	CAData   []byte `json:"caData,omitempty"` // base64 in JSON, as Argo CD wants it
+}
+
+func (s shape) renderArgo(to access) (map[string][]byte, error) {
+	server, err := url.Parse(to.server)
+	if err != nil {
+		return nil, errKubeconfig
+	}
+
+	// Omni's proxy has one URL for all clusters, and Argo CD tells clusters apart by it.
+	// Clients drop the query.
+	server.RawQuery = url.Values{"cluster": {s.cluster}}.Encode()
+
+	config, err := json.Marshal(argoClusterConfig{BearerToken: to.token, TLSClientConfig: argoTLSOptions{CAData: s.ca}})
+	if err != nil {
+		return nil, errKubeconfig
+	}
+
+	return map[string][]byte{argoName: []byte(s.cluster), argoServer: []byte(server.String()), argoConfig: config}, nil
+}
+
+// read is the reverse of render.
+func (s shape) read(data map[string][]byte) (access, error) {
+	if s.format != v1alpha1.FormatArgoCD {
+		return readKubeconfig(data[s.key])
+	}
+
+	var config argoClusterConfig
+	if json.Unmarshal(data[argoConfig], &config) != nil || config.BearerToken == "" {
+		return access{}, errKubeconfig
+	}
+
+	server, err := url.Parse(string(data[argoServer]))
+	if err != nil || server.Host == "" {
+		return access{}, errKubeconfig
+	}
+
+	server.RawQuery = ""
+
+	return access{server: server.String(), token: config.BearerToken}, nil
+}
+
+// hash is the sha256 of what makes the kubeconfig: the file itself, or for Argo
+// CD its three values.
+func (s shape) hash(data map[string][]byte) string {
+	if s.format != v1alpha1.FormatArgoCD {
+		return hexSum(data[s.key])
+	}
+
+	return hexSum(fmt.Appendf(nil, "%q %q %q", data[argoName], data[argoServer], data[argoConfig]))
+}
+
+func hexSum(content []byte) string {
+	sum := sha256.Sum256(content)
+
+	return hex.EncodeToString(sum[:])
+}
+
+// ingredients is everything that a kubeconfig is made from. A change of any of
+// it asks for a new one.
+type ingredients struct {
+	User, ClusterName, ClusterID, Endpoint, Key, ContextNamespace string
+	Groups                                                        []string
+	TTL                                                           string
+	Format                                                        v1alpha1.KubeconfigFormat
+	CA                                                            []byte
+}
+
+// hash does not depend on the order of the groups, which mean the same in any.
+func (i ingredients) hash() string {
+	i.Groups = slices.Sorted(slices.Values(i.Groups))
+
+	encoded, err := json.Marshal(i)
+	if err != nil {
+		return "" // strings and bytes always encode
+	}
+
+	return hexSum(encoded)
+}

@@ -1,0 +1,248 @@
+package omnikubeconfigexport
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// issue makes sure that there is a kubeconfig to store: the one in the target,
+// or a new one. Omni is asked only when one is needed and could be stored.
+func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if err := r.readTarget(ctx, s); err != nil {
+		return loop.Outcome{}, err
+	}
+
+	status := &s.export.Status
+
+	written := last{hash: status.KubeconfigHash}
+	if status.TargetSecretRef != nil {
+		written.name = status.TargetSecretRef.Name
+	}
+
+	owner := judgeOwner(s.secret, string(s.export.UID), s.shape, written)
+	if outcome := r.judgeTarget(owner, s); !outcome.Continues() {
+		return outcome, nil
+	}
+
+	var next time.Time
+
+	if owner == ours {
+		s.found = inspect(s.secret, s.shape)
+		next = s.lifetime(s.found).nextRotation()
+	}
+
+	s.cause = need(owner, s.found, s.want, next, r.options.Now())
+	if s.cause == causeNone {
+		return issuedUntil(s.found.claims), nil
+	}
+
+	outcome, err := r.obtain(ctx, s)
+	if err != nil || outcome.Continues() || outcome.Postpones() {
+		return outcome, err
+	}
+
+	if s.cause.keeps() {
+		s.late = outcome.Message()
+
+		return loop.Continue(v1alpha1.ReasonRenewalFailing, "%s", renewalFailing(s.found.claims, s.late)), nil
+	}
+
+	return outcome, nil
+}
+
+// judgeTarget says whether a kubeconfig could be stored.
+func (r *reconciler) judgeTarget(owner ownership, s *scope) loop.Outcome {
+	name := s.export.Spec.TargetSecretRef.Name
+
+	if owner == foreign {
+		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; choose another spec.targetSecretRef, or delete that Secret if nobody needs it",
+			name, belongsTo(s))
+	}
+
+	if owner == ours && !s.secret.DeletionTimestamp.IsZero() {
+		return loop.Wait(0, v1alpha1.ReasonTargetDeleting, "Secret %q is being deleted and is made again when it is gone; it is held by finalizers %v",
+			name, s.secret.Finalizers)
+	}
+
+	return loop.Continue(v1alpha1.ReasonIssued, "")
+}
+
+// belongsTo says whose a Secret is that is not ours.
+func belongsTo(s *scope) string {
+	if s.secret.Labels[v1alpha1.LabelExportUID] == "" {
+		return "it exists and was not made by an OmniKubeconfigExport"
+	}
+
+	owner := s.secret.Annotations[v1alpha1.AnnotationExportName]
+	if owner == s.export.Name {
+		return "it was made by an earlier OmniKubeconfigExport of this name"
+	}
+
+	return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", owner)
+}
+
+// obtain takes the kubeconfig that was issued and not stored, or asks for one.
+func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error) {
+	name, uid := client.ObjectKeyFromObject(s.export), s.export.UID
+
+	if s.fresh = r.issuing.pending(name, uid, s.want.hash(), r.options.Now()); s.fresh != nil {
+		return issuedUntil(s.fresh.claims), nil
+	}
+
+	lease, outcome := r.session(s)
+	if !outcome.Continues() {
+		return outcome, nil
+	}
+	defer lease.Release()
+
+	if outcome, err := checkCluster(ctx, lease, s); err != nil || !outcome.Continues() {
+		return outcome, err
+	}
+
+	refund, wait, failure := r.issuing.take(name, uid, r.options.Now())
+	if wait > 0 {
+		if failure != nil {
+			return loop.Wait(wait, failure.Reason(), "%s", failure.Message()), nil
+		}
+
+		return loop.Wait(wait, v1alpha1.ReasonIssuingLimited, "%d kubeconfigs were issued in a short time, the last because %s; "+
+			"the next is asked for when a minute has passed: look who changes the Secret or this object", issueBurst, s.cause), nil
+	}
+
+	raw, err := lease.IssueKubeconfig(ctx, omni.KubeconfigRequest{
+		Cluster: s.want.ClusterName, User: s.want.User, Groups: s.want.Groups, TTL: s.export.Spec.TTL.OrDefault(0),
+	})
+	if err != nil {
+		outcome := explain(omni.Classify(err), s, omni.Message(err))
+		r.issuing.failed(name, uid, outcome)
+
+		// After a broken connection a kubeconfig may have been issued all the same.
+		if class := omni.Classify(err); class != omni.ClassUnreachable && class != omni.ClassTransient {
+			refund()
+		}
+
+		return outcome, nil
+	}
+
+	r.options.Kubeconfigs.CountIssued(name)
+
+	return r.accept(raw, s)
+}
+
+// accept looks at a kubeconfig that Omni issued, and keeps it until it is stored.
+func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
+	to, err := readKubeconfig(raw)
+	if err != nil {
+		return loop.Outcome{}, fmt.Errorf("read the kubeconfig that Omni issued: %w", err)
+	}
+
+	token, err := readToken(to.token)
+	if err != nil {
+		return loop.Outcome{}, fmt.Errorf("read the kubeconfig that Omni issued: %w", err)
+	}
+
+	if !token.fits(s.want) {
+		return loop.Wait(retryPause, v1alpha1.ReasonWrongCluster,
+			"Omni issued a kubeconfig for another cluster, user or groups than asked for (cluster ID %s instead of %s); it is not stored",
+			token.ClusterUUID, s.want.ClusterID), nil
+	}
+
+	s.fresh = &issued{access: to, claims: token, specHash: s.want.hash()}
+	r.issuing.keep(client.ObjectKeyFromObject(s.export), s.export.UID, s.fresh)
+
+	return issuedUntil(token), nil
+}
+
+// session finds the session that the controller of OmniConnection keeps.
+func (r *reconciler) session(s *scope) (*omni.Lease, loop.Outcome) {
+	switch {
+	case !s.cluster.DeletionTimestamp.IsZero():
+		return nil, loop.Wait(0, v1alpha1.ReasonDeleting, "OmniCluster %q is being deleted: no new kubeconfig is issued", s.cluster.Name)
+	case s.want.ClusterID == "":
+		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "OmniCluster %q has no cluster in Omni that it made or adopted; see its conditions", s.cluster.Name)
+	}
+
+	lease, open := r.options.Pool.Get(string(s.connection.UID))
+	if !open {
+		outcome := loop.Wait(retryPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", s.connection.Name)
+
+		// The sessions of a new process are about to be opened.
+		if left := startGrace - r.options.Now().Sub(r.started); left > 0 {
+			outcome = loop.Postpone(min(left, time.Second), outcome.Reason(), "%s", outcome.Message())
+		}
+
+		return nil, outcome
+	}
+
+	if session := lease.Client(); session != nil && session.Endpoint() != s.connection.Spec.Endpoint {
+		lease.Release()
+
+		return nil, loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", s.connection.Name)
+	}
+
+	return lease, loop.Continue(v1alpha1.ReasonConnected, "")
+}
+
+// checkCluster makes sure, before a token is signed, that the cluster in Omni
+// still is the one of the OmniCluster: who names a cluster of somebody else
+// must not get into it.
+func checkCluster(ctx context.Context, lease *omni.Lease, s *scope) (loop.Outcome, error) {
+	live, err := lease.InspectLive(ctx, s.want.ClusterName, omni.MarkKeys{
+		UID: v1alpha1.MarkOwnerUID, Namespace: v1alpha1.MarkOwnerNamespace, Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
+	})
+	if err != nil {
+		return explain(omni.Classify(err), s, omni.Message(err)), nil
+	}
+
+	switch {
+	case !live.Exists:
+		return loop.Wait(retryPause, v1alpha1.ReasonClusterNotInOmni, "Omni has no cluster %q", s.want.ClusterName), nil
+	case live.Marks.UID != string(s.cluster.UID):
+		return loop.Stall(v1alpha1.ReasonNotOwned, "cluster %q in Omni does not belong to OmniCluster %q: no kubeconfig is issued for it",
+			s.want.ClusterName, s.cluster.Name), nil
+	case live.UUID != s.want.ClusterID:
+		return loop.Wait(retryPause, v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows; waits for its status",
+			s.want.ClusterName, s.cluster.Name), nil
+	}
+
+	return loop.Continue(v1alpha1.ReasonConnected, ""), nil
+}
+
+// explain turns the class of a failure into what the user is told.
+func explain(class omni.Class, s *scope, message string) loop.Outcome {
+	where := fmt.Sprintf("OmniConnection %q", s.connection.Name)
+
+	switch class { //nolint:exhaustive // the rest heals by itself
+	case omni.ClassDenied:
+		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s: %s", where, message)
+	case omni.ClassUnauthenticated:
+		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s: %s", where, message)
+	case omni.ClassKeyExpired:
+		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s: %s", where, message)
+	case omni.ClassRefused:
+		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", where, message)
+	case omni.ClassTLS:
+		return loop.Stall(v1alpha1.ReasonTLSFailed, "%s: %s", where, message)
+	case omni.ClassNotReady, omni.ClassGone:
+		return loop.Wait(time.Second, v1alpha1.ReasonClusterNotInOmni, "%s: %s", where, message)
+	default:
+		return loop.Wait(retryPause, v1alpha1.ReasonUnreachable, "%s: %s", where, message)
+	}
+}
+
+func issuedUntil(token claims) loop.Outcome {
+	return loop.Continue(v1alpha1.ReasonIssued, "a kubeconfig for user %q, valid until %s", token.User, shownTime(token.expires()))
+}
+
+func renewalFailing(token claims, why string) string {
+	return fmt.Sprintf("the kubeconfig is valid until %s; its renewal is due and fails: %s", shownTime(token.expires()), why)
+}
+
+func shownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,115 @@
+package omnikubeconfigexport
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// The limit of one export: enough for somebody who edits it again and again,
+// and no loop, whoever fights about the Secret.
+const (
+	issueBurst = 5
+	issuePause = time.Minute
+)
+
+// issued is a kubeconfig that Omni made and that is not stored yet. It is kept
+// until it is: another one could not be taken back either.
+type issued struct {
+	access   access
+	claims   claims
+	specHash string
+}
+
+// issuing is the memory about issuing, by export. It is safe for concurrent use.
+type issuing struct {
+	mu      sync.Mutex
+	exports map[types.NamespacedName]*issuingOf
+}
+
+type issuingOf struct {
+	uid     types.UID
+	limiter *rate.Limiter
+	pending *issued
+	failure *loop.Outcome // of the last time that Omni was asked
+}
+
+func newIssuing() *issuing { return &issuing{exports: map[types.NamespacedName]*issuingOf{}} }
+
+// of finds or makes what is known of an export. The caller holds the lock.
+func (i *issuing) of(name types.NamespacedName, uid types.UID) *issuingOf {
+	known := i.exports[name]
+	if known == nil || known.uid != uid {
+		known = &issuingOf{uid: uid, limiter: rate.NewLimiter(rate.Every(issuePause), issueBurst)}
+		i.exports[name] = known
+	}
+
+	return known
+}
+
+// take gives leave to ask Omni, or says how long to wait and what happened the
+// last time. Refund gives the leave back where nothing was issued for certain.
+func (i *issuing) take(name types.NamespacedName, uid types.UID, now time.Time) (refund func(), wait time.Duration, failure *loop.Outcome) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	known := i.of(name, uid)
+
+	reservation := known.limiter.ReserveN(now, 1)
+	if wait := reservation.DelayFrom(now); wait > 0 {
+		reservation.CancelAt(now)
+
+		return func() {}, wait, known.failure
+	}
+
+	return func() { reservation.CancelAt(now) }, 0, nil
+}
+
+// failed remembers how asking Omni ended.
+func (i *issuing) failed(name types.NamespacedName, uid types.UID, outcome loop.Outcome) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	i.of(name, uid).failure = &outcome
+}
+
+// keep remembers a kubeconfig until it is stored.
+func (i *issuing) keep(name types.NamespacedName, uid types.UID, fresh *issued) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	known := i.of(name, uid)
+	known.pending, known.failure = fresh, nil
+}
+
+// pending is a kubeconfig that was issued for the same and is not stored.
+func (i *issuing) pending(name types.NamespacedName, uid types.UID, specHash string, now time.Time) *issued {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	known := i.of(name, uid).pending
+	if known == nil || known.specHash != specHash || !now.Before(known.claims.expires()) {
+		return nil
+	}
+
+	return known
+}
+
+// stored forgets the kubeconfig that was kept.
+func (i *issuing) stored(name types.NamespacedName, uid types.UID) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	i.of(name, uid).pending = nil
+}
+
+func (i *issuing) forget(name types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	delete(i.exports, name)
+}

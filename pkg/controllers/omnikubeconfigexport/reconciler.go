@@ -1,0 +1,185 @@
+package omnikubeconfigexport
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+const (
+	// kindName is the kind's name in metrics.
+	kindName = "OmniKubeconfigExport"
+	// interval is how often an export is looked at when nothing is due.
+	interval = 10 * time.Minute
+	// retryPause is how long to wait before Omni is asked again.
+	retryPause = 10 * time.Second
+	// startGrace is how long the process waits for sessions with Omni before it says that there are none.
+	startGrace = 10 * time.Second
+)
+
+// reconciler holds what the phases need.
+type reconciler struct {
+	client  client.Client // cached; Secrets as metadata only
+	live    client.Reader
+	events  events.EventRecorder
+	options Options
+	issuing *issuing
+
+	firstLook sync.Once
+	started   time.Time
+}
+
+func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	return &reconciler{client: cached, live: live, events: recorder, options: options, issuing: newIssuing()}
+}
+
+// scope is what the phases of one run share.
+type scope struct {
+	export     *v1alpha1.OmniKubeconfigExport
+	cluster    *v1alpha1.OmniCluster
+	connection *v1alpha1.OmniConnection
+
+	shape  shape
+	want   ingredients
+	secret *corev1.Secret // the target; nil if it does not exist
+	found  found          // what a target of ours holds
+	fresh  *issued        // a kubeconfig that is not stored yet
+	cause  cause          // of a fresh kubeconfig
+	late   string         // why a renewal that is due did not happen; empty if all is well
+	stored bool           // the target holds what it should
+}
+
+func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniKubeconfigExport, *scope] {
+	return loop.Kind[*v1alpha1.OmniKubeconfigExport, *scope]{
+		New:       func() *v1alpha1.OmniKubeconfigExport { return &v1alpha1.OmniKubeconfigExport{} },
+		Finalizer: v1alpha1.Finalizer,
+		Interval:  r.interval,
+		NewScope: func(export *v1alpha1.OmniKubeconfigExport) *scope {
+			r.firstLook.Do(func() { r.started = r.options.Now() })
+
+			return &scope{export: export}
+		},
+		Phases: []loop.Phase[*scope]{
+			{Condition: v1alpha1.ConditionSourceReady, Run: r.findSource},
+			{Condition: v1alpha1.ConditionIssued, Run: r.issue},
+			{Condition: v1alpha1.ConditionWritten, Run: r.write},
+		},
+		Delete:   []loop.Phase[*scope]{{Run: r.delete}},
+		Report:   r.report,
+		Reported: r.measure,
+		Gone:     r.gone,
+	}
+}
+
+// interval wakes the export for its next rotation; no watch does.
+func (r *reconciler) interval(export *v1alpha1.OmniKubeconfigExport) time.Duration {
+	next := export.Status.NextRotationTime
+	if next == nil {
+		return interval
+	}
+
+	left := next.Sub(r.options.Now())
+	if left <= 0 {
+		// It is due and did not happen.
+		return retryPause
+	}
+
+	return min(max(left, time.Second), interval)
+}
+
+// findSource finds the cluster and its connection. A suspended cluster still
+// gives access: nothing of it is changed.
+func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, error) {
+	name := s.export.Spec.ClusterRef.Name
+	cluster := &v1alpha1.OmniCluster{}
+
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.export.Namespace, Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return loop.Wait(0, v1alpha1.ReasonClusterNotFound, "OmniCluster %q does not exist in this namespace; the Secret stays as it is", name), nil
+	}
+
+	if err != nil {
+		return loop.Outcome{}, fmt.Errorf("read OmniCluster %q: %w", name, err)
+	}
+
+	connection := &v1alpha1.OmniConnection{}
+
+	err = r.client.Get(ctx, client.ObjectKey{Namespace: s.export.Namespace, Name: cluster.Spec.ConnectionRef.Name}, connection)
+	if apierrors.IsNotFound(err) {
+		return loop.Wait(0, v1alpha1.ReasonConnectionNotFound, "OmniConnection %q of OmniCluster %q does not exist; the Secret stays as it is",
+			cluster.Spec.ConnectionRef.Name, name), nil
+	}
+
+	if err != nil {
+		return loop.Outcome{}, fmt.Errorf("read OmniConnection %q: %w", cluster.Spec.ConnectionRef.Name, err)
+	}
+
+	s.cluster, s.connection = cluster, connection
+	s.shape, s.want = plan(s.export, cluster, connection)
+
+	return loop.Continue(v1alpha1.ReasonSourceFound, "OmniCluster %q is cluster %q of OmniConnection %q",
+		name, s.shape.cluster, connection.Name), nil
+}
+
+// plan says what is to be made, and from what.
+func plan(export *v1alpha1.OmniKubeconfigExport, cluster *v1alpha1.OmniCluster, connection *v1alpha1.OmniConnection) (shape, ingredients) {
+	spec := export.Spec
+	made := shape{
+		format: spec.Format, key: spec.TargetSecretRef.Key, cluster: cluster.EffectiveClusterName(),
+		user: spec.ServiceAccount.User, namespace: spec.ContextNamespace, ca: connection.Spec.CABundle,
+	}
+
+	return made, ingredients{
+		User: made.user, Groups: spec.ServiceAccount.Groups, TTL: string(spec.TTL),
+		ClusterName: made.cluster, ClusterID: cluster.Status.OmniClusterID, Endpoint: connection.Spec.Endpoint, CA: made.ca,
+		Key: made.key, Format: made.format, ContextNamespace: made.namespace,
+	}
+}
+
+// readTarget reads the target Secret live, so that no cache holds its content.
+func (r *reconciler) readTarget(ctx context.Context, s *scope) error {
+	name := s.export.Spec.TargetSecretRef.Name
+	secret := &corev1.Secret{}
+
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.export.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("read Secret %q: %w", name, err)
+	}
+
+	s.secret = secret
+
+	return nil
+}
+
+// lifetime is what the rotation of a kubeconfig is computed from.
+func (s *scope) lifetime(is found) lifetime {
+	ttl, renewBefore := s.export.Spec.TTL.OrDefault(0), s.export.Spec.RenewBefore.OrDefault(0)
+
+	return lifetime{
+		ttl: ttl, renewBefore: renewBefore, expires: is.claims.expires(), rotated: is.rotated, seed: string(s.export.UID) + is.hash,
+	}
+}
+
+// gone forgets everything about an export that does not exist any more.
+func (r *reconciler) gone(name types.NamespacedName) {
+	r.issuing.forget(name)
+	r.forgetMetrics(name)
+}

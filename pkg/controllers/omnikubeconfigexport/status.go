@@ -1,0 +1,50 @@
+package omnikubeconfigexport
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+)
+
+// report writes what is in the Secret into the status, so that a status that
+// was lost comes back the same. Where nothing was stored the last one stays.
+func (r *reconciler) report(_ context.Context, s *scope) {
+	if !s.stored || !s.found.intact {
+		return
+	}
+
+	status := &s.export.Status
+	status.ClusterName = s.shape.cluster
+	status.TargetSecretRef = &v1alpha1.SecretKeyReference{Name: s.secret.Name, Key: s.shape.mainKey()}
+	status.KubeconfigHash = s.found.hash
+	status.ExpirationTime = timeOf(s.found.claims.expires())
+	status.LastRotationTime = timeOf(s.found.rotated)
+	status.NextRotationTime = timeOf(s.lifetime(s.found).nextRotation())
+}
+
+// timeOf keeps whole seconds, as the API does.
+func timeOf(t time.Time) *metav1.Time { return &metav1.Time{Time: t.UTC().Truncate(time.Second)} }
+
+// measure updates the metrics of an export.
+func (r *reconciler) measure(export *v1alpha1.OmniKubeconfigExport) {
+	name := client.ObjectKeyFromObject(export)
+
+	var expires time.Time
+	if export.Status.ExpirationTime != nil {
+		expires = export.Status.ExpirationTime.Time
+	}
+
+	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, export.Status.Conditions, export.Spec.ClusterRef.Name)
+	r.options.Kubeconfigs.SetExpiration(name, expires)
+}
+
+func (r *reconciler) forgetMetrics(name types.NamespacedName) {
+	r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
+	r.options.Kubeconfigs.Forget(name)
+}
