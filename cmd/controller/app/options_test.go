@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 )
 
 func parse(t *testing.T, args ...string) *Options {
@@ -41,12 +43,24 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func TestProfilesAreOffByDefault(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "mine")
+
+	for want, args := range map[string][]string{"": nil, "127.0.0.1:6060": {"--pprof-bind-address=127.0.0.1:6060"}} {
+		if got := parse(t, args...).PprofBindAddress; got != want {
+			t.Errorf("%v: %q", args, got)
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	options := parse(t, "--namespace=a", "--leader-election-namespace=b", "--destroy-settle-time=3s", "--management-cluster-name=hub",
-		"--omnicluster-concurrency=3", "--omnimachine-concurrency=7", "--metrics-bind-address=0", "--kubeconfig=/k")
+		"--omnicluster-concurrency=3", "--omnimachine-concurrency=7", "--metrics-bind-address=0", "--kubeconfig=/k",
+		"--omni-qps=2.5", "--omni-burst=7")
 
 	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.ManagementClusterName != "hub" ||
-		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.MetricsBindAddress != "0" || options.Kubeconfig != "/k" {
+		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.MetricsBindAddress != "0" || options.Kubeconfig != "/k" ||
+		options.Limits != (controllers.Limits{QPS: 2.5, Burst: 7}) {
 		t.Errorf("%+v", options)
 	}
 }

@@ -38,6 +38,7 @@ func Run(ctx context.Context, options *Options) error {
 		Registry:          ctrlmetrics.Registry,
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
+		Limits:            options.Limits,
 		Concurrency:       options.Concurrency,
 	}); err != nil {
 		return err

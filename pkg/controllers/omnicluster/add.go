@@ -51,6 +51,7 @@ type Options struct {
 // registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
+	backoff := loop.NewBackoff()
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	watcher := &mapper{client: mgr.GetClient()}
 
@@ -67,8 +68,8 @@ func Add(mgr manager.Manager, options Options) error {
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(watcher.clustersOfConfigMap)).
 		WatchesRawSource(options.ClusterChanged.Source(watcher.clustersOfRemote)).
 		WatchesRawSource(options.HealthChanged.Source(watcher.clustersOfConnectionUID)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
-		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: backoff}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Backoff: backoff}))
 }
 
 // contextWithDeadline bounds lookups that nobody waits for.

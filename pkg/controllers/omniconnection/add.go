@@ -41,6 +41,7 @@ type Options struct {
 // registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
+	backoff := loop.NewBackoff()
 
 	return builder.ControllerManagedBy(mgr).
 		Named("omniconnection").
@@ -49,8 +50,8 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(connectionOfCluster),
 			builder.WithPredicates(onlyComingAndGoing())).
 		WatchesRawSource(options.HealthChanged.Source(r.connectionsOfUID)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
-		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: backoff}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Backoff: backoff}))
 }
 
 // onlyComingAndGoing lets through what changes who uses a connection.

@@ -36,6 +36,11 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 		settings.Jitter = func(interval time.Duration) time.Duration { return interval - rand.N(interval/10+1) }
 	}
 
+	// One that no controller asks never holds anything back.
+	if settings.Backoff == nil {
+		settings.Backoff = NewBackoff()
+	}
+
 	return &Reconciler[O, S]{kind: kind, settings: settings}
 }
 
@@ -46,6 +51,8 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 
 	err := r.settings.Client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
+		r.settings.Backoff.succeeded(request)
+
 		if r.kind.Gone != nil {
 			r.kind.Gone(request.NamespacedName)
 		}
@@ -57,59 +64,76 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{}, fmt.Errorf("read the object: %w", err)
 	}
 
-	result, err := r.reconcile(ctx, object)
-	if apierrors.IsConflict(err) {
+	what := contentOf(object)
+	if pause := r.settings.Backoff.hold(request, what); pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+
+	result, known, err := r.reconcile(ctx, object)
+
+	switch {
+	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	case err != nil:
+		r.settings.Backoff.failed(request, what)
+	case known:
+		r.settings.Backoff.succeeded(request)
 	}
 
 	return result, err
 }
 
-func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O) (reconcile.Result, error) {
+// contentOf identifies what users say of an object, but nothing of its status.
+func contentOf(object client.Object) string {
+	return fmt.Sprintf("%s %d %t %s", object.GetUID(), object.GetGeneration(), object.GetDeletionTimestamp().IsZero(), requestedAt(object))
+}
+
+// reconcile does one run. What it returns is known unless the run was postponed.
+func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O) (result reconcile.Result, known bool, err error) {
 	deleting := !object.GetDeletionTimestamp().IsZero()
 
 	if deleting && (r.kind.Finalizer == "" || !controllerutil.ContainsFinalizer(object, r.kind.Finalizer)) {
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, true, nil
 	}
 
 	if !deleting {
 		if err := r.addFinalizer(ctx, object); err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, true, err
 		}
 	}
 
 	before, ok := object.DeepCopyObject().(O)
 	if !ok {
-		return reconcile.Result{}, errors.New("copy the object: the copy has another type")
+		return reconcile.Result{}, true, errors.New("copy the object: the copy has another type")
 	}
 
 	run := r.run(ctx, object, deleting)
 
 	// A process that stops interrupts its phases; that is no failure to show.
 	if run.err != nil && ctx.Err() != nil {
-		return reconcile.Result{}, run.err
+		return reconcile.Result{}, true, run.err
 	}
 
 	if run.last.Postpones() {
-		return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, nil
+		return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, false, nil
 	}
 
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 
 	if deleting && run.last.Continues() && run.err == nil {
-		return reconcile.Result{}, r.removeFinalizer(writing, object)
+		return reconcile.Result{}, true, r.removeFinalizer(writing, object)
 	}
 
 	if err := r.writeStatus(writing, before, object); err != nil {
-		return reconcile.Result{}, errors.Join(run.err, err)
+		return reconcile.Result{}, true, errors.Join(run.err, err)
 	}
 
 	if run.err != nil {
-		return reconcile.Result{}, run.err
+		return reconcile.Result{}, true, run.err
 	}
 
-	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, nil
+	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, true, nil
 }
 
 // addFinalizer makes sure that the finalizer is there before any phase does

@@ -12,6 +12,7 @@ import (
 type Calls struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	waited   *prometheus.CounterVec
 
 	mu    sync.Mutex
 	names map[string]string // a connection's namespace/name by its UID
@@ -29,6 +30,10 @@ func NewCalls() *Calls {
 			Help:    "How long calls to Omni took, in seconds. Watches are not in it.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"connection", "method"}),
+		waited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "omni_api_throttled_seconds_total",
+			Help: "How long calls to Omni waited for the controller's own rate limit, in seconds.",
+		}, []string{"connection"}),
 		names: map[string]string{},
 	}
 }
@@ -44,6 +49,7 @@ func (c *Calls) Name(uid, name string) {
 // Forget removes every series of an OmniConnection (namespace/name).
 func (c *Calls) Forget(name string) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 
 	for uid, known := range c.names {
 		if known == name {
@@ -51,10 +57,20 @@ func (c *Calls) Forget(name string) {
 		}
 	}
 
-	c.mu.Unlock()
-
 	c.requests.DeletePartialMatch(prometheus.Labels{"connection": name})
 	c.duration.DeletePartialMatch(prometheus.Labels{"connection": name})
+	c.waited.DeleteLabelValues(name)
+}
+
+// Throttle counts how long a call of the connection with the UID waited for the
+// rate limit.
+func (c *Calls) Throttle(uid string, waited time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if name, known := c.names[uid]; known {
+		c.waited.WithLabelValues(name).Add(waited.Seconds())
+	}
 }
 
 // Observe counts one finished call of the connection with the UID. Calls of a
@@ -82,10 +98,12 @@ const watchMethod = "/cosi.resource.State/Watch"
 func (c *Calls) Describe(descriptions chan<- *prometheus.Desc) {
 	c.requests.Describe(descriptions)
 	c.duration.Describe(descriptions)
+	c.waited.Describe(descriptions)
 }
 
 // Collect implements prometheus.Collector.
 func (c *Calls) Collect(collected chan<- prometheus.Metric) {
 	c.requests.Collect(collected)
 	c.duration.Collect(collected)
+	c.waited.Collect(collected)
 }

@@ -113,12 +113,16 @@ func TestCalls(t *testing.T) {
 	calls.Observe("uid-1", "/cosi.resource.State/Get", "OK", time.Second)
 	calls.Observe("uid-1", "/cosi.resource.State/Get", "NotFound", time.Second)
 	calls.Observe("uid-1", "/cosi.resource.State/Watch", "Canceled", time.Hour)
+	calls.Throttle("uid-1", 1500*time.Millisecond)
+	calls.Throttle("uid-1", time.Second)
+	calls.Throttle("uid-2", time.Second)
 
 	want := []string{
 		`omni_api_request_duration_seconds{connection=team/main,method=/cosi.resource.State/Get} histogram`,
 		`omni_api_requests_total{code=Canceled,connection=team/main,method=/cosi.resource.State/Watch} value:1`,
 		`omni_api_requests_total{code=NotFound,connection=team/main,method=/cosi.resource.State/Get} value:1`,
 		`omni_api_requests_total{code=OK,connection=team/main,method=/cosi.resource.State/Get} value:2`,
+		`omni_api_throttled_seconds_total{connection=team/main} value:2.5`,
 	}
 	if diff := cmp.Diff(want, gather(t, calls)); diff != "" {
 		t.Error(diff)
@@ -126,6 +130,7 @@ func TestCalls(t *testing.T) {
 
 	calls.Forget("team/main")
 	calls.Observe("uid-1", "/cosi.resource.State/Get", "OK", time.Second)
+	calls.Throttle("uid-1", time.Second)
 
 	if left := gather(t, calls); left != nil {
 		t.Errorf("series of a connection that is gone: %q", left)

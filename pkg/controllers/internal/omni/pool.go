@@ -239,7 +239,7 @@ func (p *Pool) start(uid, fingerprint string, config Config) *entry {
 	go func() {
 		session, err := p.options.Open(ctx, config, mirror)
 		if err == nil && p.options.Runs > 0 {
-			session.seats = newSeats(p.options.Runs, session.isSlow, mirror.ClusterChanged)
+			session.seats = newSeats(p.options.Runs, session.Slow, mirror.ClusterChanged)
 		}
 
 		p.finish(uid, started, session, err)

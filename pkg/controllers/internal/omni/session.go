@@ -127,8 +127,8 @@ func (s *Session) RemoveMarks(ctx context.Context, cluster string, keys MarkKeys
 	return RemoveMarks(ctx, s.live, cluster, keys, uid)
 }
 
-// isSlow tells whether Omni takes long to answer.
-func (s *Session) isSlow() bool { return s.client != nil && s.client.pulse.isSlow() }
+// Slow tells whether Omni takes a second or longer to answer calls just now.
+func (s *Session) Slow() bool { return s.client != nil && s.client.pulse.isSlow() }
 
 // noticed looks again at everything that waits for Omni's return.
 func (s *Session) noticed() {
