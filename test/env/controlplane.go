@@ -16,9 +16,9 @@ import (
 // kube-apiserver, takes 2.5 seconds on two idle cores.
 const controlPlaneTimeout = 2 * time.Minute
 
-// startEtcd starts the hub's etcd without fsync: its data is thrown away with the hub, and
-// nothing tests the hub's own durability.
-func (h *Hub) startEtcd() error {
+// startEtcd starts the hub's etcd. Without fsync, unless durable: its data is thrown away with
+// the hub, and nothing tests the hub's own durability.
+func (h *Hub) startEtcd(durable bool) error {
 	client, err := h.reservePort()
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (h *Hub) startEtcd() error {
 		args: []string{
 			"--name=hub",
 			"--data-dir=" + filepath.Join(h.Dir, "etcd"),
-			"--unsafe-no-fsync",
+			"--unsafe-no-fsync=" + strconv.FormatBool(!durable),
 			"--log-level=warn",
 			"--listen-client-urls=" + h.etcdURL,
 			"--advertise-client-urls=" + h.etcdURL,

@@ -31,6 +31,10 @@ type Options struct {
 	// namespaces, and namespaces have no default service account.
 	WithoutControllerManager bool
 
+	// DurableEtcd lets the hub's etcd sync each write to disk, as a real one does and as
+	// omni-apiserver's always does. A measurement that compares the two needs it; tests do not.
+	DurableEtcd bool
+
 	// KubeAPIServerArgs are more flags for kube-apiserver, for example to turn audit on.
 	KubeAPIServerArgs []string
 }
@@ -108,7 +112,7 @@ func prepareHub(ctx context.Context, options Options) (*Hub, error) {
 }
 
 func (h *Hub) startControlPlane(ctx context.Context, options Options) error {
-	if err := h.startEtcd(); err != nil {
+	if err := h.startEtcd(options.DurableEtcd); err != nil {
 		return err
 	}
 

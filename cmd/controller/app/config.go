@@ -66,6 +66,7 @@ func (o *Options) Config() (*Config, error) {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       server.Options{BindAddress: o.MetricsBindAddress},
 		HealthProbeBindAddress:        o.HealthProbeBindAddress,
+		PprofBindAddress:              o.PprofBindAddress,
 		GracefulShutdownTimeout:       &shutdown,
 		Controller:                    config.Controller{CacheSyncTimeout: cacheSyncTimeout},
 	}}, nil

@@ -42,6 +42,9 @@ type Options struct {
 	MetricsBindAddress string
 	// HealthProbeBindAddress serves /healthz and /readyz; "0" turns it off.
 	HealthProbeBindAddress string
+	// PprofBindAddress serves Go's profiles under /debug/pprof; empty turns them off. They hold
+	// parts of the process's memory, so the address should be a loopback one.
+	PprofBindAddress string
 	// DestroySettleTime is how long destructive changes must be unchanged before they are applied.
 	DestroySettleTime time.Duration
 	// ManagementClusterName is written into the ownership mark, for people.
@@ -82,6 +85,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "Namespace of the lease. Default: --namespace.")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "Where to serve metrics; 0 turns them off.")
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "Where to serve /healthz and /readyz; 0 turns them off.")
+	flags.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress, "Where to serve profiles (/debug/pprof), such as 127.0.0.1:6060. Anyone who reaches it can read them. Default: off.")
 	flags.DurationVar(&o.DestroySettleTime, "destroy-settle-time", o.DestroySettleTime, "How long the changes that destroy must be unchanged before they are applied. At least 1s.")
 	flags.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName, "Name of this management cluster, written on the clusters in Omni for people.")
 	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait for the API at the start.")
