@@ -85,60 +85,79 @@ func orListed(size string) string {
 }
 
 // updated is the next record, sorted. What the documents want and Omni has is
-// recorded; what was recorded stays as long as Omni has it. left are the changes
-// that are still to be made: a set or machine with one of them is not yet as the
-// documents want it. With grow false nothing new is recorded.
+// recorded; what was recorded stays as long as Omni has it. live is from before
+// the run's changes, and left are the changes that are still to be made: a set or
+// machine with one of them is not yet as the documents want it, and what is not
+// wanted without one is gone. With grow false nothing new is recorded.
 func (r appliedRecord) updated(wanted, live []omni.SetState, left []omni.Change, grow bool) appliedRecord {
 	next := map[string]v1alpha1.AppliedMachineSet{}
+	unmade, going := unfinished(left)
 
 	for _, found := range live {
-		if set := r.find(found.ID); set != nil {
-			next[set.ID] = v1alpha1.AppliedMachineSet{ID: set.ID, Size: set.Size, Machines: common(set.Machines, found.Machines)}
+		want := findSet(wanted, found.ID)
+
+		if set := r.find(found.ID); set != nil && (want != nil || going[omni.TypeMachineSet+set.ID]) {
+			next[set.ID] = v1alpha1.AppliedMachineSet{
+				ID: set.ID, Size: set.Size,
+				Machines: slices.DeleteFunc(slices.Clone(set.Machines), func(machine string) bool {
+					stays := want == nil || slices.Contains(want.Machines, machine) || going[omni.TypeMachineSetNode+machine]
+
+					return !stays || !slices.Contains(found.Machines, machine)
+				}),
+			}
 		}
 	}
 
-	if grow {
-		pending := unfinished(left)
-
-		for _, set := range wanted {
-			if pending[omni.TypeMachineSet+set.ID] {
-				set.Size = next[set.ID].Size
-
-				if _, known := next[set.ID]; !known {
-					continue
-				}
-			}
-
-			entry := v1alpha1.AppliedMachineSet{ID: set.ID, Size: set.Size, Machines: next[set.ID].Machines}
-
-			for _, machine := range set.Machines {
-				if !pending[omni.TypeMachineSetNode+machine] && !slices.Contains(entry.Machines, machine) {
-					entry.Machines = append(entry.Machines, machine)
-				}
-			}
-
-			next[set.ID] = entry
+	for _, set := range wanted {
+		if _, known := next[set.ID]; grow && (known || !unmade[omni.TypeMachineSet+set.ID]) {
+			next[set.ID] = grown(next[set.ID], set, unmade)
 		}
 	}
 
 	return sorted(next)
 }
 
-// unfinished are the resources that are yet to be made or changed.
-func unfinished(left []omni.Change) map[string]bool {
-	pending := map[string]bool{}
+// grown adds to a set's entry what Omni has of what is wanted.
+func grown(entry v1alpha1.AppliedMachineSet, want omni.SetState, unmade map[string]bool) v1alpha1.AppliedMachineSet {
+	entry.ID = want.ID
 
-	for _, change := range left {
-		if change.Action != omni.ActionDestroy {
-			pending[change.Type+change.ID] = true
+	if !unmade[omni.TypeMachineSet+want.ID] {
+		entry.Size = want.Size
+	}
+
+	for _, machine := range want.Machines {
+		if !unmade[omni.TypeMachineSetNode+machine] && !slices.Contains(entry.Machines, machine) {
+			entry.Machines = append(entry.Machines, machine)
 		}
 	}
 
-	return pending
+	return entry
 }
 
-func common(some, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(some), func(one string) bool { return !slices.Contains(others, one) })
+// unfinished are the resources that are yet to be made or changed, and those
+// that are yet to be destroyed.
+func unfinished(left []omni.Change) (unmade, going map[string]bool) {
+	unmade, going = map[string]bool{}, map[string]bool{}
+
+	for _, change := range left {
+		if change.Action == omni.ActionDestroy {
+			going[change.Type+change.ID] = true
+		} else {
+			unmade[change.Type+change.ID] = true
+		}
+	}
+
+	return unmade, going
+}
+
+func findSet(sets []omni.SetState, id string) *omni.SetState {
+	for i := range sets {
+		if sets[i].ID == id {
+			return &sets[i]
+		}
+	}
+
+	return nil
 }
 
 func sorted(sets map[string]v1alpha1.AppliedMachineSet) appliedRecord {

@@ -51,6 +51,11 @@ func TestRecordIsUpdated(t *testing.T) {
 			before: appliedRecord{{ID: "w", Machines: []string{"m1", "m2"}}}, live: states(static("w", "m1")),
 			left: []omni.Change{destroy(setType, "w")}, want: appliedRecord{{ID: "w", Machines: []string{"m1"}}},
 		},
+		"destroyed in this run": {
+			before: appliedRecord{{ID: "a", Machines: []string{"m1", "m2"}}, {ID: "w", Machines: []string{"m3"}}},
+			wanted: states(static("a", "m1")), live: states(static("a", "m1", "m2"), static("w", "m3")),
+			want: appliedRecord{{ID: "a", Machines: []string{"m1"}}},
+		},
 		"gone":                  {before: appliedRecord{{ID: "w", Machines: []string{"m1"}}}},
 		"gone, and wanted anew": {before: appliedRecord{{ID: "w", Size: "pool/2"}}, wanted: states(class("w", "pool/2")), left: []omni.Change{create(setType, "w")}},
 		"a size that is not applied yet": {
@@ -89,6 +94,7 @@ func TestRecordIsUpdated(t *testing.T) {
 		},
 		"suspended: nothing new": {
 			before: appliedRecord{{ID: "gone", Size: "pool/1"}, {ID: "w", Size: "pool/2"}}, stands: true,
+			left:   []omni.Change{destroy(setType, "theirs")},
 			wanted: states(class("w", "pool/2"), static("cp", "m1")), live: states(class("w", "pool/2"), static("cp", "m1")),
 			want: appliedRecord{{ID: "w", Size: "pool/2"}},
 		},

@@ -223,6 +223,12 @@ func (a *applier) destroy(ctx context.Context, s step) (done bool, err error) {
 func (a *applier) tearDown(ctx context.Context, s step) (gone bool, err error) {
 	pointer := s.old.Metadata()
 
+	// Asking again would be a write without effect: the last finalizer that goes
+	// makes a new plan.
+	if s.change.TearingDown && !pointer.Finalizers().Empty() {
+		return false, nil
+	}
+
 	if err = a.checkIdentity(ctx, s); err != nil {
 		return state.IsNotFoundError(err), ignoreNotFound(err)
 	}
