@@ -1,0 +1,136 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// requestTimeout bounds one request that is no watch.
+const requestTimeout = 30 * time.Second
+
+// bounded makes a copy of a configuration whose requests all end with ctx, and
+// after requestTimeout unless they watch. Helm itself gives its requests
+// neither end.
+func bounded(ctx context.Context, config *rest.Config) *rest.Config {
+	copied := rest.CopyConfig(config)
+	copied.Wrap(func(next http.RoundTripper) http.RoundTripper { return &boundedTransport{ctx: ctx, next: next} })
+	// The workload cluster protects itself; a small limit here only makes large charts slow.
+	copied.QPS = -1
+	copied.WarningHandlerWithContext = rest.NoWarnings{}
+
+	return copied
+}
+
+type boundedTransport struct {
+	ctx  context.Context //nolint:containedctx // the only way to give Helm's requests an end
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(request.Context())
+
+	if request.URL.Query().Get("watch") == "" {
+		ctx, cancel = context.WithTimeout(request.Context(), requestTimeout)
+	}
+
+	stop := context.AfterFunc(t.ctx, cancel)
+	end := func() { stop(); cancel() }
+
+	response, err := t.next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		end()
+
+		return nil, err
+	}
+
+	response.Body = &endingBody{ReadCloser: response.Body, end: end}
+
+	return response, nil
+}
+
+// endingBody gives back a request's context when its answer was read.
+type endingBody struct {
+	io.ReadCloser
+
+	end func()
+}
+
+// Close implements io.Closer.
+func (b *endingBody) Close() error {
+	defer b.end()
+
+	return b.ReadCloser.Close()
+}
+
+// metadata is a client that reads nothing but metadata.
+func (c *Client) metadata(ctx context.Context) (metadata.Interface, error) {
+	client, err := metadata.NewForConfig(bounded(ctx, c.target.Config))
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the workload cluster: %w", err)
+	}
+
+	return client, nil
+}
+
+// getter gives Helm its clients. Objects without a namespace land in the
+// release's, whatever a kubeconfig's context says.
+type getter struct {
+	config    *rest.Config
+	namespace string
+	discovery discovery.CachedDiscoveryInterface
+	mapper    meta.ResettableRESTMapper
+}
+
+func newGetter(config *rest.Config, namespace string) (*getter, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client for the workload cluster: %w", err)
+	}
+
+	cached := memory.NewMemCacheClient(client)
+
+	return &getter{config: config, namespace: namespace, discovery: cached, mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached)}, nil
+}
+
+// ToRESTConfig implements genericclioptions.RESTClientGetter.
+func (g *getter) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(g.config), nil }
+
+// ToDiscoveryClient implements genericclioptions.RESTClientGetter.
+func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return g.discovery, nil
+}
+
+// ToRESTMapper implements genericclioptions.RESTClientGetter.
+func (g *getter) ToRESTMapper() (meta.RESTMapper, error) { return g.mapper, nil }
+
+// ToRawKubeConfigLoader implements genericclioptions.RESTClientGetter. Helm asks
+// it for the namespace only.
+func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig { return &namespaced{getter: g} }
+
+// namespaced is a client configuration that never reads a file.
+type namespaced struct{ getter *getter }
+
+// RawConfig implements clientcmd.ClientConfig.
+func (n *namespaced) RawConfig() (clientcmdapi.Config, error) { return clientcmdapi.Config{}, nil }
+
+// ClientConfig implements clientcmd.ClientConfig.
+func (n *namespaced) ClientConfig() (*rest.Config, error) { return n.getter.ToRESTConfig() }
+
+// Namespace implements clientcmd.ClientConfig.
+func (n *namespaced) Namespace() (string, bool, error) { return n.getter.namespace, true, nil }
+
+// ConfigAccess implements clientcmd.ClientConfig.
+func (n *namespaced) ConfigAccess() clientcmd.ConfigAccess { return nil }

@@ -1,0 +1,184 @@
+package helm
+
+import (
+	"fmt"
+	"time"
+)
+
+// foreignLockTime is how long an action of another client may take, in time,
+// before its lock counts as left behind: six times Helm's default timeout.
+const foreignLockTime = 30 * time.Minute
+
+// Action is what to do next with a release.
+type Action string
+
+// The actions.
+const (
+	// ActionNone: the release is as wanted.
+	ActionNone Action = "none"
+	// ActionWait: another client works on the release; look again later.
+	ActionWait Action = "wait"
+	// ActionStall: every attempt that was allowed has failed.
+	ActionStall Action = "stall"
+	// ActionInstall installs the release.
+	ActionInstall Action = "install"
+	// ActionUpgrade upgrades the release.
+	ActionUpgrade Action = "upgrade"
+	// ActionRollback goes back to Decision.Revision.
+	ActionRollback Action = "rollback"
+	// ActionUninstall uninstalls the release and removes its history.
+	ActionUninstall Action = "uninstall"
+	// ActionTest runs the tests of the deployed revision.
+	ActionTest Action = "test"
+	// ActionUnlock marks Decision.Revision as failed, whose action ended without a result.
+	ActionUnlock Action = "unlock"
+)
+
+// Wanted is what a release should be.
+type Wanted struct {
+	// Absent wants the release gone; nothing else counts then.
+	Absent bool
+	// Content is the digest of chart, values and options.
+	Content string
+	// Attempt is the digest of Content and of all settings of the action: a new one starts the count of
+	// failures anew.
+	Attempt string
+	// Owner is the UID of the OmniHelmRelease.
+	Owner string
+	// Failures are those of this attempt that left no revision behind, or whose revision is gone.
+	Failures int
+	// Retries is how often a failed action is tried again.
+	Retries int
+	// RollBack goes back to the last good revision after a failed upgrade.
+	RollBack bool
+	// Test wants the tests run once for each revision.
+	Test bool
+	// LockTime is how long another client's action may take; at least 30 minutes are given.
+	LockTime time.Duration
+}
+
+// Decision is what to do next.
+type Decision struct {
+	// Action to take.
+	Action Action
+	// Revision is what a rollback goes back to, what is unlocked, or what is tested.
+	Revision int
+	// Resume is the number of an interrupted revision that an install or upgrade makes again. 0 makes a new one.
+	Resume int
+	// After is when to look again with ActionWait.
+	After time.Duration
+	// Failures are all failures of the attempt so far.
+	Failures int
+	// Why says it to people.
+	Why string
+}
+
+// Decide says what to do next. It is pure, and right after a crash at any point.
+func Decide(wanted Wanted, observed Observed, now time.Time) Decision {
+	latest := observed.Latest()
+	failures := max(wanted.Failures, observed.failures(wanted.Attempt))
+
+	if wanted.Absent {
+		return decideAbsent(wanted, latest, now)
+	}
+
+	decision := decidePresent(wanted, observed, latest, now)
+	decision.Failures = failures
+
+	if failures > wanted.Retries && (decision.Action == ActionInstall || decision.Action == ActionUpgrade) && decision.Resume == 0 {
+		return Decision{Action: ActionStall, Failures: failures, Why: fmt.Sprintf("%d attempts failed", failures)}
+	}
+
+	return decision
+}
+
+func decideAbsent(wanted Wanted, latest *Revision, now time.Time) Decision {
+	if latest == nil {
+		return Decision{Action: ActionNone, Why: "the release is gone"}
+	}
+
+	if wait := lockedFor(wanted, latest, now); wait > 0 {
+		return waitForLock(latest, wait)
+	}
+
+	return Decision{Action: ActionUninstall, Why: "the release is not wanted any more"}
+}
+
+func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.Time) Decision {
+	switch {
+	case latest == nil:
+		return Decision{Action: ActionInstall, Why: "the release does not exist"}
+	case latest.Status.pending() || latest.Status == StatusUnknown:
+		return decidePending(wanted, observed, latest, now)
+	case latest.Status == StatusUninstalling:
+		return Decision{Action: ActionUninstall, Why: "an uninstall was not finished"}
+	case latest.Status == StatusDeployed && latest.Content == wanted.Content:
+		return decideDeployed(wanted, latest)
+	case latest.Status == StatusFailed && latest.Attempt == wanted.Attempt:
+		return decideFailed(wanted, observed, latest)
+	case latest.Status == StatusUninstalled:
+		return Decision{Action: ActionInstall, Why: "the release was uninstalled"}
+	default:
+		// Also over a failed install: only an upgrade removes what that left behind and nobody wants any more.
+		return Decision{Action: ActionUpgrade, Why: "the chart, the values or the options are other ones"}
+	}
+}
+
+func decideDeployed(wanted Wanted, latest *Revision) Decision {
+	if wanted.Test && latest.Tested == "" {
+		return Decision{Action: ActionTest, Revision: latest.Number, Why: "the tests were not run yet"}
+	}
+
+	return Decision{Action: ActionNone, Why: "the release is as wanted"}
+}
+
+func decideFailed(wanted Wanted, observed Observed, latest *Revision) Decision {
+	if latest.Interrupted {
+		return put(observed, latest.Number, latest.Number, "the last action was interrupted")
+	}
+
+	if good := observed.lastGood(latest.Number); good != nil && wanted.RollBack {
+		return Decision{Action: ActionRollback, Revision: good.Number, Why: fmt.Sprintf("revision %d failed", latest.Number)}
+	}
+
+	return put(observed, latest.Number+1, 0, fmt.Sprintf("revision %d failed", latest.Number))
+}
+
+// decidePending deals with a revision whose action has no result. Only one
+// controller acts at a time (it leads), and it looks at a release only when its
+// own action on it has ended: a pending revision of this object is one that
+// nobody works on any more. For another client's, only time tells.
+func decidePending(wanted Wanted, observed Observed, latest *Revision, now time.Time) Decision {
+	if wait := lockedFor(wanted, latest, now); wait > 0 {
+		return waitForLock(latest, wait)
+	}
+
+	if latest.Owner == wanted.Owner && latest.Content == wanted.Content && latest.Status != StatusPendingRollback {
+		return put(observed, latest.Number, latest.Number, "the last action was interrupted")
+	}
+
+	return Decision{Action: ActionUnlock, Revision: latest.Number, Why: fmt.Sprintf("revision %d was left %s", latest.Number, latest.Status)}
+}
+
+// lockedFor is how long another client's action has to be waited for.
+func lockedFor(wanted Wanted, latest *Revision, now time.Time) time.Duration {
+	if !latest.Status.pending() || latest.Owner != "" && latest.Owner == wanted.Owner {
+		return 0
+	}
+
+	return max(0, latest.Modified.Add(max(foreignLockTime, wanted.LockTime)).Sub(now))
+}
+
+func waitForLock(latest *Revision, wait time.Duration) Decision {
+	return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another Helm client left revision %d %s at %s; if it is not at work any more, "+
+		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, latest.Modified.UTC().Format(time.RFC3339))}
+}
+
+// put installs if nothing before the revision to make was ever in effect, else upgrades.
+func put(observed Observed, number, resume int, why string) Decision {
+	if observed.lastGood(number) == nil {
+		return Decision{Action: ActionInstall, Resume: resume, Why: why}
+	}
+
+	return Decision{Action: ActionUpgrade, Resume: resume, Why: why}
+}

@@ -1,0 +1,104 @@
+package helm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// now is the time in the tables below.
+func testTime() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
+
+// rev makes a revision of ours with the wanted content.
+func rev(number int, status Status, changes ...func(*Revision)) Revision {
+	r := Revision{Number: number, Status: status, Content: "C", Attempt: "A", Owner: "me", Modified: testTime().Add(-time.Minute)}
+	for _, change := range changes {
+		change(&r)
+	}
+
+	return r
+}
+
+func other(r *Revision)       { r.Content, r.Attempt = "old", "old" }
+func foreign(r *Revision)     { r.Content, r.Attempt, r.Owner = "", "", "" }
+func interrupted(r *Revision) { r.Interrupted = true }
+func old(r *Revision)         { r.Modified = testTime().Add(-31 * time.Minute) }
+func passed(r *Revision)      { r.Tested = TestsPassed }
+
+func TestDecide(t *testing.T) {
+	plain := Wanted{Content: "C", Attempt: "A", Owner: "me", Retries: 1}
+	with := func(change func(*Wanted)) Wanted { w := plain; change(&w); return w }
+	rolling := with(func(w *Wanted) { w.RollBack = true })
+	testing_ := with(func(w *Wanted) { w.Test = true })
+	absent := with(func(w *Wanted) { w.Absent = true })
+
+	for _, test := range []struct {
+		name      string
+		wanted    Wanted
+		revisions []Revision // the newest first
+		want      Decision
+	}{
+		{"nothing there", plain, nil, Decision{Action: ActionInstall}},
+		{"as wanted", plain, []Revision{rev(1, StatusDeployed)}, Decision{Action: ActionNone}},
+		{"as wanted, made by a former object", plain, []Revision{rev(1, StatusDeployed, func(r *Revision) { r.Owner = "former" })}, Decision{Action: ActionNone}},
+		{"other settings make no revision", plain, []Revision{rev(1, StatusDeployed, func(r *Revision) { r.Attempt = "B" })}, Decision{Action: ActionNone}},
+		{"other content", plain, []Revision{rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade}},
+		{"another client's release", plain, []Revision{rev(7, StatusDeployed, foreign)}, Decision{Action: ActionUpgrade}},
+		{"uninstalled with history", plain, []Revision{rev(2, StatusUninstalled), rev(1, StatusSuperseded)}, Decision{Action: ActionInstall}},
+		{"uninstall not finished", plain, []Revision{rev(2, StatusUninstalling)}, Decision{Action: ActionUninstall}},
+
+		{"tests due", testing_, []Revision{rev(3, StatusDeployed)}, Decision{Action: ActionTest, Revision: 3}},
+		{"tests done", testing_, []Revision{rev(3, StatusDeployed, passed)}, Decision{Action: ActionNone}},
+
+		{"failed install is tried again", plain, []Revision{rev(1, StatusFailed)}, Decision{Action: ActionInstall, Failures: 1}},
+		{"failed installs are enough", plain, []Revision{rev(2, StatusFailed), rev(1, StatusFailed)}, Decision{Action: ActionStall, Failures: 2}},
+		{"failures without a revision count", with(func(w *Wanted) { w.Failures = 2 }), nil, Decision{Action: ActionStall, Failures: 2}},
+		{"a new attempt counts anew", plain, []Revision{rev(2, StatusFailed, other), rev(1, StatusFailed, other)}, Decision{Action: ActionUpgrade}},
+		{"failed upgrade is tried again", plain, []Revision{rev(2, StatusFailed), rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade, Failures: 1}},
+		{"failed upgrade is rolled back", rolling, []Revision{rev(2, StatusFailed), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionRollback, Revision: 1, Failures: 1}},
+		{"rolled back even if it was the last attempt", rolling, []Revision{rev(4, StatusFailed), rev(3, StatusDeployed, other), rev(2, StatusFailed), rev(1, StatusSuperseded, other)},
+			Decision{Action: ActionRollback, Revision: 3, Failures: 2}},
+		{"tried again after the rollback", rolling, []Revision{rev(3, StatusDeployed, other), rev(2, StatusFailed), rev(1, StatusSuperseded, other)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"stalled after the rollback", rolling, []Revision{rev(5, StatusDeployed, other), rev(4, StatusFailed), rev(3, StatusSuperseded, other), rev(2, StatusFailed)},
+			Decision{Action: ActionStall, Failures: 2}},
+		{"a failed install has nothing to go back to", rolling, []Revision{rev(1, StatusFailed)}, Decision{Action: ActionInstall, Failures: 1}},
+
+		{"crash during install", plain, []Revision{rev(1, StatusPendingInstall)}, Decision{Action: ActionInstall, Resume: 1}},
+		{"crash during the last allowed install", plain, []Revision{rev(3, StatusPendingInstall), rev(2, StatusFailed), rev(1, StatusFailed)},
+			Decision{Action: ActionInstall, Resume: 3, Failures: 2}},
+		{"crash during upgrade", plain, []Revision{rev(2, StatusPendingUpgrade), rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade, Resume: 2}},
+		{"crash during an upgrade to something else", plain, []Revision{rev(2, StatusPendingUpgrade, other), rev(1, StatusDeployed)},
+			Decision{Action: ActionUnlock, Revision: 2}},
+		{"crash during rollback", rolling, []Revision{rev(3, StatusPendingRollback, other), rev(2, StatusFailed), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionUnlock, Revision: 3, Failures: 1}},
+		{"stop during install", plain, []Revision{rev(1, StatusFailed, interrupted)}, Decision{Action: ActionInstall, Resume: 1}},
+		{"stop during upgrade", rolling, []Revision{rev(2, StatusFailed, interrupted), rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade, Resume: 2}},
+
+		{"another client is at work", plain, []Revision{rev(2, StatusPendingUpgrade, foreign), rev(1, StatusDeployed)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
+		{"another client with our longer timeout", with(func(w *Wanted) { w.LockTime = time.Hour }), []Revision{rev(2, StatusPendingUpgrade, foreign)},
+			Decision{Action: ActionWait, After: 59 * time.Minute}},
+		{"another client died", plain, []Revision{rev(2, StatusPendingUpgrade, foreign, old), rev(1, StatusDeployed)}, Decision{Action: ActionUnlock, Revision: 2}},
+		{"another object's lock", plain, []Revision{rev(2, StatusPendingUpgrade, func(r *Revision) { r.Owner = "other" })}, Decision{Action: ActionWait, After: 29 * time.Minute}},
+
+		{"gone", absent, nil, Decision{Action: ActionNone}},
+		{"to be removed", absent, []Revision{rev(1, StatusFailed)}, Decision{Action: ActionUninstall}},
+		{"to be removed, crashed", absent, []Revision{rev(1, StatusPendingInstall)}, Decision{Action: ActionUninstall}},
+		{"removal not finished", absent, []Revision{rev(1, StatusUninstalling)}, Decision{Action: ActionUninstall}},
+		{"to be removed, another client at work", absent, []Revision{rev(1, StatusPendingInstall, foreign)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := Decide(test.wanted, Observed{Revisions: test.revisions}, testTime())
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Decision{}, "Why")); diff != "" {
+				t.Error(diff)
+			}
+
+			if got.Why == "" {
+				t.Error("the decision does not say why")
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package helm
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Ignore leaves differences out.
+type Ignore struct {
+	// Group, Version, Kind, Namespace and Name select objects; empty matches everything.
+	Group, Version, Kind, Namespace, Name string
+	// Paths are JSON pointers (RFC 6901).
+	Paths []string
+}
+
+// Object names an object of a release.
+type Object struct {
+	Group, Version, Kind, Namespace, Name string
+}
+
+// String is the object for people: Kind namespace/name.
+func (o Object) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+// Difference is one object that is not as the release says.
+type Difference struct {
+	// Object that differs.
+	Object Object
+	// Missing tells that it does not exist.
+	Missing bool
+	// Paths are JSON pointers to what differs, sorted; never what stands there.
+	Paths []string
+}
+
+// String is the difference for people.
+func (d Difference) String() string {
+	if d.Missing {
+		return d.Object.String() + " is missing"
+	}
+
+	return d.Object.String() + " differs at " + strings.Join(d.Paths, ", ")
+}
+
+// pathsFor are the pointers to leave out for an object.
+func pathsFor(object Object, ignores []Ignore) []string {
+	var paths []string
+
+	matches := func(pattern, value string) bool { return pattern == "" || pattern == value }
+
+	for _, ignore := range ignores {
+		if matches(ignore.Group, object.Group) && matches(ignore.Version, object.Version) && matches(ignore.Kind, object.Kind) &&
+			matches(ignore.Namespace, object.Namespace) && matches(ignore.Name, object.Name) {
+			paths = append(paths, ignore.Paths...)
+		}
+	}
+
+	return paths
+}
+
+// serverPaths change without anybody's doing.
+func serverPaths() []string {
+	return []string{
+		"/metadata/managedFields", "/metadata/resourceVersion", "/metadata/generation", "/metadata/uid",
+		"/metadata/creationTimestamp", "/metadata/selfLink", "/status",
+	}
+}
+
+// diff lists the pointers at which two objects differ, without those at or
+// below one of the ignored ones.
+func diff(a, b any, ignored []string) []string {
+	var paths []string
+
+	walk("", a, b, ignored, &paths)
+	slices.Sort(paths)
+
+	return paths
+}
+
+func walk(at string, a, b any, ignored []string, paths *[]string) {
+	if reflect.DeepEqual(a, b) || slices.Contains(ignored, at) {
+		return
+	}
+
+	switch typed := a.(type) {
+	case map[string]any:
+		if second, ok := b.(map[string]any); ok {
+			walkObjects(at, typed, second, ignored, paths)
+
+			return
+		}
+	case []any:
+		if second, ok := b.([]any); ok && len(typed) == len(second) {
+			for i := range typed {
+				walk(at+"/"+strconv.Itoa(i), typed[i], second[i], ignored, paths)
+			}
+
+			return
+		}
+	}
+
+	*paths = append(*paths, cmp.Or(at, "/"))
+}
+
+func walkObjects(at string, a, b map[string]any, ignored []string, paths *[]string) {
+	for name, value := range a {
+		walk(at+"/"+escape(name), value, b[name], ignored, paths)
+	}
+
+	for name, value := range b {
+		if _, both := a[name]; !both {
+			walk(at+"/"+escape(name), nil, value, ignored, paths)
+		}
+	}
+}
+
+// escape writes a name as a part of a JSON pointer.
+func escape(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+func unescape(part string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+}
+
+// copyPath puts what stands at a pointer in from, or that nothing stands there,
+// into to. A pointer that leads nowhere in to changes nothing.
+func copyPath(from, to map[string]any, pointer string) {
+	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+
+	var source, target any = from, to
+
+	for _, part := range parts[:len(parts)-1] {
+		source, target = member(source, part), member(target, part)
+	}
+
+	last := parts[len(parts)-1]
+	value := member(source, last)
+
+	switch parent := target.(type) {
+	case map[string]any:
+		if value == nil {
+			delete(parent, unescape(last))
+		} else {
+			parent[unescape(last)] = copyValue(value)
+		}
+	case []any:
+		if i, err := strconv.Atoi(last); err == nil && i >= 0 && i < len(parent) && value != nil {
+			parent[i] = copyValue(value)
+		}
+	}
+}
+
+// member is a part of an object or a list; nil if there is none.
+func member(value any, part string) any {
+	switch typed := value.(type) {
+	case map[string]any:
+		return typed[unescape(part)]
+	case []any:
+		if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(typed) {
+			return typed[i]
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,68 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Reason says what kind of failure an Error is.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonFailed: the action was done and failed, or the chart does not fit.
+	ReasonFailed Reason = "Failed"
+	// ReasonTimeout: the action did not end within its timeout.
+	ReasonTimeout Reason = "Timeout"
+	// ReasonInterrupted: the controller stopped during the action; it is begun again.
+	ReasonInterrupted Reason = "Interrupted"
+	// ReasonForbidden: the user of the kubeconfig may not do something that the action needs.
+	ReasonForbidden Reason = "Forbidden"
+	// ReasonUnreachable: the cluster does not answer.
+	ReasonUnreachable Reason = "Unreachable"
+)
+
+// Error is why an action failed. Its text is fit for conditions.
+type Error struct {
+	// Reason is the kind of failure.
+	Reason Reason
+	// Message says what failed and why.
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// classify makes an *Error of what Helm or the cluster said while doing something.
+func classify(doing string, err error, values Values) error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+
+	return &Error{Reason: reasonOf(err), Message: fmt.Sprintf("%s: %s", doing, values.Redact(err.Error()))}
+}
+
+func reasonOf(err error) Reason {
+	var network net.Error
+
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), strings.Contains(err.Error(), "is forbidden: User"):
+		return ReasonForbidden
+	case strings.Contains(err.Error(), "cluster unreachable"), strings.Contains(err.Error(), "cluster reachability check failed"):
+		return ReasonUnreachable
+	case errors.Is(err, context.DeadlineExceeded):
+		return ReasonTimeout
+	case errors.Is(err, context.Canceled):
+		return ReasonInterrupted
+	case errors.As(err, &network):
+		return ReasonUnreachable
+	default:
+		return ReasonFailed
+	}
+}

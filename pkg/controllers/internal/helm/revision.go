@@ -1,0 +1,200 @@
+package helm
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Labels that we write on Helm's records of a release.
+const (
+	labelPrefix = "omni.texashpc.com/"
+	// labelContent is the digest of what the revision was made from.
+	labelContent = labelPrefix + "content"
+	// labelAttempt is the digest of content and of all settings of the action.
+	labelAttempt = labelPrefix + "attempt"
+	// labelOwner is the UID of the OmniHelmRelease that made the revision.
+	labelOwner = labelPrefix + "owner"
+	// labelChartVersion is the version of the chart, with _ for +.
+	labelChartVersion = labelPrefix + "chart-version"
+	// labelTested is the result of the chart's tests.
+	labelTested = labelPrefix + "tested"
+	// labelInterrupted marks a revision whose action was not finished and did not fail.
+	labelInterrupted = labelPrefix + "interrupted"
+)
+
+// digestLength is how many hex digits of a digest a label holds; a label's
+// value has 63 characters at most.
+const digestLength = 40
+
+// Status is Helm's status of a revision.
+type Status string
+
+// The statuses, as Helm writes them.
+const (
+	StatusUnknown         Status = "unknown"
+	StatusDeployed        Status = "deployed"
+	StatusUninstalled     Status = "uninstalled"
+	StatusSuperseded      Status = "superseded"
+	StatusFailed          Status = "failed"
+	StatusUninstalling    Status = "uninstalling"
+	StatusPendingInstall  Status = "pending-install"
+	StatusPendingUpgrade  Status = "pending-upgrade"
+	StatusPendingRollback Status = "pending-rollback"
+)
+
+// pending tells whether an action was begun and not ended.
+func (s Status) pending() bool {
+	return s == StatusPendingInstall || s == StatusPendingUpgrade || s == StatusPendingRollback
+}
+
+// good tells whether the revision was in effect once.
+func (s Status) good() bool { return s == StatusDeployed || s == StatusSuperseded }
+
+// Tested is the result of a chart's tests.
+type Tested string
+
+// The results. Empty means that they were not run.
+const (
+	TestsPassed Tested = "Passed"
+	TestsFailed Tested = "Failed"
+)
+
+// Revision is one revision of a release, as the labels of its record say.
+type Revision struct {
+	// Number is Helm's number of the revision.
+	Number int
+	// Status is Helm's status.
+	Status Status
+	// Content and Attempt are what was asked for; empty if another client made the revision.
+	Content, Attempt string
+	// Owner is the UID of the OmniHelmRelease that made the revision; empty if another client did.
+	Owner string
+	// ChartVersion is the version of the chart; empty if another client made the revision.
+	ChartVersion string
+	// Tested is the result of the tests.
+	Tested Tested
+	// Interrupted tells that the action was ended by a stop of the controller and not by a failure.
+	Interrupted bool
+	// Created and Modified are when the record was made and changed last, to the second.
+	Created, Modified time.Time
+}
+
+// Observed is what there is of a release.
+type Observed struct {
+	// Revisions are sorted, the newest first.
+	Revisions []Revision
+}
+
+// Latest is the newest revision, or nil.
+func (o Observed) Latest() *Revision {
+	if len(o.Revisions) == 0 {
+		return nil
+	}
+
+	return &o.Revisions[0]
+}
+
+// lastGood is the newest revision before a number that was in effect, or nil.
+func (o Observed) lastGood(before int) *Revision {
+	for i := range o.Revisions {
+		if o.Revisions[i].Number < before && o.Revisions[i].Status.good() {
+			return &o.Revisions[i]
+		}
+	}
+
+	return nil
+}
+
+// failures counts the failed revisions of an attempt.
+func (o Observed) failures(attempt string) int {
+	count := 0
+
+	for i := range o.Revisions {
+		if r := &o.Revisions[i]; r.Attempt == attempt && r.Status == StatusFailed && !r.Interrupted {
+			count++
+		}
+	}
+
+	return count
+}
+
+// Digest is a digest over texts that fits into a label.
+func Digest(texts ...string) string {
+	hash := sha256.New()
+
+	for _, text := range texts {
+		inner := sha256.Sum256([]byte(text))
+		hash.Write(inner[:])
+	}
+
+	return hex.EncodeToString(hash.Sum(nil))[:digestLength]
+}
+
+// secretsResource is where Helm keeps its records.
+func secretsResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+}
+
+// Observe lists the revisions of the release. Only labels are read.
+func (c *Client) Observe(ctx context.Context) (Observed, error) {
+	client, err := c.metadata(ctx)
+	if err != nil {
+		return Observed{}, err
+	}
+
+	selector := labels.Set{"owner": "helm", "name": c.target.Name}.String()
+
+	list, err := client.Resource(secretsResource()).Namespace(c.target.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return Observed{}, classify("list the revisions of the release", err, Values{})
+	}
+
+	observed := Observed{Revisions: make([]Revision, 0, len(list.Items))}
+
+	for i := range list.Items {
+		if revision, ok := parseRevision(&list.Items[i]); ok {
+			observed.Revisions = append(observed.Revisions, revision)
+		}
+	}
+
+	slices.SortFunc(observed.Revisions, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
+
+	return observed, nil
+}
+
+func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
+	number, err := strconv.Atoi(record.Labels["version"])
+	if err != nil {
+		return Revision{}, false
+	}
+
+	created := record.CreationTimestamp.Time
+
+	modified := created
+	if seconds, err := strconv.ParseInt(record.Labels["modifiedAt"], 10, 64); err == nil {
+		modified = time.Unix(seconds, 0)
+	}
+
+	return Revision{
+		Number: number, Status: Status(record.Labels["status"]),
+		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner],
+		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
+		Interrupted: record.Labels[labelInterrupted] != "", Created: created, Modified: modified,
+	}, true
+}
+
+// key is the name of Helm's record of a revision.
+func key(release string, revision int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, revision)
+}

@@ -1,0 +1,375 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Settings are how actions are done.
+type Settings struct {
+	// Timeout bounds one action, hooks and waiting included.
+	Timeout time.Duration
+	// Wait waits until the objects are ready, WaitForJobs also until Jobs are complete.
+	Wait, WaitForJobs bool
+	// DisableHooks runs no hooks, SkipCRDs installs no CRDs of the chart.
+	DisableHooks, SkipCRDs bool
+	// TakeOwnership takes over objects of others.
+	TakeOwnership bool
+	// CreateNamespace makes the namespace if it is missing.
+	CreateNamespace bool
+	// MaxHistory is how many revisions are kept; at least 1.
+	MaxHistory int
+}
+
+// Request is one action to do.
+type Request struct {
+	// Decision says what to do.
+	Decision Decision
+	// Wanted is what was decided for.
+	Wanted Wanted
+	// Settings are how to do it.
+	Settings Settings
+	// Chart is needed to install and upgrade. It must not be used by anybody else: Helm changes it.
+	Chart *chart.Chart
+	// Values to render the chart with; of the other actions only what to keep out of messages.
+	Values Values
+}
+
+// Run does one action and returns when it has ended: at the latest after the
+// timeout and the grace. If ctx is cancelled the action is ended in order, and
+// marked so that the next Decide begins it again under the same number. Errors
+// are *Error.
+func (c *Client) Run(ctx context.Context, request Request) error {
+	if request.Settings.Timeout <= 0 {
+		return &Error{Reason: ReasonFailed, Message: "the timeout must be more than 0"}
+	}
+
+	// Waiting ends with soft; what is left to do then has the grace.
+	soft, cancelSoft := context.WithTimeout(ctx, request.Settings.Timeout)
+	defer cancelSoft()
+
+	hard, cancelHard := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelHard()
+
+	defer context.AfterFunc(soft, func() { time.AfterFunc(c.grace, cancelHard) })()
+
+	s, err := c.open(hard, request.Values)
+	if err != nil {
+		return classify("prepare "+string(request.Decision.Action), err, request.Values)
+	}
+
+	s.storage.hidden = request.Decision.Resume
+	s.config.Releases.MaxHistory = request.Settings.MaxHistory
+
+	err = c.act(hard, soft, s, request)
+	if err == nil {
+		return nil
+	}
+
+	if ctx.Err() != nil {
+		return c.interrupted(s, request, err)
+	}
+
+	if soft.Err() != nil {
+		return &Error{Reason: ReasonTimeout, Message: fmt.Sprintf("%s did not end within %s: %s", request.Decision.Action,
+			request.Settings.Timeout, request.Values.Redact(err.Error()))}
+	}
+
+	return classify(string(request.Decision.Action), err, request.Values)
+}
+
+func (c *Client) act(hard, soft context.Context, s *session, request Request) error {
+	switch request.Decision.Action {
+	case ActionInstall:
+		return c.install(hard, soft, s, request)
+	case ActionUpgrade:
+		return c.upgrade(soft, s, request)
+	case ActionRollback:
+		return c.rollBack(soft, s, request)
+	case ActionUninstall:
+		return c.uninstall(soft, s, request)
+	case ActionTest:
+		return c.test(soft, s, request)
+	case ActionUnlock:
+		return c.unlock(s, request.Decision.Revision)
+	default:
+		return fmt.Errorf("%q is nothing that can be done", request.Decision.Action)
+	}
+}
+
+// waitStrategy is what Helm waits for. Hooks are always waited for.
+func waitStrategy(wait bool) kube.WaitStrategy {
+	if wait {
+		return kube.StatusWatcherStrategy
+	}
+
+	return kube.HookOnlyStrategy
+}
+
+// rendering is the context that Helm gets: it ends with soft until the first
+// record is made. After that Helm would only stop listening to its own work
+// while that goes on, so the waits alone are ended.
+func rendering(soft context.Context, s *session) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(soft))
+	stop := context.AfterFunc(soft, cancel)
+	s.storage.begun = func() { stop() }
+
+	return ctx, cancel
+}
+
+func (r *Request) labels() map[string]string {
+	labels := map[string]string{labelContent: r.Wanted.Content, labelAttempt: r.Wanted.Attempt, labelOwner: r.Wanted.Owner}
+
+	if r.Chart != nil && r.Chart.Metadata != nil {
+		labels[labelChartVersion] = strings.ReplaceAll(r.Chart.Metadata.Version, "+", "_")
+	}
+
+	return labels
+}
+
+func (c *Client) install(hard, soft context.Context, s *session, request Request) error {
+	if request.Settings.CreateNamespace {
+		if err := c.createNamespace(hard); err != nil {
+			return err
+		}
+	}
+
+	if !request.Settings.SkipCRDs {
+		if err := c.keepExistingCRDs(hard, request.Chart); err != nil {
+			return err
+		}
+	}
+
+	install := action.NewInstall(s.config)
+	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
+	install.Labels = request.labels()
+	install.Replace = true // over attempts that failed
+	install.ForceConflicts = true
+	install.Timeout, install.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
+	install.WaitStrategy, install.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
+	install.DisableHooks, install.SkipCRDs = request.Settings.DisableHooks, request.Settings.SkipCRDs
+	install.TakeOwnership = request.Settings.TakeOwnership
+
+	ctx, cancel := rendering(soft, s)
+	defer cancel()
+
+	_, err := install.RunWithContext(ctx, request.Chart, request.Values.Tree())
+
+	return err
+}
+
+func (c *Client) upgrade(soft context.Context, s *session, request Request) error {
+	upgrade := action.NewUpgrade(s.config)
+	upgrade.Namespace = c.target.Namespace
+	upgrade.Labels = request.labels()
+	// Helm carries labels over from the last revision; "null" takes them off.
+	upgrade.Labels[labelTested], upgrade.Labels[labelInterrupted] = "null", "null"
+	upgrade.ResetValues = true // or empty values would mean those of the last revision
+	upgrade.MaxHistory = request.Settings.MaxHistory
+	upgrade.Timeout, upgrade.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
+	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
+	upgrade.DisableHooks, upgrade.SkipCRDs = request.Settings.DisableHooks, request.Settings.SkipCRDs
+	upgrade.TakeOwnership = request.Settings.TakeOwnership
+
+	applied, err := c.appliedByServer(s)
+	if err != nil {
+		return err
+	}
+
+	upgrade.ForceConflicts = applied
+
+	ctx, cancel := rendering(soft, s)
+	defer cancel()
+
+	_, err = upgrade.RunWithContext(ctx, c.target.Name, request.Chart, request.Values.Tree())
+
+	return err
+}
+
+// appliedByServer tells whether the last revision was applied by the server.
+// Releases of Helm 3 were not, and go on as they began.
+func (c *Client) appliedByServer(s *session) (bool, error) {
+	last, err := s.config.Releases.Last(c.target.Name)
+	if err != nil {
+		return false, err
+	}
+
+	record, err := asRelease(last)
+	if err != nil {
+		return false, err
+	}
+
+	return record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply), nil
+}
+
+func (c *Client) rollBack(soft context.Context, s *session, request Request) error {
+	target, err := s.config.Releases.Get(c.target.Name, request.Decision.Revision)
+	if err != nil {
+		return err
+	}
+
+	record, err := asRelease(target)
+	if err != nil {
+		return err
+	}
+
+	rollback := action.NewRollback(s.config)
+	rollback.Version = request.Decision.Revision
+	rollback.MaxHistory = request.Settings.MaxHistory
+	rollback.ForceConflicts = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	rollback.Timeout, rollback.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
+	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
+	rollback.DisableHooks = request.Settings.DisableHooks
+
+	return rollback.Run(c.target.Name)
+}
+
+func (c *Client) uninstall(soft context.Context, s *session, request Request) error {
+	uninstall := action.NewUninstall(s.config)
+	uninstall.DisableHooks = request.Settings.DisableHooks
+	uninstall.Timeout = request.Settings.Timeout
+	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(soft)}
+
+	_, err := uninstall.Run(c.target.Name)
+
+	switch {
+	case err == nil, errors.Is(err, driver.ErrReleaseNotFound):
+		return nil
+	case s.last.get() != "" && strings.HasPrefix(err.Error(), "failed to delete release"):
+		// Helm's error names the release only.
+		return fmt.Errorf("%w: %s", err, s.last.get())
+	default:
+		return err
+	}
+}
+
+// test runs the chart's tests and notes the result on the revision. A test that
+// fails is an error.
+func (c *Client) test(soft context.Context, s *session, request Request) error {
+	tests := action.NewReleaseTesting(s.config)
+	tests.Namespace = c.target.Namespace
+	tests.Timeout = request.Settings.Timeout
+	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(soft)}
+
+	_, shutdown, err := tests.Run(c.target.Name)
+	if shutdown != nil {
+		if cleanUp := shutdown(); cleanUp != nil && err == nil {
+			err = cleanUp
+		}
+	}
+
+	result := TestsPassed
+
+	if err != nil {
+		// A stop says nothing about the tests, nor does a cluster that cannot be reached.
+		if reason := reasonOf(err); errors.Is(soft.Err(), context.Canceled) || reason == ReasonUnreachable || reason == ReasonForbidden {
+			return err
+		}
+
+		result = TestsFailed
+	}
+
+	noted := c.change(s, request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
+
+	return errors.Join(err, noted)
+}
+
+// unlock marks a revision as failed whose action has no result.
+func (c *Client) unlock(s *session, revision int) error {
+	return c.change(s, revision, func(record *releasev1.Release) {
+		record.SetStatus(common.StatusFailed, fmt.Sprintf("was left %s by an action that never ended", record.Info.Status))
+	})
+}
+
+// interrupted marks a revision that a stop of the controller ended, so that it
+// is made again under its own number. If there is no time for that, it stays
+// pending, which leads to the same.
+func (c *Client) interrupted(s *session, request Request, cause error) error {
+	failure := &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
+		request.Values.Redact(cause.Error()))}
+
+	if request.Decision.Action != ActionInstall && request.Decision.Action != ActionUpgrade {
+		return failure
+	}
+
+	last, err := s.config.Releases.Last(c.target.Name)
+	if err != nil {
+		return failure
+	}
+
+	record, err := asRelease(last)
+	if err != nil || record.Info.Status != common.StatusFailed || record.Labels[labelAttempt] != request.Wanted.Attempt {
+		return failure
+	}
+
+	if err := c.change(s, record.Version, func(record *releasev1.Release) { record.Labels[labelInterrupted] = "true" }); err != nil {
+		c.log.Info("an interrupted revision could not be marked", "release", c.target.Name, "error", err.Error())
+	}
+
+	return failure
+}
+
+// change reads, changes and writes the record of a revision.
+func (c *Client) change(s *session, revision int, change func(*releasev1.Release)) error {
+	var (
+		found release.Releaser
+		err   error
+	)
+
+	if found, err = s.config.Releases.Get(c.target.Name, revision); err != nil {
+		return fmt.Errorf("read revision %d: %w", revision, err)
+	}
+
+	record, err := asRelease(found)
+	if err != nil {
+		return err
+	}
+
+	if record.Labels == nil {
+		record.Labels = map[string]string{}
+	}
+
+	change(record)
+
+	if err := s.config.Releases.Update(record); err != nil {
+		return fmt.Errorf("write revision %d: %w", revision, err)
+	}
+
+	return nil
+}
+
+// createNamespace makes the release's namespace if it is missing. Who may not
+// make namespaces may still use one that is there.
+func (c *Client) createNamespace(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(bounded(ctx, c.target.Config))
+	if err != nil {
+		return fmt.Errorf("make a client for the workload cluster: %w", err)
+	}
+
+	namespaces := client.CoreV1().Namespaces()
+	if _, err := namespaces.Get(ctx, c.target.Namespace, metav1.GetOptions{}); err == nil {
+		return nil
+	}
+
+	_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.target.Namespace}}, metav1.CreateOptions{FieldManager: FieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %q: %w", c.target.Namespace, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,74 @@
+package helm
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+)
+
+// minSecret is the shortest text that is kept out of messages; shorter ones
+// would make every message unreadable, and are no secrets.
+const minSecret = 4
+
+// removed stands where a secret was.
+const removed = "[removed]"
+
+// collect adds the texts that a value holds.
+func collect(texts []string, value any) []string {
+	switch typed := value.(type) {
+	case map[string]any:
+		for _, member := range typed {
+			texts = collect(texts, member)
+		}
+	case []any:
+		for _, member := range typed {
+			texts = collect(texts, member)
+		}
+	case string:
+		texts = append(texts, typed)
+	}
+
+	return texts
+}
+
+// variants are the ways in which texts may appear in messages: whole, by line,
+// trimmed and as base64. Long ones come first, so that no part of one remains.
+func variants(texts []string) []string {
+	var all []string
+
+	add := func(text string) {
+		if len(text) >= minSecret {
+			all = append(all, text)
+		}
+	}
+
+	for _, text := range texts {
+		add(text)
+		add(strings.TrimSpace(text))
+
+		for line := range strings.Lines(text) {
+			add(strings.TrimSpace(line))
+		}
+
+		if len(text) >= minSecret {
+			add(base64.StdEncoding.EncodeToString([]byte(text)))
+		}
+	}
+
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+
+	return slices.Compact(all)
+}
+
+// Redact makes a text of Helm or of a cluster fit for conditions and logs: one
+// line, and nothing in it that came from a Secret.
+func (v Values) Redact(text string) string {
+	for _, secret := range v.secrets {
+		text = strings.ReplaceAll(text, secret, removed)
+	}
+
+	return redact.Line(text)
+}

@@ -1,0 +1,256 @@
+package helm
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Layer is one source of values.
+type Layer struct {
+	// From names the source in messages, such as: Secret "db", key "values.yaml".
+	From string
+	// Text is YAML or JSON. With a TargetPath it is any text.
+	Text []byte
+	// TargetPath places the text as one string at this dotted path; a dot inside a name is written \. .
+	// Empty merges the text as an object.
+	TargetPath string
+	// Secret keeps what the layer holds out of all messages.
+	Secret bool
+}
+
+// Values are merged values. They do not change.
+type Values struct {
+	tree    map[string]any
+	secrets []string
+	digest  string
+}
+
+// Merge merges layers in their order: objects are merged, everything else is
+// replaced by the later layer. Integers stay integers of any size; what fits
+// no 64 bits stays as it is written. Errors name the layer and nothing of it.
+func Merge(layers []Layer) (Values, error) {
+	tree := map[string]any{}
+
+	var secrets []string
+
+	for i := range layers {
+		layer := &layers[i]
+
+		parsed, err := layer.parse()
+		if err != nil {
+			return Values{}, fmt.Errorf("%s: %w", layer.From, err)
+		}
+
+		if layer.Secret {
+			secrets = collect(secrets, parsed)
+		}
+
+		tree = mergeLayer(tree, parsed)
+	}
+
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return Values{}, fmt.Errorf("write the values: %w", err)
+	}
+
+	sum := sha256.Sum256(text)
+
+	return Values{tree: tree, secrets: variants(secrets), digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+}
+
+// Digest is sha256:<hex> of the values in a canonical form: how a source was
+// formatted does not count.
+func (v Values) Digest() string { return v.digest }
+
+// Tree returns a copy for Helm, which changes what it is given.
+func (v Values) Tree() map[string]any {
+	copied, _ := copyValue(v.tree).(map[string]any)
+	if copied == nil {
+		return map[string]any{}
+	}
+
+	return copied
+}
+
+func copyValue(value any) any {
+	switch typed := value.(type) {
+	case map[string]any:
+		copied := make(map[string]any, len(typed))
+		for key, member := range typed {
+			copied[key] = copyValue(member)
+		}
+
+		return copied
+	case []any:
+		copied := make([]any, len(typed))
+		for i, member := range typed {
+			copied[i] = copyValue(member)
+		}
+
+		return copied
+	default:
+		return value
+	}
+}
+
+// parse reads a layer as an object.
+func (l *Layer) parse() (map[string]any, error) {
+	if l.TargetPath != "" {
+		path, err := splitPath(l.TargetPath)
+		if err != nil {
+			return nil, err
+		}
+
+		var value any = string(l.Text)
+		for i := len(path) - 1; i >= 0; i-- {
+			value = map[string]any{path[i]: value}
+		}
+
+		return value.(map[string]any), nil //nolint:forcetypeassert // a path has one name at least
+	}
+
+	if json.Valid(l.Text) {
+		return parseJSON(l.Text)
+	}
+
+	tree := map[string]any{}
+
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(append(l.Text, '\n')))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return tree, nil
+		}
+
+		if err != nil {
+			return nil, errors.New("is neither YAML nor JSON")
+		}
+
+		text, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			return nil, errors.New("is neither YAML nor JSON")
+		}
+
+		parsed, err := parseJSON(text)
+		if err != nil {
+			return nil, err
+		}
+
+		tree = mergeLayer(tree, parsed)
+	}
+}
+
+func parseJSON(text []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, errors.New("is neither YAML nor JSON")
+	}
+
+	if value == nil {
+		return map[string]any{}, nil
+	}
+
+	tree, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("must be an object of names and values, not a list or a single value; to place it as one value set targetPath")
+	}
+
+	converted, _ := convert(tree).(map[string]any)
+
+	return converted, nil
+}
+
+// convert turns numbers into what templates can compute with, as long as
+// nothing is lost.
+func convert(value any) any {
+	switch typed := value.(type) {
+	case map[string]any:
+		for key, member := range typed {
+			typed[key] = convert(member)
+		}
+	case []any:
+		for i, member := range typed {
+			typed[i] = convert(member)
+		}
+	case json.Number:
+		if integer, err := strconv.ParseInt(typed.String(), 10, 64); err == nil {
+			return integer
+		}
+
+		if !strings.ContainsAny(typed.String(), ".eE") {
+			return typed
+		}
+
+		if float, err := typed.Float64(); err == nil {
+			return float
+		}
+	}
+
+	return value
+}
+
+// mergeLayer lays one object over another.
+func mergeLayer(under, over map[string]any) map[string]any {
+	for key, value := range over {
+		below, isObject := under[key].(map[string]any)
+
+		above, overObject := value.(map[string]any)
+		if !isObject || !overObject {
+			under[key] = value
+
+			continue
+		}
+
+		under[key] = mergeLayer(below, above)
+	}
+
+	return under
+}
+
+// splitPath splits a dotted path.
+func splitPath(path string) ([]string, error) {
+	var (
+		names   []string
+		current strings.Builder
+	)
+
+	for i := 0; i < len(path); i++ {
+		switch {
+		case path[i] == '\\' && i+1 < len(path):
+			i++
+			current.WriteByte(path[i])
+		case path[i] == '.':
+			names = append(names, current.String())
+			current.Reset()
+		default:
+			current.WriteByte(path[i])
+		}
+	}
+
+	names = append(names, current.String())
+
+	for _, name := range names {
+		if name == "" {
+			return nil, fmt.Errorf("targetPath %q has an empty name: write it as a.b.c", path)
+		}
+
+		if strings.ContainsAny(name, "[]") {
+			return nil, fmt.Errorf("targetPath %q leads into a list, which is not possible: place the whole list with values", path)
+		}
+	}
+
+	return names, nil
+}
