@@ -3,7 +3,6 @@ package omnicluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +13,6 @@ import (
 )
 
 const (
-	// blockedAfter is how long machines may take to leave before the deletion
-	// counts as blocked.
-	blockedAfter = 5 * time.Minute
 	// deletionPoll is how often a deletion looks again without being woken.
 	deletionPoll = 30 * time.Second
 )
@@ -147,7 +143,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return r.letGo(s, released("cluster %q was destroyed in Omni", s.name)), nil
 	}
 
-	return describeProgress(s.name, progress, r.options.Now()), nil
+	return describeProgress(s.name, progress, s.cluster.Spec.DeletePolicy.DestroyMachines, r.options.Now()), nil
 }
 
 // explainDestroy turns the error of a destruction into what the user is told.
@@ -168,40 +164,4 @@ func explainDestroy(err error) (loop.Outcome, error) {
 	default:
 		return loop.Outcome{}, errors.New(message)
 	}
-}
-
-// describeProgress names what a destruction waits for. It counts as blocked
-// when a machine cannot be reached, or when it takes long.
-func describeProgress(name string, progress omni.DeleteProgress, now time.Time) loop.Outcome {
-	started := ""
-	if progress.TearingDown {
-		started = " since " + shownTime(progress.Since)
-	}
-
-	message := fmt.Sprintf("cluster %q is being destroyed in Omni%s", name, started)
-	unreachable := 0
-
-	for _, blocker := range progress.Blockers {
-		if !blocker.Connected {
-			unreachable++
-		}
-	}
-
-	switch {
-	case len(progress.Blockers) > 0:
-		message += "; it waits for " + nameBlockers(progress.Blockers)
-	case len(progress.Finalizers) > 0:
-		message += "; it waits for Omni's own clean-up"
-	}
-
-	if unreachable > 0 {
-		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
-			"%s; machines that are not connected cannot be reset: spec.deletePolicy.destroyMachines removes them from Omni", message)
-	}
-
-	if progress.TearingDown && now.Sub(progress.Since) > blockedAfter {
-		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines, "%s", message)
-	}
-
-	return loop.Wait(deletionPoll, v1alpha1.ReasonDeleting, "%s", message)
 }

@@ -51,26 +51,6 @@ func nameChanges(changes []omni.Change) string {
 	return strings.Join(named, ", ") + more(len(changes))
 }
 
-// nameBlockers names a few machines that a deletion waits for.
-func nameBlockers(blockers []omni.Blocker) string {
-	named := make([]string, 0, maxNamed)
-
-	for _, blocker := range blockers[:min(maxNamed, len(blockers))] {
-		text := "machine " + blocker.Machine
-		if !blocker.Connected {
-			text += " (not connected)"
-		}
-
-		if !blocker.Since.IsZero() {
-			text += " since " + shownTime(blocker.Since)
-		}
-
-		named = append(named, text)
-	}
-
-	return strings.Join(named, ", ") + more(len(blockers))
-}
-
 func more(count int) string {
 	if count <= maxNamed {
 		return ""

@@ -2,7 +2,6 @@ package omnicluster
 
 import (
 	"testing"
-	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/google/go-cmp/cmp"
@@ -46,47 +45,5 @@ func TestRemoteStatus(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestDescribeProgress(t *testing.T) {
-	now := time.Unix(10000, 0)
-	since := now.Add(-time.Minute)
-	long := now.Add(-time.Hour)
-
-	for name, test := range map[string]struct {
-		progress omni.DeleteProgress
-		blocks   bool
-		reason   string
-		message  string
-	}{
-		"on its way": {
-			omni.DeleteProgress{TearingDown: true, Since: since, Blockers: []omni.Blocker{{Machine: "m1", Connected: true, Since: since}}},
-			false, "Deleting",
-			`cluster "demo" is being destroyed in Omni since 1970-01-01T02:45:40Z; it waits for machine m1 since 1970-01-01T02:45:40Z`,
-		},
-		"for long": {
-			omni.DeleteProgress{TearingDown: true, Since: long, Finalizers: []string{"X"}}, true, "WaitingForMachines",
-			`cluster "demo" is being destroyed in Omni since 1970-01-01T01:46:40Z; it waits for Omni's own clean-up`,
-		},
-		"a machine that is not connected": {
-			omni.DeleteProgress{Blockers: []omni.Blocker{{Machine: "m1"}}}, true, "WaitingForMachines",
-			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected); ` +
-				`machines that are not connected cannot be reset: spec.deletePolicy.destroyMachines removes them from Omni`,
-		},
-		"many machines": {
-			omni.DeleteProgress{Blockers: []omni.Blocker{
-				{Machine: "1", Connected: true}, {Machine: "2", Connected: true}, {Machine: "3", Connected: true},
-				{Machine: "4", Connected: true}, {Machine: "5", Connected: true}, {Machine: "6", Connected: true},
-			}}, false, "Deleting",
-			`cluster "demo" is being destroyed in Omni; it waits for machine 1, machine 2, machine 3, machine 4, machine 5 and 1 more`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := describeProgress("demo", test.progress, now)
-			if got.Blocks() != test.blocks || got.Reason() != test.reason || got.Message() != test.message {
-				t.Errorf("blocks %v, %s: %s", got.Blocks(), got.Reason(), got.Message())
-			}
-		})
 	}
 }

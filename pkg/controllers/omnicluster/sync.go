@@ -98,7 +98,7 @@ func (r *reconciler) explainPlan(s *scope, err error) (loop.Outcome, error) {
 func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 	allowed := r.openGate(s)
 	if !allowed.Apply {
-		return r.finishSync(s, allowed, omni.Result{}), nil
+		return r.finishSync(ctx, s, allowed, omni.Result{}), nil
 	}
 
 	if outcome, stop, err := r.prepareWrite(ctx, s, allowed); stop || err != nil {
@@ -122,7 +122,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return explainApply(&s.redactor, result, err)
 	}
 
-	return r.finishSync(s, allowed, result), nil
+	return r.finishSync(ctx, s, allowed, result), nil
 }
 
 // openGate asks the pure decisions, and remembers what they have to remember.
@@ -237,12 +237,12 @@ func (r *reconciler) announceAdoption(s *scope, result omni.Result) {
 }
 
 // finishSync says what is left of the plan after what was allowed was applied.
-func (r *reconciler) finishSync(s *scope, allowed leave, result omni.Result) loop.Outcome {
+func (r *reconciler) finishSync(ctx context.Context, s *scope, allowed leave, result omni.Result) loop.Outcome {
 	switch {
 	case allowed.After.Reason() != "":
 		return allowed.After
 	case len(result.Pending)+len(result.Skipped) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni to destroy %s", nameChanges(slices.Concat(result.Pending, result.Skipped)))
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, slices.Concat(result.Pending, result.Skipped)))
 	case len(s.plan.Waiting) > 0:
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", nameChanges(s.plan.Waiting), s.plan.Waiting[0].Reason)
 	case len(result.Held) > 0:

@@ -103,7 +103,8 @@ type Blocker struct {
 	// Connected tells whether Omni reaches the machine. A machine that is not
 	// connected cannot be reset.
 	Connected bool
-	// Since is the last change of the resource that is being torn down.
+	// Since is when the machine, its set or its cluster was told to go; zero if
+	// that is not known.
 	Since time.Time
 }
 
@@ -142,6 +143,12 @@ func Progress(ctx context.Context, st state.State, cluster string) (DeleteProgre
 
 	progress.Blockers, err = blockers(ctx, st, cluster)
 
+	for i := range progress.Blockers {
+		if blocker := &progress.Blockers[i]; blocker.Since.IsZero() {
+			blocker.Since = progress.Since
+		}
+	}
+
 	return progress, err
 }
 
@@ -168,8 +175,19 @@ func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, e
 		}
 	}
 
+	going, err := setsGoing(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
 	sorted := make([]Blocker, 0, len(found))
+
 	for _, blocker := range found {
+		// Omni may have removed the machine's place in the set already.
+		if blocker.Since.IsZero() {
+			blocker.Since = going[blocker.MachineSet]
+		}
+
 		sorted = append(sorted, *blocker)
 	}
 
@@ -199,7 +217,9 @@ func (b *Blocker) learn(item resource.Resource) {
 		b.Connected = status.TypedSpec().Value.GetConnected()
 	}
 
-	if metadata.Phase() == resource.PhaseTearingDown || b.Since.IsZero() {
+	// Nothing else says since when: Omni touches the status of a machine all the
+	// time, and a text that follows it would be written all the time, too.
+	if metadata.Phase() == resource.PhaseTearingDown && (b.Since.IsZero() || metadata.Updated().Before(b.Since)) {
 		b.Since = metadata.Updated()
 	}
 }

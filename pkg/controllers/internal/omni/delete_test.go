@@ -235,11 +235,15 @@ func TestBlockerKnowsSinceWhen(t *testing.T) {
 	blocker := Blocker{Machine: machine1}
 	blocker.learn(status)
 
-	if !blocker.Since.Equal(morning) {
-		t.Errorf("since %v", blocker.Since)
+	if !blocker.Since.IsZero() {
+		t.Errorf("a machine that was not told to leave: since %v", blocker.Since)
 	}
 
+	later := leaving.DeepCopy()
+	later.Metadata().SetUpdated(morning.Add(2 * time.Hour))
+
 	blocker.learn(leaving)
+	blocker.learn(later)
 
 	if !blocker.Since.Equal(morning.Add(time.Hour)) {
 		t.Errorf("since %v", blocker.Since)

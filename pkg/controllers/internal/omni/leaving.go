@@ -1,0 +1,67 @@
+package omni
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// Leaving lists the machines that are on their way out of a cluster that stays:
+// those of a MachineSet or MachineSetNode that is being torn down, and those
+// that no set lists any more but that Omni has not freed yet. The order is that
+// of DeleteProgress.Blockers. A missing cluster has none.
+func Leaving(ctx context.Context, st state.State, cluster string) ([]Blocker, error) {
+	going, err := setsGoing(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	nodes, err := listOf(ctx, st, omnires.MachineSetNodeType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	staying := map[string]bool{}
+
+	for _, node := range nodes {
+		set, _ := node.Metadata().Labels().Get(omnires.LabelMachineSet)
+		_, goes := going[set]
+		staying[node.Metadata().ID()] = !goes && node.Metadata().Phase() == resource.PhaseRunning
+	}
+
+	all, err := blockers(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(all, func(machine Blocker) bool { return staying[machine.Machine] }), nil
+}
+
+// setsGoing are the machine sets of a cluster that are being torn down, by ID,
+// with the time since when.
+func setsGoing(ctx context.Context, st state.State, cluster string) (map[string]time.Time, error) {
+	sets, err := listOf(ctx, st, omnires.MachineSetType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	going := map[string]time.Time{}
+
+	for _, set := range sets {
+		if set.Metadata().Phase() == resource.PhaseTearingDown {
+			going[set.Metadata().ID()] = set.Metadata().Updated()
+		}
+	}
+
+	return going, nil
+}
+
+// Leaving lists the machines that are on their way out of a cluster that stays,
+// from the local copy: see Leaving.
+func (s *Session) Leaving(ctx context.Context, cluster string) ([]Blocker, error) {
+	return Leaving(ctx, s.mirror.State(), cluster)
+}

@@ -1,0 +1,109 @@
+package omnicluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// blockedAfter is how long machines may take to leave before a deletion counts
+// as blocked. It is also about the time that Omni takes to notice that a machine
+// has died (275 s, measured).
+const blockedAfter = 5 * time.Minute
+
+// describeProgress names what a destruction waits for, since when, and what
+// helps. It counts as blocked when a machine cannot be reached, or when it takes
+// long.
+func describeProgress(name string, progress omni.DeleteProgress, destroyMachines bool, now time.Time) loop.Outcome {
+	message := fmt.Sprintf("cluster %q is being destroyed in Omni%s", name, since(progress.Since))
+
+	switch {
+	case len(progress.Blockers) > 0:
+		message += "; it waits for " + nameBlockers(progress.Blockers)
+	case len(progress.Finalizers) > 0:
+		message += "; it waits for Omni's own clean-up: " + nameSome(progress.Finalizers)
+	}
+
+	long := progress.TearingDown && now.Sub(progress.Since) > blockedAfter
+
+	switch unreachable := countUnreachable(progress.Blockers); {
+	case unreachable > 0 && destroyMachines:
+		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
+			"%s. A machine that is not connected cannot be reset; because spec.deletePolicy.destroyMachines is set it is removed from Omni "+
+				"as it is, as soon as Omni counts it as disconnected (about 5 minutes after it fell silent)", message)
+	case unreachable > 0:
+		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
+			"%s. A machine that is not connected cannot be reset, and Omni waits for it without end: bring it back, "+
+				"or set spec.deletePolicy.destroyMachines: true to have it removed from Omni as it is", message)
+	case long && len(progress.Blockers) > 0:
+		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
+			"%s. All of them are connected: look at what they do in Omni", message)
+	case long:
+		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines, "%s", message)
+	}
+
+	return loop.Wait(deletionPoll, v1alpha1.ReasonDeleting, "%s", message)
+}
+
+// describeLeaving says what the destruction of a part of a cluster waits for.
+func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []omni.Change) string {
+	machines, err := s.lease.Leaving(ctx, s.name)
+	if err != nil {
+		machines = nil // the message says a little less
+	}
+
+	return leavingText(waits, machines)
+}
+
+func leavingText(waits []omni.Change, machines []omni.Blocker) string {
+	text := "waiting for Omni to destroy " + nameChanges(waits)
+	if len(machines) == 0 {
+		return text
+	}
+
+	text += "; leaving: " + nameBlockers(machines)
+	if countUnreachable(machines) > 0 {
+		text += ". A machine that is not connected cannot be reset, and Omni waits for it: bring it back, or remove it in Omni"
+	}
+
+	return text
+}
+
+// nameBlockers names a few machines that something waits for.
+func nameBlockers(blockers []omni.Blocker) string {
+	named := make([]string, 0, len(blockers))
+
+	for _, blocker := range blockers {
+		text := "machine " + blocker.Machine
+		if !blocker.Connected {
+			text += " (not connected)"
+		}
+
+		named = append(named, text+since(blocker.Since))
+	}
+
+	return nameSome(named)
+}
+
+func since(moment time.Time) string {
+	if moment.IsZero() {
+		return ""
+	}
+
+	return " since " + shownTime(moment)
+}
+
+// nameSome lists a few of many, and counts the rest.
+func nameSome(names []string) string {
+	return strings.Join(names[:min(maxNamed, len(names))], ", ") + more(len(names))
+}
+
+func countUnreachable(blockers []omni.Blocker) int {
+	return len(slices.DeleteFunc(slices.Clone(blockers), func(blocker omni.Blocker) bool { return blocker.Connected }))
+}

@@ -1,0 +1,90 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+func TestDescribeProgress(t *testing.T) {
+	now := time.Unix(10000, 0)
+	since := now.Add(-time.Minute)
+	long := now.Add(-time.Hour)
+
+	for name, test := range map[string]struct {
+		progress        omni.DeleteProgress
+		destroyMachines bool
+		blocks          bool
+		reason          string
+		message         string
+	}{
+		"on its way": {
+			omni.DeleteProgress{TearingDown: true, Since: since, Blockers: []omni.Blocker{{Machine: "m1", Connected: true, Since: since}}},
+			false, false, "Deleting",
+			`cluster "demo" is being destroyed in Omni since 1970-01-01T02:45:40Z; it waits for machine m1 since 1970-01-01T02:45:40Z`,
+		},
+		"for long, without machines": {
+			omni.DeleteProgress{TearingDown: true, Since: long, Finalizers: []string{"X", "Y"}}, false, true, "WaitingForMachines",
+			`cluster "demo" is being destroyed in Omni since 1970-01-01T01:46:40Z; it waits for Omni's own clean-up: X, Y`,
+		},
+		"for long, with machines": {
+			omni.DeleteProgress{TearingDown: true, Since: long, Blockers: []omni.Blocker{{Machine: "m1", Connected: true}}},
+			true, true, "WaitingForMachines",
+			`cluster "demo" is being destroyed in Omni since 1970-01-01T01:46:40Z; it waits for machine m1. ` +
+				`All of them are connected: look at what they do in Omni`,
+		},
+		"a machine that is not connected": {
+			omni.DeleteProgress{Blockers: []omni.Blocker{{Machine: "m1", Since: since}, {Machine: "m2", Connected: true}}}, false, true, "WaitingForMachines",
+			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected) since 1970-01-01T02:45:40Z, machine m2. ` +
+				`A machine that is not connected cannot be reset, and Omni waits for it without end: bring it back, ` +
+				`or set spec.deletePolicy.destroyMachines: true to have it removed from Omni as it is`,
+		},
+		"a machine that is not connected, to be removed": {
+			omni.DeleteProgress{Blockers: []omni.Blocker{{Machine: "m1"}}}, true, true, "WaitingForMachines",
+			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected). ` +
+				`A machine that is not connected cannot be reset; because spec.deletePolicy.destroyMachines is set it is removed from Omni ` +
+				`as it is, as soon as Omni counts it as disconnected (about 5 minutes after it fell silent)`,
+		},
+		"many machines": {
+			omni.DeleteProgress{Blockers: []omni.Blocker{
+				{Machine: "1", Connected: true}, {Machine: "2", Connected: true}, {Machine: "3", Connected: true},
+				{Machine: "4", Connected: true}, {Machine: "5", Connected: true}, {Machine: "6", Connected: true},
+			}}, false, false, "Deleting",
+			`cluster "demo" is being destroyed in Omni; it waits for machine 1, machine 2, machine 3, machine 4, machine 5 and 1 more`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := describeProgress("demo", test.progress, test.destroyMachines, now)
+			if got.Blocks() != test.blocks || got.Reason() != test.reason || got.Message() != test.message {
+				t.Errorf("blocks %v, %s: %s", got.Blocks(), got.Reason(), got.Message())
+			}
+		})
+	}
+}
+
+func TestLeavingText(t *testing.T) {
+	set := []omni.Change{{Action: omni.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: "demo-w"}}
+
+	for name, test := range map[string]struct {
+		machines []omni.Blocker
+		want     string
+	}{
+		"nothing is known": {nil, `waiting for Omni to destroy MachineSet "demo-w"`},
+		"connected": {
+			[]omni.Blocker{{Machine: "m1", Connected: true, Since: time.Unix(0, 0)}},
+			`waiting for Omni to destroy MachineSet "demo-w"; leaving: machine m1 since 1970-01-01T00:00:00Z`,
+		},
+		"not connected": {
+			[]omni.Blocker{{Machine: "m1"}},
+			`waiting for Omni to destroy MachineSet "demo-w"; leaving: machine m1 (not connected). ` +
+				`A machine that is not connected cannot be reset, and Omni waits for it: bring it back, or remove it in Omni`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := leavingText(set, test.machines); got != test.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
