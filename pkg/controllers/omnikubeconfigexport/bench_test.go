@@ -1,0 +1,335 @@
+package omnikubeconfigexport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	internalomni "omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+const namespace = "team"
+
+// errDiskFull is what a write fails with that a test lets fail.
+var errDiskFull = errors.New("etcdserver: mvcc: database space exceeded")
+
+// bench is the controller over a fake API and a simulated Omni.
+type bench struct {
+	t          *testing.T
+	omni       *omnisim.Server
+	key        string
+	client     client.WithWatch
+	events     *events.FakeRecorder
+	seen       []string
+	pool       *internalomni.Pool
+	reconciler *reconciler
+	loop       *loop.Reconciler[*v1alpha1.OmniKubeconfigExport, *scope]
+	now        time.Time
+	writes     []string
+	failWrites bool // of Secrets
+	export     string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+
+	sim, err := omnisim.Start(omnisim.Options{Phase: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(sim.Close)
+
+	b := &bench{t: t, omni: sim, events: events.NewFakeRecorder(1000), now: time.Now(), export: "automation"}
+	if b.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+
+	b.newClient()
+	b.restart()
+	b.createCluster("production", "uid-cluster")
+
+	return b
+}
+
+// restart is a new process: nothing is remembered.
+func (b *bench) restart() {
+	b.t.Helper()
+
+	b.pool = internalomni.NewPool(b.t.Context(), internalomni.PoolOptions{})
+	b.t.Cleanup(b.pool.Close)
+	b.reconciler = newReconciler(b.client, b.client, b.events, Options{
+		Pool: b.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), Now: func() time.Time { return b.now },
+	})
+	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
+	b.connect()
+}
+
+// connect opens the session, as the controller of OmniConnection does.
+func (b *bench) connect() {
+	b.t.Helper()
+
+	key, err := internalomni.ParseServiceAccountKey([]byte(b.key))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	lease, err := b.pool.Acquire(b.t.Context(), internalomni.Identity{UID: "uid-main"},
+		internalomni.Config{Endpoint: b.omni.Endpoint(), Key: key, CABundle: b.omni.CAPEM()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	lease.Release()
+}
+
+// createCluster makes a cluster in Omni that carries our mark, and tells its OmniCluster.
+func (b *bench) createCluster(name, owner string) {
+	b.t.Helper()
+
+	if err := omnisim.CreateForeignCluster(b.t.Context(), b.omni.State(), name, "1.35.1", "1.13.3"); err != nil {
+		b.t.Fatal(err)
+	}
+
+	if err := omnisim.AnnotateCluster(b.t.Context(), b.omni.State(), name, v1alpha1.MarkOwnerUID, owner); err != nil {
+		b.t.Fatal(err)
+	}
+
+	b.learnID(name)
+}
+
+// learnID writes the cluster's ID in Omni into the OmniCluster's status.
+func (b *bench) learnID(name string) {
+	b.t.Helper()
+
+	deadline := time.Now().Add(20 * time.Second)
+
+	for {
+		found, err := b.omni.State().Get(b.t.Context(), omni.NewClusterUUID(name).Metadata())
+		if err == nil {
+			cluster := &v1alpha1.OmniCluster{}
+			b.must(b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: "cluster-01"}, cluster))
+			cluster.Status.OmniClusterID = found.(*omni.ClusterUUID).TypedSpec().Value.GetUuid() //nolint:forcetypeassert // asked for by type
+			b.must(b.client.Status().Update(b.t.Context(), cluster))
+
+			return
+		}
+
+		if time.Now().After(deadline) {
+			b.t.Fatal(err)
+		}
+
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func newExport(name string) *v1alpha1.OmniKubeconfigExport {
+	return &v1alpha1.OmniKubeconfigExport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Generation: 1},
+		Spec: v1alpha1.OmniKubeconfigExportSpec{
+			ClusterRef:      v1alpha1.LocalObjectReference{Name: "cluster-01"},
+			TargetSecretRef: v1alpha1.SecretKeyReference{Name: "target", Key: "kubeconfig"},
+			ServiceAccount:  v1alpha1.KubeconfigServiceAccount{User: "robot", Groups: []string{"deployers", "readers"}},
+			TTL:             "24h", RenewBefore: "4h", DeletionPolicy: v1alpha1.DeletionDelete, Format: v1alpha1.FormatKubeconfig,
+		},
+	}
+}
+
+func (b *bench) newClient() {
+	b.t.Helper()
+
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		b.must(add(scheme))
+	}
+
+	builder := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(
+			&v1alpha1.OmniConnection{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main", UID: "uid-main"},
+				Spec:       v1alpha1.OmniConnectionSpec{Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM()},
+			},
+			&v1alpha1.OmniCluster{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-01", UID: "uid-cluster"},
+				Spec:       v1alpha1.OmniClusterSpec{ConnectionRef: v1alpha1.LocalObjectReference{Name: "main"}, ClusterName: "production"},
+			},
+			newExport("automation"),
+		).
+		WithStatusSubresource(&v1alpha1.OmniKubeconfigExport{}, &v1alpha1.OmniCluster{}).
+		WithInterceptorFuncs(b.interceptors())
+
+	for _, i := range index.All() {
+		builder = builder.WithIndex(i.Object, i.Name, i.Values)
+	}
+
+	b.client = builder.Build()
+}
+
+// interceptors write down every write, and let those of Secrets fail if asked to.
+func (b *bench) interceptors() interceptor.Funcs {
+	note := func(verb string, object client.Object) error {
+		b.writes = append(b.writes, fmt.Sprintf("%s %T %s", verb, object, object.GetName()))
+
+		if _, secret := object.(*corev1.Secret); secret && b.failWrites {
+			return errDiskFull
+		}
+
+		return nil
+	}
+
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := note("create", o); err != nil {
+				return err
+			}
+
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := note("update", o); err != nil {
+				return err
+			}
+
+			return c.Update(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := note("delete", o); err != nil {
+				return err
+			}
+
+			return c.Delete(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.writes = append(b.writes, "status "+o.GetName())
+
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}
+}
+
+func (b *bench) reconcile() (reconcile.Result, error) {
+	b.t.Helper()
+
+	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: b.export}})
+
+	for {
+		select {
+		case event := <-b.events.Events:
+			b.seen = append(b.seen, event)
+		default:
+			return result, err
+		}
+	}
+}
+
+func (b *bench) run() reconcile.Result {
+	b.t.Helper()
+
+	result, err := b.reconcile()
+	b.must(err)
+
+	return result
+}
+
+func (b *bench) get() *v1alpha1.OmniKubeconfigExport {
+	b.t.Helper()
+
+	found := &v1alpha1.OmniKubeconfigExport{}
+	b.must(b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: b.export}, found))
+
+	return found
+}
+
+func (b *bench) edit(edit func(*v1alpha1.OmniKubeconfigExportSpec)) {
+	b.t.Helper()
+
+	object := b.get()
+	edit(&object.Spec)
+	object.Generation++
+	b.must(b.client.Update(b.t.Context(), object))
+}
+
+// secret reads a Secret; nil if there is none.
+func (b *bench) secret(name string) *corev1.Secret {
+	b.t.Helper()
+
+	found := &corev1.Secret{}
+	err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, found)
+	b.must(client.IgnoreNotFound(err))
+
+	if err != nil {
+		return nil
+	}
+
+	return found
+}
+
+func (b *bench) editSecret(name string, edit func(*corev1.Secret)) {
+	b.t.Helper()
+
+	secret := b.secret(name)
+	edit(secret)
+	b.must(b.client.Update(b.t.Context(), secret))
+}
+
+// asked is how often Omni was asked for a kubeconfig.
+func (b *bench) asked() int { return b.omni.Requests()[omnisim.Request{Method: "Kubeconfig"}] }
+
+// expect runs once and checks Ready, and that a second run writes nothing and asks for nothing.
+func (b *bench) expect(status metav1.ConditionStatus, reason string, texts ...string) {
+	b.t.Helper()
+	b.run()
+
+	ready := apimeta.FindStatusCondition(b.get().Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != status || ready.Reason != reason {
+		b.t.Fatalf("Ready: %+v, want %s %s", ready, status, reason)
+	}
+
+	for _, text := range texts {
+		if !strings.Contains(ready.Message, text) {
+			b.t.Errorf("message %q does not say %q", ready.Message, text)
+		}
+	}
+
+	writes := len(b.writes)
+	b.run()
+
+	if len(b.writes) != writes {
+		b.t.Errorf("the second run wrote %v", b.writes[writes:])
+	}
+}
+
+// ready expects that all is well.
+func (b *bench) ready() {
+	b.t.Helper()
+	b.expect(metav1.ConditionTrue, v1alpha1.ReasonWritten)
+}

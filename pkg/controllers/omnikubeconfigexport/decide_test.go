@@ -1,0 +1,205 @@
+package omnikubeconfigexport
+
+import (
+	"encoding/base64"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func TestNextRotation(t *testing.T) {
+	for name, test := range map[string]struct {
+		life     lifetime
+		earliest time.Time
+		latest   time.Time
+	}{
+		"a day": {
+			lifetime{ttl: 24 * time.Hour, renewBefore: 4 * time.Hour, expires: noon.Add(24 * time.Hour), rotated: noon},
+			noon.Add(20*time.Hour - 72*time.Minute), noon.Add(20 * time.Hour),
+		},
+		"at expiration": {
+			lifetime{ttl: 24 * time.Hour, expires: noon.Add(24 * time.Hour), rotated: noon},
+			noon.Add(24*time.Hour - 72*time.Minute), noon.Add(24 * time.Hour),
+		},
+		"a year": {
+			lifetime{ttl: 8760 * time.Hour, renewBefore: time.Hour, expires: noon.Add(8760 * time.Hour), rotated: noon},
+			noon.Add(8759*time.Hour - 438*time.Hour), noon.Add(8759 * time.Hour),
+		},
+		"half of a short time is left": {
+			lifetime{ttl: time.Hour, renewBefore: 56 * time.Minute, expires: noon.Add(time.Hour), rotated: noon},
+			noon.Add(2 * time.Minute), noon.Add(4 * time.Minute),
+		},
+		"never every second": {
+			lifetime{ttl: 10 * time.Minute, renewBefore: 10*time.Minute - time.Second, expires: noon.Add(10 * time.Minute), rotated: noon},
+			noon.Add(time.Minute), noon.Add(time.Minute),
+		},
+		"when it was written is unknown": {
+			lifetime{ttl: time.Hour, renewBefore: 30 * time.Minute, expires: noon.Add(time.Hour)},
+			noon.Add(27 * time.Minute), noon.Add(30 * time.Minute),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := map[time.Time]bool{}
+
+			for i := range 200 {
+				test.life.seed = fmt.Sprint(i)
+
+				next := test.life.nextRotation()
+				if next.Before(test.earliest.Add(-time.Second)) || next.After(test.latest) {
+					t.Fatalf("%s is not between %s and %s", next, test.earliest, test.latest)
+				}
+
+				if !next.Equal(test.life.nextRotation()) {
+					t.Fatal("another time for the same kubeconfig")
+				}
+
+				seen[next] = true
+			}
+
+			if test.earliest.Before(test.latest) && len(seen) < 50 {
+				t.Errorf("%d different times of 200: they are not spread", len(seen))
+			}
+		})
+	}
+}
+
+func TestJudgeOwner(t *testing.T) {
+	of := shape{format: v1alpha1.FormatKubeconfig, key: "kubeconfig"}
+	content := map[string][]byte{"kubeconfig": []byte("x")}
+	labelled := func(uid string) *corev1.Secret {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "target"}, Data: content}
+		if uid != "" {
+			secret.Labels = map[string]string{v1alpha1.LabelExportUID: uid}
+		}
+
+		return secret
+	}
+
+	for name, test := range map[string]struct {
+		secret *corev1.Secret
+		last   last
+		want   ownership
+	}{
+		"none":                    {nil, last{}, absent},
+		"ours":                    {labelled("me"), last{}, ours},
+		"of another export":       {labelled("you"), last{}, foreign},
+		"of another, our content": {labelled("you"), last{"target", of.hash(content)}, foreign},
+		"of nobody":               {labelled(""), last{}, foreign},
+		"label lost":              {labelled(""), last{"target", of.hash(content)}, ours},
+		"label lost, changed":     {labelled(""), last{"target", "other"}, foreign},
+		"our content elsewhere":   {labelled(""), last{"other", of.hash(content)}, foreign},
+	} {
+		if got := judgeOwner(test.secret, "me", of, test.last); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// tokenWith makes an unsigned token.
+func tokenWith(payload string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+}
+
+func TestNeed(t *testing.T) {
+	want := ingredients{User: "robot", Groups: []string{"b", "a"}, ClusterID: "id", Key: "kubeconfig"}
+	good := found{
+		intact: true, specHash: want.hash(),
+		claims: claims{User: "robot", Groups: []string{"a", "b"}, ClusterUUID: "id", Expires: noon.Add(time.Hour).Unix()},
+	}
+	with := func(change func(*found)) found {
+		is := good
+		change(&is)
+
+		return is
+	}
+
+	for name, test := range map[string]struct {
+		owner ownership
+		is    found
+		now   time.Time
+		want  cause
+	}{
+		"none":                   {absent, found{}, noon, causeFirst},
+		"good":                   {ours, good, noon, causeNone},
+		"a moment before":        {ours, good, noon.Add(30*time.Minute - time.Second), causeNone},
+		"due":                    {ours, good, noon.Add(30 * time.Minute), causeDue},
+		"expired":                {ours, good, noon.Add(time.Hour), causeExpired},
+		"spec changed":           {ours, with(func(f *found) { f.specHash = "other" }), noon, causeChanged},
+		"spec changed, not read": {ours, found{specHash: "other"}, noon, causeChanged},
+		"broken":                 {ours, found{specHash: want.hash()}, noon, causeTampered},
+		"another cluster":        {ours, with(func(f *found) { f.claims.ClusterUUID = "other" }), noon, causeTampered},
+		"another user":           {ours, with(func(f *found) { f.claims.User = "admin" }), noon, causeTampered},
+		"more groups":            {ours, with(func(f *found) { f.claims.Groups = []string{"a", "b", "system:masters"} }), noon, causeTampered},
+		"changed and due":        {ours, with(func(f *found) { f.specHash = "other" }), noon.Add(time.Hour), causeChanged},
+	} {
+		if got := need(test.owner, test.is, want, noon.Add(30*time.Minute), test.now); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestIngredientsHash(t *testing.T) {
+	base := ingredients{
+		User: "u", Groups: []string{"a", "b"}, TTL: "1h", ClusterName: "c", ClusterID: "id", Endpoint: "e",
+		Key: "k", ContextNamespace: "n", Format: v1alpha1.FormatKubeconfig, CA: []byte("ca"),
+	}
+	with := func(change func(*ingredients)) ingredients {
+		other := base
+		change(&other)
+
+		return other
+	}
+
+	hashes := map[string]string{base.hash(): "base"}
+
+	for name, other := range map[string]ingredients{
+		"user": with(func(i *ingredients) { i.User = "v" }), "groups": with(func(i *ingredients) { i.Groups = []string{"a"} }),
+		"ttl": with(func(i *ingredients) { i.TTL = "2h" }), "cluster": with(func(i *ingredients) { i.ClusterName = "d" }),
+		"cluster ID": with(func(i *ingredients) { i.ClusterID = "id2" }), "endpoint": with(func(i *ingredients) { i.Endpoint = "f" }),
+		"key": with(func(i *ingredients) { i.Key = "l" }), "namespace": with(func(i *ingredients) { i.ContextNamespace = "" }),
+		"format": with(func(i *ingredients) { i.Format = v1alpha1.FormatArgoCD }), "CA": with(func(i *ingredients) { i.CA = nil }),
+	} {
+		if same := hashes[other.hash()]; same != "" {
+			t.Errorf("%s has the hash of %s", name, same)
+		}
+
+		hashes[other.hash()] = name
+	}
+
+	if with(func(i *ingredients) { i.Groups = []string{"b", "a"} }).hash() != base.hash() {
+		t.Error("the order of the groups counts")
+	}
+}
+
+func TestReadToken(t *testing.T) {
+	for name, test := range map[string]struct {
+		token string
+		want  claims
+		ok    bool
+	}{
+		"Omni's": {
+			tokenWith(`{"sub":"u","groups":["g"],"cluster":"c","cluster_uuid":"id","exp":1795348800,"iat":1795345200,"iss":"x"}`),
+			claims{User: "u", Groups: []string{"g"}, Cluster: "c", ClusterUUID: "id", Expires: 1795348800, Issued: 1795345200}, true,
+		},
+		"no expiry":  {tokenWith(`{"sub":"u"}`), claims{}, false},
+		"no JSON":    {tokenWith(`secret`), claims{}, false},
+		"no base64":  {"a.***.c", claims{}, false},
+		"two parts":  {"a.b", claims{}, false},
+		"wrong type": {tokenWith(`{"exp":"never"}`), claims{}, false},
+		"empty":      {"", claims{}, false},
+	} {
+		got, err := readToken(test.token)
+		if diff := cmp.Diff(test.want, got); diff != "" || (err == nil) != test.ok {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
