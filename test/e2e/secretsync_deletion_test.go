@@ -15,7 +15,7 @@ func TestSecretSyncNamespaceDeleted(t *testing.T) {
 	t.Parallel()
 
 	d := newDelivery(t)
-	d.apply(syncManifest("pull", deletes))
+	d.apply(d.syncManifest("pull", deletes))
 	d.ready("oss", "registry")
 
 	// The cluster itself stays in Omni: it is the copy that has to be cleaned up.
@@ -29,13 +29,13 @@ func TestSecretSyncKubeconfigDeleted(t *testing.T) {
 	t.Parallel()
 
 	d := newDelivery(t)
-	d.apply(syncManifest("pull", deletes))
+	d.apply(d.syncManifest("pull", deletes))
 	d.ready("oss", "registry")
 
 	d.run("delete", "secret", "demo-kubeconfig", "--timeout=90s")
 	d.waitCondition("oss", "registry", v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigNotFound)
 	d.run("delete", "oss", "registry", "--timeout=60s")
-	d.waitEvent("LeftBehind", "default/pull", "demo-kubeconfig")
+	d.waitEvent("LeftBehind", d.apps+"/pull", "demo-kubeconfig")
 }
 
 // The cluster is destroyed with its OmniCluster: nothing is cleaned up in it, and nothing hangs.
@@ -43,11 +43,11 @@ func TestSecretSyncClusterDestroyed(t *testing.T) {
 	t.Parallel()
 
 	d := newDelivery(t)
-	d.apply(syncManifest("pull", deletes))
+	d.apply(d.syncManifest("pull", deletes))
 	d.ready("oss", "registry")
 	d.run("delete", "ocl", "demo", "--wait=false")
 	d.run("delete", "oss", "registry", "--timeout=60s")
-	d.waitEvent("LeftBehind", "default/pull", "destroyed with its OmniCluster")
+	d.waitEvent("LeftBehind", d.apps+"/pull", "destroyed with its OmniCluster")
 }
 
 // A cluster that does not answer holds a deletion up, says so, and the policy lets go.
@@ -55,7 +55,7 @@ func TestSecretSyncClusterDead(t *testing.T) {
 	t.Parallel()
 
 	d := newDelivery(t)
-	d.apply(syncManifest("pull", deletes))
+	d.apply(d.syncManifest("pull", deletes))
 	d.ready("oss", "registry")
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
@@ -73,5 +73,5 @@ func TestSecretSyncClusterDead(t *testing.T) {
 
 	d.run("patch", "oss", "registry", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Orphan"}}`)
 	d.waitGone("oss", "registry")
-	d.waitEvent("LeftBehind", "default/pull", "Orphan")
+	d.waitEvent("LeftBehind", d.apps+"/pull", "Orphan")
 }

@@ -22,13 +22,20 @@ import (
 type delivery struct {
 	*fleet
 
-	hub *env.Hub
+	hub  *env.Hub
+	apps string // a namespace of the test's own in the workload cluster
 }
 
 func newDelivery(t *testing.T) *delivery {
 	t.Helper()
 
-	d := &delivery{fleet: newFleet(t), hub: workloads.Borrow(t)}
+	f := newFleet(t)
+	d := &delivery{fleet: f, hub: workloads.Shared(t), apps: f.name}
+
+	if _, err := d.hub.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.apps}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
 	d.cluster("demo")
 	d.apply(kubeconfigManifest(t, "demo-kubeconfig", d.hub))
 	d.apply(sourceManifest("one"))
@@ -67,7 +74,7 @@ stringData:
 }
 
 // syncManifest has extra lines of spec, indented by two.
-func syncManifest(target string, extra ...string) string {
+func (d *delivery) syncManifest(target string, extra ...string) string {
 	return fmt.Sprintf(`apiVersion: omni.texashpc.com/v1alpha1
 kind: OmniSecretSync
 metadata:
@@ -76,8 +83,8 @@ spec:
   clusterRef: {name: demo}
   kubeconfigSecretRef: {name: demo-kubeconfig}
   sourceSecretRef: {name: registry}
-  targetSecretRef: {name: %s, namespace: default}
-%s`, target, strings.Join(extra, "\n"))
+  targetSecretRef: {name: %s, namespace: %s}
+%s`, target, d.apps, strings.Join(extra, "\n"))
 }
 
 const deletes = "  deletionPolicy: Delete"
@@ -102,7 +109,7 @@ func (d *delivery) target(namespace, name string) *corev1.Secret {
 func (d *delivery) waitTarget(name string, want map[string]string) {
 	d.t.Helper()
 	d.wait("the Secret in the workload cluster", func() error {
-		secret := d.target("default", name)
+		secret := d.target(d.apps, name)
 		if (secret == nil) != (want == nil) {
 			return fmt.Errorf("Secret is there: %v", secret != nil)
 		}
@@ -158,11 +165,11 @@ func TestSecretSync(t *testing.T) {
 	t.Parallel()
 
 	d := newDelivery(t)
-	d.apply(syncManifest("pull", deletes, "  labels: {team: a}"))
+	d.apply(d.syncManifest("pull", deletes, "  labels: {team: a}"))
 	d.ready("oss", "registry")
 	d.waitTarget("pull", map[string]string{"username": "robot", "password": "one"})
 
-	secret := d.target("default", "pull")
+	secret := d.target(d.apps, "pull")
 	if secret.Type != corev1.SecretTypeBasicAuth || secret.Labels["private"] != "" || secret.Annotations["private"] != "" || secret.Labels["team"] != "a" {
 		t.Errorf("type %s, labels %v, annotations %v", secret.Type, secret.Labels, secret.Annotations)
 	}
@@ -178,7 +185,7 @@ func TestSecretSync(t *testing.T) {
 		return nil
 	})
 
-	if after := d.target("default", "pull"); after.ResourceVersion != secret.ResourceVersion {
+	if after := d.target(d.apps, "pull"); after.ResourceVersion != secret.ResourceVersion {
 		t.Error("the second run wrote the target")
 	}
 
@@ -191,7 +198,7 @@ func TestSecretSync(t *testing.T) {
 	d.waitTarget("pull", map[string]string{"username": "robot", "password": "two"})
 
 	// A selection of keys, another type, another place.
-	d.apply(syncManifest("moved", deletes, "  type: Opaque", "  keys: [{from: password, to: token}]"))
+	d.apply(d.syncManifest("moved", deletes, "  type: Opaque", "  keys: [{from: password, to: token}]"))
 	d.waitTarget("moved", map[string]string{"token": "two"})
 	d.waitTarget("pull", nil)
 	d.ready("oss", "registry")
@@ -211,30 +218,30 @@ func TestSecretSyncForeignTarget(t *testing.T) {
 
 	d := newDelivery(t)
 
-	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theirs"}, StringData: map[string]string{"a": "b"}}
-	if _, err := d.hub.Client().CoreV1().Secrets("default").Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.apps, Name: "theirs"}, StringData: map[string]string{"a": "b"}}
+	if _, err := d.hub.Client().CoreV1().Secrets(d.apps).Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
-	d.apply(syncManifest("theirs", "  deletionPolicy: Orphan"))
+	d.apply(d.syncManifest("theirs", "  deletionPolicy: Orphan"))
 
 	if message := d.waitCondition("oss", "registry", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonForeignTarget); !strings.Contains(message, "spec.adopt") {
 		t.Errorf("no remedy: %s", message)
 	}
 
 	d.waitTarget("theirs", map[string]string{"a": "b"})
-	d.apply(syncManifest("theirs", "  deletionPolicy: Orphan", "  adopt: true"))
+	d.apply(d.syncManifest("theirs", "  deletionPolicy: Orphan", "  adopt: true"))
 	d.ready("oss", "registry")
 	d.waitTarget("theirs", map[string]string{"username": "robot", "password": "one"})
 
 	// A type that differs is replaced, since Kubernetes does not let it change.
-	if secret := d.target("default", "theirs"); secret.Type != corev1.SecretTypeBasicAuth {
+	if secret := d.target(d.apps, "theirs"); secret.Type != corev1.SecretTypeBasicAuth {
 		t.Errorf("type %s", secret.Type)
 	}
 
 	d.run("delete", "oss", "registry", "--timeout=60s")
 	d.waitTarget("theirs", map[string]string{"username": "robot", "password": "one"})
-	d.waitEvent("LeftBehind", "default/theirs", "Orphan")
+	d.waitEvent("LeftBehind", d.apps+"/theirs", "Orphan")
 }
 
 // A namespace that is missing is made only if that is asked for.
@@ -243,7 +250,7 @@ func TestSecretSyncNamespace(t *testing.T) {
 
 	d := newDelivery(t)
 	manifest := func(extra ...string) string {
-		return strings.Replace(syncManifest("pull", append(extra, deletes)...), "namespace: default", "namespace: apps", 1)
+		return strings.Replace(d.syncManifest("pull", append(extra, deletes)...), "namespace: "+d.apps, "namespace: "+d.apps+"-new", 1)
 	}
 
 	d.apply(manifest())
@@ -255,7 +262,7 @@ func TestSecretSyncNamespace(t *testing.T) {
 	d.apply(manifest("  createNamespace: true"))
 	d.ready("oss", "registry")
 
-	if d.target("apps", "pull") == nil {
+	if d.target(d.apps+"-new", "pull") == nil {
 		t.Error("no Secret")
 	}
 }
@@ -273,7 +280,7 @@ current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: "%s"}}]
 users: [{name: it, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ["%s"], interactiveMode: Never}}}]`, d.hub.URL(), canary)))
-	d.apply(syncManifest("pull", deletes))
+	d.apply(d.syncManifest("pull", deletes))
 
 	if message := d.waitCondition("oss", "registry", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonUnsafeKubeconfig); !strings.Contains(message, "user.exec") {
 		t.Errorf("the field is not named: %s", message)
@@ -290,11 +297,12 @@ users: [{name: it, user: {exec: {apiVersion: client.authentication.k8s.io/v1, co
 	d.apply(kubeconfigManifest(t, "demo-kubeconfig", other))
 
 	message := d.waitCondition("oss", "registry", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonWrongCluster)
-	if _, err := other.Client().CoreV1().Secrets("default").Get(t.Context(), "pull", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := other.Client().CoreV1().Secrets(d.apps).Get(t.Context(), "pull", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("something was written to the wrong cluster: %v", err)
 	}
 
 	_, accept, _ := strings.Cut(message, "accept-cluster: ")
 	d.run("annotate", "oss", "registry", v1alpha1.AnnotationAcceptCluster+"="+accept)
+	d.apply(d.syncManifest("pull", deletes, "  createNamespace: true"))
 	d.ready("oss", "registry")
 }

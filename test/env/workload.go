@@ -18,6 +18,9 @@ type WorkloadPool struct {
 	mu   sync.Mutex
 	all  []*Hub
 	free []*Hub
+
+	sharing sync.Mutex // held while the shared cluster starts
+	shared  *Hub
 }
 
 // Borrower is the part of *testing.T that Borrow needs.
@@ -78,17 +81,42 @@ func (p *WorkloadPool) take(ctx context.Context) (*Hub, error) {
 	return cluster, nil
 }
 
-// Stop stops all clusters, lent ones as well.
+// Shared returns a cluster that all tests of the package use at once, and starts it at the first
+// call. A test keeps to namespaces of its own. Its objects stay until Stop.
+func (p *WorkloadPool) Shared(t Borrower) *Hub {
+	t.Helper()
+
+	p.sharing.Lock()
+	defer p.sharing.Unlock()
+
+	if p.shared == nil {
+		cluster, err := p.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		p.shared = cluster
+	}
+
+	return p.shared
+}
+
+// Stop stops all clusters, lent ones as well, at the same time: each takes seconds.
 func (p *WorkloadPool) Stop() error {
 	p.mu.Lock()
 	all := p.all
 	p.all, p.free = nil, nil
 	p.mu.Unlock()
 
-	var errs []error
-	for _, cluster := range all {
-		errs = append(errs, cluster.Stop())
+	errs := make([]error, len(all))
+
+	var stopping sync.WaitGroup
+
+	for i, cluster := range all {
+		stopping.Go(func() { errs[i] = cluster.Stop() })
 	}
+
+	stopping.Wait()
 
 	return errors.Join(errs...)
 }
