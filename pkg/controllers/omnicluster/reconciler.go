@@ -153,7 +153,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 
 	lease, open := r.options.Pool.Get(string(connection.UID))
 	if !open {
-		return r.unlessStarting(loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", name)), nil
+		return r.unlessStarting(loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "%s", notConnected(connection))), nil
 	}
 
 	s.lease = lease

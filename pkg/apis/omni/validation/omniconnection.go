@@ -38,8 +38,15 @@ func WarningsForOmniConnection(obj *omni.OmniConnection) []string {
 
 	spec := field.NewPath("spec")
 
-	if endpoint, err := url.Parse(obj.Spec.Endpoint); err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "grpc") {
-		warnings = append(warnings, warning(spec.Child("endpoint"), "the connection is not encrypted; use https"))
+	if endpoint, err := url.Parse(obj.Spec.Endpoint); err == nil {
+		if endpoint.Scheme == "http" || endpoint.Scheme == "grpc" {
+			warnings = append(warnings, warning(spec.Child("endpoint"), "the connection is not encrypted; use https"))
+		}
+
+		// Not an error: a rule made later must not refuse what is stored.
+		if endpoint.Path != "" && endpoint.Path != "/" {
+			warnings = append(warnings, warning(spec.Child("endpoint"), "the controller refuses a path: give only scheme, host and port"))
+		}
 	}
 
 	if obj.Spec.InsecureSkipTLSVerify {

@@ -120,6 +120,21 @@ func TestWarningsForOmniConnection(t *testing.T) {
 	}
 }
 
+// Omni is reached by host and port: a path is what people copy from the browser.
+func TestWarningForAPathInTheEndpoint(t *testing.T) {
+	for path, warns := range map[string]bool{"": false, "/": false, "/clusters": true, "/omni/": true} {
+		connection := validConnection()
+		connection.Spec.Endpoint = "https://omni.example.com:8443" + path
+
+		var want []string
+		if warns {
+			want = []string{"spec.endpoint: the controller refuses a path: give only scheme, host and port"}
+		}
+
+		checkWarnings(t, WarningsForOmniConnection(connection), want)
+	}
+}
+
 // An endpoint can hold a password in many broken forms; no error may repeat it.
 func TestEndpointErrorsHideCredentials(t *testing.T) {
 	for _, endpoint := range []string{

@@ -29,8 +29,15 @@ func Message(err error) string {
 // Sanitize makes one bounded line out of any text that came from outside:
 // gRPC wrapping off, and everything removed that looks like a secret.
 func Sanitize(text string) string {
-	return redact.Line(grpcWrapping.ReplaceAllString(text, ""))
+	return redact.Line(plainNames.Replace(grpcWrapping.ReplaceAllString(text, "")))
 }
+
+// plainNames says what gRPC's resolver means.
+//
+//nolint:gochecknoglobals // a constant table
+var plainNames = strings.NewReplacer(
+	"name resolver error: produced zero addresses", "the host name of the endpoint does not resolve to an address (DNS)",
+)
 
 // leads are written for the reader of a condition; classes whose own text
 // already says everything have none.

@@ -30,6 +30,10 @@ func TestMessage(t *testing.T) {
 		"our own sentinels speak for themselves": {ErrKeyEmpty, ErrKeyEmpty.Error()},
 		"no lead for not ready":                  {ErrNotSynced, "the local copy of Omni's resources is not complete"},
 		"control characters":                     {errors.New("a\x00b\x1b[31mc"), "Omni failed to answer: a b [31mc"},
+		"a host name that does not resolve": {
+			status.Error(codes.Unavailable, "name resolver error: produced zero addresses"),
+			"Omni cannot be reached: the host name of the endpoint does not resolve to an address (DNS)",
+		},
 		"a token is removed": {
 			errors.New("bearer " + strings.Repeat("eyJhbGciOi", 12) + " was bad"),
 			"Omni failed to answer: bearer [removed] was bad",

@@ -1,0 +1,35 @@
+package omnicluster
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+func TestNotConnected(t *testing.T) {
+	condition := func(status metav1.ConditionStatus, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: "Reachable", Status: status, Message: "other"}, {Type: "Ready", Status: status, Reason: "KeyExpired", Message: message}}
+	}
+
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		want       string
+	}{
+		"its own word":        {condition(metav1.ConditionFalse, "the key has expired"), `OmniConnection "omni" is not connected to Omni: KeyExpired: the key has expired`},
+		"no message":          {condition(metav1.ConditionFalse, ""), `OmniConnection "omni" is not connected to Omni; see its conditions`},
+		"not looked at":       {condition(metav1.ConditionUnknown, "waits"), `OmniConnection "omni" is not connected to Omni; see its conditions`},
+		"says that all is ok": {condition(metav1.ConditionTrue, "fine"), `OmniConnection "omni" is not connected to Omni; see its conditions`},
+		"nothing yet":         {nil, `OmniConnection "omni" is not connected to Omni; see its conditions`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connection := &v1alpha1.OmniConnection{ObjectMeta: metav1.ObjectMeta{Name: "omni"}}
+			connection.Status.Conditions = test.conditions
+
+			if got := notConnected(connection); got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
