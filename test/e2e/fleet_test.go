@@ -29,6 +29,13 @@ type fleet struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 
+	return newFleetIn(t, "")
+}
+
+// newFleetIn is newFleet for a test with several: the suffix tells their namespaces apart.
+func newFleetIn(t *testing.T, suffix string) *fleet {
+	t.Helper()
+
 	sim, err := omnisim.Start(omnisim.Options{Phase: phase})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +43,7 @@ func newFleet(t *testing.T) *fleet {
 
 	t.Cleanup(sim.Close)
 
-	f := &fleet{space: newSpace(t), omni: sim}
+	f := &fleet{space: newSpaceNamed(t, suffix), omni: sim}
 	if f.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}

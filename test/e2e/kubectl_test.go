@@ -22,14 +22,22 @@ const eventually = 90 * time.Second
 type space struct {
 	t    *testing.T
 	name string
+	hub  *env.Stack // nil: the one that all tests share
 }
 
 // newSpace makes a namespace that lives as long as the test.
 func newSpace(t *testing.T) *space {
 	t.Helper()
 
+	return newSpaceNamed(t, "")
+}
+
+// newSpaceNamed is newSpace for a test with several: the suffix tells them apart.
+func newSpaceNamed(t *testing.T, suffix string) *space {
+	t.Helper()
+
 	name := "e2e-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	s := &space{t: t, name: name[:min(len(name), 60)]}
+	s := &space{t: t, name: name[:min(len(name), 60-len(suffix))] + suffix}
 	s.run("create", "namespace", s.name)
 
 	return s
@@ -43,7 +51,12 @@ func (s *space) try(args ...string) (string, error) {
 func (s *space) tryInput(stdin string, args ...string) (string, error) {
 	s.t.Helper()
 
-	stdout, stderr, err := stack.KubectlInput(s.t.Context(), strings.NewReader(stdin), append([]string{"-n", s.name}, args...)...)
+	hub := s.hub
+	if hub == nil {
+		hub = stack
+	}
+
+	stdout, stderr, err := hub.KubectlInput(s.t.Context(), strings.NewReader(stdin), append([]string{"-n", s.name}, args...)...)
 
 	return stdout + stderr, err
 }

@@ -3,6 +3,7 @@ package omniconnection
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,8 +33,9 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often it looks meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
-	// checkPause is how long a check that succeeded counts.
-	checkPause = 30 * time.Second
+	// patience is how long a run waits for Omni before it gives its worker back;
+	// what it asked goes on, and its end wakes the connection.
+	patience = 2 * time.Second
 )
 
 // reconciler holds what the phases need.
@@ -46,7 +48,7 @@ type reconciler struct {
 	mu     sync.Mutex
 	uids   map[types.NamespacedName]types.UID // of the connections that were seen
 	warned map[types.UID]time.Time            // the expiry that was warned of
-	checks map[types.UID]lastCheck
+	checks map[types.UID]*check
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -56,7 +58,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 	return &reconciler{
 		client: cached, live: live, events: recorder, options: options,
-		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{}, checks: map[types.UID]lastCheck{},
+		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{}, checks: map[types.UID]*check{},
 	}
 }
 
@@ -110,17 +112,29 @@ func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
 func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) {
 	spec := s.connection.Spec
 
-	lease, err := r.options.Pool.Acquire(ctx,
+	waiting, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+
+	lease, err := r.options.Pool.Acquire(waiting,
 		omni.Identity{UID: string(s.connection.UID), SecretVersion: string(s.secretUID)},
 		omni.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
 	if err != nil {
+		// The attempt goes on, and its end wakes the connection.
+		if waiting.Err() != nil && ctx.Err() == nil {
+			return loop.Postpone(omni.CheckTimeout, v1alpha1.ReasonProgressing, "connecting to %s", spec.Endpoint), nil
+		}
+
 		return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
 	}
 	defer lease.Release()
 
 	s.endpoint = spec.Endpoint
 
-	if err := r.check(ctx, s.connection, lease); err != nil {
+	if err := r.check(waiting, s.connection, lease); err != nil {
+		if errors.Is(err, errUndecided) {
+			return loop.Postpone(omni.CheckTimeout, v1alpha1.ReasonProgressing, "%s is being asked", spec.Endpoint), nil
+		}
+
 		return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
 	}
 
@@ -129,50 +143,6 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil
-}
-
-// check asks Omni whether the session still works, unless it did so a moment
-// ago: a fleet of clusters that come and go wakes its connection often. A
-// request by annotation is always answered with a new check.
-func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnection, lease *omni.Lease) error {
-	session := lease.Client()
-	if session == nil {
-		return nil
-	}
-
-	current := lastCheck{
-		session:   lease.Session,
-		requested: connection.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + connection.Annotations[v1alpha1.AnnotationFluxRequestedAt],
-	}
-
-	r.mu.Lock()
-	last := r.checks[connection.UID]
-	r.mu.Unlock()
-
-	if last.session == current.session && last.requested == current.requested && r.options.Now().Sub(last.at) < checkPause {
-		return nil
-	}
-
-	err := session.Check(ctx)
-	current.at = r.options.Now()
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if err != nil {
-		delete(r.checks, connection.UID)
-	} else {
-		r.checks[connection.UID] = current
-	}
-
-	return err
-}
-
-// lastCheck is what was found to work, and when.
-type lastCheck struct {
-	session   *omni.Session
-	requested string
-	at        time.Time
 }
 
 // firstContents waits a moment for a copy that is being filled for the first
@@ -220,7 +190,7 @@ func (r *reconciler) waitForUsers(ctx context.Context, s *scope) (loop.Outcome, 
 		}
 	}
 
-	return loop.Block(0, v1alpha1.ReasonInUse, "%s", message), nil
+	return loop.Block(0, v1alpha1.ReasonInUse, "%s; delete them first, with spec.deletePolicy.orphan if their clusters should stay in Omni", message), nil
 }
 
 // letGo closes the session and releases the Secret.

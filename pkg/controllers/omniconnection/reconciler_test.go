@@ -159,20 +159,22 @@ func TestOmniGoesAwayAndComesBack(t *testing.T) {
 	b.secret("key", b.key)
 	b.expect("Reachable", "True", "Connected")
 	b.omni.GoDown()
-	b.run()
-
-	if c := apimeta.FindStatusCondition(b.get().Status.Conditions, "Ready"); c.Status != "False" {
-		t.Errorf("%+v", c)
-	}
+	b.runUntilReady(metav1.ConditionFalse) // a lost watch is noticed in a moment
 
 	if err := b.omni.ComeBack(); err != nil {
 		t.Fatal(err)
 	}
 
+	b.runUntilReady(metav1.ConditionTrue)
+}
+
+func (b *bench) runUntilReady(want metav1.ConditionStatus) {
+	b.t.Helper()
+
 	deadline := time.Now().Add(30 * time.Second)
-	for !apimeta.IsStatusConditionTrue(b.get().Status.Conditions, "Ready") {
+	for !apimeta.IsStatusConditionPresentAndEqual(b.get().Status.Conditions, "Ready", want) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%+v", b.get().Status.Conditions)
+			b.t.Fatalf("%+v", b.get().Status.Conditions)
 		}
 
 		b.run()

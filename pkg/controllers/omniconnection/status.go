@@ -2,6 +2,7 @@ package omniconnection
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,7 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	case omni.ClassRefused:
 		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", endpoint, message)
 	default:
-		return loop.Wait(retryPause, v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
+		return loop.Wait(spread(retryPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
 	}
 }
 
@@ -49,9 +50,13 @@ func explainHealth(health omni.Health) loop.Outcome {
 	case omni.ClassUnauthenticated:
 		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s", health.Message)
 	default:
-		return loop.Wait(retryPause, v1alpha1.ReasonWatchLost, "%s", health.Message)
+		return loop.Wait(spread(retryPause), v1alpha1.ReasonWatchLost, "%s", health.Message)
 	}
 }
+
+// spread takes up to a third off at random, so that the connections of many
+// namespaces to one Omni do not come back together.
+func spread(pause time.Duration) time.Duration { return pause - rand.N(pause/3+1) }
 
 // report writes what was found into the status. What was found last stays
 // while nothing new is known.
