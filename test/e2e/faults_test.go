@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -131,26 +130,6 @@ func TestVersionThatOmniDoesNotKnow(t *testing.T) {
 	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
 
-// A refusal that comes late leaves part of the template applied; the condition names what was
-// refused, and the next run goes on from there.
-func TestLateRefusalIsFinishedByTheNextRun(t *testing.T) {
-	f := newFleet(t)
-	f.apply(clusterManifest("c"), controlPlaneManifest("cp", "c", f.machines[0]), workersManifest("w", "c", classOf("no-such-class", 1)))
-
-	message := f.waitCondition("ocl", "c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRefused)
-	if !strings.Contains(message, "no-such-class") {
-		t.Errorf("the message does not name the class: %s", message)
-	}
-
-	if !f.view("c").Exists {
-		t.Error("nothing was applied; this test wants a late refusal")
-	}
-
-	f.apply(workersManifest("w", "c", classOf(pool, 1)))
-	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	f.waitMachines("c", "w", 1)
-}
-
 // Omni goes away for a while: nothing is lost, the condition says so, and it goes on by itself.
 func TestOmniGoesAwayAndComesBack(t *testing.T) {
 	f := newFleet(t)
@@ -214,23 +193,4 @@ func TestAPIServerKilled(t *testing.T) {
 
 		return err
 	})
-}
-
-// A whole namespace at once: the cluster's deletion is finished before its key goes.
-func TestNamespaceDeletedAtOnce(t *testing.T) {
-	f := newFleet(t)
-	f.cluster("gone")
-	f.run("delete", "namespace", f.name, "--wait=false")
-	f.wait("the namespace to be gone", func() error {
-		out, err := f.try("get", "namespace", f.name, "-o", "jsonpath={.status.conditions[*].message}")
-		if err != nil && strings.Contains(err.Error(), "NotFound") {
-			return nil
-		}
-
-		return fmt.Errorf("still there: %s %w", out, err)
-	})
-
-	if view := f.view("gone"); view.Exists {
-		t.Errorf("Omni still has %+v", view)
-	}
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -51,6 +52,11 @@ func runWithStack(m *testing.M) (int, error) {
 		Controller: env.ControllerOptions{DestroySettleTime: settleTime},
 	}); err != nil {
 		return 0, err
+	}
+
+	// Tests that run in parallel wait most of the time.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		return 0, errors.Join(err, stack.Stop())
 	}
 
 	code := m.Run()

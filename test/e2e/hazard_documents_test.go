@@ -1,0 +1,223 @@
+package e2e
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// sizes are machines of the cluster c: the control plane, its first worker set, and others by name.
+func sizes(workers int, others map[string]int) map[string]int {
+	all := map[string]int{"c-control-planes": 1, "c-c-w": workers}
+	for name, size := range others {
+		all["c-"+name] = size
+	}
+
+	return all
+}
+
+// documentHazards are accidents with the documents of a cluster.
+func documentHazards() []hazard {
+	return []hazard{
+		{
+			name: "all pruned at once with orphan",
+			spec: "  deletePolicy: {orphan: true}",
+			when: func(f *fleet) { f.run("delete", "ow/c-w", "ocp/c-cp", "ocl/c", "--timeout=60s") },
+			then: func(f *fleet) {
+				if owner := f.view("c").Annotations[v1alpha1.MarkOwnerUID]; owner != "" {
+					f.t.Errorf("the mark stayed: %s", owner)
+				}
+			},
+		},
+		{
+			name:      "all pruned at once without orphan",
+			when:      func(f *fleet) { f.run("delete", "ow/c-w", "ocp/c-cp", "ocl/c", "--timeout=60s") },
+			destroyed: []string{"Cluster c"},
+			machines:  map[string]int{},
+		},
+		{
+			name: "children pruned long before an orphan",
+			spec: "  deletePolicy: {orphan: true}",
+			when: func(f *fleet) { f.run("delete", "ow/c-w", "ocp/c-cp") },
+			says: []seen{{v1alpha1.ConditionAssembled, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneMissing, []string{"OmniControlPlane"}}},
+			then: func(f *fleet) {
+				f.run("delete", "ocl", "c", "--timeout=60s")
+				f.unchanged("c")
+			},
+		},
+		{
+			name:      "workers pruned long before an orphan",
+			spec:      "  deletePolicy: {orphan: true}",
+			when:      func(f *fleet) { f.run("delete", "ow/c-w") },
+			says:      []seen{notSynced(v1alpha1.ReasonWaitingToSettle, `MachineSet "c-c-w"`)},
+			destroyed: []string{"MachineSet c-c-w"},
+			machines:  map[string]int{"c-control-planes": 1},
+			then:      func(f *fleet) { f.run("delete", "ocl", "c", "--timeout=60s") },
+		},
+		{
+			name: "control plane document replaced",
+			when: func(f *fleet) {
+				if _, err := f.tryInput(controlPlaneManifest("c-cp", "c", f.machines[0]), "replace", "--force", "-f", "-"); err != nil {
+					f.t.Fatal(err)
+				}
+
+				f.ready("c")
+			},
+		},
+		{
+			name: "control plane document missing for long",
+			when: func(f *fleet) { f.run("delete", "ocp", "c-cp") },
+			says: []seen{{v1alpha1.ConditionAssembled, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneMissing, []string{"OmniControlPlane"}}},
+			then: func(f *fleet) {
+				f.apply(controlPlaneManifest("c-cp-2", "c", f.machines[0]))
+				f.ready("c")
+				f.unchanged("c")
+			},
+		},
+		{
+			// The settle time starts when a plan can be made again, so that the set is back before it ends.
+			name: "documents come back one by one",
+			when: func(f *fleet) {
+				f.run("delete", "ow", "c-w")
+				f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle)
+				f.run("delete", "ocp", "c-cp")
+				f.waitCondition("ocl", "c", v1alpha1.ConditionAssembled, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneMissing)
+				time.Sleep(settleTime) // the old settle time would be over
+				f.apply(controlPlaneManifest("c-cp", "c", f.machines[0]))
+				f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle, `MachineSet "c-c-w"`)
+				f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
+			},
+			says: []seen{ready()},
+		},
+		{
+			name:      "set renamed within the settle time",
+			given:     func(f *fleet) { f.apply(workersManifest("old", "c", classOf(pool, 1))) },
+			when:      func(f *fleet) { f.run("delete", "ow", "old"); f.apply(workersManifest("new", "c", classOf(pool, 1))) },
+			says:      []seen{notSynced(v1alpha1.ReasonWaitingToSettle, `MachineSet "c-old"`)},
+			destroyed: []string{"MachineSet c-old"},
+			machines:  sizes(2, map[string]int{"new": 1}),
+			then:      func(f *fleet) { f.ready("c") },
+		},
+		{
+			name:  "set renamed after the settle time",
+			given: func(f *fleet) { f.apply(workersManifest("old", "c", classOf(pool, 1))) },
+			when: func(f *fleet) {
+				f.run("delete", "ow", "old")
+				f.settle("c")
+				f.apply(workersManifest("new", "c", classOf(pool, 1)))
+				f.waitMachines("c", "new", 1)
+			},
+			says:      []seen{ready()},
+			destroyed: []string{"MachineSet c-old"},
+			machines:  sizes(2, map[string]int{"new": 1}),
+		},
+		{
+			name:  "machine in two sets for a moment",
+			given: twoWorkerSets,
+			when:  func(f *fleet) { f.apply(workersManifest("b", "c", "machines: ["+f.machines[1]+"]")) },
+			says:  []seen{stalled(v1alpha1.ReasonDuplicateMachine, `"a"`, `"b"`)},
+			then: func(f *fleet) {
+				f.apply(workersManifest("a", "c", "machines: ["+f.machines[2]+"]"))
+				f.waitMachines("c", "b", 1)
+				f.ready("c")
+			},
+			finally: []string{"MachineSetNode m1"},
+		},
+		{
+			name:  "machine moved within the settle time",
+			given: twoWorkerSets,
+			when: func(f *fleet) {
+				f.apply(workersManifest("a", "c", "machines: ["+f.machines[2]+"]"))
+				f.apply(workersManifest("b", "c", "machines: ["+f.machines[1]+"]"))
+			},
+			says:      []seen{notSynced(v1alpha1.ReasonWaitingToSettle, "MachineSetNode")},
+			destroyed: []string{"MachineSetNode m1"},
+			machines:  sizes(2, map[string]int{"a": 1, "b": 1}),
+			then:      func(f *fleet) { f.ready("c") },
+		},
+		{
+			name:  "machine moved after the settle time",
+			given: twoWorkerSets,
+			when: func(f *fleet) {
+				f.apply(workersManifest("a", "c", "machines: ["+f.machines[2]+"]"))
+				f.settle("c")
+				f.apply(workersManifest("b", "c", "machines: ["+f.machines[1]+"]"))
+				f.waitMachines("c", "b", 1)
+			},
+			says:      []seen{ready()},
+			destroyed: []string{"MachineSetNode m1"},
+			machines:  sizes(2, map[string]int{"a": 1, "b": 1}),
+		},
+		{
+			name: "set comes back while Omni destroys it",
+			when: func(f *fleet) {
+				f.omni.Pause()
+				f.run("delete", "ow", "c-w")
+				f.wait("the teardown to be asked for", func() error {
+					if len(f.destroyed()) == 0 {
+						return fmt.Errorf("nothing destroyed yet")
+					}
+
+					return nil
+				})
+				f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
+				f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonProgressing, "c-c-w")
+				f.omni.Resume()
+				f.waitMachines("c", "c-w", 2)
+			},
+			says:      []seen{ready()},
+			destroyed: []string{"MachineSet c-c-w"},
+		},
+		{
+			name:     "class set scaled to 0",
+			when:     func(f *fleet) { f.run("scale", "omniworkers/c-w", "--replicas=0") },
+			says:     []seen{notSynced(v1alpha1.ReasonWaitingToSettle, `MachineSet "c-c-w"`), ready()},
+			machines: sizes(0, nil),
+		},
+		{
+			name: "class set scaled to 0 with confirmation",
+			spec: "  changePolicy: ConfirmDestructive",
+			when: func(f *fleet) { f.run("scale", "omniworkers/c-w", "--replicas=0") },
+			says: []seen{stalled(v1alpha1.ReasonAwaitingApproval, `MachineSet "c-c-w"`, "approvedPlan")},
+			then: func(f *fleet) {
+				f.approve("c")
+				f.waitMachines("c", "c-w", 0)
+				f.ready("c")
+			},
+		},
+		{
+			name: "late refusal leaves half a template",
+			bare: true,
+			when: func(f *fleet) {
+				f.apply(clusterManifest("c"), controlPlaneManifest("c-cp", "c", f.machines[0]), workersManifest("c-w", "c", classOf("no-such-class", 2)))
+			},
+			says:     []seen{stalled(v1alpha1.ReasonRefused, "no-such-class", `MachineSet "c-c-w"`)},
+			machines: map[string]int{"c-control-planes": 1},
+			then: func(f *fleet) {
+				f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
+				f.ready("c")
+				f.unchanged("c")
+			},
+		},
+	}
+}
+
+// twoWorkerSets are a with machines 1 and 2, and b with none.
+func twoWorkerSets(f *fleet) {
+	f.apply(workersManifest("a", "c", "machines: ["+f.machines[1]+", "+f.machines[2]+"]"), workersManifest("b", "c", "machines: []"))
+}
+
+// approve approves the plan that an OmniCluster shows.
+func (f *fleet) approve(name string) {
+	f.t.Helper()
+
+	plan := get[v1alpha1.OmniCluster](f.space, "ocl", name).Status.Plan
+	if plan == nil || plan.Hash == "" {
+		f.t.Fatalf("no plan to approve: %+v", plan)
+	}
+
+	f.run("patch", "ocl", name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"approvedPlan":%q}}`, plan.Hash))
+}

@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// objectHazards are accidents with the objects themselves: edited, deleted, and what they need.
+func objectHazards() []hazard {
+	return []hazard{
+		{
+			name: "clusterName edited",
+			when: func(f *fleet) {
+				f.refusedEdit(`{"spec":{"clusterName":"other"}}`, "spec.clusterName", "immutable")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "connectionRef edited",
+			when: func(f *fleet) {
+				f.refusedEdit(`{"spec":{"connectionRef":{"name":"other"}}}`, "spec.connectionRef.name", "immutable")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "suspended then deleted",
+			when: func(f *fleet) {
+				f.merge(`{"spec":{"suspend":true}}`)
+				f.waitCondition("ocl", "c", v1alpha1.ConditionSuspended, metav1.ConditionTrue, "")
+				f.run("delete", "ocl", "c", "--timeout=60s")
+			},
+			destroyed: []string{"Cluster c"},
+			machines:  map[string]int{},
+		},
+		{
+			name: "namespace deleted",
+			when: func(f *fleet) {
+				f.run("delete", "namespace", f.name, "--timeout=90s")
+			},
+			destroyed: []string{"Cluster c"},
+			machines:  map[string]int{},
+		},
+		{
+			name: "connection and key deleted first",
+			when: func(f *fleet) {
+				f.run("delete", "oconn/omni", "secret/key", "--force", "--grace-period=0", "--cascade=foreground", "--wait=false")
+
+				message := f.waitCondition("oconn", "omni", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonInUse)
+				if !strings.Contains(message, `"c"`) {
+					f.t.Errorf("the message does not name the cluster: %s", message)
+				}
+			},
+			says: []seen{ready()},
+			then: func(f *fleet) {
+				f.run("delete", "ocl", "c", "--timeout=60s")
+				f.waitRemoteGone("c")
+				f.waitGone("oconn", "omni")
+				f.waitGone("secret", "key")
+			},
+			finally: []string{"Cluster c"},
+		},
+		{
+			// Our finalizer holds the key until the cluster is gone.
+			name: "key deleted after a deletion began",
+			when: func(f *fleet) {
+				f.omni.Pause()
+				f.run("delete", "ocl", "c", "--wait=false")
+				f.says("c", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeleting, `"c"`)
+				f.run("delete", "secret", "key", "--wait=false")
+				f.omni.Resume()
+				f.deleted("c")
+				f.waitGone("secret", "key")
+			},
+			destroyed: []string{"Cluster c"},
+			machines:  map[string]int{},
+		},
+		{
+			name: "key torn away then deleted",
+			when: func(f *fleet) {
+				f.run("patch", "secret", "key", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+				f.run("delete", "secret", "key", "--force", "--wait=false")
+				f.run("patch", "secret", "key", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+				f.run("delete", "ocl", "c", "--wait=false")
+			},
+			says: []seen{deletionBlocked("", `"c"`, "Restore the connection", "orphan")},
+			then: func(f *fleet) {
+				f.apply(secretManifest("key", f.key))
+				f.deleted("c")
+			},
+			finally: []string{"Cluster c"},
+		},
+		{
+			name: "connection led to another Omni",
+			when: ledElsewhere,
+			then: func(f *fleet) {
+				f.apply(secretManifest("key", f.key), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
+				f.deleted("c")
+			},
+			finally: []string{"Cluster c"},
+		},
+	}
+}
+
+// refusedEdit patches OmniCluster c, which has to be refused with these words.
+func (f *fleet) refusedEdit(patch string, words ...string) {
+	f.t.Helper()
+
+	out, err := f.try("patch", "ocl", "c", "--type=merge", "-p", patch)
+	if err == nil {
+		f.t.Fatalf("was accepted: %s", out)
+	}
+
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			f.t.Errorf("the error does not say %q: %v", word, err)
+		}
+	}
+}
+
+// ledElsewhere leads the connection to another Omni that has a cluster of this name, and deletes
+// the object: nothing there is touched, and the deletion does not end silently while the real
+// cluster runs on.
+func ledElsewhere(f *fleet) {
+	other, err := omnisim.Start(omnisim.Options{Phase: phase})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	f.t.Cleanup(other.Close)
+
+	key, err := other.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	if err := omnisim.CreateForeignCluster(f.t.Context(), other.State(), "c", "1.35.1", "1.13.3"); err != nil {
+		f.t.Fatal(err)
+	}
+
+	f.apply(secretManifest("key", key), connectionManifest("omni", other.Endpoint(), "key", string(other.CAPEM())))
+	f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, `"c"`)
+	f.run("delete", "ocl", "c", "--wait=false")
+	f.says("c", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonEndpointChanged, f.omni.Endpoint(), other.Endpoint(), "orphan")
+
+	if view, err := other.View("c"); err != nil || !view.Exists || len(other.Writes()) != 0 {
+		f.t.Errorf("the other Omni's cluster was touched: %+v %v", view, err)
+	}
+}
+
+// neighbour is another namespace that uses the same Omni.
+func (f *fleet) neighbour() *fleet {
+	f.t.Helper()
+
+	other := &fleet{space: &space{t: f.t, name: f.name + "-2"}, omni: f.omni, key: f.key, machines: f.machines}
+	other.run("create", "namespace", other.name)
+	other.apply(secretManifest("key", f.key), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
+
+	return other
+}
+
+// uid of an OmniCluster.
+func (f *fleet) uid(name string) string {
+	f.t.Helper()
+
+	return f.run("get", "ocl", name, "-o", "jsonpath={.metadata.uid}")
+}
+
+// copyFrom applies the OmniCluster c and its children of another namespace here, as a backup tool
+// or a careful user does.
+func (f *fleet) copyFrom(other *fleet) {
+	f.t.Helper()
+
+	for _, object := range []string{"ocl/c", "ocp/c-cp", "ow/c-w"} {
+		manifest := other.run("get", object, "-o", "json")
+		for _, field := range []string{"uid", "resourceVersion"} {
+			value := other.run("get", object, "-o", "jsonpath={.metadata."+field+"}")
+			manifest = strings.ReplaceAll(manifest, fmt.Sprintf(`"%s": "%s"`, field, value), fmt.Sprintf(`"%s": ""`, field))
+		}
+
+		f.apply(strings.ReplaceAll(manifest, fmt.Sprintf(`"namespace": "%s"`, other.name), fmt.Sprintf(`"namespace": "%s"`, f.name)))
+	}
+}

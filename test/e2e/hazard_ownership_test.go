@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// ownershipHazards are about whose cluster it is.
+func ownershipHazards() []hazard {
+	return []hazard{
+		{
+			name: "name taken by hand before",
+			bare: true,
+			when: func(f *fleet) {
+				f.foreign("c")
+				f.apply(clusterManifest("c"), controlPlaneManifest("c-cp", "c", f.machines[0]))
+			},
+			says:     []seen{stalled(v1alpha1.ReasonNotOwned, `cluster "c"`, "spec.adopt")},
+			machines: map[string]int{"c-control-planes": 1, "c-by-hand": 1},
+			then:     func(f *fleet) { f.run("delete", "ocl", "c", "--timeout=60s") },
+		},
+		{
+			name: "taken over by adoption",
+			bare: true,
+			when: func(f *fleet) {
+				f.foreign("c")
+				f.apply(clusterManifest("c", "  adopt: true"), controlPlaneManifest("c-cp", "c", f.machines[0]), workersManifest("c-w", "c", classOf(pool, 2)))
+			},
+			// What the documents add is there, what they lack waits, under Apply, too.
+			says:     []seen{stalled(v1alpha1.ReasonAwaitingApproval, `MachineSet "c-by-hand"`, "approvedPlan")},
+			machines: sizes(2, map[string]int{"by-hand": 1}),
+			then: func(f *fleet) {
+				if owner := f.view("c").Annotations[v1alpha1.MarkOwnerUID]; owner != f.uid("c") {
+					f.t.Errorf("the owner is %q", owner)
+				}
+
+				f.approve("c")
+				f.wait("the set to go", func() error { return f.absent("c-by-hand") })
+				f.ready("c")
+			},
+			finally: []string{"MachineSet c-by-hand"},
+		},
+		{
+			name: "taken over from another object",
+			when: func(f *fleet) {
+				other := f.neighbour()
+				other.apply(clusterManifest("c", "  adopt: true"), controlPlaneManifest("c-cp", "c", f.machines[0]))
+				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAwaitingApproval, `MachineSet "c-c-w"`)
+			},
+			says: []seen{stalled(v1alpha1.ReasonOwnershipLost, `cluster "c"`, "-2/c")},
+			then: func(f *fleet) {
+				f.run("delete", "ocl", "c", "--timeout=60s")
+				f.unchanged("c")
+			},
+		},
+		{
+			name: "two objects in two namespaces",
+			when: func(f *fleet) {
+				other := f.neighbour()
+				other.apply(clusterManifest("c"), controlPlaneManifest("c-cp", "c", f.machines[1]))
+				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, f.name+"/c", "clusterName")
+				other.run("delete", "ocl", "c", "--timeout=60s")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "two objects in one namespace",
+			when: func(f *fleet) {
+				f.apply(connectionManifest("second", f.omni.Endpoint(), "key", string(f.omni.CAPEM())),
+					strings.Replace(clusterManifest("twin", "  clusterName: c"), "name: omni", "name: second", 1),
+					controlPlaneManifest("twin-cp", "twin", f.machines[1]))
+				f.says("twin", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, f.name+"/c")
+				f.run("delete", "ocl", "twin", "--timeout=60s")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "two objects through one connection",
+			when: func(f *fleet) {
+				f.refused(clusterManifest("twin", "  clusterName: c"), `"c"`, "clusterName")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "copied to another namespace",
+			when: func(f *fleet) {
+				other := f.neighbour()
+				other.copyFrom(f)
+				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, f.name+"/c")
+				other.run("delete", "ow/c-w", "ocp/c-cp", "ocl/c", "--timeout=60s")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "our mark on another cluster",
+			when: func(f *fleet) {
+				uid, id := f.uid("c"), get[v1alpha1.OmniCluster](f.space, "ocl", "c").Status.OmniClusterID
+				f.removeInOmni("c")
+				f.foreign("c")
+
+				if err := omnisim.AnnotateCluster(f.t.Context(), f.omni.State(), "c", v1alpha1.MarkOwnerUID, uid); err != nil {
+					f.t.Fatal(err)
+				}
+
+				f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRemoteClusterReplaced, id, v1alpha1.AnnotationRecreate)
+				f.run("delete", "ocl", "c", "--wait=false")
+			},
+			says:     []seen{deletionBlocked(v1alpha1.ReasonRemoteClusterReplaced, v1alpha1.AnnotationRecreate, "orphan")},
+			machines: map[string]int{"c-control-planes": 1, "c-by-hand": 1},
+			then: func(f *fleet) {
+				f.merge(`{"spec":{"deletePolicy":{"orphan":true}}}`)
+				f.waitGone("ocl", "c")
+			},
+		},
+		{
+			name: "Omni restored without the cluster",
+			when: func(f *fleet) { f.removeInOmni("c") },
+			says: []seen{stalled(v1alpha1.ReasonRemoteClusterGone, `cluster "c"`, v1alpha1.AnnotationRecreate)},
+			// Nothing is made again, until somebody says so.
+			machines: map[string]int{},
+			then: func(f *fleet) {
+				f.run("annotate", "ocl", "c", v1alpha1.AnnotationRecreate+"="+get[v1alpha1.OmniCluster](f.space, "ocl", "c").Status.OmniClusterID)
+				f.ready("c")
+				f.unchanged("c")
+			},
+		},
+	}
+}
+
+// foreign makes a cluster in Omni as its interface does, with the fleet's first machine as the
+// control plane and the last in a worker set named by-hand.
+func (f *fleet) foreign(name string) {
+	f.t.Helper()
+
+	if err := omnisim.CreateForeignCluster(f.t.Context(), f.omni.State(), name, "1.35.1", "1.13.3"); err != nil {
+		f.t.Fatal(err)
+	}
+
+	f.handmadeSet(name, "control-planes", omni.LabelControlPlaneRole, f.machines[0])
+	f.handmadeSet(name, "by-hand", omni.LabelWorkerRole, f.machines[3])
+}
