@@ -156,7 +156,7 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 	delay := m.options.ResyncMinDelay
 
 	for ctx.Err() == nil {
-		opened := m.options.Now()
+		opened, hurried := m.options.Now(), m.nextHurry()
 
 		synced, err := m.watchOnce(ctx, resourceType)
 		if ctx.Err() != nil {
@@ -167,8 +167,6 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 		if synced && m.options.Now().Sub(opened) > delay {
 			delay = m.options.ResyncMinDelay
 		}
-
-		hurried := m.nextHurry()
 
 		m.store.lost(resourceType)
 
