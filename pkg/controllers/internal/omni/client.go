@@ -27,7 +27,7 @@ const (
 	CheckTimeout = 15 * time.Second
 	// MaxReconnectDelay is the longest pause between two attempts to connect.
 	// Omni restarts in seconds, and an attempt costs it next to nothing.
-	MaxReconnectDelay = 5 * time.Second
+	MaxReconnectDelay = 3 * time.Second
 	// ConnectTimeout bounds one attempt to connect, TLS handshake included.
 	ConnectTimeout = 10 * time.Second
 )

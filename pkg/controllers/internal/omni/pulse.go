@@ -26,7 +26,7 @@ const (
 	// SlowAfter is how long a call may take until the Omni counts as slow, and
 	// slowMemory how long it does so after the last such call.
 	SlowAfter  = time.Second
-	slowMemory = 10 * time.Second
+	slowMemory = 3 * time.Second
 	// failuresToNotice is how many calls in a row must have failed for a success
 	// to be news that other clusters wait for.
 	failuresToNotice = 3
@@ -249,7 +249,7 @@ func (p *pulse) returned() {
 	news := !p.silent.IsZero()
 
 	if news {
-		p.silent, p.failures = time.Time{}, 0
+		p.silent, p.slow, p.failures = time.Time{}, time.Time{}, 0
 		p.round, p.hangUp = context.WithCancel(p.life)
 	}
 
