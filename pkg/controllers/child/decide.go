@@ -107,7 +107,7 @@ func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1a
 	}
 
 	if cluster.Spec.Suspend {
-		return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q is suspended", cluster.Name)
+		return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q is suspended: it applies this generation when spec.suspend is false again", cluster.Name)
 	}
 
 	return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q has not applied this generation yet; see its conditions", cluster.Name)
@@ -121,11 +121,21 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 	case set == nil:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine set %q yet", name)
 	case !set.Ready:
-		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "%d of %d machines are healthy; the set is %s%s",
-			set.Machines.Healthy, set.Machines.Requested, phase(set.Phase), missingMachines(set.Machines))
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "%d of %d machines are healthy; the set is %s%s%s",
+			set.Machines.Healthy, set.Machines.Requested, phase(set.Phase), missingMachines(set.Machines), lockedUpdates(set.LockedUpdates))
 	default:
-		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy", set.Machines.Healthy, set.Machines.Requested)
+		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy%s",
+			set.Machines.Healthy, set.Machines.Requested, lockedUpdates(set.LockedUpdates))
 	}
+}
+
+// lockedUpdates says what an update waits for that will not come by itself.
+func lockedUpdates(count int32) string {
+	if count == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("; %d with a pending update are locked: unlock them in Omni, or set locked: false in their OmniMachine", count)
 }
 
 // missingMachines says where to look for machines that Omni does not reach: a
@@ -136,7 +146,7 @@ func missingMachines(machines v1alpha1.MachineCounts) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; %d not connected to Omni: check that the listed IDs are registered there, or that the class has free machines", missing)
+	return fmt.Sprintf("; %d not connected to Omni: check that the listed IDs are registered there, or that the class has free machines, and that they run", missing)
 }
 
 func phase(phase string) string {
@@ -155,12 +165,20 @@ func judgeMachine(cluster *v1alpha1.OmniCluster, id string) loop.Outcome {
 	case state == nil:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine %s yet", id)
 	case !state.Connected:
-		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "the machine is not connected to Omni")
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "the machine is not connected to Omni (last stage %s): check that it runs and reaches Omni", stage(state.Stage))
 	case !state.Ready:
-		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "the machine is not ready: stage %s", state.Stage)
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "the machine is not ready: stage %s", stage(state.Stage))
 	default:
 		return loop.Continue(v1alpha1.ReasonMachinesReady, "the machine is ready: stage %s", state.Stage)
 	}
+}
+
+func stage(stage string) string {
+	if stage == "" {
+		return "unknown"
+	}
+
+	return stage
 }
 
 func findSet(cluster *v1alpha1.OmniCluster, name string) *v1alpha1.MachineSetStatus {

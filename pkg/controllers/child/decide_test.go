@@ -118,6 +118,9 @@ func TestJudgeSet(t *testing.T) {
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Phase: "ScalingUp", Machines: machines}), "w"), false, false, "MachinesNotReady", "2 of 3", "ScalingUp", "3 not connected", "registered")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w"}), "w"), false, false, "MachinesNotReady", "no phase")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines}), "w"), true, false, "MachinesReady")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines, LockedUpdates: 2}), "w"),
+		true, false, "MachinesReady", "2 with a pending update are locked", "unlock")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", LockedUpdates: 1}), "w"), false, false, "MachinesNotReady", "1 with a pending update are locked")
 }
 
 func TestJudgeMachine(t *testing.T) {
@@ -126,7 +129,7 @@ func TestJudgeMachine(t *testing.T) {
 	}
 
 	check(t, judgeMachine(&v1alpha1.OmniCluster{}, "id"), false, false, "MachinesNotReady", "nothing")
-	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Ready: true}), "id"), false, false, "MachinesNotReady", "not connected")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Ready: true}), "id"), false, false, "MachinesNotReady", "not connected", "last stage unknown", "check that it runs")
 	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Stage: "Booting"}), "id"), false, false, "MachinesNotReady", "Booting")
 	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Ready: true, Stage: "Running"}), "id"), true, false, "MachinesReady", "Running")
 }

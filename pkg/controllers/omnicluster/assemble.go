@@ -65,8 +65,8 @@ func (r *reconciler) assemble(ctx context.Context, s *scope) (loop.Outcome, erro
 
 	s.documents = documents
 
-	return loop.Continue(v1alpha1.ReasonAssembledTemplate, "1 control plane, %d worker sets, %d machines",
-		len(documents.Workers), len(documents.Machines)), nil
+	return loop.Continue(v1alpha1.ReasonAssembledTemplate, "1 control plane, %s, %s",
+		plural(len(documents.Workers), "worker set"), plural(len(documents.Machines), "machine document")), nil
 }
 
 // olderRival names an older OmniCluster that claims the same cluster in Omni.

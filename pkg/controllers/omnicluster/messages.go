@@ -13,16 +13,23 @@ const maxNamed = 5
 
 func shownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// planText counts a plan's changes.
+// planText counts a plan's changes, leaving out what there is none of.
 func planText(plan *omni.Plan) string {
-	text := fmt.Sprintf("%d to create, %d to update, %d to destroy",
-		plan.Count(omni.ActionCreate), plan.Count(omni.ActionUpdate), plan.Count(omni.ActionDestroy))
+	var parts []string
 
-	if waiting := len(plan.Waiting); waiting > 0 {
-		text += fmt.Sprintf(", %d waiting for Omni", waiting)
+	for _, part := range []struct {
+		count int
+		what  string
+	}{
+		{plan.Count(omni.ActionCreate), "to create"}, {plan.Count(omni.ActionUpdate), "to update"},
+		{plan.Count(omni.ActionDestroy), "to destroy"}, {len(plan.Waiting), "waiting for Omni"},
+	} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
+		}
 	}
 
-	return text
+	return strings.Join(parts, ", ")
 }
 
 func countText(changes, destructive int) string {
