@@ -36,6 +36,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	}
 
 	options.AddFlags(command.Flags())
+	command.AddCommand(newExportCommand(ctx))
 
 	return command
 }

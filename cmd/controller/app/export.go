@@ -1,0 +1,200 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/export"
+)
+
+const exportDescription = `export writes the manifests of live Omni clusters: OmniConnection (without its Secret), OmniCluster
+with adopt: true, OmniControlPlane, OmniWorkers, OmniMachine, and ConfigMaps for contents that have to stay
+byte for byte. Applying them takes the clusters over and changes nothing in Omni but the owner's mark; what
+would change all the same is named in a warning. Nothing is written to Omni.
+
+The service account key comes from --service-account-key-file or, without it, from the environment variable
+` + keyEnvironment + `. Warnings go to standard error.`
+
+const (
+	keyEnvironment    = "OMNI_SERVICE_ACCOUNT_KEY"
+	defaultConnection = "omni"
+	// maxKeyFile is the most that is read of a key file, in bytes.
+	maxKeyFile = 1 << 20
+)
+
+// ExportOptions are the flags of omni-controller export.
+type ExportOptions struct {
+	// Endpoint is the URL of Omni.
+	Endpoint string
+	// Clusters are names in Omni; All is every cluster.
+	Clusters []string
+	All      bool
+	// Namespace, Connection and Secret are names of what is written.
+	Namespace, Connection, Secret string
+	// KeyFile holds the service account key. Empty: the environment does.
+	KeyFile string
+	// CAFile holds PEM certificates. Empty: the system's roots.
+	CAFile string
+	// InsecureSkipTLSVerify accepts any certificate.
+	InsecureSkipTLSVerify bool
+	// Output is the format on standard output; OutputDir takes files instead.
+	Output, OutputDir string
+}
+
+// AddFlags adds the flags.
+func (o *ExportOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Endpoint, "endpoint", "", "URL of the Omni API, such as https://omni.example.com.")
+	flags.StringArrayVar(&o.Clusters, "cluster", nil, "Name of a cluster in Omni. May be given several times.")
+	flags.BoolVar(&o.All, "all", false, "Export every cluster.")
+	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the objects. Default: none is written.")
+	flags.StringVar(&o.Connection, "connection", defaultConnection, "Name of the OmniConnection.")
+	flags.StringVar(&o.Secret, "secret", "", "Name of the Secret with the key that the OmniConnection refers to; it is not exported. Default: CONNECTION-key.")
+	flags.StringVar(&o.KeyFile, "service-account-key-file", "", "File that holds the service account key. Default: "+keyEnvironment+" of the environment.")
+	flags.StringVar(&o.CAFile, "ca-file", "", "File with the PEM certificates that sign Omni's certificate. Default: the system's roots.")
+	flags.BoolVar(&o.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "Accept any certificate of Omni. Use --ca-file instead wherever you can.")
+	flags.StringVarP(&o.Output, "output", "o", "yaml", "Format on standard output: yaml.")
+	flags.StringVar(&o.OutputDir, "output-dir", "", "Write one file per cluster, and one for the connection, into this directory instead.")
+}
+
+// Validate checks the flags, and says everything that is wrong at once.
+func (o *ExportOptions) Validate() error {
+	var problems []error
+
+	if o.Endpoint == "" {
+		problems = append(problems, errors.New("--endpoint is required: the URL of the Omni API, such as https://omni.example.com"))
+	}
+
+	if (len(o.Clusters) > 0) == o.All {
+		problems = append(problems, errors.New("one of --cluster NAME (any number of times) and --all is required"))
+	}
+
+	if o.CAFile != "" && o.InsecureSkipTLSVerify {
+		problems = append(problems, errors.New("--ca-file and --insecure-skip-tls-verify exclude each other"))
+	}
+
+	if o.Output != "yaml" {
+		problems = append(problems, fmt.Errorf("--output: %q is not known, only yaml is", o.Output))
+	}
+
+	if o.Connection == "" {
+		problems = append(problems, errors.New("--connection must not be empty"))
+	}
+
+	return errors.Join(problems...)
+}
+
+// key reads the key and says where it came from.
+func (o *ExportOptions) key() ([]byte, string, error) {
+	if o.KeyFile == "" {
+		value := os.Getenv(keyEnvironment)
+		if value == "" {
+			return nil, "", errors.New("--service-account-key-file (or " + keyEnvironment + " of the environment) is required: the key that `omnictl serviceaccount create` printed")
+		}
+
+		return []byte(value), keyEnvironment, nil
+	}
+
+	file, err := os.Open(o.KeyFile)
+	if err != nil {
+		return nil, "", fmt.Errorf("--service-account-key-file: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+
+	value, err := io.ReadAll(io.LimitReader(file, maxKeyFile))
+	if err != nil {
+		return nil, "", fmt.Errorf("--service-account-key-file: %w", err)
+	}
+
+	return value, "--service-account-key-file", nil
+}
+
+// complete reads what the flags refer to.
+func (o *ExportOptions) complete() (export.Options, error) {
+	key, source, err := o.key()
+	if err != nil {
+		return export.Options{}, err
+	}
+
+	options := export.Options{
+		Endpoint: o.Endpoint, Key: key, KeySource: source, InsecureSkipTLSVerify: o.InsecureSkipTLSVerify,
+		Clusters: o.Clusters, All: o.All, Namespace: o.Namespace, Connection: o.Connection, Secret: o.Secret,
+	}
+	if options.Secret == "" {
+		options.Secret = o.Connection + "-key"
+	}
+
+	if o.CAFile != "" {
+		if options.CABundle, err = os.ReadFile(o.CAFile); err != nil {
+			return export.Options{}, fmt.Errorf("--ca-file: %w", err)
+		}
+	}
+
+	return options, nil
+}
+
+// newExportCommand makes the export subcommand.
+func newExportCommand(ctx context.Context) *cobra.Command {
+	options := &ExportOptions{}
+
+	command := &cobra.Command{
+		Use:           "export --endpoint URL (--cluster NAME ... | --all)",
+		Short:         "Write the manifests of live Omni clusters",
+		Long:          exportDescription,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runExport(ctx, options, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+
+	options.AddFlags(command.Flags())
+
+	return command
+}
+
+func runExport(ctx context.Context, options *ExportOptions, stdout, stderr io.Writer) error {
+	if err := options.Validate(); err != nil {
+		return err
+	}
+
+	wanted, err := options.complete()
+	if err != nil {
+		return err
+	}
+
+	result, err := export.Run(ctx, wanted)
+	if err != nil {
+		return err
+	}
+
+	for _, warning := range result.Warnings {
+		fmt.Fprintln(stderr, "warning:", warning)
+	}
+
+	if options.OutputDir != "" {
+		return writeFiles(options.OutputDir, result, stderr)
+	}
+
+	var all bytes.Buffer
+
+	all.Write(result.Connection.Text)
+
+	for _, cluster := range result.Clusters {
+		all.WriteString("---\n")
+		all.Write(cluster.Text)
+	}
+
+	if _, err := stdout.Write(all.Bytes()); err != nil {
+		return fmt.Errorf("write to standard output: %w", err)
+	}
+
+	return nil
+}

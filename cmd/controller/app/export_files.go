@@ -1,0 +1,79 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/export"
+)
+
+// writeFiles writes a file per cluster and one for the connection. Nobody but the user may read them, because
+// contents may be secret. A file that is there with another content is never overwritten: somebody may have
+// edited it.
+func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("--output-dir: %w", err)
+	}
+
+	files := map[string][]byte{filepath.Join(dir, "connection-"+result.Connection.Name+".yaml"): result.Connection.Text}
+	order := []string{filepath.Join(dir, "connection-"+result.Connection.Name+".yaml")}
+
+	for _, cluster := range result.Clusters {
+		path := filepath.Join(dir, "cluster-"+cluster.Name+".yaml")
+		files[path] = cluster.Text
+		order = append(order, path)
+	}
+
+	var problems []error
+
+	// All are looked at before the first is written.
+	for _, path := range order {
+		there, err := os.ReadFile(path)
+
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			problems = append(problems, fmt.Errorf("--output-dir: %w", err))
+		case !bytes.Equal(there, files[path]):
+			problems = append(problems, fmt.Errorf("--output-dir: %s is there with another content: remove it, or choose another directory", path))
+		}
+	}
+
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+
+	for _, path := range order {
+		if err := writeFile(path, files[path]); err != nil {
+			return err
+		}
+
+		fmt.Fprintln(stderr, "wrote", path)
+	}
+
+	return nil
+}
+
+// writeFile leaves either the whole file or none.
+func writeFile(path string, text []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".export-*")
+	if err != nil {
+		return fmt.Errorf("--output-dir: %w", err)
+	}
+
+	_, err = temporary.Write(text)
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+
+	if err != nil {
+		return fmt.Errorf("--output-dir: %w", errors.Join(err, os.Remove(temporary.Name())))
+	}
+
+	return nil
+}

@@ -1,0 +1,254 @@
+package manifests
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// FromTemplate makes the objects that render to a template which is, for Omni, the same as the given one. The
+// owner's mark on the Cluster is left out: whoever applies the objects gets a mark of his own. A Machine document
+// that says nothing but the machine's ID gets no object: it would only take off a lock that is set in Omni later.
+//
+// Names of objects are derived from Omni's names and never depend on anything else: see ObjectName.
+//
+// It does not check what Omni checks. Errors name the part of the template that the objects cannot express.
+func FromTemplate(text []byte, options Options) (*Objects, error) {
+	parsed, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+
+	m := &maker{options: options, remote: parsed.cluster.Name, cluster: ObjectName(parsed.cluster.Name)}
+
+	if err := m.makeCluster(parsed.cluster); err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", m.remote, err)
+	}
+
+	if err := m.makeControlPlane(parsed.controlPlane); err != nil {
+		return nil, fmt.Errorf("control plane of cluster %q: %w", m.remote, err)
+	}
+
+	for i := range parsed.workers {
+		if err := m.makeWorkers(&parsed.workers[i]); err != nil {
+			return nil, fmt.Errorf("worker set %q of cluster %q: %w", parsed.workers[i].Name, m.remote, err)
+		}
+	}
+
+	for i := range parsed.machines {
+		if err := m.makeMachine(&parsed.machines[i]); err != nil {
+			return nil, fmt.Errorf("machine %q of cluster %q: %w", parsed.machines[i].Name, m.remote, err)
+		}
+	}
+
+	return &m.objects, nil
+}
+
+// maker makes the objects of one cluster.
+type maker struct {
+	options Options
+	remote  string // the cluster's name in Omni
+	cluster string // the name of the OmniCluster
+	objects Objects
+}
+
+func (m *maker) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: m.options.Namespace}
+}
+
+func (m *maker) makeCluster(document *clusterDocument) error {
+	patches, err := m.patches(document.Patches)
+	if err != nil {
+		return err
+	}
+
+	groups, err := m.manifests(document.Kubernetes.Manifests)
+	if err != nil {
+		return err
+	}
+
+	healthchecks, err := healthchecksOf(document.Kubernetes.Healthchecks)
+	if err != nil {
+		return err
+	}
+
+	cluster := &v1alpha1.OmniCluster{
+		TypeMeta:   typeOf("OmniCluster"),
+		ObjectMeta: m.meta(m.cluster),
+		Spec: v1alpha1.OmniClusterSpec{
+			ConnectionRef: v1alpha1.LocalObjectReference{Name: m.options.Connection},
+			Adopt:         m.options.Adopt,
+			Labels:        document.Labels,
+			Annotations:   unmarked(document.Annotations),
+			Kubernetes: v1alpha1.OmniClusterKubernetes{
+				Version: document.Kubernetes.Version, Manifests: groups, Healthchecks: healthchecks,
+			},
+			Talos: v1alpha1.OmniClusterTalos{Version: document.Talos.Version},
+			Features: v1alpha1.OmniClusterFeatures{
+				EnableWorkloadProxy:         document.Features.EnableWorkloadProxy,
+				UseEmbeddedDiscoveryService: document.Features.UseEmbeddedDiscoveryService,
+				DiskEncryption:              document.Features.DiskEncryption,
+			},
+			Patches:          patches,
+			SystemExtensions: document.SystemExtensions,
+			KernelArgs:       document.KernelArgs,
+		},
+	}
+
+	if m.cluster != m.remote {
+		cluster.Spec.ClusterName = m.remote
+	}
+
+	if backup := document.Features.BackupConfiguration; backup != nil && backup.Interval > 0 {
+		cluster.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: durationOf(backup.Interval)}
+	}
+
+	m.objects.Cluster = cluster
+
+	return nil
+}
+
+// unmarked takes the owner's mark off.
+func unmarked(annotations map[string]string) map[string]string {
+	kept := maps.Clone(annotations)
+
+	for _, key := range []string{
+		v1alpha1.MarkOwnerUID, v1alpha1.MarkOwnerNamespace, v1alpha1.MarkOwnerName, v1alpha1.MarkManagementCluster,
+	} {
+		delete(kept, key)
+	}
+
+	return kept
+}
+
+func (m *maker) makeControlPlane(document *machineSetDocument) error {
+	configuration, machines, err := m.machineSet(document)
+	if err != nil {
+		return err
+	}
+
+	controlPlane := &v1alpha1.OmniControlPlane{
+		TypeMeta:   typeOf("OmniControlPlane"),
+		ObjectMeta: m.meta(ObjectName(m.remote + "-" + v1alpha1.ControlPlaneSetName)),
+		Spec: v1alpha1.OmniControlPlaneSpec{
+			ClusterRef:           v1alpha1.LocalObjectReference{Name: m.cluster},
+			MachineSetMachines:   machines,
+			MachineConfiguration: configuration,
+			UpgradeStrategy:      strategyOf(document.UpgradeStrategy, v1alpha1.StrategyUnset),
+		},
+	}
+
+	if document.UpdateStrategy != nil || document.DeleteStrategy != nil {
+		return fmt.Errorf("updateStrategy and deleteStrategy have no place in a control plane")
+	}
+
+	if bootstrap := document.BootstrapSpec; bootstrap != nil {
+		controlPlane.Spec.BootstrapSpec = &v1alpha1.BootstrapSpec{ClusterUUID: bootstrap.ClusterUUID, Snapshot: bootstrap.Snapshot}
+	}
+
+	m.objects.ControlPlane = controlPlane
+
+	return nil
+}
+
+// defaultWorkers is the name that Omni gives a worker set without one.
+const defaultWorkers = "workers"
+
+func (m *maker) makeWorkers(document *machineSetDocument) error {
+	configuration, machines, err := m.machineSet(document)
+	if err != nil {
+		return err
+	}
+
+	if document.BootstrapSpec != nil {
+		return fmt.Errorf("bootstrapSpec has no place in a worker set")
+	}
+
+	name := document.Name
+	if name == "" {
+		name = defaultWorkers
+	}
+
+	m.objects.Workers = append(m.objects.Workers, v1alpha1.OmniWorkers{
+		TypeMeta:   typeOf("OmniWorkers"),
+		ObjectMeta: m.meta(ObjectName(m.remote + "-" + name)),
+		Spec: v1alpha1.OmniWorkersSpec{
+			ClusterRef:           v1alpha1.LocalObjectReference{Name: m.cluster},
+			WorkerSetName:        name,
+			MachineSetMachines:   machines,
+			MachineConfiguration: configuration,
+			UpdateStrategy:       strategyOf(document.UpdateStrategy, v1alpha1.StrategyRolling),
+			UpgradeStrategy:      strategyOf(document.UpgradeStrategy, v1alpha1.StrategyUnset),
+			DeleteStrategy:       strategyOf(document.DeleteStrategy, v1alpha1.StrategyUnset),
+		},
+	})
+
+	return nil
+}
+
+func (m *maker) machineSet(document *machineSetDocument) (
+	configuration v1alpha1.MachineConfiguration, machines v1alpha1.MachineSetMachines, err error,
+) {
+	patches, err := m.patches(document.Patches)
+	if err != nil {
+		return configuration, machines, err
+	}
+
+	configuration = v1alpha1.MachineConfiguration{
+		Labels: document.Labels, Annotations: document.Annotations, Patches: patches,
+		SystemExtensions: document.SystemExtensions, KernelArgs: document.KernelArgs,
+	}
+	machines.Machines = document.Machines
+
+	if class := document.MachineClass; class != nil {
+		size, err := sizeOf(class.Size)
+		if err != nil {
+			return configuration, machines, err
+		}
+
+		machines.MachineClass = &v1alpha1.MachineClass{Name: class.Name, Size: size}
+	}
+
+	return configuration, machines, nil
+}
+
+// sizeOf knows the two ways in which the client writes "every machine".
+func sizeOf(size string) (*intstr.IntOrString, error) {
+	if size == "Unlimited" || size == v1alpha1.UnlimitedSize {
+		unlimited := intstr.FromString(v1alpha1.UnlimitedSize)
+
+		return &unlimited, nil
+	}
+
+	number, err := strconv.ParseInt(size, 10, 32)
+	if err != nil || number < 0 {
+		return nil, fmt.Errorf("machineClass: size %q is neither a number up to 2147483647 nor %q", size, v1alpha1.UnlimitedSize)
+	}
+
+	fixed := intstr.FromInt32(int32(number))
+
+	return &fixed, nil
+}
+
+// strategyOf makes the type explicit, which a template may leave to Omni's default.
+func strategyOf(section *strategySection, byDefault v1alpha1.StrategyType) *v1alpha1.Strategy {
+	if section == nil {
+		return nil
+	}
+
+	strategy := &v1alpha1.Strategy{Type: byDefault}
+	if section.Type != "" {
+		strategy.Type = v1alpha1.StrategyType(section.Type)
+	}
+
+	if section.Rolling != nil && section.Rolling.MaxParallelism > 0 {
+		strategy.Rolling = &v1alpha1.RollingStrategy{MaxParallelism: section.Rolling.MaxParallelism}
+	}
+
+	return strategy
+}

@@ -1,0 +1,43 @@
+package omnisim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"github.com/siderolabs/omni/client/pkg/template"
+)
+
+// SyncTemplate brings an Omni, simulated or real, to what a cluster template says, as omnictl would: creates, then
+// updates. It destroys nothing. It is somebody beside our operator.
+func SyncTemplate(ctx context.Context, st state.State, text []byte) error {
+	loaded, err := template.Load(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("load the template: %w", err)
+	}
+
+	if err := loaded.Validate(); err != nil {
+		return fmt.Errorf("validate the template: %w", err)
+	}
+
+	result, err := loaded.Sync(ctx, st)
+	if err != nil {
+		return fmt.Errorf("compare the template: %w", err)
+	}
+
+	for _, item := range result.Create {
+		if err := st.Create(ctx, item); err != nil {
+			return fmt.Errorf("create %s: %w", item.Metadata(), err)
+		}
+	}
+
+	for _, update := range result.Update {
+		if err := st.Update(ctx, update.New); err != nil {
+			return fmt.Errorf("update %s: %w", update.New.Metadata(), err)
+		}
+	}
+
+	return nil
+}
