@@ -136,7 +136,7 @@ kind: %s
 metadata: {name: %s-%s}
 spec:
   clusterRef: {name: %[2]s}
-%s  machines: [%s]
+%[4]s  machines: [%[5]s]
 ---
 `, kind, v.cluster, name, set, strings.Join(machines, ", "))
 }
