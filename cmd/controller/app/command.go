@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -29,6 +32,10 @@ func NewCommand(ctx context.Context) *cobra.Command {
 				return err
 			}
 
+			if err := setVerbosity(options.Verbosity); err != nil {
+				return err
+			}
+
 			ctrl.SetLogger(klog.NewKlogr())
 
 			return Run(ctx, options)
@@ -39,4 +46,16 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	command.AddCommand(newExportCommand(ctx))
 
 	return command
+}
+
+// setVerbosity tells klog, which takes it from its own flag only.
+func setVerbosity(verbosity int) error {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+
+	if err := flags.Set("v", strconv.Itoa(verbosity)); err != nil {
+		return fmt.Errorf("set the verbosity of the log: %w", err)
+	}
+
+	return nil
 }

@@ -18,6 +18,7 @@ const (
 	defaultMetricsAddr   = ":8080"
 	defaultHealthAddr    = ":8081"
 	minimumSettleTime    = time.Second
+	maxVerbosity         = 4
 	defaultConnections   = 16
 	defaultClusters      = 32 // one connection may keep a quarter of them
 	defaultChildren      = 2
@@ -45,6 +46,8 @@ type Options struct {
 	// PprofBindAddress serves Go's profiles under /debug/pprof; empty turns them off. They hold
 	// parts of the process's memory, so the address should be a loopback one.
 	PprofBindAddress string
+	// Verbosity is how much to log, 0 to 4.
+	Verbosity int
 	// DestroySettleTime is how long destructive changes must be unchanged before they are applied.
 	DestroySettleTime time.Duration
 	// ManagementClusterName is written into the ownership mark, for people.
@@ -88,6 +91,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress, "Where to serve profiles (/debug/pprof), such as 127.0.0.1:6060. Anyone who reaches it can read them. Default: off.")
 	flags.DurationVar(&o.DestroySettleTime, "destroy-settle-time", o.DestroySettleTime, "How long the changes that destroy must be unchanged before they are applied. At least 1s.")
 	flags.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName, "Name of this management cluster, written on the clusters in Omni for people.")
+	flags.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "How much to log, 0 to 4. At 2 every plan is logged in full.")
 	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait for the API at the start.")
 	flags.Float64Var(&o.Limits.QPS, "omni-qps", o.Limits.QPS, "How many calls per second each OmniConnection may send to its Omni.")
 	flags.IntVar(&o.Limits.Burst, "omni-burst", o.Limits.Burst, "How many calls each OmniConnection may send at once, above --omni-qps.")
@@ -118,6 +122,10 @@ func (o *Options) concurrencies() []kindWorkers {
 // Validate checks the flags, and says everything that is wrong at once.
 func (o *Options) Validate() error {
 	var problems []error
+
+	if o.Verbosity < 0 || o.Verbosity > maxVerbosity {
+		problems = append(problems, fmt.Errorf("--v must be 0 to %d: beyond that the client libraries log contents, which may be secret", maxVerbosity))
+	}
 
 	if o.Namespace == "" && !o.AllNamespaces {
 		problems = append(problems, fmt.Errorf("--namespace (or %s) or --all-namespaces is required", namespaceEnvironment))

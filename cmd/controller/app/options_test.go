@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 )
@@ -78,6 +79,8 @@ func TestValidate(t *testing.T) {
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
 		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},
 		"settle time":                   {[]string{"--namespace=a", "--destroy-settle-time=0s"}, []string{"--destroy-settle-time"}},
+		"verbosity":                     {[]string{"--namespace=a", "-v=5"}, []string{"--v must be 0 to 4"}},
+		"verbosity below nothing":       {[]string{"--namespace=a", "--v=-1"}, []string{"--v must be 0 to 4"}},
 		"concurrency":                   {[]string{"--namespace=a", "--omniworkers-concurrency=0"}, []string{"--omniworkers-concurrency"}},
 		"start timeout":                 {[]string{"--namespace=a", "--start-timeout=0s"}, []string{"--start-timeout"}},
 		"several mistakes are all told": {[]string{"--omniconnection-concurrency=-1", "--destroy-settle-time=1ms"}, []string{"omniconnection", "settle", "--namespace"}},
@@ -105,5 +108,25 @@ func TestCacheIsRestrictedToTheNamespace(t *testing.T) {
 
 	if all := parse(t, "--namespace=a", "--all-namespaces").cacheOptions(); all.DefaultNamespaces != nil {
 		t.Errorf("%+v", all.DefaultNamespaces)
+	}
+}
+
+func TestVerbosity(t *testing.T) {
+	t.Cleanup(func() {
+		if err := setVerbosity(0); err != nil {
+			t.Error(err)
+		}
+	})
+
+	if options := parse(t, "--namespace=a", "-v=2"); options.Verbosity != 2 || options.Validate() != nil {
+		t.Errorf("verbosity %d: %v", options.Verbosity, options.Validate())
+	}
+
+	if err := setVerbosity(2); err != nil {
+		t.Fatal(err)
+	}
+
+	if !klog.V(2).Enabled() || klog.V(3).Enabled() {
+		t.Error("klog has another verbosity")
 	}
 }
