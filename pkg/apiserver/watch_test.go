@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -19,6 +20,28 @@ func machine(name, cluster, id string) *v1alpha1.OmniMachine {
 			ClusterRef: v1alpha1.LocalObjectReference{Name: cluster},
 			MachineID:  id,
 		},
+	}
+}
+
+// TestWatchFromTheFuture: a version that the storage never had comes from before a restore; a silent
+// watch from there would keep its client from ever noticing.
+func TestWatchFromTheFuture(t *testing.T) {
+	s := startServer(t)
+	machines := s.client.OmniV1alpha1().OmniMachines("default")
+
+	list, err := machines.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if stream, err := machines.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion}); err != nil {
+		t.Errorf("a watch from now on: %v", err)
+	} else {
+		stream.Stop()
+	}
+
+	if _, err := machines.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "999999999"}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch from the future: %v, want expired", err)
 	}
 }
 

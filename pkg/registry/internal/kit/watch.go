@@ -1,0 +1,42 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Watch tells what changes from a resource version on. A version that the storage has not reached
+// yet is refused as expired, so that clients list anew: it comes from before the storage was
+// restored from an older snapshot. Without that the watch would be silent until the storage has
+// passed the version, and its client would go on with objects that are not there any more.
+func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
+	if options != nil && options.ResourceVersion != "" && options.ResourceVersion != "0" {
+		current, err := r.Storage.Storage.GetCurrentResourceVersion(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the current resource version: %w", err)
+		}
+
+		if err := refuseFuture(options.ResourceVersion, current); err != nil {
+			return nil, err
+		}
+	}
+
+	return r.Store.Watch(ctx, options)
+}
+
+// refuseFuture returns an error of reason Expired for a version above the current one. What is no
+// version is the store's to refuse.
+func refuseFuture(requested string, current uint64) error {
+	version, err := strconv.ParseUint(requested, 10, 64)
+	if err != nil || version <= current {
+		return nil
+	}
+
+	return apierrors.NewResourceExpired(fmt.Sprintf(
+		"resource version %d is not reached yet, the storage is at %d: it was restored from an older snapshot; list again", version, current))
+}

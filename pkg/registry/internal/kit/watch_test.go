@@ -1,0 +1,27 @@
+package kit
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func TestRefuseFuture(t *testing.T) {
+	for name, tc := range map[string]struct {
+		requested string
+		current   uint64
+		expired   bool
+	}{
+		"older":         {"41", 42, false},
+		"current":       {"42", 42, false},
+		"from before":   {"43", 42, true},
+		"no number":     {"x", 42, false},
+		"empty storage": {"1", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := refuseFuture(tc.requested, tc.current); apierrors.IsResourceExpired(err) != tc.expired || (err != nil) != tc.expired {
+				t.Errorf("error %v, want expired: %v", err, tc.expired)
+			}
+		})
+	}
+}
