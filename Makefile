@@ -46,5 +46,9 @@ test-omni: ## Run contract and cluster tests against a real Omni (opt-in: OMNI_E
 	hack/test-omni.sh
 
 .PHONY: bench
-bench: ## Run the benchmarks.
-	hack/bench.sh
+bench: ## Run every benchmark, with real processes (15-20 minutes; ARGS, see docs/development/benchmarks.md).
+	hack/bench.sh -out bin/bench-results $(ARGS)
+
+.PHONY: bench-smoke
+bench-smoke: ## Run the benchmark of real processes with sizes that only show that it works (a minute).
+	go build -o bin/bench ./test/bench && exec bin/bench -smoke $(ARGS)

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"time"
+)
+
+// processNames are those whose processor time is reported, bench being this one.
+func processNames() []string {
+	return []string{"kube-apiserver", "etcd", "kube-controller-manager", "omni-apiserver", "omni-controller", "bench"}
+}
+
+// watchBusy notes the processor time that every process takes while something is done.
+func (b *stage) watchBusy(what string, do func() error) error {
+	before, begin := b.cpuTimes(), time.Now()
+	err := do()
+	row := busy{What: what, Seconds: time.Since(begin).Seconds(), CPU: map[string]float64{}}
+
+	for name, after := range b.cpuTimes() {
+		// A process that was started again begins at zero.
+		if used := after - before[name]; used >= 0 {
+			row.CPU[name] = used.Seconds()
+		} else {
+			row.CPU[name] = after.Seconds()
+		}
+	}
+
+	b.results.Busy = append(b.results.Busy, row)
+
+	return err
+}
+
+// cpuTimes is the processor time of every process so far; one that has just ended is left out.
+func (b *stage) cpuTimes() map[string]time.Duration {
+	pids := b.stack.ProcessIDs()
+	pids["bench"] = os.Getpid()
+
+	times := map[string]time.Duration{}
+
+	for _, name := range processNames() {
+		if used, err := cpuOf(pids[name]); err == nil {
+			times[name] = used
+		}
+	}
+
+	return times
+}

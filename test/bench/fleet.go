@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/test/env"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// creators are how many clusters are applied at the same time.
+const creators = 8
+
+// growTo adds clusters until the fleet has this many, waits until they run and the controller has
+// nothing to do, and reports how long it took.
+func (b *stage) growTo(ctx context.Context, size int) error {
+	first, added := b.size, size-b.size
+	if added <= 0 {
+		return nil
+	}
+
+	ids, err := b.omni.AddMachines(added * machinesPerCluster)
+	if err != nil {
+		return err
+	}
+
+	// The simulator tells the controller of new machines; that is not part of it.
+	if _, err := b.waitIdle(ctx, 0); err != nil {
+		return err
+	}
+
+	b.omni.ForgetRequests()
+
+	names := make([]string, added)
+	begin := time.Now()
+
+	var applied, idle time.Time
+
+	err = b.watchBusy(fmt.Sprintf("%d clusters after %d", added, first), func() error {
+		if applied, err = b.applyClusters(ctx, first, names, ids); err != nil {
+			return err
+		}
+
+		if err := b.waitReady(ctx, names); err != nil {
+			return err
+		}
+
+		idle, err = b.waitIdle(ctx, 0)
+
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	b.size = size
+	b.reportGrowth(names, first, begin, applied, idle)
+
+	return nil
+}
+
+// applyClusters applies the clusters first, first+1 ... and returns when the last was accepted.
+func (b *stage) applyClusters(ctx context.Context, first int, names, machines []string) (time.Time, error) {
+	err := inParallel(ctx, creators, len(names), func(ctx context.Context, _, i int) error {
+		names[i] = fleetName(first + i)
+		own := [machinesPerCluster]string(machines[i*machinesPerCluster:])
+
+		return b.applyCluster(ctx, names[i], "0", own)
+	})
+
+	return time.Now(), err
+}
+
+// applyCluster applies the four objects of a cluster.
+func (b *stage) applyCluster(ctx context.Context, name, label string, machines [machinesPerCluster]string) error {
+	for _, o := range fleetCluster(name, label, machines) {
+		path := ourPath(fleetNamespace, o.resource) + "/" + o.name()
+		if err := apply(b.admin, path, encode(o.object)).Do(ctx).Error(); err != nil {
+			return fmt.Errorf("apply %s: %w", path, err)
+		}
+	}
+
+	return nil
+}
+
+func (b *stage) waitReady(ctx context.Context, names []string) error {
+	last := time.Now()
+
+	return env.Eventually(ctx, stepTimeout, fmt.Sprintf("%d clusters to run", len(names)), func(context.Context) error {
+		synced, ready := b.clusters.counts()
+		if ready >= b.clusterCount(len(names)) {
+			return nil
+		}
+
+		if time.Since(last) > 10*time.Second {
+			last = time.Now()
+
+			b.say("  %d synced, %d ready", synced, ready)
+		}
+
+		return fmt.Errorf("%d are synced and %d ready", synced, ready)
+	})
+}
+
+// clusterCount is how many clusters there are with so many new ones, the probe included.
+func (b *stage) clusterCount(added int) int {
+	count := b.size + added
+	if b.settings.runs("b") {
+		count++
+	}
+
+	return count
+}
+
+func (b *stage) reportGrowth(names []string, first int, begin, applied, idle time.Time) {
+	synced, ready := b.clusters.lastOf(names)
+	what := fmt.Sprintf("%d new clusters", len(names))
+
+	if first > 0 {
+		what = fmt.Sprintf("%d more clusters, beside %d", len(names), first)
+	}
+
+	seconds := func(name string, at time.Time, note string) figure {
+		return figure{Part: "d", Name: what + ": " + name, Value: at.Sub(begin).Seconds(), Unit: "s", Note: note}
+	}
+
+	writes, last := b.writesToOmni()
+
+	b.results.add(
+		seconds("all applied", applied, fmt.Sprintf("%d objects, %d at a time", len(names)*(machinesPerCluster+1), creators)),
+		seconds("last write to Omni", last, fmt.Sprintf("%d writes", writes)),
+		seconds("all shown as synced", synced, ""),
+		seconds("all shown as ready", ready, "the simulated machines need about a second"),
+		seconds("controller idle", idle, ""),
+	)
+	b.results.lines = append(b.results.lines, goLine{
+		name: fmt.Sprintf("NewClusters/clusters=%d/beside=%d", len(names), first), count: len(names),
+		per: synced.Sub(begin) / time.Duration(len(names)), extra: []metric{{synced.Sub(begin).Seconds(), "s-synced"}},
+	})
+}
+
+// writesToOmni counts what the simulator has accepted since it was told to forget, and when the
+// last came.
+func (b *stage) writesToOmni() (int, time.Time) {
+	var last time.Time
+
+	writes := b.omni.Writes()
+	for _, write := range writes {
+		if write.Time.After(last) {
+			last = write.Time
+		}
+	}
+
+	return len(writes), last
+}
+
+// requestsOf sums what the simulator has counted.
+func requestsOf(requests map[omnisim.Request]int) int {
+	sum := 0
+	for _, count := range requests {
+		sum += count
+	}
+
+	return sum
+}
+
+// startProbe makes the cluster whose changes are timed.
+func (b *stage) startProbe(ctx context.Context) error {
+	ids, err := b.omni.AddMachines(machinesPerCluster)
+	if err != nil {
+		return err
+	}
+
+	if err := b.applyCluster(ctx, probeName, "0", [machinesPerCluster]string(ids)); err != nil {
+		return err
+	}
+
+	if err := b.waitReady(ctx, nil); err != nil {
+		return err
+	}
+
+	_, err = b.waitIdle(ctx, 0)
+
+	return err
+}

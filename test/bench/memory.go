@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const mebibyte = 1 << 20
+
+// memoryOfFleet reads the memory as the load left it, and after a rest. The aim is about the
+// largest fleet at rest.
+func (b *stage) memoryOfFleet(ctx context.Context) error {
+	if err := b.readMemory("loaded", fmt.Sprintf("%d clusters, at once", b.size), nil); err != nil {
+		return err
+	}
+
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(b.settings.Settle):
+	}
+
+	var bound *aim
+	if b.size == b.settings.Many {
+		bound = below(200)
+	}
+
+	if err := b.readMemory("settled", fmt.Sprintf("%d clusters, after %s of rest", b.size, b.settings.Settle), bound); err != nil {
+		return err
+	}
+
+	return b.heapProfiles(ctx, fmt.Sprintf("%d-clusters", b.size))
+}
+
+// readMemory reports the memory of both of our programs, for benchstat in a state of one word.
+func (b *stage) readMemory(state, when string, bound *aim) error {
+	for _, name := range []string{"omni-apiserver", "omni-controller"} {
+		now, err := memoryOf(b.stack.ProcessIDs()[name])
+		if err != nil {
+			return err
+		}
+
+		b.results.add(figure{
+			Part: "f", Name: name + " with " + when, Value: float64(now.resident) / mebibyte, Unit: "MiB", Aim: bound,
+			Note: fmt.Sprintf("of which %d MiB are files; peak so far %d MiB", now.file/mebibyte, now.peak/mebibyte),
+		})
+		b.results.lines = append(b.results.lines, goLine{
+			name: fmt.Sprintf("Memory/process=%s/clusters=%d/state=%s", name, b.size, state), count: 1, per: 1,
+			extra: []metric{{float64(now.resident), "resident-bytes"}},
+		})
+	}
+
+	return nil
+}

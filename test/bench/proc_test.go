@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestParseMemory(t *testing.T) {
+	got, err := parseMemory("Name:\tx\nVmHWM:\t     300 kB\nVmRSS:\t     200 kB\nRssFile:\t     50 kB\nThreads:\t9\n")
+	if want := (memory{resident: 200 << 10, file: 50 << 10, peak: 300 << 10}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+
+	for _, broken := range []string{"", "Name:\tx\n", "VmRSS:\tmany kB\n"} {
+		if _, err := parseMemory(broken); err == nil {
+			t.Errorf("%q: no error", broken)
+		}
+	}
+}
+
+func TestParseCPU(t *testing.T) {
+	got, err := parseCPU("12 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20\n")
+	if err != nil || got != 2*time.Second {
+		t.Errorf("%s, %v", got, err)
+	}
+
+	for _, broken := range []string{"", "12 (a) S 1 2", "12 (a) S 1 2 3 4 5 6 7 8 9 10 x 50 0"} {
+		if _, err := parseCPU(broken); err == nil {
+			t.Errorf("%q: no error", broken)
+		}
+	}
+}
+
+func TestOwnProcess(t *testing.T) {
+	if got, err := memoryOf(os.Getpid()); err != nil || got.resident == 0 || got.peak < got.resident/2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+
+	if _, err := cpuOf(os.Getpid()); err != nil {
+		t.Error(err)
+	}
+
+	if _, err := cpuOf(1 << 30); err == nil {
+		t.Error("a process that does not exist has processor time")
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// results are what a run found. They grow while it runs and are written after each part, so that
+// an interrupted run keeps what it has.
+type results struct {
+	Date     time.Time `json:"date"`
+	Commit   string    `json:"commit,omitempty"`
+	Settings settings  `json:"settings"`
+	Figures  []figure  `json:"figures"`
+	// Processor time by part and process, in seconds: what was busy.
+	Busy []busy `json:"busy,omitempty"`
+
+	lines []goLine
+}
+
+// busy is the processor time that processes took while something was measured.
+type busy struct {
+	What    string             `json:"what"`
+	Seconds float64            `json:"seconds"`
+	CPU     map[string]float64 `json:"cpu"`
+}
+
+func (r *results) add(figures ...figure) { r.Figures = append(r.Figures, figures...) }
+
+// partTitles are the headings of the tables, in their order.
+func partTitles() [][2]string {
+	return [][2]string{
+		{"a", "Our API through kube-apiserver's aggregator, against a CRD with the same schema and objects"},
+		{"b", "From kubectl apply to Omni, and from Omni to kubectl get"},
+		{"c", "Requests to Omni while nothing happens"},
+		{"d", "New clusters, from the first apply to all synced"},
+		{"e", "Restarts"},
+		{"f", "Resident memory"},
+	}
+}
+
+// markdown is the whole report.
+func (r *results) markdown() string {
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "# Benchmark of %s\n\n", r.Date.UTC().Format(time.DateOnly))
+
+	if r.Commit != "" {
+		fmt.Fprintf(&b, "Commit %s. ", r.Commit)
+	}
+
+	fmt.Fprintf(&b, "%s\n", r.Settings.describe())
+
+	for _, title := range partTitles() {
+		r.writePart(&b, title[0], title[1])
+	}
+
+	r.writeBusy(&b)
+
+	return b.String()
+}
+
+func (r *results) writePart(b *strings.Builder, part, title string) {
+	first := true
+
+	for _, f := range r.Figures {
+		if f.Part != part {
+			continue
+		}
+
+		if first {
+			fmt.Fprintf(b, "\n## (%s) %s\n\n| measured | value | unit | aim | met | note |\n|---|---|---|---|---|---|\n", part, title)
+
+			first = false
+		}
+
+		aim := ""
+		if f.Aim != nil {
+			aim = f.Aim.String()
+		}
+
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", f.Name, number(f.Value), f.Unit, aim, f.verdict(), f.Note)
+	}
+}
+
+func (r *results) writeBusy(b *strings.Builder) {
+	if len(r.Busy) == 0 {
+		return
+	}
+
+	fmt.Fprint(b, "\n## Processor time\n\nSeconds of processor time per process while something was measured; bench is the load and the simulated Omni.\n\n")
+	fmt.Fprint(b, "| while | seconds |")
+
+	for _, name := range processNames() {
+		fmt.Fprintf(b, " %s |", name)
+	}
+
+	fmt.Fprintf(b, "\n|---|---|%s\n", strings.Repeat("---|", len(processNames())))
+
+	for _, row := range r.Busy {
+		fmt.Fprintf(b, "| %s | %s |", row.What, number(row.Seconds))
+
+		for _, name := range processNames() {
+			fmt.Fprintf(b, " %s |", number(row.CPU[name]))
+		}
+
+		fmt.Fprintln(b)
+	}
+}
+
+// goBench is the report in the format of Go's benchmarks.
+func (r *results) goBench() string {
+	var b strings.Builder
+
+	fmt.Fprintln(&b, "pkg: omni.texashpc.com/omni-cluster-operator/test/bench")
+
+	for _, line := range r.lines {
+		fmt.Fprintln(&b, line)
+	}
+
+	return b.String()
+}
+
+// write puts the report into a directory, three times: for people, programs and benchstat.
+func (r *results) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+
+	encoded, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+
+	for name, content := range map[string]string{
+		"bench.md": r.markdown(), "bench.json": string(encoded) + "\n", "bench.txt": r.goBench(),
+	} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+	}
+
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+
+	return nil
+}

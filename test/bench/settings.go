@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// settings are the sizes of a run. Every size can be set by a flag; -smoke chooses sizes that only
+// show that everything works, in about a minute.
+type settings struct {
+	// Parts are the letters of the parts to run.
+	Parts string `json:"parts"`
+	// Clients work at the same time on Objects objects, for Rounds rounds.
+	Clients int `json:"clients"`
+	Objects int `json:"objects"`
+	Rounds  int `json:"rounds"`
+	// Lists is how often one client lists all objects in a round; ConcurrentLists is how often
+	// all clients together do.
+	Lists           int `json:"lists"`
+	ConcurrentLists int `json:"concurrentLists"`
+	// Samples is the number of latencies measured of each kind and fleet size.
+	Samples int `json:"samples"`
+	// Few and Many are the numbers of clusters.
+	Few  int `json:"few"`
+	Many int `json:"many"`
+	// IdleWindow is how long requests of an idle fleet are counted, Settle how long the load's
+	// memory may take to be given back.
+	IdleWindow time.Duration `json:"idleWindow"`
+	Settle     time.Duration `json:"settle"`
+	// CRDRest is how long the hub's controllers may take to find the CRD before it is measured.
+	CRDRest time.Duration `json:"crdRest"`
+	// HubFsync lets the hub's etcd sync to disk as ours does.
+	HubFsync bool `json:"hubFsync"`
+
+	// out is the directory for the report, dir that of the stack (empty: a temporary one).
+	out, dir string
+	// profiles collects CPU and heap profiles into out.
+	profiles bool
+}
+
+const allParts = "abcdef"
+
+func fullSettings() settings {
+	return settings{
+		Parts: allParts, Clients: 32, Objects: 2000, Rounds: 3, Lists: 10, ConcurrentLists: 64, Samples: 100,
+		Few: 100, Many: 1000, IdleWindow: time.Minute, Settle: 2 * time.Minute, CRDRest: 40 * time.Second, HubFsync: true,
+	}
+}
+
+func smokeSettings() settings {
+	return settings{
+		Parts: allParts, Clients: 8, Objects: 60, Rounds: 1, Lists: 3, ConcurrentLists: 8, Samples: 5,
+		Few: 5, Many: 15, IdleWindow: 3 * time.Second, Settle: 2 * time.Second, CRDRest: time.Second, HubFsync: true,
+	}
+}
+
+// parseSettings reads the flags. -smoke only changes defaults: sizes given beside it count.
+func parseSettings(args []string) (settings, error) {
+	s := fullSettings()
+
+	for _, arg := range args {
+		if arg == "-smoke" || arg == "--smoke" {
+			s = smokeSettings()
+		}
+	}
+
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.Bool("smoke", false, "small sizes: shows in about a minute that everything works")
+	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory")
+	flags.IntVar(&s.Clients, "clients", s.Clients, "(a) clients at the same time")
+	flags.IntVar(&s.Objects, "objects", s.Objects, "(a) objects")
+	flags.IntVar(&s.Rounds, "rounds", s.Rounds, "(a) rounds; the report has the median of their ratios")
+	flags.IntVar(&s.Lists, "lists", s.Lists, "(a) lists of all objects by one client, per round")
+	flags.IntVar(&s.ConcurrentLists, "concurrent-lists", s.ConcurrentLists, "(a) lists of all objects by all clients together, per round; 0: none")
+	flags.IntVar(&s.Samples, "samples", s.Samples, "(b) samples of each latency")
+	flags.IntVar(&s.Few, "few", s.Few, "clusters in a small fleet")
+	flags.IntVar(&s.Many, "many", s.Many, "clusters in a large fleet")
+	flags.DurationVar(&s.IdleWindow, "idle", s.IdleWindow, "(c) how long requests are counted")
+	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
+	flags.DurationVar(&s.CRDRest, "crd-rest", s.CRDRest, "(a) rest between making the CRD and measuring")
+	flags.BoolVar(&s.HubFsync, "hub-fsync", s.HubFsync, "(a) let the hub's etcd sync writes to disk, as ours always does")
+	flags.StringVar(&s.out, "out", "", "directory for bench.md, bench.json and bench.txt")
+	flags.StringVar(&s.dir, "dir", "", "directory of the stack, kept afterwards. Default: a temporary one. Both etcds are in it, so on one disk")
+	flags.BoolVar(&s.profiles, "profiles", false, "write CPU and heap profiles into -out; profiling costs a little of what is measured")
+
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+
+	return s, s.validate()
+}
+
+func (s settings) validate() error {
+	var problems []error
+
+	for _, part := range s.Parts {
+		if !strings.ContainsRune(allParts, part) {
+			problems = append(problems, fmt.Errorf("-parts: %q is none of %s", part, allParts))
+		}
+	}
+
+	for name, size := range map[string]int{
+		"clients": s.Clients, "objects": s.Objects, "rounds": s.Rounds, "lists": s.Lists, "samples": s.Samples, "few": s.Few,
+	} {
+		if size < 1 {
+			problems = append(problems, fmt.Errorf("-%s: %d is less than 1", name, size))
+		}
+	}
+
+	if s.ConcurrentLists < 0 {
+		problems = append(problems, errors.New("-concurrent-lists must not be negative"))
+	}
+
+	if s.Many < s.Few {
+		problems = append(problems, errors.New("-many must not be less than -few"))
+	}
+
+	if s.IdleWindow <= 0 || s.Settle < 0 {
+		problems = append(problems, errors.New("-idle must be positive and -settle not negative"))
+	}
+
+	if s.profiles && s.out == "" {
+		problems = append(problems, errors.New("-profiles needs -out"))
+	}
+
+	return errors.Join(problems...)
+}
+
+// runs says whether a part is wanted.
+func (s settings) runs(part string) bool { return strings.Contains(s.Parts, part) }
+
+// describe is the settings in a sentence or two.
+func (s settings) describe() string {
+	fsync := "The hub's etcd syncs each write to disk, as ours does, on the same disk."
+	if !s.HubFsync {
+		fsync = "The hub's etcd does not sync to disk and ours does: the writes of (a) are unfair to us."
+	}
+
+	return fmt.Sprintf("Priority and fairness and audit (level Metadata) are on in both API servers. %s "+
+		"(a): %d clients, %d objects, %d rounds, the two sides in turn. (b): %d samples.", fsync, s.Clients, s.Objects, s.Rounds, s.Samples)
+}

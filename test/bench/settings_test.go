@@ -1,0 +1,60 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseSettings(t *testing.T) {
+	full, err := parseSettings(nil)
+	if err != nil || full.Objects != 2000 || full.Clients != 32 || full.Many != 1000 || !full.HubFsync {
+		t.Errorf("%+v, %v", full, err)
+	}
+
+	smoke, err := parseSettings([]string{"-objects=40", "-smoke"})
+	if err != nil || smoke.Objects != 40 || smoke.Many != 15 || smoke.IdleWindow != 3*time.Second {
+		t.Errorf("%+v, %v", smoke, err)
+	}
+}
+
+func TestSettingsThatCannotBe(t *testing.T) {
+	for arg, want := range map[string]string{
+		"-parts=xyz":            "-parts",
+		"-clients=0":            "-clients",
+		"-many=1":               "-many",
+		"-idle=0s":              "-idle",
+		"-profiles":             "-out",
+		"-concurrent-lists=-1":  "-concurrent-lists",
+		"-rounds=0":             "-rounds",
+		"-settle=-1s":           "-settle",
+		"-samples=-1":           "-samples",
+		"-objects=0":            "-objects",
+		"-hub-fsync=perhaps":    "hub-fsync",
+		"-nothing-of-this-name": "nothing-of-this-name",
+	} {
+		if _, err := parseSettings([]string{arg}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+}
+
+func TestDescribeSaysWhatIsUnfair(t *testing.T) {
+	fair, unfair := fullSettings(), fullSettings()
+	unfair.HubFsync = false
+
+	if got := fair.describe(); strings.Contains(got, "unfair") || !strings.Contains(got, "32 clients, 2000 objects") {
+		t.Error(got)
+	}
+
+	if got := unfair.describe(); !strings.Contains(got, "unfair") {
+		t.Error(got)
+	}
+}
+
+func TestRuns(t *testing.T) {
+	s := settings{Parts: "bd"}
+	if s.runs("a") || !s.runs("b") || !s.runs("d") {
+		t.Error(s.Parts)
+	}
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
+	"omni.texashpc.com/omni-cluster-operator/test/env"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+const (
+	// fleetNamespace is the one that the controller serves; the objects of part (a) are elsewhere.
+	fleetNamespace = "fleet"
+	// keyLifetime outlasts a run, and the warning before a key expires.
+	keyLifetime = 30 * 24 * time.Hour
+	// auditMegabytes is more than a run writes: a log that is rotated cannot be counted.
+	auditMegabytes = "8192"
+	// stepTimeout bounds one wait for the operator.
+	stepTimeout = 15 * time.Minute
+)
+
+// stage is the running stack and what parts share.
+type stage struct {
+	settings settings
+	results  *results
+	started  time.Time
+
+	stack    *env.Stack
+	omni     *omnisim.Server
+	dir      string
+	ownsDir  bool
+	pprof    string // host:port of the controller's profiles
+	admin    rest.Interface
+	clients  *versioned.Clientset
+	clusters *tracker
+	size     int // clusters of the fleet
+}
+
+func startStage(ctx context.Context, s settings, r *results) (*stage, error) {
+	b := &stage{settings: s, results: r, started: time.Now(), dir: s.dir}
+	if err := b.prepare(); err != nil {
+		return nil, err
+	}
+
+	b.say("Building what is not built yet, and starting everything")
+
+	if err := b.start(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+
+	return b, nil
+}
+
+// prepare makes the directory with the audit policy.
+func (b *stage) prepare() (err error) {
+	if b.dir == "" {
+		b.ownsDir = true
+		b.dir, err = os.MkdirTemp("", "bench-")
+	} else {
+		err = os.MkdirAll(b.dir, 0o700)
+	}
+
+	if err != nil {
+		return fmt.Errorf("make the directory of the stack: %w", err)
+	}
+
+	if err := os.WriteFile(b.file("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("write the audit policy: %w", err)
+	}
+
+	b.pprof, err = freeAddress()
+
+	return err
+}
+
+func (b *stage) file(name string) string { return filepath.Join(b.dir, name) }
+
+// auditArgs turn the audit log on, in the way that both API servers know.
+func (b *stage) auditArgs(log string) []string {
+	return []string{
+		"--audit-policy-file=" + b.file("audit-policy.yaml"),
+		"--audit-log-path=" + b.file(log),
+		"--audit-log-maxsize=" + auditMegabytes,
+	}
+}
+
+const (
+	hubAuditLog = "kube-apiserver-audit.log"
+	ourAuditLog = "omni-apiserver-audit.log"
+)
+
+func (b *stage) start(ctx context.Context) (err error) {
+	if b.omni, err = omnisim.Start(omnisim.Options{}); err != nil {
+		return err
+	}
+
+	if b.stack, err = env.StartStack(ctx, env.StackOptions{
+		Hub: env.Options{
+			Dir: b.dir, Progress: os.Stderr, DurableEtcd: b.settings.HubFsync,
+			KubeAPIServerArgs: b.auditArgs(hubAuditLog),
+		},
+		OmniAPIServer: env.OmniAPIServerOptions{Args: b.auditArgs(ourAuditLog)},
+		Controller: env.ControllerOptions{
+			Namespace: fleetNamespace, DestroySettleTime: time.Second, Args: []string{"--pprof-bind-address=" + b.pprof},
+		},
+	}); err != nil {
+		return err
+	}
+
+	client, err := kubernetes.NewForConfig(b.stack.RESTConfig())
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+
+	b.admin = client.Discovery().RESTClient()
+
+	if b.clients, err = versioned.NewForConfig(b.stack.RESTConfig()); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+
+	if b.clusters, err = newTracker(ctx, b.clients, fleetNamespace); err != nil {
+		return err
+	}
+
+	return b.connect(ctx)
+}
+
+// connect makes the connection to the simulated Omni and waits until it is Ready.
+func (b *stage) connect(ctx context.Context) error {
+	key, err := b.omni.CreateServiceAccount("operator", omnisim.RoleOperator, keyLifetime)
+	if err != nil {
+		return err
+	}
+
+	secret, connection := connectionObjects(b.omni.Endpoint(), key, b.omni.CAPEM())
+
+	if err := b.admin.Post().AbsPath("/api/v1/namespaces", fleetNamespace, "secrets").Body(encode(secret)).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("create the Secret: %w", err)
+	}
+
+	if err := b.admin.Post().AbsPath(ourPath(fleetNamespace, "omniconnections")).Body(encode(connection)).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("create the connection: %w", err)
+	}
+
+	_, _, err = b.stack.Kubectl(ctx, "wait", "-n", fleetNamespace, "--for=condition=Ready", "--timeout=1m", "oconn/omni")
+
+	return err
+}
+
+// ourPath is the path of a resource of our API.
+func ourPath(namespace, resource string) string {
+	return resourcePath(ourGroup, namespace, resource)
+}
+
+func resourcePath(group, namespace, resource string) string {
+	return "/apis/" + group + "/" + apiVersion + "/namespaces/" + namespace + "/" + resource
+}
+
+// close stops everything. Without a directory of the user's choice nothing is left.
+func (b *stage) close() error {
+	var err error
+
+	if b.clusters != nil {
+		b.clusters.stop()
+	}
+
+	if b.stack != nil {
+		err = b.stack.Stop()
+	}
+
+	if b.omni != nil {
+		b.omni.Close()
+	}
+
+	if b.ownsDir {
+		err = errors.Join(err, os.RemoveAll(b.dir))
+	}
+
+	return err
+}
+
+// say tells the person who waits how far the run is. Standard output is for the report.
+func (b *stage) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "[%6s] %s\n", time.Since(b.started).Round(time.Second), fmt.Sprintf(format, args...))
+}
+
+// freeAddress returns a loopback address that nobody listens on now.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+
+	return listener.Addr().String(), listener.Close()
+}
