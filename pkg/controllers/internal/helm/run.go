@@ -20,6 +20,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// abandonTime is how long an action may take to return when none of its
+// requests is answered any more.
+const abandonTime = 2 * time.Second
+
 // Settings are how actions are done.
 type Settings struct {
 	// Timeout bounds one action, hooks and waiting included.
@@ -76,7 +80,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	s.storage.hidden = request.Decision.Resume
 	s.config.Releases.MaxHistory = request.Settings.MaxHistory
 
-	err = c.act(hard, soft, s, request)
+	err = c.attend(hard, soft, s, request)
 	if err == nil {
 		return nil
 	}
@@ -91,6 +95,28 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	}
 
 	return classify(string(request.Decision.Action), err, request.Values)
+}
+
+// attend does the action and leaves it alone if it does not end with hard: a
+// template that loops cannot be stopped. Nothing that is left alone reaches the
+// cluster any more.
+func (c *Client) attend(hard, soft context.Context, s *session, request Request) error {
+	done := make(chan error, 1)
+
+	go func() { done <- c.act(hard, soft, s, request) }()
+
+	select {
+	case err := <-done:
+		return err
+	case <-hard.Done():
+	}
+
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(abandonTime):
+		return errors.New("Helm does not return; a template of the chart may loop without end")
+	}
 }
 
 func (c *Client) act(hard, soft context.Context, s *session, request Request) error {
