@@ -16,6 +16,8 @@ func TestDeletionDecision(t *testing.T) {
 	locked, leaving := ours, ours
 	locked.Locked = true
 	leaving.TearingDown, leaving.Locked = true, true
+	identified, unidentified := ours, leaving
+	identified.UUID = "new"
 
 	for name, test := range map[string]struct {
 		deletion deletion
@@ -33,6 +35,12 @@ func TestDeletionDecision(t *testing.T) {
 		"gone at another endpoint":      {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://b"}, stepWait, "EndpointChanged", true, "https://a"},
 		"ours at another endpoint":      {deletion{everSynced: true, session: working, live: ours, recorded: "https://a", current: "https://b"}, stepDestroy, "Deleting", false, ""},
 		"another's at another endpoint": {deletion{everSynced: true, session: working, live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}, recorded: "https://a", current: "https://b"}, stepWait, "EndpointChanged", true, "https://a"},
+		"ours, the one that we made":    {deletion{everSynced: true, session: working, live: identified, knownID: "new"}, stepDestroy, "Deleting", false, ""},
+		"our mark on another one":       {deletion{everSynced: true, session: working, live: identified, knownID: "old"}, stepWait, "RemoteClusterReplaced", true, "recreate: old; to leave it in Omni set spec.deletePolicy.orphan"},
+		"our mark on another, allowed":  {deletion{everSynced: true, session: working, live: identified, knownID: "old", recreate: "old"}, stepDestroy, "Deleting", false, ""},
+		"our mark on another, orphan":   {deletion{orphan: true, everSynced: true, session: working, live: identified, knownID: "old"}, stepUnmark, "Deleting", false, ""},
+		"ours, its ID is not known yet": {deletion{everSynced: true, session: working, live: ours, knownID: "old"}, stepWait, "Deleting", false, "waiting for Omni to tell the ID"},
+		"ours, its ID has gone already": {deletion{everSynced: true, session: working, live: unidentified, knownID: "old"}, stepDestroy, "Deleting", false, ""},
 		"ours, but the status was lost": {deletion{session: working, live: ours}, stepDestroy, "Deleting", false, "being destroyed"},
 		"never synced":                  {deletion{session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "never wrote"},
 		"never synced, no session":      {deletion{session: broken}, stepLetGo, "Deleting", false, "never wrote"},
