@@ -10,6 +10,12 @@ func processNames() []string {
 	return []string{"kube-apiserver", "etcd", "kube-controller-manager", "omni-apiserver", "omni-controller", "bench"}
 }
 
+// servers is the processor time of what answers API requests, in seconds. Unlike the time on the
+// clock it does not depend on what else the machine does.
+func (b busy) servers() float64 {
+	return b.CPU["kube-apiserver"] + b.CPU["etcd"] + b.CPU["omni-apiserver"]
+}
+
 // watchBusy notes the processor time that every process takes while something is done.
 func (b *stage) watchBusy(what string, do func() error) error {
 	before, begin := b.cpuTimes(), time.Now()

@@ -120,3 +120,10 @@ func TestWrite(t *testing.T) {
 		}
 	}
 }
+
+func TestServersAreWhatAnswers(t *testing.T) {
+	row := busy{CPU: map[string]float64{"kube-apiserver": 1, "etcd": 2, "omni-apiserver": 4, "omni-controller": 8, "bench": 16}}
+	if got := row.servers(); got != 7 {
+		t.Error(got)
+	}
+}

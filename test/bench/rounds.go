@@ -43,6 +43,7 @@ func dialer() func(ctx context.Context, network, address string) (net.Conn, erro
 // tally is what was measured of one verb on one side.
 type tally struct {
 	rates []float64 // per round
+	costs []float64 // processor time of all servers per request in milliseconds, per round
 	taken samples
 }
 
@@ -120,6 +121,7 @@ func (b *stage) measureVerb(ctx context.Context, clients []rest.Interface, v ver
 
 	rate := float64(v.count) / took.Seconds()
 	t.rates = append(t.rates, rate)
+	t.costs = append(t.costs, b.results.Busy[len(b.results.Busy)-1].servers()*1000/float64(v.count))
 	t.taken = append(t.taken, taken...)
 
 	b.results.lines = append(b.results.lines, goLine{
@@ -151,6 +153,10 @@ func (b *stage) reportVerbs(all []verb, tallies map[string]*tally) {
 
 		b.results.add(
 			figure{Part: "a", Name: v.name + ", ratio ours/CRD", Value: median(each), Unit: "x", Aim: v.aim, Note: "rounds: " + strings.Join(texts, ", ")},
+			figure{
+				Part: "a", Name: v.name + ", processor time, ratio ours/CRD", Value: median(ratios(ours.costs, crd.costs)), Unit: "x",
+				Note: fmt.Sprintf("per request %s ms and %s ms, all servers", number(median(ours.costs)), number(median(crd.costs))),
+			},
 			figure{Part: "a", Name: v.name + ", ours", Value: median(ours.rates), Unit: "ops/s", Note: describeLatency(ours.taken)},
 			figure{Part: "a", Name: v.name + ", CRD", Value: median(crd.rates), Unit: "ops/s", Note: describeLatency(crd.taken)},
 		)
