@@ -24,6 +24,7 @@ func clusterStrategy() strategy[*omni.OmniCluster] {
 
 	return newStrategy(&Descriptor[*omni.OmniCluster]{
 		Kind: "OmniCluster",
+		New:  func() *omni.OmniCluster { return &omni.OmniCluster{} },
 		Spec: PartOf(func(o *omni.OmniCluster) *omni.OmniClusterSpec { return &o.Spec }),
 		Validation: Validation[*omni.OmniCluster]{
 			Create: accept,

@@ -132,8 +132,14 @@ func (s strategy[T]) specChanged(obj, old T) bool {
 	return err != nil || !bytes.Equal(encoded, previous)
 }
 
+// encodedSpec is the spec as it is stored, in JSON.
 func (s strategy[T]) encodedSpec(obj T) ([]byte, error) {
-	versioned, err := s.Scheme.ConvertToVersion(obj, v1alpha1.SchemeGroupVersion)
+	// Managed fields and status are often larger than the spec: they are left out before, because a
+	// change of a spec is encoded several times.
+	bare := s.descriptor.New()
+	s.descriptor.Spec.copy(bare, obj)
+
+	versioned, err := s.Scheme.ConvertToVersion(bare, v1alpha1.SchemeGroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("convert %s: %w", s.descriptor.Kind, err)
 	}
