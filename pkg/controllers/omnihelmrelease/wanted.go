@@ -1,0 +1,68 @@
+package omnihelmrelease
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+)
+
+// Pauses before a failed action is tried again: doubled from the first to the longest.
+const (
+	firstRetryPause   = 15 * time.Second
+	longestRetryPause = 5 * time.Minute
+)
+
+// settings are how the release's actions are done.
+func settings(release *v1alpha1.OmniHelmRelease) helm.Settings {
+	spec := &release.Spec
+
+	return helm.Settings{
+		Timeout: spec.Timeout.OrDefault(v1alpha1.DefaultHelmTimeout.OrDefault(0)), Wait: spec.Wait, WaitForJobs: spec.Wait && spec.WaitForJobs,
+		DisableHooks: spec.DisableHooks, SkipCRDs: spec.SkipCRDs, TakeOwnership: spec.TakeOwnership,
+		CreateNamespace: spec.CreateNamespace, MaxHistory: int(max(1, number(spec.MaxHistory, v1alpha1.DefaultHelmMaxHistory))),
+	}
+}
+
+// wanted is what the release should be. Content changes only with what ends up
+// in the cluster: another timeout makes no revision. Attempt changes with every
+// setting and every request of a person, and starts the retries anew.
+func wanted(release *v1alpha1.OmniHelmRelease, archiveDigest, valuesDigest string) helm.Wanted {
+	spec, how := &release.Spec, settings(release)
+	retries := max(0, number(spec.Retries, v1alpha1.DefaultHelmRetries))
+
+	content := helm.Digest(archiveDigest, valuesDigest, strconv.FormatBool(spec.DisableHooks), strconv.FormatBool(spec.SkipCRDs))
+	attempt := helm.Digest(content, fmt.Sprintf("%+v", how), strconv.FormatBool(spec.RollbackOnFailure), strconv.Itoa(int(retries)),
+		release.Annotations[v1alpha1.AnnotationReconcileRequestedAt], release.Annotations[v1alpha1.AnnotationFluxRequestedAt])
+
+	want := helm.Wanted{
+		Content: content, Attempt: attempt, Owner: string(release.UID), Retries: int(retries), RollBack: spec.RollbackOnFailure,
+		Test: spec.Test.Enable, LockTime: how.Timeout,
+	}
+
+	if release.Status.LastAttemptedDigest == attempt {
+		want.Failures = int(release.Status.Failures)
+	}
+
+	return want
+}
+
+func number(value *int32, otherwise int32) int32 {
+	if value == nil {
+		return otherwise
+	}
+
+	return *value
+}
+
+// retryPause is how long to wait after so many failures.
+func retryPause(failures int) time.Duration {
+	pause := firstRetryPause
+	for range failures - 1 {
+		pause = min(2*pause, longestRetryPause)
+	}
+
+	return pause
+}

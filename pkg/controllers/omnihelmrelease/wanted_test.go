@@ -1,0 +1,90 @@
+package omnihelmrelease
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+)
+
+func TestSettingsHaveDefaults(t *testing.T) {
+	want := helm.Settings{Timeout: 5 * time.Minute, MaxHistory: 10}
+	if diff := cmp.Diff(want, settings(&v1alpha1.OmniHelmRelease{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWanted(t *testing.T) {
+	release := func(changes ...func(*v1alpha1.OmniHelmRelease)) *v1alpha1.OmniHelmRelease {
+		made := newTestRelease(v1alpha1.HelmChart{})
+		made.UID = "uid"
+
+		for _, change := range changes {
+			change(made)
+		}
+
+		return made
+	}
+
+	base := wanted(release(), "chart", "values")
+	if base.Owner != "uid" || base.Retries != 3 || base.LockTime != 5*time.Minute || base.Test || base.RollBack {
+		t.Errorf("wanted %+v", base)
+	}
+
+	for _, test := range []struct {
+		name             string
+		change           func(*v1alpha1.OmniHelmRelease)
+		content, attempt bool // whether it changes
+	}{
+		{"nothing", func(*v1alpha1.OmniHelmRelease) {}, false, false},
+		{"the kubeconfig", func(r *v1alpha1.OmniHelmRelease) { r.Spec.KubeconfigSecretRef.Name = "other" }, false, false},
+		{"the interval", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = "1h" }, false, false},
+		{"the timeout", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Timeout = "1h" }, false, true},
+		{"waiting", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Wait = true }, false, true},
+		{"ownership", func(r *v1alpha1.OmniHelmRelease) { r.Spec.TakeOwnership = true }, false, true},
+		{"rollback", func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = true }, false, true},
+		{"a person's request", func(r *v1alpha1.OmniHelmRelease) {
+			r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+		}, false, true},
+		{"hooks", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DisableHooks = true }, true, true},
+		{"CRDs", func(r *v1alpha1.OmniHelmRelease) { r.Spec.SkipCRDs = true }, true, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := wanted(release(test.change), "chart", "values")
+			if (got.Content != base.Content) != test.content || (got.Attempt != base.Attempt) != test.attempt {
+				t.Errorf("content changed: %v, attempt changed: %v", got.Content != base.Content, got.Attempt != base.Attempt)
+			}
+		})
+	}
+
+	if wanted(release(), "chart2", "values").Content == base.Content || wanted(release(), "chart", "values2").Content == base.Content {
+		t.Error("the chart and the values do not count")
+	}
+}
+
+func TestFailuresBelongToAnAttempt(t *testing.T) {
+	release := newTestRelease(v1alpha1.HelmChart{})
+	release.Status.Failures = 2
+	release.Status.LastAttemptedDigest = "another"
+
+	if got := wanted(release, "c", "v").Failures; got != 0 {
+		t.Errorf("%d failures of another attempt", got)
+	}
+
+	release.Status.LastAttemptedDigest = wanted(release, "c", "v").Attempt
+
+	if got := wanted(release, "c", "v").Failures; got != 2 {
+		t.Errorf("%d failures, want 2", got)
+	}
+}
+
+func TestRetryPause(t *testing.T) {
+	for failures, want := range map[int]time.Duration{0: 15 * time.Second, 1: 15 * time.Second, 2: 30 * time.Second, 3: time.Minute, 9: 5 * time.Minute, 99: 5 * time.Minute} {
+		if got := retryPause(failures); got != want {
+			t.Errorf("after %d failures %s, want %s", failures, got, want)
+		}
+	}
+}
