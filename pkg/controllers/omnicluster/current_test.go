@@ -1,0 +1,40 @@
+package omnicluster
+
+import (
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// What a cached object allows to be destroyed counts only if the stored one allows it, too.
+func TestSameLeave(t *testing.T) {
+	status := func(change func(*v1alpha1.OmniClusterStatus)) v1alpha1.OmniClusterStatus {
+		s := v1alpha1.OmniClusterStatus{OmniClusterID: "id", AppliedMachineSets: []v1alpha1.AppliedMachineSet{{ID: "c-w", Size: "pool/2"}}}
+		change(&s)
+
+		return s
+	}
+	stored := status(func(*v1alpha1.OmniClusterStatus) {})
+
+	for name, tc := range map[string]struct {
+		cached v1alpha1.OmniClusterStatus
+		same   bool
+	}{
+		"the same": {status(func(s *v1alpha1.OmniClusterStatus) { s.Plan = &v1alpha1.OmniClusterPlan{Destroys: 1} }), true},
+		"a set more": {status(func(s *v1alpha1.OmniClusterStatus) {
+			s.AppliedMachineSets = append(s.AppliedMachineSets, v1alpha1.AppliedMachineSet{ID: "c-later"})
+		}), false},
+		"another size": {status(func(s *v1alpha1.OmniClusterStatus) { s.AppliedMachineSets[0].Size = "pool/3" }), false},
+		"an approval more": {status(func(s *v1alpha1.OmniClusterStatus) {
+			s.Plan = &v1alpha1.OmniClusterPlan{Approved: []v1alpha1.ApprovedChange{{ID: "c-w"}}}
+		}), false},
+		"another cluster": {status(func(s *v1alpha1.OmniClusterStatus) { s.OmniClusterID = "other" }), false},
+		"adopting":        {status(func(s *v1alpha1.OmniClusterStatus) { s.Adopting = true }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := sameLeave(stored, tc.cached); got != tc.same {
+				t.Errorf("got %v, want %v", got, tc.same)
+			}
+		})
+	}
+}
