@@ -72,13 +72,16 @@ func (o *Options) Config() (*Config, error) {
 	}}, nil
 }
 
-// cacheOptions restrict every watch to the one namespace that is served.
+// cacheOptions restrict every watch to the one namespace that is served, and keep managed fields out
+// of memory: nothing here reads them, they can be half of an object, and a write without them leaves
+// those of the server as they are.
 func (o *Options) cacheOptions() cache.Options {
-	if o.AllNamespaces {
-		return cache.Options{}
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	if !o.AllNamespaces {
+		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 	}
 
-	return cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}}
+	return options
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
@@ -128,5 +130,20 @@ func TestVerbosity(t *testing.T) {
 
 	if !klog.V(2).Enabled() || klog.V(3).Enabled() {
 		t.Error("klog has another verbosity")
+	}
+}
+
+func TestCacheHoldsNoManagedFields(t *testing.T) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+	}}
+
+	cached, err := parse(t, "--namespace=a").cacheOptions().DefaultTransform(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got := cached.(*corev1.ConfigMap); got.ManagedFields != nil || got.Name != "a" {
+		t.Errorf("%+v", got)
 	}
 }
