@@ -251,7 +251,8 @@ func (v *victim) removeInOmni() {
 
 	_ = omnisim.RemoveAnnotation(v.Context(), v.other, v.cluster, omni.ClusterLocked) // if there is one
 
-	if _, err := v.other.Teardown(v.Context(), omni.NewCluster(v.cluster).Metadata()); err != nil && !state.IsNotFoundError(err) {
+	// The controller may be about to do the same.
+	if _, err := v.other.Teardown(v.Context(), omni.NewCluster(v.cluster).Metadata()); err != nil && !state.IsNotFoundError(err) && v.view().Exists && !v.view().Deleting {
 		v.Fatal(err)
 	}
 
