@@ -29,6 +29,9 @@ func (c *component) launch(ctx context.Context) error {
 	return c.current.eventuallyAlive(ctx, componentTimeout, c.spec.name+" to work", c.ready)
 }
 
+// BinaryPath is the program's file, for what else it can do than run for ever.
+func (c *component) BinaryPath() string { return c.spec.binary }
+
 // Stop ends the program in an orderly way (SIGTERM) and waits for it. It is an error if it had
 // ended before or had to be killed.
 func (c *component) Stop() error {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
+	"github.com/siderolabs/go-api-signature/pkg/serviceaccount"
 	"google.golang.org/grpc"
 
 	"github.com/siderolabs/omni/client/pkg/client"
@@ -39,4 +41,24 @@ func Connect(endpoint, serviceAccountKey string, ca []byte) (*client.Client, err
 	}
 
 	return c, nil
+}
+
+// CreateAccount has an Admin make a service account in any Omni, and returns its key. It is what a person does with
+// `omnictl serviceaccount create`. Lifetimes are rounded down to seconds.
+func CreateAccount(ctx context.Context, admin *client.Client, name string, role Role, lifetime time.Duration) (string, error) {
+	key, err := generateKey(name, lifetime)
+	if err != nil {
+		return "", fmt.Errorf("generate key: %w", err)
+	}
+
+	public, err := key.ArmorPublic()
+	if err != nil {
+		return "", fmt.Errorf("export public key: %w", err)
+	}
+
+	if _, err := admin.Management().CreateServiceAccount(ctx, name, public, string(role), false); err != nil {
+		return "", fmt.Errorf("create service account %s: %w", name, err)
+	}
+
+	return serviceaccount.Encode(name, key)
 }

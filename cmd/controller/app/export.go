@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/export"
 )
@@ -83,8 +84,18 @@ func (o *ExportOptions) Validate() error {
 		problems = append(problems, fmt.Errorf("--output: %q is not known, only yaml is", o.Output))
 	}
 
-	if o.Connection == "" {
-		problems = append(problems, errors.New("--connection must not be empty"))
+	for _, name := range []struct {
+		flag, value string
+		check       func(string) []string
+		optional    bool
+	}{
+		{"--namespace", o.Namespace, validation.IsDNS1123Label, true},
+		{"--connection", o.Connection, validation.IsDNS1123Subdomain, false},
+		{"--secret", o.Secret, validation.IsDNS1123Subdomain, true},
+	} {
+		if wrong := name.check(name.value); len(wrong) > 0 && (name.value != "" || !name.optional) {
+			problems = append(problems, fmt.Errorf("%s: %q is not a name: %s", name.flag, name.value, wrong[0]))
+		}
 	}
 
 	return errors.Join(problems...)
@@ -150,6 +161,9 @@ func newExportCommand(ctx context.Context) *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		// Its own hook replaces the root's, which starts the log: an error of a tool for people is a line of
+		// text, not an entry of a log.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runExport(ctx, options, command.OutOrStdout(), command.ErrOrStderr())
 		},

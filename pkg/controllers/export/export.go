@@ -123,8 +123,11 @@ func explain(err error, options Options) error {
 	message := omni.Message(err)
 
 	switch omni.Classify(err) { //nolint:exhaustive // the rest has nothing to do with a flag
-	case omni.ClassKeyExpired, omni.ClassKeyInvalid, omni.ClassUnauthenticated, omni.ClassDenied:
+	case omni.ClassKeyExpired, omni.ClassKeyInvalid, omni.ClassUnauthenticated:
 		return fmt.Errorf("%s: %s", options.KeySource, message)
+	case omni.ClassDenied:
+		return fmt.Errorf("%s: the service account's role does not allow to read clusters (Reader is needed): %s",
+			options.KeySource, omni.Sanitize(err.Error()))
 	case omni.ClassTLS:
 		return fmt.Errorf("--ca-file (the CA of %s, PEM; the system's roots without it): %s", options.Endpoint, message)
 	case omni.ClassUnreachable:
@@ -132,6 +135,11 @@ func explain(err error, options Options) error {
 	case omni.ClassRefused:
 		if errors.Is(err, omni.ErrEndpoint) {
 			return fmt.Errorf("--endpoint: %s", message)
+		}
+
+		// Omni was not even asked.
+		if errors.Is(err, omni.ErrNotExportable) {
+			return errors.New(omni.Sanitize(err.Error()))
 		}
 	}
 
@@ -175,7 +183,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 
 	exported, err := omni.Export(ctx, st, name, keys)
 	if err != nil {
-		return File{}, nil, errors.New(omni.Message(err))
+		return File{}, nil, explain(err, options)
 	}
 
 	objects, err := manifests.FromTemplate(exported.Template, manifests.Options{
@@ -185,9 +193,14 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, fmt.Errorf("cannot be expressed: %s", omni.Sanitize(err.Error()))
 	}
 
-	gaps, err := prove(ctx, st, objects, keys)
+	text, err := render(objects)
 	if err != nil {
-		return File{}, nil, err
+		return File{}, nil, fmt.Errorf("the exported objects do not fit together: %s", omni.Sanitize(err.Error()))
+	}
+
+	gaps, err := omni.ExportGaps(ctx, st, text, keys)
+	if err != nil {
+		return File{}, nil, explain(err, options)
 	}
 
 	file, err := fileOf(objects.Cluster.Name, objects.Manifests())
@@ -198,24 +211,14 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 // proofUID stands for the UID that the OmniCluster does not have yet.
 const proofUID = "00000000-0000-0000-0000-000000000000"
 
-// prove renders the objects as the controller does and compares the result with Omni.
-func prove(ctx context.Context, st state.State, objects *manifests.Objects, keys omni.MarkKeys) ([]omni.Change, error) {
+// render does what the controller will do with the objects.
+func render(objects *manifests.Objects) ([]byte, error) {
 	documents, err := template.Assemble(objects.Input())
-	if err != nil {
-		return nil, fmt.Errorf("the exported objects do not fit together: %w", err)
-	}
-
-	text, err := documents.Render(objects.Value, template.Mark{UID: proofUID, Name: objects.Cluster.Name})
 	if err != nil {
 		return nil, err
 	}
 
-	gaps, err := omni.ExportGaps(ctx, st, text, keys)
-	if err != nil {
-		return nil, errors.New(omni.Message(err))
-	}
-
-	return gaps, nil
+	return documents.Render(objects.Value, template.Mark{UID: proofUID, Name: objects.Cluster.Name})
 }
 
 func markKeys() omni.MarkKeys {

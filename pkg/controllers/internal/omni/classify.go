@@ -82,12 +82,14 @@ func classifyOwn(err error) Class {
 		return ClassKeyExpired
 	case isAny(err, ErrCABundle):
 		return ClassTLS
-	case isAny(err, ErrEndpoint, ErrTemplate, ErrCollision, ErrClusterLocked):
+	case isAny(err, ErrEndpoint, ErrTemplate, ErrCollision, ErrClusterLocked, ErrNotExportable):
 		return ClassRefused
 	case isAny(err, ErrNotSynced, ErrBehind, ErrClusterTearingDown, ErrClosed, ErrNoClusterUUID):
 		return ClassNotReady
-	case isAny(err, ErrPlanOutdated):
+	case isAny(err, ErrPlanOutdated, ErrChangedMeanwhile):
 		return ClassConflict
+	case isAny(err, ErrNoCluster):
+		return ClassGone
 	}
 
 	return ClassNone

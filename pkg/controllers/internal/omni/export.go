@@ -14,8 +14,17 @@ import (
 	"github.com/siderolabs/omni/client/pkg/template/operations"
 )
 
-// ErrNoCluster: Omni has no cluster of that name.
-var ErrNoCluster = errors.New("Omni has no such cluster")
+// Sentinels of an export. Classify knows them.
+var (
+	// ErrNoCluster: Omni has no cluster of that name.
+	ErrNoCluster = errors.New("the cluster was not found in Omni")
+
+	// ErrNotExportable: the library cannot write the cluster as a template; somebody has to change it in Omni.
+	ErrNotExportable = errors.New("the Omni client cannot write the cluster as a template")
+
+	// ErrChangedMeanwhile: the parts of the cluster were read before and after a change.
+	ErrChangedMeanwhile = errors.New("the cluster was changed in Omni meanwhile: run the export again")
+)
 
 // Exported is a live cluster as a template.
 type Exported struct {
@@ -60,8 +69,8 @@ func ListClusters(ctx context.Context, st state.State) ([]string, error) {
 //
 // What a template cannot say at all shows when the template is compared with Omni: see ExportGaps.
 //
-// Errors: ErrNoCluster, ErrClusterTearingDown, the library's refusal (a text without secrets is Message of it), or
-// those of reading.
+// Errors: ErrNoCluster, ErrClusterTearingDown, ErrNotExportable, ErrChangedMeanwhile, or those of reading. None
+// holds any content.
 func Export(ctx context.Context, st state.State, cluster string, keys MarkKeys) (*Exported, error) {
 	live, err := Inspect(ctx, st, cluster, keys)
 
@@ -77,7 +86,7 @@ func Export(ctx context.Context, st state.State, cluster string, keys MarkKeys) 
 	var text bytes.Buffer
 
 	if _, err := operations.ExportTemplate(ctx, st, cluster, false, &text); err != nil {
-		return nil, fmt.Errorf("export the template: %w", contentFree(err))
+		return nil, exportError(err)
 	}
 
 	exact, err := readExact(ctx, st, cluster)
@@ -91,6 +100,15 @@ func Export(ctx context.Context, st state.State, cluster string, keys MarkKeys) 
 	}
 
 	return &Exported{Live: live, Template: template, Unmanaged: exact.unmanaged}, nil
+}
+
+// exportError tells what Omni answers, which has a code, from what the library itself says.
+func exportError(err error) error {
+	if _, coded := codeOf(err); coded || Classify(err) != ClassTransient {
+		return fmt.Errorf("export the template: %w", err)
+	}
+
+	return fmt.Errorf("%w: %w", ErrNotExportable, contentFree(err))
 }
 
 // contentFree cuts off what the library's decoder quotes of a patch, which may be secret.

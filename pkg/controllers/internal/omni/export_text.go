@@ -11,9 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// errChangedMeanwhile is what an export gets that read two states of the cluster.
-var errChangedMeanwhile = errors.New("the cluster was changed in Omni while it was read: run the export again")
-
 // complete puts the exact parts into the library's text.
 func (e *exactParts) complete(text []byte) ([]byte, error) {
 	var completed bytes.Buffer
@@ -95,12 +92,12 @@ func (e *exactParts) completeCluster(document *yaml.Node) error {
 	}
 
 	if len(groups.Content) != len(e.manifests) {
-		return errChangedMeanwhile
+		return ErrChangedMeanwhile
 	}
 
 	for i, group := range groups.Content {
 		if name := field(group, "name"); name == nil || name.Value != e.manifests[i].name {
-			return errChangedMeanwhile
+			return ErrChangedMeanwhile
 		}
 
 		put(group, "inline", textNode(e.manifests[i].content))
@@ -118,12 +115,12 @@ func putContents(entries *yaml.Node, key string, contents map[string]string) err
 	for _, entry := range entries.Content {
 		id := field(entry, "idOverride")
 		if id == nil {
-			return errChangedMeanwhile
+			return ErrChangedMeanwhile
 		}
 
 		content, found := contents[id.Value]
 		if !found {
-			return errChangedMeanwhile
+			return ErrChangedMeanwhile
 		}
 
 		put(entry, key, textNode(content))
@@ -137,7 +134,7 @@ func putContents(entries *yaml.Node, key string, contents map[string]string) err
 func (e *exactParts) completeSet(document *yaml.Node, name string) error {
 	set, found := e.sets[name]
 	if !found {
-		return fmt.Errorf("machine set %q: %w", name, errChangedMeanwhile)
+		return fmt.Errorf("machine set %q: %w", name, ErrChangedMeanwhile)
 	}
 
 	spec := set.TypedSpec().Value
