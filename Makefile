@@ -33,6 +33,10 @@ test-unit: ## Run the tests of the pure packages (under two minutes).
 test: ## Run every test, with real Kubernetes processes on loopback (builds them once).
 	hack/test.sh
 
+.PHONY: e2e-flux
+e2e-flux: ## Run the operator together with Flux's own controllers (builds them once).
+	hack/e2e-flux.sh
+
 .PHONY: demo
 demo: ## Show the whole path from kubectl to Omni on this machine, step by step, and clean up.
 	$(build-demo) && exec bin/demo

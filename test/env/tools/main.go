@@ -47,7 +47,18 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		fmt.Fprintln(out, omni.Stub)
 
 		return nil
+	case len(args) == 1 && args[0] == "flux":
+		for _, component := range []env.FluxComponent{env.FluxSourceController, env.FluxKustomizeController} {
+			program, err := env.EnsureFlux(ctx, progress, component)
+			if err != nil {
+				return err
+			}
+
+			fmt.Fprintln(out, program.Binary)
+		}
+
+		return nil
 	default:
-		return fmt.Errorf("unknown arguments %q: give none, or omni", args)
+		return fmt.Errorf("unknown arguments %q: give none, omni or flux", args)
 	}
 }
