@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -115,6 +116,43 @@ func (r appliedRecord) updated(wanted, live []omni.SetState, left []omni.Change,
 	}
 
 	return sorted(next)
+}
+
+// nextRecord is the record after a run. It grows only by documents that the API
+// still has when it is asked past every cache: after a restore of the API's
+// storage the caches start again at different times, and a document that is gone
+// must not be what makes the destruction of its set look asked for. Whatever
+// made the list differ wakes the object again.
+func (r *reconciler) nextRecord(ctx context.Context, s *scope, record appliedRecord) appliedRecord {
+	next := record.updated(s.plan.Wanted, s.plan.Live, s.left, s.follows)
+	if !s.follows || !next.exceeds(record) {
+		return next
+	}
+
+	if current, err := r.documentsAreCurrent(ctx, s); err != nil || !current {
+		return record.updated(s.plan.Wanted, s.plan.Live, s.left, false)
+	}
+
+	return next
+}
+
+// exceeds tells whether a record holds a set, a machine or a size that another
+// does not.
+func (r appliedRecord) exceeds(other appliedRecord) bool {
+	for _, set := range r {
+		known := other.find(set.ID)
+		if known == nil || known.Size != set.Size {
+			return true
+		}
+
+		for _, machine := range set.Machines {
+			if !slices.Contains(known.Machines, machine) {
+				return true
+			}
+		}
+	}
+
+	return false
 }
 
 // grown adds to a set's entry what Omni has of what is wanted.

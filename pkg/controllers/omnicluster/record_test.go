@@ -155,3 +155,24 @@ func TestRecordKnowsWhatIsForeign(t *testing.T) {
 		})
 	}
 }
+
+func TestRecordExceeds(t *testing.T) {
+	before := appliedRecord{{ID: "c-w", Size: "large/3"}, {ID: "c-control-planes", Machines: []string{"a", "b"}}}
+
+	for _, test := range []struct {
+		name  string
+		after appliedRecord
+		want  bool
+	}{
+		{"the same", before, false},
+		{"a set less", before[:1], false},
+		{"a machine less", appliedRecord{{ID: "c-control-planes", Machines: []string{"a"}}}, false},
+		{"another set", appliedRecord{{ID: "c-x"}}, true},
+		{"another machine", appliedRecord{{ID: "c-control-planes", Machines: []string{"a", "c"}}}, true},
+		{"another size", appliedRecord{{ID: "c-w", Size: "large/2"}}, true},
+	} {
+		if got := test.after.exceeds(before); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}

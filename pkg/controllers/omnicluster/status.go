@@ -50,7 +50,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		logPlan(ctx, s)
 
 		status.Plan = planStatus(s.plan, s.left, s.approved, needsApproval(s))
-		status.AppliedMachineSets = record.updated(s.plan.Wanted, s.plan.Live, s.left, s.follows)
+		status.AppliedMachineSets = r.nextRecord(ctx, s, record)
 	case s.looked:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
 		status.Plan = nil
