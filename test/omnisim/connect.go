@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/go-api-signature/pkg/pgp"
 	"github.com/siderolabs/go-api-signature/pkg/serviceaccount"
 	"google.golang.org/grpc"
 
@@ -46,7 +47,8 @@ func Connect(endpoint, serviceAccountKey string, ca []byte) (*client.Client, err
 // CreateAccount has an Admin make a service account in any Omni, and returns its key. It is what a person does with
 // `omnictl serviceaccount create`. Lifetimes are rounded down to seconds.
 func CreateAccount(ctx context.Context, admin *client.Client, name string, role Role, lifetime time.Duration) (string, error) {
-	key, err := generateKey(name, lifetime)
+	// The real server reads the address as a mail address, and so wants a name before it.
+	key, err := pgp.GenerateKey(name, "test", accountID(name), lifetime)
 	if err != nil {
 		return "", fmt.Errorf("generate key: %w", err)
 	}

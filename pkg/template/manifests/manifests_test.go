@@ -142,6 +142,32 @@ patches:
 
 	name := ObjectName("C_BAD")
 	want := `apiVersion: omni.texashpc.com/v1alpha1
+kind: OmniControlPlane
+metadata:
+  name: ` + ObjectName("C_BAD-control-planes") + `
+  namespace: fleet
+spec:
+  clusterRef:
+    name: ` + name + `
+  machines:
+    - "11111111-0000-4000-8000-000000000001"
+---
+apiVersion: omni.texashpc.com/v1alpha1
+kind: OmniWorkers
+metadata:
+  name: ` + ObjectName("C_BAD-workers") + `
+  namespace: fleet
+spec:
+  clusterRef:
+    name: ` + name + `
+  workerSetName: workers
+  machineClass:
+    name: big
+    size: unlimited
+  updateStrategy:
+    type: Unset
+---
+apiVersion: omni.texashpc.com/v1alpha1
 kind: OmniCluster
 metadata:
   name: ` + name + `
@@ -173,32 +199,6 @@ spec:
             a: "1"
   systemExtensions: []
   adopt: true
----
-apiVersion: omni.texashpc.com/v1alpha1
-kind: OmniControlPlane
-metadata:
-  name: ` + ObjectName("C_BAD-control-planes") + `
-  namespace: fleet
-spec:
-  clusterRef:
-    name: ` + name + `
-  machines:
-    - "11111111-0000-4000-8000-000000000001"
----
-apiVersion: omni.texashpc.com/v1alpha1
-kind: OmniWorkers
-metadata:
-  name: ` + ObjectName("C_BAD-workers") + `
-  namespace: fleet
-spec:
-  clusterRef:
-    name: ` + name + `
-  workerSetName: workers
-  machineClass:
-    name: big
-    size: unlimited
-  updateStrategy:
-    type: Unset
 `
 	if diff := cmp.Diff(want, written.String()); diff != "" {
 		t.Errorf("manifests (-want +got):\n%s", diff)

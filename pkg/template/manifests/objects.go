@@ -24,8 +24,7 @@ type Options struct {
 
 // Objects are the objects of one cluster.
 type Objects struct {
-	// ConfigMaps hold the contents that cannot be inline blocks, one key each. They come first in a manifest,
-	// because the others refer to them.
+	// ConfigMaps hold the contents that cannot be inline blocks, one key each.
 	ConfigMaps []corev1.ConfigMap
 	// Cluster is never nil.
 	Cluster *v1alpha1.OmniCluster
@@ -59,7 +58,9 @@ func (o *Objects) Value(source v1alpha1.ValueSource) (string, error) {
 	return "", fmt.Errorf("no ConfigMap %q was exported", source.ConfigMapKeyRef.Name)
 }
 
-// Manifests are all objects, in the order in which they are written.
+// Manifests are all objects, in the order in which they are written. The OmniCluster is the last: a tool applies
+// one after the other, and a controller that saw the cluster without its other documents would take labels and
+// settings of machines off that the next document puts back.
 func (o *Objects) Manifests() []runtime.Object {
 	var all []runtime.Object
 
@@ -67,7 +68,7 @@ func (o *Objects) Manifests() []runtime.Object {
 		all = append(all, &o.ConfigMaps[i])
 	}
 
-	all = append(all, o.Cluster, o.ControlPlane)
+	all = append(all, o.ControlPlane)
 
 	for i := range o.Workers {
 		all = append(all, &o.Workers[i])
@@ -77,7 +78,7 @@ func (o *Objects) Manifests() []runtime.Object {
 		all = append(all, &o.Machines[i])
 	}
 
-	return all
+	return append(all, o.Cluster)
 }
 
 // ConnectionOptions describe an OmniConnection.

@@ -1,0 +1,394 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// Accounts of the simulators: whoever made the clusters, and whoever exports them.
+const (
+	stranger = "stranger"
+	exporter = "exporter"
+)
+
+// richCluster is a template with all that a person can write: %[1]s is the cluster, then four machines, and a class.
+const richCluster = `kind: Cluster
+name: %[1]s
+labels: {team: platform, "on": "1.0"}
+annotations: {contact: "ops: see the wiki"}
+kubernetes:
+  version: v1.35.1
+  manifests:
+  - name: zeta
+    mode: one-time
+    labels: {a: b}
+    inline: |
+      apiVersion: v1
+      kind: Namespace
+      metadata: {name: apps}
+      ---
+      # two objects, and a comment
+      apiVersion: v1
+      kind: Namespace
+      metadata: {name: more}
+  - name: alpha
+    mode: full
+    inline: |
+      apiVersion: v1
+      kind: Namespace
+      metadata:
+        name: plain
+talos: {version: v1.13.3}
+features: {enableWorkloadProxy: true, diskEncryption: true, backupConfiguration: {interval: 1h}}
+systemExtensions: [siderolabs/iscsi-tools]
+patches:
+- name: mapping
+  labels: {patch: label}
+  inline: {machine: {sysctls: {a: "1"}}}
+- idOverride: 700-%[1]s-text
+  inline: |
+    # a comment that Omni keeps
+    machine: {sysctls: {b: "2"}}
+---
+kind: ControlPlane
+machines: [%[2]s]
+upgradeStrategy: {type: Rolling, rolling: {maxParallelism: 1}}
+patches:
+- name: control
+  inline: {cluster: {allowSchedulingOnControlPlanes: true}}
+---
+kind: Workers
+name: static
+labels: {set: label}
+machines: [%[3]s, %[4]s]
+updateStrategy: {type: Unset}
+deleteStrategy: {type: Rolling, rolling: {maxParallelism: 2}}
+patches:
+- name: disk
+  inline: {machine: {kubelet: {extraArgs: {feature: "on"}}}}
+---
+kind: Workers
+machineClass: {name: %[5]s, size: 2}
+---
+kind: Machine
+name: %[3]s
+locked: true
+install: {disk: /dev/vda}
+kernelArgs: [quiet]
+systemExtensions: []
+patches:
+- name: network
+  inline: {machine: {network: {hostname: one}}}
+---
+kind: Machine
+name: %[4]s
+labels: {rack: "7"}
+annotations: {note: spare}
+`
+
+// plainCluster is the smallest template: a cluster, and a machine.
+const plainCluster = `kind: Cluster
+name: %s
+kubernetes: {version: v1.35.1}
+talos: {version: v1.13.3}
+---
+kind: ControlPlane
+machines: [%s]
+`
+
+// made has somebody else make clusters in Omni, past our operator but not past the journal.
+func (f *fleet) made(templates ...string) {
+	f.t.Helper()
+
+	key, err := f.omni.CreateServiceAccount(stranger, omnisim.RoleOperator, time.Hour)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	client, err := omnisim.Connect(f.omni.Endpoint(), key, f.omni.CAPEM())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	for _, text := range templates {
+		err = errors.Join(err, omnisim.SyncTemplate(f.t.Context(), client.Omni().State(), []byte(text)))
+	}
+
+	if err = errors.Join(err, client.Close()); err != nil {
+		f.t.Fatal(err)
+	}
+
+	if len(f.omni.Writes()) == 0 {
+		f.t.Fatal("the journal has nothing of the other client")
+	}
+
+	f.omni.ForgetRequests()
+}
+
+// exportKey is the key of a Reader.
+func (f *fleet) exportKey() string {
+	f.t.Helper()
+
+	key, err := f.omni.CreateServiceAccount(exporter, omnisim.RoleReader, time.Hour)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	return key
+}
+
+// exported runs the real program, as a person does.
+func (f *fleet) exported(key string, args ...string) (manifests, warnings string, err error) {
+	f.t.Helper()
+
+	ca := filepath.Join(f.t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, f.omni.CAPEM(), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+
+	var stdout, stderr bytes.Buffer
+
+	command := exec.CommandContext(f.t.Context(), stack.Controller.BinaryPath(),
+		append([]string{"export", "--endpoint=" + f.omni.Endpoint(), "--ca-file=" + ca}, args...)...)
+	command.Env = []string{"OMNI_SERVICE_ACCOUNT_KEY=" + key}
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err = command.Run()
+
+	if len(key) > 0 && strings.Contains(stdout.String()+stderr.String(), key) {
+		f.t.Error("the export shows the key")
+	}
+
+	return stdout.String(), stderr.String(), err
+}
+
+// mustExport is exported for a call that has to succeed.
+func (f *fleet) mustExport(key string, args ...string) (manifests, warnings string) {
+	f.t.Helper()
+
+	manifests, warnings, err := f.exported(key, args...)
+	if err != nil {
+		f.t.Fatalf("%v: %s", err, warnings)
+	}
+
+	return manifests, warnings
+}
+
+// fresh is an empty namespace beside the fleet's, with the Secret that an exported connection refers to.
+func (f *fleet) fresh() *fleet {
+	f.t.Helper()
+
+	other := &fleet{space: newSpaceNamed(f.t, "-fresh"), omni: f.omni, key: f.key, machines: f.machines}
+	other.apply(secretManifest("omni-key", f.key))
+
+	return other
+}
+
+// takenOver waits until the adoption is over and the cluster runs.
+func (f *fleet) takenOver(name string) {
+	f.t.Helper()
+	f.waitCondition("ocl", name, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.wait("the adoption to end", func() error {
+		if status := get[v1alpha1.OmniCluster](f.space, "ocl", name).Status; status.Adopting || status.OmniClusterID == "" {
+			return fmt.Errorf("adopting %t, cluster %q", status.Adopting, status.OmniClusterID)
+		}
+
+		return nil
+	})
+	f.ready(name)
+}
+
+// wantWrites compares everything that clients wrote to Omni.
+func (f *fleet) wantWrites(want ...string) {
+	f.t.Helper()
+
+	var got []string
+	for _, write := range f.omni.Writes() {
+		who, _, _ := strings.Cut(write.Who, "@")
+		got = append(got, fmt.Sprintf("%s: %s %s %s", who, write.Verb, strings.TrimSuffix(write.Type, ".omni.sidero.dev"), write.ID))
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		f.t.Errorf("writes to Omni (-want +got):\n%s", diff)
+	}
+}
+
+// A cluster with everything in it is exported, applied, and taken over: Omni gets the mark and nothing else.
+func TestExportedClusterIsTakenOver(t *testing.T) {
+	f := newFleet(t)
+	f.made(fmt.Sprintf(richCluster, "C_Rich", f.machines[0], f.machines[1], f.machines[2], pool))
+
+	key, fresh := f.exportKey(), f.fresh()
+	manifests, warnings := f.mustExport(key, "--cluster=C_Rich", "--namespace="+fresh.name)
+
+	for line := range strings.Lines(warnings) {
+		if !strings.HasPrefix(line, `warning: cluster "C_Rich": `) || !strings.Contains(line, "may hold secrets") {
+			t.Errorf("unexpected warning: %s", line)
+		}
+	}
+
+	f.wantWrites()
+
+	// Every object passes the checks of the API as it is.
+	if out, err := fresh.tryInput(manifests, "apply", "--dry-run=server", "--validate=strict", "-f", "-"); err != nil || strings.Contains(out, "Warning") {
+		t.Errorf("%v\n%s", err, out)
+	}
+
+	fresh.apply(manifests)
+
+	name := strings.TrimSpace(fresh.run("get", "ocl", "-o", "jsonpath={.items[*].metadata.name}"))
+	fresh.takenOver(name)
+	f.wantWrites("operator: Update Clusters C_Rich")
+
+	view := f.view("C_Rich")
+	if diff := cmp.Diff(map[string]int{"C_Rich-control-planes": 1, "C_Rich-static": 2, "C_Rich-workers": 2}, view.Machines); diff != "" {
+		t.Errorf("machines in Omni (-want +got):\n%s", diff)
+	}
+
+	if got := view.Annotations[v1alpha1.MarkOwnerNamespace]; got != fresh.name || !f.machineLocked(f.machines[1]) {
+		t.Errorf("owner's namespace %q, locked %t", got, f.machineLocked(f.machines[1]))
+	}
+
+	// A second apply of the same manifests changes nothing, and a second export says the same.
+	for line := range strings.Lines(fresh.apply(manifests)) {
+		if !strings.HasSuffix(line, " unchanged\n") {
+			t.Errorf("a second apply: %s", line)
+		}
+	}
+
+	again, warnings := f.mustExport(key, "--cluster=C_Rich", "--namespace="+fresh.name)
+	if diff := cmp.Diff(manifests, again); diff != "" {
+		t.Errorf("a second export (-first +second):\n%s", diff)
+	}
+
+	if want := "it belongs to the OmniCluster " + fresh.name + "/" + name; !strings.Contains(warnings, want) {
+		t.Errorf("no %q in %s", want, warnings)
+	}
+
+	f.wantWrites("operator: Update Clusters C_Rich")
+}
+
+// Every cluster goes into a file of its own, and a directory is applied at once.
+func TestExportOfEveryClusterIntoFiles(t *testing.T) {
+	f := newFleet(t)
+	f.made(fmt.Sprintf(plainCluster, "east", f.machines[0]), fmt.Sprintf(richCluster, "west", f.machines[1], f.machines[2], f.machines[3], pool))
+
+	key, fresh, dir := f.exportKey(), f.fresh(), filepath.Join(t.TempDir(), "clusters")
+
+	stdout, stderr := f.mustExport(key, "--all", "--output-dir="+dir)
+	if stdout != "" || strings.Count(stderr, "wrote ") != 3 {
+		t.Errorf("printed %q and %q", stdout, stderr)
+	}
+
+	fresh.run("apply", "--validate=strict", "-f", dir)
+	fresh.takenOver("east")
+	fresh.takenOver("west")
+
+	writes := f.omni.Writes()
+	if len(writes) == 2 && writes[0].ID == "west" { // they are taken over at the same time
+		f.wantWrites("operator: Update Clusters west", "operator: Update Clusters east")
+	} else {
+		f.wantWrites("operator: Update Clusters east", "operator: Update Clusters west")
+	}
+
+	// The same again writes the same files; an edited one is left alone, and with it the others.
+	f.mustExport(key, "--all", "--output-dir="+dir)
+
+	edited, untouched := filepath.Join(dir, "cluster-west.yaml"), filepath.Join(dir, "connection-omni.yaml")
+	if err := errors.Join(os.WriteFile(edited, []byte("mine"), 0o600), os.Remove(untouched)); err != nil {
+		t.Fatal(err)
+	}
+
+	_, stderr, err := f.exported(key, "--all", "--output-dir="+dir)
+
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(stderr, "Error: --output-dir: "+edited+" is there with another content") {
+		t.Errorf("%v: %s", err, stderr)
+	}
+
+	if text, err := os.ReadFile(edited); err != nil || string(text) != "mine" {
+		t.Errorf("%v: %s", err, text)
+	}
+
+	if _, err := os.Stat(untouched); err == nil {
+		t.Error("a part of a refused export was written")
+	}
+}
+
+// A cluster that another OmniCluster owns changes hands; the other sees it and never takes it back.
+func TestExportOfAnOwnedCluster(t *testing.T) {
+	f := newFleet(t)
+	f.cluster("c")
+	f.omni.ForgetRequests()
+
+	fresh := f.fresh()
+
+	manifests, warnings := f.mustExport(f.exportKey(), "--cluster=c")
+	if want := "it belongs to the OmniCluster " + f.name + "/c"; !strings.Contains(warnings, want) {
+		t.Errorf("no %q in %s", want, warnings)
+	}
+
+	if strings.Contains(manifests, v1alpha1.MarkOwnerUID) {
+		t.Errorf("the mark was exported:\n%s", manifests)
+	}
+
+	fresh.apply(manifests)
+	fresh.takenOver("c")
+	f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonOwnershipLost, fresh.name)
+	f.reconciled("c")
+	f.wantWrites("operator: Update Clusters c")
+	f.unchanged("c")
+}
+
+// What people get who type something wrong: one line that names the flag, and a failure.
+func TestExportErrorsForPeople(t *testing.T) {
+	f := newFleet(t)
+	key := f.exportKey()
+
+	for name, test := range map[string]struct {
+		key  string
+		args []string
+		want []string
+	}{
+		"unknown flag":    {key, []string{"--all", "--key=x"}, []string{"Error: unknown flag: --key"}},
+		"no cluster":      {key, nil, []string{"Error: one of --cluster NAME (any number of times) and --all is required"}},
+		"unknown cluster": {key, []string{"--cluster=nowhere"}, []string{`Error: --cluster: Omni has no cluster "nowhere"`}},
+		"no key":          {"", []string{"--all"}, []string{"Error: --service-account-key-file (or OMNI_SERVICE_ACCOUNT_KEY of the environment) is required"}},
+		"wrong key":       {"canary-key", []string{"--all"}, []string{"Error: OMNI_SERVICE_ACCOUNT_KEY: ", "base64"}},
+		"block as key":    {"OMNI_SERVICE_ACCOUNT_KEY=" + key, []string{"--all"}, []string{"environment block"}},
+		"key for a path":  {key, []string{"--all", "--service-account-key-file=/nowhere"}, []string{"Error: --service-account-key-file: open /nowhere: no such file or directory"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, err := f.exported(test.key, test.args...)
+
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 || stdout != "" {
+				t.Errorf("%v, standard output %q", err, stdout)
+			}
+
+			for _, want := range test.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("no %q in %s", want, stderr)
+				}
+			}
+
+			if strings.Contains(stderr, "canary-key") || strings.Contains(stderr, key) {
+				t.Errorf("the key is shown: %s", stderr)
+			}
+		})
+	}
+
+	f.wantWrites()
+}
