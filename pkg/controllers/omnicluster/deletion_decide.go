@@ -68,6 +68,10 @@ func (d deletion) decide() (step, loop.Outcome) {
 
 func (d deletion) decideOrphan() (step, loop.Outcome) {
 	switch {
+	case d.session.Continues() && owned(d.live, d.uid) && d.live.TearingDown:
+		return stepLetGo, released("cluster %q does not stay: it is being torn down in Omni since %s, which cannot be undone. "+
+			"spec.deletePolicy.orphan came too late, and this object does not look after it any more: omnictl cluster delete %s finishes the teardown",
+			d.name, shownTime(d.live.TearingDownSince), d.name)
 	case d.session.Continues() && owned(d.live, d.uid):
 		return stepUnmark, released("cluster %q stays in Omni, without this object's mark", d.name)
 	case d.session.Continues(), !d.everSynced:

@@ -49,6 +49,7 @@ func TestDeletionDecision(t *testing.T) {
 		"observe":                       {deletion{observe: true, everSynced: true, session: working, live: ours}, stepLetGo, "Deleting", false, "Observe"},
 		"observe, no session":           {deletion{observe: true, everSynced: true, session: broken}, stepLetGo, "Deleting", false, "Observe"},
 		"orphan":                        {deletion{orphan: true, everSynced: true, session: working, live: ours}, stepUnmark, "Deleting", false, "without this object's mark"},
+		"orphan, too late":              {deletion{orphan: true, everSynced: true, session: working, live: leaving}, stepLetGo, "Deleting", false, "cannot be undone"},
 		"orphan, locked":                {deletion{orphan: true, everSynced: true, session: working, live: locked}, stepUnmark, "Deleting", false, ""},
 		"orphan, not ours":              {deletion{orphan: true, everSynced: true, session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "nothing is changed"},
 		"orphan, gone":                  {deletion{orphan: true, everSynced: true, session: working}, stepLetGo, "Deleting", false, "nothing is changed"},

@@ -178,15 +178,20 @@ func howToApprove(cluster *v1alpha1.OmniCluster, hash string) string {
 // approve decides whether those destructive changes of a plan that need approval
 // have it, and which approvals to remember: those of a plan whose hash was
 // approved, until they are gone. What is left of them later stays approved.
+// Whoever empties spec.approvedPlan takes back what was not done yet.
 func approve(
 	approvedPlan string, plan *omni.Plan, unasked []omni.Change, remembered []v1alpha1.ApprovedChange,
 ) (approved bool, remember []v1alpha1.ApprovedChange) {
+	if approvedPlan == "" {
+		return false, nil
+	}
+
 	gated := plan.Destructive()
 	if len(gated) == 0 {
 		return false, stillThere(plan.Changes, remembered)
 	}
 
-	if approvedPlan != "" && approvedPlan == plan.Hash {
+	if approvedPlan == plan.Hash {
 		for _, change := range gated {
 			remember = append(remember, approvalOf(change))
 		}

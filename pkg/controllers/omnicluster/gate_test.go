@@ -212,6 +212,7 @@ func TestApprove(t *testing.T) {
 		"an empty approval approves nothing": {
 			"", &omni.Plan{Changes: []omni.Change{a}}, nil, false, nil,
 		},
+		"taken back": {"", planned(a, b), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			approved, remember := approve(test.approvedPlan, test.plan, test.plan.Destructive(), test.remembered)

@@ -178,6 +178,10 @@ func (b planBuilder) judgeUpdate(s *step) {
 	s.change.OldSize, s.change.NewSize = from.String(), to.String()
 	s.change.Reason = shrinks(from, to)
 	s.change.Destructive = s.change.Reason != ""
+
+	if s.change.Destructive {
+		s.change.Version = old.Metadata().Version().String()
+	}
 }
 
 // keepLocks carries over what people set in Omni and what the library's Sync

@@ -46,14 +46,19 @@ type Change struct {
 	// for a static set, "class/3" or "class/unlimited" for a class; empty for
 	// other types and where there is no such side.
 	OldSize, NewSize string
+	// Version is the version of the existing resource that a destructive update
+	// starts from; else empty. Omni counts it up with every change. It is a part
+	// of Hash but not of Key: an approval is for this one update, and not for the
+	// next one between the same sizes.
+	Version string
 	// TearingDown is true for the destruction of what is being torn down
 	// already: it only has to be finished and is not gated again.
 	TearingDown bool
 }
 
 // Key identifies a destructive change across plans: type, ID, Omni's created
-// time, old and new size. It is what Hash is made of, and what an approval
-// remembers.
+// time, old and new size. It is what Hash is made of, together with Version, and
+// what an approval remembers until the change is made.
 func (c Change) Key() string {
 	return strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize}, "|")
 }
@@ -80,13 +85,19 @@ func orNone(size string) string {
 func (c Change) gated() bool { return c.Destructive && !c.TearingDown }
 
 // hashOf is the sha256, in hexadecimal, over the sorted keys of the gated
-// changes; empty if there is none. Nothing else of a plan goes in, so that an
-// approval survives a harmless edit.
+// changes, those of updates with the version they start from; empty if there is
+// none. A resource that is made again has another created time, but one that is
+// updated keeps it, and an old hash may stand in a spec for years. Nothing else
+// of a plan goes in, so that an approval survives a harmless edit.
 func hashOf(changes []Change) string {
 	var keys []string
 
 	for _, change := range changes {
-		if change.gated() {
+		switch {
+		case !change.gated():
+		case change.Version != "":
+			keys = append(keys, change.Key()+"|"+change.Version)
+		default:
 			keys = append(keys, change.Key())
 		}
 	}
