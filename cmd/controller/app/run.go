@@ -16,6 +16,8 @@ import (
 
 // Run starts the controllers and returns when the context ends.
 func Run(ctx context.Context, options *Options) error {
+	preferMemory()
+
 	config, err := options.Config()
 	if err != nil {
 		return err
