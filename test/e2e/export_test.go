@@ -280,6 +280,50 @@ func TestExportedClusterIsTakenOver(t *testing.T) {
 	f.wantWrites("operator: Update Clusters C_Rich")
 }
 
+// oddCluster has names and values that Omni takes and Kubernetes would not take as names.
+const oddCluster = `kind: Cluster
+name: %[1]s
+labels: {Free_Form: "a b / c", "x y": ""}
+annotations: {"no domain / at all": "yes"}
+kubernetes: {version: v1.35.1}
+talos: {version: v1.13.3}
+patches:
+- idOverride: 400 Odd/ID
+  inline: {machine: {sysctls: {a: "1"}}}
+- idOverride: 400 odd/id
+  inline: "# another, whose name differs in letters only\nmachine: {sysctls: {b: \"0x10\"}}"
+---
+kind: ControlPlane
+machines: [%[2]s]
+---
+kind: Workers
+name: W_1
+machineClass: {name: %[3]s, size: 0}
+---
+kind: Workers
+name: w-1
+machineClass: {name: %[3]s, size: unlimited}
+`
+
+// Names that Kubernetes does not take get others; what people see in Omni stays.
+func TestExportOfOddNames(t *testing.T) {
+	f := newFleet(t)
+
+	name := "Very_Long_" + strings.Repeat("name-", 10) + "end"
+	f.made(fmt.Sprintf(oddCluster, name, f.machines[0], pool))
+
+	fresh := f.fresh()
+	manifests, _ := f.mustExport(f.exportKey(), "--all")
+
+	if out, err := fresh.tryInput(manifests, "apply", "--dry-run=server", "--validate=strict", "-f", "-"); err != nil || strings.Contains(out, "Warning") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	fresh.apply(manifests)
+	fresh.takenOver(strings.TrimSpace(fresh.run("get", "ocl", "-o", "jsonpath={.items[*].metadata.name}")))
+	f.wantWrites("operator: Update Clusters " + name)
+}
+
 // Every cluster goes into a file of its own, and a directory is applied at once.
 func TestExportOfEveryClusterIntoFiles(t *testing.T) {
 	f := newFleet(t)

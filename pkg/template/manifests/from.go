@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -62,6 +63,10 @@ func (m *maker) meta(name string) metav1.ObjectMeta {
 }
 
 func (m *maker) makeCluster(document *clusterDocument) error {
+	if err := checkRemoteName(m.remote); err != nil {
+		return err
+	}
+
 	patches, err := m.patches(document.Patches)
 	if err != nil {
 		return err
@@ -113,17 +118,22 @@ func (m *maker) makeCluster(document *clusterDocument) error {
 	return nil
 }
 
-// unmarked takes the owner's mark off.
+// unmarked takes the owner's mark off, and everything else under our prefix, which the API refuses.
 func unmarked(annotations map[string]string) map[string]string {
 	kept := maps.Clone(annotations)
 
-	for _, key := range []string{
-		v1alpha1.MarkOwnerUID, v1alpha1.MarkOwnerNamespace, v1alpha1.MarkOwnerName, v1alpha1.MarkManagementCluster,
-	} {
-		delete(kept, key)
-	}
+	maps.DeleteFunc(kept, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.GroupName+"/") })
 
 	return kept
+}
+
+// checkRemoteName refuses a name in Omni that is longer than the API takes.
+func checkRemoteName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("its name has %d characters, and at most %d can be taken over", len(name), maxName)
+	}
+
+	return nil
 }
 
 func (m *maker) makeControlPlane(document *machineSetDocument) error {
@@ -172,6 +182,10 @@ func (m *maker) makeWorkers(document *machineSetDocument) error {
 	name := document.Name
 	if name == "" {
 		name = defaultWorkers
+	}
+
+	if err := checkRemoteName(name); err != nil {
+		return err
 	}
 
 	m.objects.Workers = append(m.objects.Workers, v1alpha1.OmniWorkers{

@@ -214,6 +214,8 @@ func TestWhatCannotBeExpressed(t *testing.T) {
 		"unknown kind":            {clusterText("a", "") + "---\nkind: Other\n", `unknown kind "Other"`},
 		"the least":               {clusterText("a", "") + "", ""},
 		"a class that is too big": {clusterText("a", "") + "---\nkind: Workers\nname: w\nmachineClass: {name: a, size: 4294967295}\n", "2147483647"},
+		"a long name":             {clusterText(strings.Repeat("n", 64), ""), "its name has 64 characters, and at most 63"},
+		"a long name of a set":    {clusterText("a", "") + "---\nkind: Workers\nname: " + strings.Repeat("n", 64) + "\nmachines: []\n", "its name has 64 characters"},
 		"bootstrap of workers":    {clusterText("a", "") + "---\nkind: Workers\nname: w\nbootstrapSpec: {clusterUUID: a, snapshot: b}\n", "bootstrapSpec"},
 	} {
 		_, err := FromTemplate([]byte(test.text), Options{Connection: "omni"})
@@ -224,6 +226,14 @@ func TestWhatCannotBeExpressed(t *testing.T) {
 		} else if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
+	}
+}
+
+// The API refuses annotations under our prefix: a mark of any version would make the manifests unusable.
+func TestMarksAreNotExported(t *testing.T) {
+	got := unmarked(map[string]string{v1alpha1.MarkOwnerUID: "a", "omni.texashpc.com/of-an-older-version": "b", "omni.texashpc.community/x": "c"})
+	if diff := cmp.Diff(map[string]string{"omni.texashpc.community/x": "c"}, got); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 }
 
