@@ -3,6 +3,7 @@ package omnisecretsync
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -33,6 +34,7 @@ type content struct {
 	secretType          corev1.SecretType
 	data                map[string][]byte
 	labels, annotations map[string]string
+	salt                string // of the hash
 }
 
 // build computes the content from the source. The error names the keys that the
@@ -41,6 +43,7 @@ func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret) (content, error
 	wanted := content{
 		secretType: corev1.SecretType(cmp.Or(sync.Spec.Type, string(source.Type), string(corev1.SecretTypeOpaque))),
 		data:       source.Data,
+		salt:       string(sync.UID),
 	}
 
 	if len(sync.Spec.Keys) > 0 {
@@ -127,8 +130,9 @@ func (c content) fill(secret *corev1.Secret) {
 	secret.Type, secret.Data = c.secretType, c.data
 }
 
-// hash is the sha256, in hexadecimal, of the type and the data. Lengths go in as
-// well, so that no two contents write the same bytes.
+// hash is the sha256, in hexadecimal, of the object's UID, the type and the data.
+// The UID keeps people who may not read Secrets from seeing that two are equal.
+// Lengths go in as well, so that no two contents write the same bytes.
 func (c content) hash() string {
 	sum := sha256.New()
 
@@ -137,6 +141,7 @@ func (c content) hash() string {
 		_, _ = sum.Write(part)
 	}
 
+	write([]byte(c.salt))
 	write([]byte(c.secretType))
 
 	for _, key := range slices.Sorted(maps.Keys(c.data)) {
@@ -145,4 +150,23 @@ func (c content) hash() string {
 	}
 
 	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// shortestScrubbed is the shortest value that is taken out of texts, in bytes.
+const shortestScrubbed = 6
+
+// scrub takes the values out of a text: what refuses a Secret in the workload
+// cluster, such as an admission webhook, may quote it.
+func (c content) scrub(text string) string {
+	for _, key := range slices.Sorted(maps.Keys(c.data)) {
+		value := strings.TrimSpace(string(c.data[key]))
+		if len(value) < shortestScrubbed {
+			continue
+		}
+
+		text = strings.ReplaceAll(text, value, "[removed]")
+		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString(c.data[key]), "[removed]")
+	}
+
+	return text
 }

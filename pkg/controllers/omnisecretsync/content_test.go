@@ -142,3 +142,37 @@ func TestHash(t *testing.T) {
 		t.Error("the same content has another hash")
 	}
 }
+
+// What refuses a Secret may quote it.
+func TestScrub(t *testing.T) {
+	c := content{data: map[string][]byte{"password": []byte("s3cret-value\n"), "short": []byte("no")}}
+
+	got := c.scrub(`webhook "x" denied: no password s3cret-value, czNjcmV0LXZhbHVlCg== allowed`)
+	if want := `webhook "x" denied: no password [removed], [removed] allowed`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Equal Secrets of two objects have different hashes.
+func TestHashIsSalted(t *testing.T) {
+	data := map[string][]byte{"pin": []byte("1234")}
+	if (content{salt: "uid-1", data: data}).hash() == (content{salt: "uid-2", data: data}).hash() {
+		t.Error("the hash shows that two Secrets are equal")
+	}
+}
+
+func TestDifference(t *testing.T) {
+	want := wanted(t)
+	live := written(t)
+
+	if got := want.difference(live); got != "" {
+		t.Errorf("got %q for the same", got)
+	}
+
+	live.Data["password"], live.Type = []byte("other"), "other"
+	delete(live.Labels, "team")
+
+	if got := want.difference(live); got != "type, data, labels" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -3,9 +3,11 @@ package omnisecretsync
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -44,7 +46,9 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 // cleanUp removes the Secrets where one may be: a crash may have come between a
 // changed place and the status that says so.
 func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cluster) (loop.Outcome, error) {
-	for _, where := range []place{writtenPlace(s.sync), wantedPlace(s.sync)} {
+	places := []place{writtenPlace(s.sync), wantedPlace(s.sync)}
+
+	for _, where := range slices.Compact(places) {
 		kept, err := r.remove(ctx, s, cluster, where)
 
 		if err != nil {
@@ -98,8 +102,20 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *workload.Clu
 	return "", nil
 }
 
-// left tells what stays behind in the workload cluster.
+// left tells what stays behind in the workload cluster, if anything can be there.
 func (r *reconciler) left(s *scope, where place, why string) {
+	what := "stays"
+
+	// The place is noted before the first write; without a hash no write was confirmed.
+	if s.sync.Status.Target.Hash == "" {
+		synced := apimeta.FindStatusCondition(s.sync.Status.Conditions, v1alpha1.ConditionSynced)
+		if synced != nil && synced.Reason == v1alpha1.ReasonForeignTarget {
+			return // what is there is somebody else's
+		}
+
+		what = "may be left, its first write was not confirmed, and stays"
+	}
+
 	r.events.Eventf(s.sync, nil, corev1.EventTypeWarning, "LeftBehind", "Delete",
-		"Secret %s stays in the workload cluster of OmniCluster %q: %s", where, s.sync.Spec.ClusterRef.Name, why)
+		"Secret %s %s in the workload cluster of OmniCluster %q: %s", where, what, s.sync.Spec.ClusterRef.Name, why)
 }

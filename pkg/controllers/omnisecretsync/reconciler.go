@@ -49,6 +49,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 type scope struct {
 	sync   *v1alpha1.OmniSecretSync
 	want   content
+	source types.UID // of the Secret that is copied
 	opened *workload.Opened
 
 	reserve bool // note in the status where a Secret is about to be written
@@ -97,6 +98,8 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 	if s.want, err = build(s.sync, source); err != nil {
 		return loop.Wait(0, v1alpha1.ReasonSourceNotFound, "Secret %q: %s; what was written before stays", name, err), nil //nolint:nilerr // it is the outcome
 	}
+
+	s.source = source.UID
 
 	return loop.Continue(v1alpha1.ReasonSucceeded, "Secret %q was found", name), nil
 }

@@ -2,10 +2,14 @@ package omnisecretsync
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 )
 
@@ -18,6 +22,7 @@ const (
 	actionUpdate                    // write over it
 	actionReplace                   // delete it and make it again: its type or its data cannot be changed
 	actionRefuse                    // it is not ours
+	actionWait                      // it is being deleted
 )
 
 // target is what decides about the Secret in the workload cluster.
@@ -25,11 +30,12 @@ type target struct {
 	uid   string         // of the OmniSecretSync
 	known bool           // it wrote this Secret before (status.target)
 	adopt bool           // spec.adopt
+	from  types.UID      // of the source
 	live  *corev1.Secret // nil if there is none
 	want  content
 }
 
-// decide says what to do, and for actionRefuse why.
+// decide says what to do, and for actionRefuse and actionWait why.
 func (t target) decide() (action, string) {
 	if t.live == nil {
 		return actionCreate, ""
@@ -37,6 +43,11 @@ func (t target) decide() (action, string) {
 
 	if why := t.foreign(); why != "" {
 		return actionRefuse, why
+	}
+
+	if t.live.DeletionTimestamp != nil {
+		return actionWait, fmt.Sprintf("Secret %s/%s in the workload cluster is being deleted and is made again when it is gone; it is held by finalizers %s",
+			t.live.Namespace, t.live.Name, redact.Line(fmt.Sprint(t.live.Finalizers)))
 	}
 
 	wanted := t.live.DeepCopy()
@@ -62,8 +73,17 @@ func (t target) foreign() string {
 	mark := t.live.Labels[labelOwnerUID]
 
 	switch {
+	case t.from != "" && t.live.UID == t.from:
+		return fmt.Sprintf("Secret %s/%s is the source itself (the workload cluster is this cluster); choose another spec.targetSecretRef",
+			t.live.Namespace, t.live.Name)
+	case isKubeconfig(t.live):
+		return fmt.Sprintf("Secret %s/%s holds a kubeconfig that omni-controller uses or writes; choose another spec.targetSecretRef",
+			t.live.Namespace, t.live.Name)
 	case mark == t.uid:
 		return ""
+	case mark == "" && t.known && !t.adopt:
+		return fmt.Sprintf("Secret %s/%s was written by this object, but its label %s was removed since; set the label to %s, delete that Secret, or set spec.adopt to overwrite it",
+			t.live.Namespace, t.live.Name, labelOwnerUID, t.uid)
 	case mark != "" && t.known:
 		return fmt.Sprintf("Secret %s/%s now belongs to %s; it is not taken back", t.live.Namespace, t.live.Name, ownerOf(t.live))
 	case t.adopt:
@@ -75,6 +95,37 @@ func (t target) foreign() string {
 		return fmt.Sprintf("Secret %s/%s exists and was not written by this object; choose another spec.targetSecretRef, or set spec.adopt to overwrite it",
 			t.live.Namespace, t.live.Name)
 	}
+}
+
+// isKubeconfig tells of Secrets that must not be written over even if somebody
+// asks for it: they lead to clusters, and the workload cluster can be this one.
+func isKubeconfig(live *corev1.Secret) bool {
+	return live.Labels[v1alpha1.LabelExportUID] != "" || slices.Contains(live.Finalizers, v1alpha1.KubeconfigInUseFinalizer)
+}
+
+// difference names the parts of a Secret that are not as they have to be; empty
+// if all are. It names no content.
+func (c content) difference(live *corev1.Secret) string {
+	wanted := live.DeepCopy()
+	c.fill(wanted)
+
+	var parts []string
+
+	for _, part := range []struct {
+		name string
+		same bool
+	}{
+		{"type", wanted.Type == live.Type},
+		{"data", apiequality.Semantic.DeepEqual(wanted.Data, live.Data)},
+		{"labels", apiequality.Semantic.DeepEqual(wanted.Labels, live.Labels)},
+		{"annotations", apiequality.Semantic.DeepEqual(wanted.Annotations, live.Annotations)},
+	} {
+		if !part.same {
+			parts = append(parts, part.name)
+		}
+	}
+
+	return strings.Join(parts, ", ")
 }
 
 // ours tells whether a Secret may be deleted: only the mark counts.

@@ -60,7 +60,16 @@ func TestDecide(t *testing.T) {
 		{"immutable, and wrong", func(s *corev1.Secret) { s.Immutable = &immutable; s.Data["more"] = nil }, true, false, actionReplace, ""},
 		{"foreign", func(s *corev1.Secret) { s.Labels = nil }, false, false, actionRefuse, "set spec.adopt to overwrite"},
 		{"foreign, adopted", func(s *corev1.Secret) { s.Labels = nil }, false, true, actionUpdate, ""},
-		{"ours before, mark removed", func(s *corev1.Secret) { s.Labels = nil }, true, false, actionRefuse, "was not written by this object"},
+		{"ours before, mark removed", func(s *corev1.Secret) { s.Labels = nil }, true, false, actionRefuse, "was removed since"},
+		{"ours before, mark removed, adopted", func(s *corev1.Secret) { s.Labels = nil }, true, true, actionUpdate, ""},
+		{"the source itself, adopted", func(s *corev1.Secret) { s.UID = "source"; s.Labels = nil }, false, true, actionRefuse, "is the source itself"},
+		{"the source itself, marked", func(s *corev1.Secret) { s.UID = "source" }, true, true, actionRefuse, "is the source itself"},
+		{"an exported kubeconfig, adopted", func(s *corev1.Secret) { s.Labels = map[string]string{v1alpha1.LabelExportUID: "e"} }, false, true, actionRefuse, "kubeconfig"},
+		{"a kubeconfig in use, adopted", func(s *corev1.Secret) { s.Labels = nil; s.Finalizers = []string{v1alpha1.KubeconfigInUseFinalizer} }, false, true, actionRefuse, "kubeconfig"},
+		{"being deleted", func(s *corev1.Secret) {
+			s.DeletionTimestamp = &metav1.Time{}
+			s.Finalizers = []string{"their/finalizer"}
+		}, true, false, actionWait, "their/finalizer"},
 		{"another's", func(s *corev1.Secret) { s.Labels[labelOwnerUID] = "uid-2" }, false, false, actionRefuse, "belongs to OmniSecretSync fleet/pull"},
 		{"another's, adopted", func(s *corev1.Secret) { s.Labels[labelOwnerUID] = "uid-2" }, false, true, actionUpdate, ""},
 		{"lost to another", func(s *corev1.Secret) { s.Labels[labelOwnerUID] = "uid-2" }, true, true, actionRefuse, "not taken back"},
@@ -69,7 +78,7 @@ func TestDecide(t *testing.T) {
 			live := written(t)
 			test.change(live)
 
-			got, why := target{uid: uid, known: test.known, adopt: test.adopt, live: live, want: wanted(t)}.decide()
+			got, why := target{uid: uid, known: test.known, adopt: test.adopt, from: "source", live: live, want: wanted(t)}.decide()
 			if got != test.want || !strings.Contains(why, test.says) {
 				t.Errorf("got %d, %q; want %d, %q", got, why, test.want, test.says)
 			}

@@ -48,7 +48,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	outcome, err := r.writeTarget(ctx, s, wanted)
 	if err != nil {
-		return explain(s.opened.Cluster, err), nil
+		return explain(s, err), nil
 	}
 
 	if !outcome.Continues() {
@@ -57,7 +57,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	if written != wanted {
 		if _, err := r.remove(ctx, s, s.opened.Cluster, written); err != nil {
-			return explain(s.opened.Cluster, fmt.Errorf("remove the former target %s: %w", written, err)), nil
+			return explain(s, fmt.Errorf("remove the former target %s: %w", written, err)), nil
 		}
 	}
 
@@ -82,17 +82,27 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 
 	todo, why := target{
 		uid: string(s.sync.UID), known: writtenPlace(s.sync) == wanted && s.sync.Status.Target.Hash != "",
-		adopt: s.sync.Spec.Adopt, live: live, want: s.want,
+		adopt: s.sync.Spec.Adopt, from: s.source, live: live, want: s.want,
 	}.decide()
 
 	switch todo {
 	case actionRefuse:
 		return loop.Stall(v1alpha1.ReasonForeignTarget, "%s", why), nil
+	case actionWait:
+		return loop.Wait(retryPause, v1alpha1.ReasonTargetDeleting, "%s", why), nil
 	case actionUpdate:
 		s.want.fill(live)
 
-		if _, err := secrets.Update(ctx, live, metav1.UpdateOptions{}); err != nil {
+		result, err := secrets.Update(ctx, live, metav1.UpdateOptions{})
+		if err != nil {
 			return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
+		}
+
+		// An admission webhook there can make of it what it likes. Telling of each such
+		// write would change the status, and with it start the next run.
+		if parts := s.want.difference(result); parts != "" {
+			return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster changes Secret %s while it is written (%s): an admission webhook or policy there does that; exempt the Secret from it",
+				wanted, parts), nil
 		}
 
 		r.wrote(s, "Updated", wanted)
@@ -164,8 +174,9 @@ func wrap(err error, format string, args ...any) error {
 }
 
 // explain turns an error of the workload cluster into what the user is told.
-func explain(cluster *workload.Cluster, err error) loop.Outcome {
-	message := cluster.Message(err)
+func explain(s *scope, err error) loop.Outcome {
+	cluster := s.opened.Cluster
+	message := s.want.scrub(cluster.Message(err))
 
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 const (
 	// probeTimeout bounds one probe.
 	probeTimeout = 15 * time.Second
-	// patience is how long a caller waits for a probe that is under way. A dead
-	// cluster then costs a worker this much, once per probe.
+	// patience is how long callers wait for a probe, from its start. A dead cluster
+	// then costs each worker this much per probe, however many objects it has.
 	patience = time.Second
 	// goodFor and badFor are how long the answer of a probe counts.
 	goodFor = time.Minute
@@ -31,11 +32,13 @@ type Cluster struct {
 	transport *http.Transport
 	core      *corev1client.CoreV1Client
 	claims    claims
+	scrub     *strings.Replacer // takes the credentials out of texts
 	now       func() time.Time
 
 	mu      sync.Mutex
-	running chan struct{} // closed when the probe under way ends; nil if none is
-	probed  time.Time     // when the last probe ended
+	running chan struct{}   // closed when the probe under way ends; nil if none is
+	waiting <-chan struct{} // closed when nobody waits for that probe any more
+	probed  time.Time       // when the last probe ended
 	found   Identity
 	err     error // of the last probe
 }
@@ -63,7 +66,7 @@ func newCluster(kubeconfig []byte, now func() time.Time) (*Cluster, error) {
 		return nil, fmt.Errorf("%w: cluster.server cannot be used", ErrInvalid)
 	}
 
-	return &Cluster{config: config, transport: transport, core: core, claims: readClaims(a.token), now: now}, nil
+	return &Cluster{config: config, transport: transport, core: core, claims: readClaims(a.token), scrub: a.scrubber(), now: now}, nil
 }
 
 // RESTConfig is a client configuration for the cluster. All copies share the
@@ -86,19 +89,21 @@ func (c *Cluster) expiry() time.Time { return c.claims.expiry() }
 // answer is asked again, the old failure stands. ErrProbing says that the answer
 // is not there yet; other errors are those of the request.
 func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
-	ended, found, err := c.ask()
+	ended, waiting, found, err := c.ask()
 	if ended == nil {
 		return found, err
 	}
 
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-
 	select {
 	case <-ended:
-	case <-timer.C:
-		return Identity{}, c.meanwhile()
+	case <-waiting:
+		if ctx.Err() == nil {
+			return Identity{}, c.meanwhile()
+		}
 	case <-ctx.Done():
+	}
+
+	if ctx.Err() != nil {
 		return Identity{}, fmt.Errorf("ask the workload cluster: %w", ctx.Err())
 	}
 
@@ -131,8 +136,9 @@ func (c *Cluster) Doubt() {
 }
 
 // ask returns the last answer if it still counts; else it sees to it that a probe
-// is under way and returns the channel that its end closes.
-func (c *Cluster) ask() (<-chan struct{}, Identity, error) {
+// is under way and returns the channel that its end closes, and the one that is
+// closed when it is not waited for any longer.
+func (c *Cluster) ask() (ended, waiting <-chan struct{}, found Identity, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -142,15 +148,18 @@ func (c *Cluster) ask() (<-chan struct{}, Identity, error) {
 	}
 
 	if !c.probed.IsZero() && c.now().Sub(c.probed) < counts {
-		return nil, c.found, c.err
+		return nil, nil, c.found, c.err
 	}
 
 	if c.running == nil {
-		c.running = make(chan struct{})
+		enough := make(chan struct{})
+		time.AfterFunc(patience, func() { close(enough) })
+
+		c.running, c.waiting = make(chan struct{}), enough
 		go c.probe()
 	}
 
-	return c.running, Identity{}, nil
+	return c.running, c.waiting, Identity{}, nil
 }
 
 // probe asks once. It belongs to no caller: many wait for one answer.

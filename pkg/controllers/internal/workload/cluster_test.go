@@ -183,13 +183,13 @@ func TestFailureIsRemembered(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 
-	if ended, _, err := cluster.ask(); ended != nil || err == nil {
+	if ended, _, _, err := cluster.ask(); ended != nil || err == nil {
 		t.Error("the failure was not remembered")
 	}
 
 	now = now.Add(badFor)
 
-	if ended, _, _ := cluster.ask(); ended == nil {
+	if ended, _, _, _ := cluster.ask(); ended == nil {
 		t.Error("the failure is remembered for ever")
 	}
 

@@ -28,7 +28,12 @@ type entry struct {
 	hash    [sha256.Size]byte
 	cluster *Cluster
 	err     error
+	used    time.Time
 }
+
+// unusedFor is how long a kubeconfig is kept that nobody asks for. Every object
+// asks at its interval, which is shorter.
+const unusedFor = 2 * time.Hour
 
 // NewClusters makes an empty Clusters. A nil clock is the time of day.
 func NewClusters(now func() time.Time) *Clusters {
@@ -50,6 +55,9 @@ func (c *Clusters) Get(key Key, kubeconfig []byte) (*Cluster, error) {
 
 	known, found := c.entries[key]
 	if found && known.hash == hash {
+		known.used = c.now()
+		c.entries[key] = known
+
 		return known.cluster, known.err
 	}
 
@@ -58,9 +66,26 @@ func (c *Clusters) Get(key Key, kubeconfig []byte) (*Cluster, error) {
 	}
 
 	cluster, err := newCluster(kubeconfig, c.now)
-	c.entries[key] = entry{hash: hash, cluster: cluster, err: err}
+	c.entries[key] = entry{hash: hash, cluster: cluster, err: err, used: c.now()}
+	c.drop()
 
 	return cluster, err
+}
+
+// drop closes what nobody asks for any more: the last object that used a
+// kubeconfig does not say goodbye. The caller holds the lock.
+func (c *Clusters) drop() {
+	for key, known := range c.entries {
+		if c.now().Sub(known.used) < unusedFor {
+			continue
+		}
+
+		if known.cluster != nil {
+			known.cluster.close()
+		}
+
+		delete(c.entries, key)
+	}
 }
 
 // Forget closes and drops every Cluster of a Secret that is gone.

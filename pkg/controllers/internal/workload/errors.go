@@ -61,7 +61,8 @@ func (c *Cluster) Message(err error) string {
 		return ""
 	}
 
-	said := redact.Line(err.Error())
+	// A server may send back what it was sent.
+	said := redact.Line(c.scrub.Replace(err.Error()))
 
 	switch {
 	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid), errors.Is(err, ErrProbing):

@@ -39,6 +39,9 @@ type Farewell struct {
 	Problem string
 	// NoKubeconfig is true if the problem is that there is no kubeconfig any more.
 	NoKubeconfig bool
+	// Asking is true if the problem is only that the cluster has not answered yet. A
+	// probe ends by itself, so this passes.
+	Asking bool
 	// Since is when the deletion began, Now is now.
 	Since, Now time.Time
 }
@@ -50,6 +53,8 @@ func (f Farewell) Decide() (Part, string) {
 		return PartLetGo, "the cluster is being destroyed with its OmniCluster"
 	case f.Problem == "":
 		return PartCleanUp, ""
+	case f.Asking && f.Now.Sub(f.Since) < longestFarewell:
+		return PartWait, f.Problem
 	case f.NoKubeconfig:
 		return PartLetGo, f.Problem
 	case f.ParentGone:
@@ -98,7 +103,12 @@ func (d *Door) Leave(ctx context.Context, guest Guest, now time.Time) (Parting, 
 
 	part, why := farewell.Decide()
 	if part == PartWait {
-		return Parting{Part: part, Why: why}, loop.Block(later, v1alpha1.ReasonClusterUnreachable, "%s", why), nil
+		again := later
+		if farewell.Asking {
+			again = soon
+		}
+
+		return Parting{Part: part, Why: why}, loop.Block(again, v1alpha1.ReasonClusterUnreachable, "%s", why), nil
 	}
 
 	return Parting{Part: part, Why: why, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
@@ -114,7 +124,7 @@ func (d *Door) tryOpen(ctx context.Context, guest Guest, omniClusterID string, f
 		}
 
 		if !outcome.Continues() {
-			farewell.Problem = outcome.Message()
+			farewell.Problem, farewell.Asking = outcome.Message(), outcome.Postpones()
 		}
 
 		return opened, nil

@@ -103,6 +103,9 @@ func (c Claim) Judge() Verdict {
 	case c.Found.Source == SourceToken && c.OmniClusterID != "" && c.Found.ID != c.OmniClusterID:
 		return Verdict{Message: fmt.Sprintf("the kubeconfig is for cluster %s, the OmniCluster's is %s; nothing is done there: "+
 			"export a new kubeconfig, or set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.OmniClusterID, c.Found.ID)}
+	case c.Found.Source == SourceKubeSystem && c.Known != "" && c.Known == c.OmniClusterID:
+		return Verdict{Message: fmt.Sprintf("it cannot be told whether this still is cluster %s: the kubeconfig no longer holds a token of Omni; nothing is done there: "+
+			"export a new kubeconfig, or, if the cluster is the right one, set the annotation omni.texashpc.com/accept-cluster: %s", c.Known, c.Found.ID)}
 	case c.Known != "" && c.Known != c.Found.ID:
 		return Verdict{Message: fmt.Sprintf("the kubeconfig leads to cluster %s, before it was %s; nothing is done there: "+
 			"to go on with it, set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.Known, c.Found.ID)}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -147,7 +148,9 @@ func (a *access) readURLs(cluster *clientcmdapi.Cluster) error {
 		return fmt.Errorf("%w: cluster.server is not https: the connection would not be encrypted", ErrUnsafe)
 	}
 
-	a.server = cluster.Server
+	// Clients drop both. They are not shown either: somebody may have put a key there.
+	server.RawQuery, server.ForceQuery, server.Fragment, server.RawFragment = "", false, "", ""
+	a.server = server.String()
 
 	if cluster.ProxyURL == "" {
 		return nil
@@ -173,6 +176,10 @@ func (a *access) check() error {
 		if _, err := tls.X509KeyPair(a.certificate, a.key); err != nil {
 			return fmt.Errorf("%w: user.client-certificate-data and user.client-key-data are no PEM pair that belongs together", ErrInvalid)
 		}
+	}
+
+	if strings.ContainsFunc(a.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: user.token holds a space, a line break or another character that no token has", ErrInvalid)
 	}
 
 	if len(a.certificate) == 0 && a.token == "" && a.username == "" {

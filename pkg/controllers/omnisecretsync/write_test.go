@@ -1,0 +1,159 @@
+package omnisecretsync
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// clusterAt makes a Cluster of a server.
+func clusterAt(t *testing.T, handler http.HandlerFunc) *workload.Cluster {
+	t.Helper()
+
+	server := httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	cluster, err := workload.NewClusters(nil).Get(workload.Key{}, fmt.Appendf(nil, `current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: '%s', certificate-authority-data: %s}}]
+users: [{name: it, user: {token: t}}]`, server.URL, base64.StdEncoding.EncodeToString(ca)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return cluster
+}
+
+// scopeOf is a run that found its source and its cluster, and wrote the target before.
+func scopeOf(t *testing.T, cluster *workload.Cluster) *scope {
+	t.Helper()
+
+	sync := &v1alpha1.OmniSecretSync{}
+	sync.Namespace, sync.Name, sync.UID = "fleet", "pull", uid
+	sync.Spec.TargetSecretRef = v1alpha1.NamespacedSecretReference{Namespace: "apps", Name: "pull"}
+	sync.Status.Target = &v1alpha1.SyncedSecret{Namespace: "apps", Name: "pull", Hash: "h"}
+
+	return &scope{sync: sync, want: wanted(t), opened: &workload.Opened{Cluster: cluster}}
+}
+
+// A webhook in the workload cluster takes a label off whatever is written. Each run tries once, tells of
+// nothing, and says the same: a status that changed would start the next run.
+func TestWebhookMakesNoLoop(t *testing.T) {
+	live, writes := written(t), 0
+	live.APIVersion, live.Kind = "v1", "Secret"
+	delete(live.Labels, "team")
+
+	codec := serializer.NewCodecFactory(clientgoscheme.Scheme).UniversalDeserializer()
+	cluster := clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			writes++
+
+			var body json.RawMessage
+			if err := json.NewDecoder(r.Body).Decode(&body); err == nil {
+				decoded, _, err := codec.Decode(body, nil, nil)
+				if err != nil {
+					t.Error(err)
+				} else if secret, ok := decoded.(*corev1.Secret); ok && secret.Labels["team"] != "a" {
+					t.Error("the label was not sent")
+				}
+			}
+		}
+
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_ = json.NewEncoder(w).Encode(live) // the client sees a short answer
+	})
+
+	recorder := events.NewFakeRecorder(10)
+	r := newReconciler(nil, nil, recorder, Options{})
+
+	var messages []string
+
+	for range 2 {
+		s := scopeOf(t, cluster)
+
+		outcome, err := r.write(t.Context(), s)
+		if err != nil || !outcome.Stalls() || outcome.Reason() != v1alpha1.ReasonRefused || s.wrote {
+			t.Fatalf("got %+v, %v, wrote %v", outcome, err, s.wrote)
+		}
+
+		messages = append(messages, outcome.Message())
+	}
+
+	if writes != 2 || messages[0] != messages[1] || !strings.Contains(messages[0], "(labels)") || len(recorder.Events) != 0 {
+		t.Errorf("%d writes, %d events, messages %q", writes, len(recorder.Events), messages)
+	}
+}
+
+// What refuses the Secret quotes its value.
+func TestRefusalShowsNoValue(t *testing.T) {
+	cluster := clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+
+			return
+		}
+
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"denied: s3cret is too short"}`)
+	})
+
+	outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{}).write(t.Context(), scopeOf(t, cluster))
+	if err != nil || outcome.Reason() != v1alpha1.ReasonRefused || strings.Contains(outcome.Message(), "s3cret") {
+		t.Errorf("got %+v, %v", outcome, err)
+	}
+}
+
+// Nothing is said to be left behind where nothing was written.
+func TestLeft(t *testing.T) {
+	for _, test := range []struct {
+		name, hash, reason, want string
+	}{
+		{"written", "h", v1alpha1.ReasonUpToDate, "Secret apps/pull stays in the workload cluster"},
+		{"never confirmed", "", v1alpha1.ReasonClusterUnreachable, "may be left, its first write was not confirmed"},
+		{"somebody else's", "", v1alpha1.ReasonForeignTarget, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(1)
+			s := scopeOf(t, nil)
+			s.sync.Status.Target.Hash = test.hash
+			s.sync.Status.Conditions = conditions(test.reason)
+
+			newReconciler(nil, nil, recorder, Options{}).left(s, writtenPlace(s.sync), "why")
+
+			var got string
+
+			select {
+			case got = <-recorder.Events:
+			default:
+			}
+
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func conditions(reason string) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionFalse, Reason: reason}}
+}
