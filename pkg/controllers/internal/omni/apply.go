@@ -310,6 +310,32 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 		return fmt.Errorf("%w: %s %q has another size since", ErrPlanOutdated, KindOf(s.change.Type), s.change.ID)
 	}
 
+	if isSet && s.change.gated() {
+		return a.checkMembers(ctx, s)
+	}
+
+	return nil
+}
+
+// checkMembers makes sure that a set which is about to go holds no machine that
+// somebody put into it since the plan was made: the set takes it along, and the
+// leave was not for that. Machines that Omni takes from a class come and go.
+func (a *applier) checkMembers(ctx context.Context, s step) error {
+	found, err := a.live.List(ctx,
+		resource.NewMetadata(s.old.Metadata().Namespace(), omnires.MachineSetNodeType, "", resource.VersionUndefined),
+		state.WithLabelQuery(resource.LabelEqual(omnires.LabelMachineSet, s.change.ID)),
+	)
+	if err != nil {
+		return fmt.Errorf("list the machines of MachineSet %q again: %w", s.change.ID, err)
+	}
+
+	for _, node := range found.Items {
+		_, allocated := node.Metadata().Labels().Get(omnires.LabelManagedByMachineSetNodeController)
+		if id := node.Metadata().ID(); !allocated && node.Metadata().Owner() == "" && !slices.Contains(s.machines, id) {
+			return fmt.Errorf("%w: MachineSet %q got machine %q since", ErrPlanOutdated, s.change.ID, id)
+		}
+	}
+
 	return nil
 }
 

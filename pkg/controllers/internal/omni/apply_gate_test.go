@@ -130,6 +130,9 @@ func TestApplyLooksAgainBeforeItDestroys(t *testing.T) {
 			time.Sleep(2 * time.Millisecond) // the clock of the in-memory state has to go on
 			mustCreate(t, st, setNamed("demo", "workers"))
 		},
+		"a machine was put into the set": func(t *testing.T, st *fakeOmni) {
+			mustCreate(t, st, labelled(omnires.NewMachineSetNode(machine2, setNamed("demo", "workers")), "demo"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := newFakeOmni()
