@@ -53,11 +53,9 @@ func (f Farewell) Decide() (Part, string) {
 		return PartLetGo, "the cluster is being destroyed with its OmniCluster"
 	case f.Problem == "":
 		return PartCleanUp, ""
-	case f.Asking && f.Now.Sub(f.Since) < longestFarewell:
-		return PartWait, f.Problem
 	case f.NoKubeconfig:
 		return PartLetGo, f.Problem
-	case f.ParentGone:
+	case f.ParentGone && !f.Asking:
 		return PartLetGo, "its OmniCluster is gone, and the cluster cannot be used: " + f.Problem
 	case f.Now.Sub(f.Since) >= longestFarewell:
 		return PartLetGo, fmt.Sprintf("for %s the cluster could not be used: %s", longestFarewell, f.Problem)

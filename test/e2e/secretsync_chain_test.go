@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// newChain is an export whose kubeconfig a sync uses, through the proxy of Omni.
+func newChain(t *testing.T) *delivery {
+	t.Helper()
+
+	e := newExporting(t)
+	hub := e.attach()
+	d := &delivery{fleet: e.fleet, hub: hub, apps: e.name}
+
+	if _, err := hub.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.apps}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err := hub.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "deployers"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "deployers"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	d.apply(sourceManifest("one"))
+	d.apply(exportManifest("robot", "demo-kubeconfig", "robot", "deployers"))
+	d.apply(d.syncManifest("pull", deletes))
+	d.ready("oss", "registry")
+	d.waitKstatus("oke", "robot", status.CurrentStatus)
+	d.waitKstatus("oss", "registry", status.CurrentStatus)
+
+	return d
+}
+
+// The exported kubeconfig is deleted while a sync holds it: it goes after a moment, the export writes it again
+// with one new kubeconfig, and the sync goes on and holds the new one.
+func TestExportedKubeconfigDeletedAlone(t *testing.T) {
+	d := newChain(t)
+
+	before := get[corev1.Secret](d.space, "secret", "demo-kubeconfig")
+	if len(before.Finalizers) != 1 || before.Finalizers[0] != v1alpha1.KubeconfigInUseFinalizer {
+		t.Fatalf("the Secret is not held: %v", before.Finalizers)
+	}
+
+	d.run("delete", "secret", "demo-kubeconfig", "--timeout=90s")
+	d.wait("the new Secret", func() error {
+		if _, err := d.try("get", "secret", "demo-kubeconfig"); err != nil {
+			return err
+		}
+
+		after := get[corev1.Secret](d.space, "secret", "demo-kubeconfig")
+		if after.UID == before.UID || len(after.Finalizers) != 1 {
+			return fmt.Errorf("UID %s, finalizers %v", after.UID, after.Finalizers)
+		}
+
+		return nil
+	})
+	d.ready("oke", "robot")
+	d.ready("oss", "registry")
+
+	if asked := d.omni.Requests()[omnisim.Request{Method: "Kubeconfig"}]; asked != 2 {
+		t.Errorf("Omni was asked %d times, want 2", asked)
+	}
+
+	d.apply(sourceManifest("two"))
+	d.waitTarget("pull", map[string]string{"username": "robot", "password": "two"})
+
+	// The export goes first, then the sync: the kubeconfig waits for it.
+	d.run("delete", "oke", "robot", "--timeout=60s")
+	d.run("delete", "oss", "registry", "--timeout=60s")
+	d.waitTarget("pull", nil)
+	d.waitGone("secret", "demo-kubeconfig")
+}
+
+// The namespace goes at once, with everything in it, and the cluster stays in Omni: the copy is removed first.
+func TestNamespaceOfTheChainDeleted(t *testing.T) {
+	d := newChain(t)
+	d.run("patch", "ocl", "demo", "--type=merge", "-p", `{"spec":{"deletePolicy":{"orphan":true}}}`)
+	d.run("delete", "namespace", d.name, "--timeout=100s")
+	d.waitTarget("pull", nil)
+}
+
+// A target that somebody else made was never ours: a deletion does not speak of it.
+func TestSecretSyncLeavesNothingBehindThatIsForeign(t *testing.T) {
+	t.Parallel()
+
+	d := newDelivery(t)
+
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.apps, Name: "theirs"}, StringData: map[string]string{"a": "b"}}
+	if _, err := d.hub.Client().CoreV1().Secrets(d.apps).Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	d.apply(d.syncManifest("theirs", deletes))
+	d.waitCondition("oss", "registry", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonForeignTarget)
+	d.waitKstatus("oss", "registry", status.FailedStatus)
+	d.run("delete", "oss", "registry", "--timeout=60s")
+	d.waitTarget("theirs", map[string]string{"a": "b"})
+
+	if out := d.run("get", "events", "--field-selector", "reason=LeftBehind", "-o", "name"); strings.TrimSpace(out) != "" {
+		t.Errorf("an event speaks of a Secret that was never ours: %s", out)
+	}
+}
+
+// The workload cluster is the management cluster: neither the source nor the kubeconfig is ever a target.
+func TestSecretSyncIntoItsOwnCluster(t *testing.T) {
+	t.Parallel()
+
+	d := newDelivery(t)
+
+	content, err := os.ReadFile(stack.KubeconfigPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	d.apply(rawKubeconfigManifest("own", string(content)))
+
+	for _, target := range []string{"registry", "own"} {
+		manifest := strings.NewReplacer("name: demo-kubeconfig", "name: own", "namespace: "+d.apps, "namespace: "+d.name, "  name: registry\nspec", "  name: to-"+target+"\nspec").
+			Replace(d.syncManifest(target, deletes, "  adopt: true"))
+		d.apply(manifest)
+		d.waitCondition("oss", "to-"+target, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonForeignTarget)
+		d.run("delete", "oss", "to-"+target, "--timeout=60s")
+	}
+
+	d.wait("the source and the kubeconfig to be as they were", func() error {
+		if string(get[corev1.Secret](d.space, "secret", "registry").Data["password"]) != "one" {
+			return errors.New("the source was changed")
+		}
+
+		if len(get[corev1.Secret](d.space, "secret", "own").Data["kubeconfig"]) == 0 {
+			return errors.New("the kubeconfig was changed")
+		}
+
+		return nil
+	})
+}
