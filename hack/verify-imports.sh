@@ -34,6 +34,9 @@ refuse "only pkg/template, validation, controllers/internal/omni and test/omnisi
   grep ' github.com/siderolabs/omni/client' <<<"$all_imports" |
     grep -vE "^$module/(pkg/template|pkg/apis/omni/validation|pkg/controllers/internal/omni|test/omnisim)(/| )")
 
+refuse "only controllers/internal/helm imports Helm" . < <(
+  grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm(/| )")
+
 refuse "controllers use v1alpha1, never the hub, validation, registry or k8s.io/apiserver" \
   " ($module/pkg/apis/omni|$module/pkg/apis/omni/(validation|install)|$module/pkg/registry.*|k8s\.io/apiserver.*)$" <<<"$controller_imports"
 

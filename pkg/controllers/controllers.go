@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,9 @@ type Options struct {
 	SettleTime time.Duration
 	// ManagementCluster is written on the clusters in Omni, for people. May be empty.
 	ManagementCluster string
+	// ChartAddresses may be dialled for Helm charts although they are loopback, link-local, multicast,
+	// unspecified or cloud metadata addresses.
+	ChartAddresses []netip.Prefix
 	// Limits is how much each connection may ask of its Omni; see Limits.
 	Limits Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.

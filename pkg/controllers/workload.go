@@ -2,14 +2,20 @@ package controllers
 
 import (
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/kubeconfigsecret"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnihelmrelease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnisecretsync"
 )
+
+// chartTimeout bounds one question to a chart repository, and one download.
+const chartTimeout = time.Minute
 
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one door, and with it the connections.
@@ -24,6 +30,18 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 		Door: door, Objects: objects, Concurrency: options.Concurrency.OmniSecretSync,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniSecretSync: %w", err)
+	}
+
+	actions := metrics.NewHelmActions()
+	if err := options.Registry.Register(actions); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+
+	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
+		Door: door, Objects: objects, Actions: actions, Concurrency: options.Concurrency.OmniHelmRelease,
+		Charts: charts.New(charts.Options{AllowedAddresses: options.ChartAddresses, Timeout: chartTimeout}),
+	}); err != nil {
+		return fmt.Errorf("add the controller of OmniHelmRelease: %w", err)
 	}
 
 	return nil

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 
@@ -54,6 +55,9 @@ type Options struct {
 	ManagementClusterName string
 	// StartTimeout bounds waiting for the API at the start.
 	StartTimeout time.Duration
+	// AllowChartAddresses are networks, in CIDR notation, that chart repositories may be in although they
+	// are loopback, link-local, multicast, unspecified or cloud metadata addresses.
+	AllowChartAddresses []string
 	// Limits is how much each connection may ask of its Omni.
 	Limits controllers.Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
@@ -95,6 +99,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait for the API at the start.")
 	flags.Float64Var(&o.Limits.QPS, "omni-qps", o.Limits.QPS, "How many calls per second each OmniConnection may send to its Omni.")
 	flags.IntVar(&o.Limits.Burst, "omni-burst", o.Limits.Burst, "How many calls each OmniConnection may send at once, above --omni-qps.")
+
+	flags.StringSliceVar(&o.AllowChartAddresses, "allow-chart-addresses", o.AllowChartAddresses, "Networks (CIDR, separated by commas) that Helm charts may come from although they are loopback, link-local, multicast, unspecified or cloud metadata addresses. Default: none.")
 
 	for _, kind := range o.concurrencies() {
 		flags.IntVar(kind.workers, kind.name+"-concurrency", *kind.workers, "How many objects of this kind are looked at at once.")
@@ -151,6 +157,10 @@ func (o *Options) Validate() error {
 		problems = append(problems, fmt.Errorf("--omni-burst: %d is less than 1", o.Limits.Burst))
 	}
 
+	if _, err := o.chartAddresses(); err != nil {
+		problems = append(problems, err)
+	}
+
 	for _, kind := range o.concurrencies() {
 		if *kind.workers < 1 {
 			problems = append(problems, fmt.Errorf("--%s-concurrency: %d is less than 1", kind.name, *kind.workers))
@@ -158,6 +168,22 @@ func (o *Options) Validate() error {
 	}
 
 	return errors.Join(problems...)
+}
+
+// chartAddresses parses AllowChartAddresses.
+func (o *Options) chartAddresses() ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+
+	for _, text := range o.AllowChartAddresses {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--allow-chart-addresses: %q is not a network such as 10.0.0.0/8", text)
+		}
+
+		prefixes = append(prefixes, prefix)
+	}
+
+	return prefixes, nil
 }
 
 // leaseNamespace is where the lease is.

@@ -27,6 +27,11 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 
+	addresses, err := options.chartAddresses()
+	if err != nil {
+		return err
+	}
+
 	mgr, err := manager.New(config.Hub, config.Manager)
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
@@ -40,6 +45,7 @@ func Run(ctx context.Context, options *Options) error {
 		Registry:          ctrlmetrics.Registry,
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
+		ChartAddresses:    addresses,
 		Limits:            options.Limits,
 		Concurrency:       options.Concurrency,
 	}); err != nil {

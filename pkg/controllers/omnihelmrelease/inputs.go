@@ -24,6 +24,12 @@ type missing struct{ message string }
 // Error says what is missing, and which field names it.
 func (m *missing) Error() string { return m.message }
 
+// invalid are values that cannot be used until somebody changes them.
+type invalid struct{ message string }
+
+// Error says which source of values is wrong, and how.
+func (i *invalid) Error() string { return i.message }
+
 // source puts together where the chart is.
 func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelease) (charts.Source, error) {
 	spec := &release.Spec.Chart
@@ -85,7 +91,12 @@ func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelea
 		layers = append(layers, helm.Layer{From: "spec.chart.values", Text: spec.Values.Raw})
 	}
 
-	return helm.Merge(layers)
+	values, err := helm.Merge(layers)
+	if err != nil {
+		return helm.Values{}, &invalid{err.Error()}
+	}
+
+	return values, nil
 }
 
 // layer reads one source of values; nil if it is optional and missing.

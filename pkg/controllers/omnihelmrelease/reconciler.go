@@ -1,10 +1,229 @@
 package omnihelmrelease
 
 import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
+
+// kindName is the kind's name in metrics.
+const kindName = "OmniHelmRelease"
+
+const (
+	// callTimeout bounds one request to a workload cluster.
+	callTimeout = 20 * time.Second
+	// patience is how long a worker waits for what is usually quick; after that
+	// the answer wakes the object.
+	patience = 2 * time.Second
+	// actionsPerWorker is how many actions may be under way for each worker: they
+	// mostly wait. One cluster has as many as there are workers.
+	actionsPerWorker = 8
+)
+
+// engine works on one release in one cluster; *helm.Client is the real one.
+type engine interface {
+	Observe(ctx context.Context) (helm.Observed, error)
+	Details(ctx context.Context, revision int) (helm.Details, error)
+	Run(ctx context.Context, request helm.Request) error
+	Drift(ctx context.Context, revision int, ignores []helm.Ignore) ([]helm.Difference, error)
+	Correct(ctx context.Context, revision int, ignores []helm.Ignore) ([]helm.Difference, error)
+}
+
+// fetcher finds charts; *charts.Fetcher is the real one.
+type fetcher interface {
+	Resolve(ctx context.Context, source charts.Source) (*charts.Resolved, error)
+	Open(ctx context.Context, source charts.Source, resolved *charts.Resolved) (*charts.Archive, error)
+}
+
+// door leads into workload clusters; *workload.Door is the real one.
+type door interface {
+	Open(ctx context.Context, guest workload.Guest) (*workload.Opened, loop.Outcome, error)
+	Leave(ctx context.Context, guest workload.Guest, now time.Time) (workload.Parting, loop.Outcome, error)
+}
 
 // reconciler holds what the phases need.
 type reconciler struct {
-	live client.Reader
+	client  client.Client
+	live    client.Reader
+	events  events.EventRecorder
+	options Options
+	door    door
+	charts  fetcher
+	engine  func(opened *workload.Opened, name, namespace string) engine
+
+	runner *runner
+	found  *looks[*charts.Resolved]
+	drift  *looks[[]helm.Difference]
+	wake   *wake.Bell[types.NamespacedName]
+}
+
+func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, log logr.Logger, options Options) *reconciler {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	r := &reconciler{
+		client: cached, live: live, events: recorder, options: options,
+		wake: wake.NewBell[types.NamespacedName](wake.Pacing{}),
+		engine: func(opened *workload.Opened, name, namespace string) engine {
+			return helm.New(helm.Target{Config: opened.Cluster.RESTConfig(), Name: name, Namespace: namespace}, log, 0)
+		},
+	}
+	r.runner = newRunner(actionsPerWorker*options.Concurrency, options.Concurrency, options.Now, r.wake.Ring)
+	r.found = newLooks(options.Now, r.wake.Ring, keepChart)
+	r.drift = newLooks(options.Now, r.wake.Ring, keepDrift)
+
+	// An interface that holds a nil pointer would not be nil.
+	if options.Door != nil {
+		r.door = options.Door
+	}
+
+	if options.Charts != nil {
+		r.charts = options.Charts
+	}
+
+	return r
+}
+
+// keepChart is how long an answer of a repository counts. What needs somebody's
+// help is asked again at the interval.
+func keepChart(fresh time.Duration, result looked[*charts.Resolved]) time.Duration {
+	var failure *charts.Error
+	if result.err == nil || errors.As(result.err, &failure) && !failure.Reason.Temporary() {
+		return fresh
+	}
+
+	return min(fresh, retryPause(result.row))
+}
+
+func keepDrift(fresh time.Duration, result looked[[]helm.Difference]) time.Duration {
+	if result.err == nil {
+		return fresh
+	}
+
+	return min(fresh, retryPause(result.row))
+}
+
+// scope is what the phases of one run share. Fields are empty until their phase
+// has run.
+type scope struct {
+	release *v1alpha1.OmniHelmRelease
+	last    job // as it was when the run began
+
+	source   charts.Source
+	key      string // of the source
+	resolved *charts.Resolved
+	values   helm.Values
+	opened   *workload.Opened
+	engine   engine
+	observed *helm.Observed // only if the release is this object's, or nobody's
+	want     helm.Wanted
+	decision helm.Decision
+
+	reserve bool // note in the status where a release is about to be made
+	settled bool // the release is as wanted
+}
+
+// latest is the newest revision, or nil.
+func (s *scope) latest() *helm.Revision {
+	if s.observed == nil {
+		return nil
+	}
+
+	return s.observed.Latest()
+}
+
+func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
+	return loop.Kind[*v1alpha1.OmniHelmRelease, *scope]{
+		New:       func() *v1alpha1.OmniHelmRelease { return &v1alpha1.OmniHelmRelease{} },
+		Finalizer: v1alpha1.Finalizer,
+		Interval:  interval,
+		Suspended: func(release *v1alpha1.OmniHelmRelease) bool { return release.Spec.Suspend },
+		NewScope: func(release *v1alpha1.OmniHelmRelease) *scope {
+			return &scope{release: release, last: r.runner.job(release.UID)}
+		},
+		Phases: []loop.Phase[*scope]{
+			{Condition: v1alpha1.ConditionChartFetched, Run: r.findChart},
+			{Condition: v1alpha1.ConditionValuesResolved, Run: r.resolveValues},
+			{Condition: v1alpha1.ConditionConnected, Run: r.connect},
+			{Condition: v1alpha1.ConditionReleased, Run: r.put},
+			{Condition: v1alpha1.ConditionTested, Run: r.test},
+			{Condition: v1alpha1.ConditionDrifted, Abnormal: true, Run: r.compare},
+		},
+		Delete: []loop.Phase[*scope]{{Run: r.delete}},
+		Report: r.report,
+		Reported: func(release *v1alpha1.OmniHelmRelease) {
+			r.options.Objects.SetInfo(objectOf(client.ObjectKeyFromObject(release)), release.Status.Conditions, release.Spec.ClusterRef.Name)
+		},
+		Gone: r.forget,
+	}
+}
+
+func (r *reconciler) forget(name types.NamespacedName) {
+	r.options.Objects.Forget(objectOf(name))
+	r.runner.forget(name)
+	r.found.forget(name)
+	r.drift.forget(name)
+}
+
+func objectOf(name types.NamespacedName) metrics.Object {
+	return metrics.Object{Kind: kindName, NamespacedName: name}
+}
+
+func interval(release *v1alpha1.OmniHelmRelease) time.Duration {
+	return release.Spec.Interval.OrDefault(v1alpha1.DefaultHelmInterval.OrDefault(0))
+}
+
+// fresh is how long the answer to a question counts: every run that the interval
+// begins asks again, no other run does.
+func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(release) / 2 }
+
+// connect opens the way into the workload cluster.
+func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
+	opened, outcome, err := r.door.Open(ctx, workload.GuestOf(s.release))
+	s.opened = opened
+
+	return outcome, err
+}
+
+// calm tells whether the status says that the object was Ready, with its current
+// generation, when the run began: a question that takes long then leaves it.
+func (s *scope) calm() bool {
+	status := &s.release.Status
+	if status.ObservedGeneration != s.release.Generation || s.last.running() {
+		return false
+	}
+
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == v1alpha1.ConditionReady {
+			return c.Status == "True" && (s.last.ended.IsZero() || status.LastActionTime != nil && !status.LastActionTime.Time.Before(whole(s.last.ended)))
+		}
+	}
+
+	return false
+}
+
+// whole is a time as the API keeps it.
+func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// asking is the outcome while a question is not answered yet.
+func (s *scope) asking(format string, args ...any) loop.Outcome {
+	if s.calm() {
+		return loop.Postpone(lookTimeout, v1alpha1.ReasonProgressing, format, args...)
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonProgressing, format, args...)
 }

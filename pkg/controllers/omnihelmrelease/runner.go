@@ -2,6 +2,7 @@ package omnihelmrelease
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,39 +11,82 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 )
 
+// actionCorrect applies objects again that differ from the deployed release.
+const actionCorrect helm.Action = "correct"
+
 // job is one action on one release, running or ended.
 type job struct {
 	action  helm.Action
-	attempt string
+	attempt string // digest of everything that the action was begun with
+	source  string // of the chart; see sourceKey
+	before  int    // failures of the attempt before this action
+	row     int    // actions of the attempt in a row that ended with an error, this one included
 	begun   time.Time
 	ended   time.Time // zero while it runs
 	err     error
+
+	cancel context.CancelFunc
 }
 
 // running tells whether the action has not ended yet.
-func (j job) running() bool { return j.ended.IsZero() }
+func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
 
-// runner runs actions beside the reconciler: one at a time for each release,
-// so many at once in all. It is a Runnable of the manager, whose stop waits
-// until the running actions have ended in order.
+// failed tells whether the action has ended with an error.
+func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
+
+// failures are those of the attempt after the action: what the cluster or the
+// chart refused counts; a stop, an unreachable cluster or a repository does not.
+func (j job) failures() int {
+	puts := j.action == helm.ActionInstall || j.action == helm.ActionUpgrade
+	if j.err == nil && puts {
+		return 0
+	}
+
+	var failure *helm.Error
+	if (puts || j.action == helm.ActionRollback) && errors.As(j.err, &failure) &&
+		failure.Reason != helm.ReasonInterrupted && failure.Reason != helm.ReasonUnreachable {
+		return j.before + 1
+	}
+
+	return j.before
+}
+
+// place is where a release is, for the limit on actions in one cluster.
+type place struct {
+	types.NamespacedName
+
+	uid     types.UID
+	cluster string
+}
+
+// runner runs actions beside the reconciler: one at a time for each release, so
+// many at once in all, and fewer in one cluster, so that a stuck one leaves room
+// for the others. It is a Runnable of the manager, whose stop waits until the
+// running actions have ended in order.
 type runner struct {
-	slots chan struct{}
-	now   func() time.Time
+	slots      chan struct{}
+	perCluster int
+	now        func() time.Time
 	// ended is called after each action.
 	ended func(types.NamespacedName)
 
-	mu      sync.Mutex
-	jobs    map[types.UID]job
-	stopped bool
-	running sync.WaitGroup
-	stop    context.CancelFunc
-	life    context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
+	mu       sync.Mutex
+	jobs     map[types.UID]job
+	names    map[types.NamespacedName]types.UID
+	clusters map[string]chan struct{}
+	stopped  bool
+	running  sync.WaitGroup
+	stop     context.CancelFunc
+	life     context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
 }
 
-func newRunner(parallel int, now func() time.Time, ended func(types.NamespacedName)) *runner {
+func newRunner(parallel, perCluster int, now func() time.Time, ended func(types.NamespacedName)) *runner {
 	life, stop := context.WithCancel(context.Background())
 
-	return &runner{slots: make(chan struct{}, parallel), now: now, ended: ended, jobs: map[types.UID]job{}, life: life, stop: stop}
+	return &runner{
+		slots: make(chan struct{}, parallel), perCluster: perCluster, now: now, ended: ended, jobs: map[types.UID]job{},
+		names: map[types.NamespacedName]types.UID{}, clusters: map[string]chan struct{}{}, life: life, stop: stop,
+	}
 }
 
 // Start implements manager.Runnable: it blocks until the manager stops, and
@@ -67,65 +111,99 @@ func (r *runner) NeedLeaderElection() bool { return true }
 
 // begin begins an action unless one of the release runs already, or the
 // controller stops. The action waits for a free place.
-func (r *runner) begin(name types.NamespacedName, uid types.UID, action helm.Action, attempt string, run func(context.Context) error) {
+func (r *runner) begin(where place, begun job, run func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if current, ok := r.jobs[uid]; r.stopped || ok && current.running() {
+	last := r.jobs[where.uid]
+	if r.stopped || last.running() {
 		return
 	}
 
-	begun := job{action: action, attempt: attempt, begun: r.now()}
-	r.jobs[uid] = begun
+	if last.failed() && last.attempt == begun.attempt {
+		begun.row = last.row
+	}
+
+	ctx, cancel := context.WithCancel(r.life)
+	begun.begun, begun.cancel = r.now(), cancel
+	r.jobs[where.uid], r.names[where.NamespacedName] = begun, where.uid
 
 	r.running.Go(func() {
-		err := r.inPlace(run)
+		defer cancel()
+
+		err := r.inPlace(ctx, r.slotsOf(where.cluster), run)
 
 		r.mu.Lock()
 		begun.ended, begun.err = r.now(), err
-		r.jobs[uid] = begun
+
+		if err != nil {
+			begun.row++
+		} else {
+			begun.row = 0
+		}
+
+		r.jobs[where.uid] = begun
 		r.mu.Unlock()
 
-		r.ended(name)
+		r.ended(where.NamespacedName)
 	})
 }
 
-// inPlace runs an action in one of the places.
-func (r *runner) inPlace(run func(context.Context) error) error {
-	stopped := &helm.Error{Reason: helm.ReasonInterrupted, Message: "the controller stopped before the action was begun"}
-
-	select {
-	case r.slots <- struct{}{}:
-	case <-r.life.Done():
-		return stopped
-	}
-
-	defer func() { <-r.slots }()
-
-	// Both may have come at once.
-	if r.life.Err() != nil {
-		return stopped
-	}
-
-	return run(r.life)
-}
-
-// job returns the action of a release, running or ended and not forgotten yet.
-func (r *runner) job(uid types.UID) (job, bool) {
+func (r *runner) slotsOf(cluster string) chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	found, ok := r.jobs[uid]
+	if r.clusters[cluster] == nil {
+		r.clusters[cluster] = make(chan struct{}, r.perCluster)
+	}
 
-	return found, ok
+	return r.clusters[cluster]
 }
 
-// forget drops an action that has ended, once its result is written down.
-func (r *runner) forget(uid types.UID) {
+// inPlace runs an action in one of the places of its cluster and of all.
+func (r *runner) inPlace(ctx context.Context, cluster chan struct{}, run func(context.Context) error) error {
+	for _, slots := range []chan struct{}{cluster, r.slots} {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+		}
+
+		// Both may have come at once.
+		if ctx.Err() != nil {
+			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
+		}
+	}
+
+	return run(ctx)
+}
+
+// job returns the action of a release, running or the last that has ended; the
+// zero job if this process knows of none.
+func (r *runner) job(uid types.UID) job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if found, ok := r.jobs[uid]; ok && !found.running() {
+	return r.jobs[uid]
+}
+
+// interrupt asks the running action of a release to end in order.
+func (r *runner) interrupt(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if found := r.jobs[uid]; found.running() {
+		found.cancel()
+	}
+}
+
+// forget drops what is known of an object that is gone.
+func (r *runner) forget(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if uid := r.names[name]; !r.jobs[uid].running() {
 		delete(r.jobs, uid)
+		delete(r.names, name)
 	}
 }

@@ -14,7 +14,11 @@ import (
 func newTestRunner(parallel int) (*runner, chan string) {
 	ended := make(chan string, 10)
 
-	return newRunner(parallel, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
+	return newRunner(parallel, parallel, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
+}
+
+func testPlace(name string) place {
+	return place{NamespacedName: types.NamespacedName{Name: name}, uid: types.UID(name), cluster: "cluster"}
 }
 
 func TestOneActionForEachRelease(t *testing.T) {
@@ -22,27 +26,27 @@ func TestOneActionForEachRelease(t *testing.T) {
 	release := make(chan struct{})
 	wait := func(context.Context) error { <-release; return errors.New("failed") }
 
-	r.begin(types.NamespacedName{Name: "a"}, "a", helm.ActionInstall, "A", wait)
-	r.begin(types.NamespacedName{Name: "a"}, "a", helm.ActionUpgrade, "B", wait)
+	r.begin(testPlace("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
+	r.begin(testPlace("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
 
-	if found, ok := r.job("a"); !ok || !found.running() || found.action != helm.ActionInstall {
+	if found := r.job("a"); !found.running() || found.action != helm.ActionInstall {
 		t.Fatalf("the job is %+v", found)
 	}
 
-	r.forget("a") // a running one stays
+	r.forget(types.NamespacedName{Name: "a"}) // a running one stays
 	close(release)
 
 	if name := <-ended; name != "a" {
 		t.Errorf("%s ended", name)
 	}
 
-	if found, ok := r.job("a"); !ok || found.running() || found.err == nil || found.attempt != "A" {
+	if found := r.job("a"); found.begun.IsZero() || found.running() || found.err == nil || found.attempt != "A" {
 		t.Errorf("the job is %+v", found)
 	}
 
-	r.forget("a")
+	r.forget(types.NamespacedName{Name: "a"})
 
-	if _, ok := r.job("a"); ok {
+	if found := r.job("a"); !found.begun.IsZero() {
 		t.Error("the job is not forgotten")
 	}
 }
@@ -52,7 +56,7 @@ func TestPlacesAreLimited(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan string, 2)
 
 	for _, uid := range []types.UID{"a", "b"} {
-		r.begin(types.NamespacedName{Name: string(uid)}, uid, helm.ActionInstall, "", func(context.Context) error {
+		r.begin(testPlace(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
 			begun <- string(uid)
 			<-release
 
@@ -79,7 +83,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, marked := make(chan struct{}), false
 
-	r.begin(types.NamespacedName{Name: "a"}, "a", helm.ActionInstall, "", func(ctx context.Context) error {
+	r.begin(testPlace("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
 		close(begun)
 		<-ctx.Done()
 
@@ -88,7 +92,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		return ctx.Err()
 	})
 	<-begun
-	r.begin(types.NamespacedName{Name: "b"}, "b", helm.ActionInstall, "", func(context.Context) error { return nil })
+	r.begin(testPlace("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
 	cancel()
 
@@ -100,13 +104,13 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 	<-ended
 
 	var failure *helm.Error
-	if found, _ := r.job("b"); !errors.As(found.err, &failure) || failure.Reason != helm.ReasonInterrupted {
+	if found := r.job("b"); !errors.As(found.err, &failure) || failure.Reason != helm.ReasonInterrupted {
 		t.Errorf("the action that waited ended with %v", found.err)
 	}
 
-	r.begin(types.NamespacedName{Name: "c"}, "c", helm.ActionInstall, "", func(context.Context) error { return nil })
+	r.begin(testPlace("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
-	if _, ok := r.job("c"); ok {
+	if found := r.job("c"); !found.begun.IsZero() {
 		t.Error("an action began after the stop")
 	}
 }

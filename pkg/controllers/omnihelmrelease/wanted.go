@@ -29,20 +29,26 @@ func settings(release *v1alpha1.OmniHelmRelease) helm.Settings {
 // wanted is what the release should be. Content changes only with what ends up
 // in the cluster: another timeout makes no revision. Attempt changes with every
 // setting and every request of a person, and starts the retries anew.
-func wanted(release *v1alpha1.OmniHelmRelease, archiveDigest, valuesDigest string) helm.Wanted {
+//
+// The failures are those that the status knows of this attempt; last, if it is of
+// the same attempt, knows them better: a cache may be behind.
+func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDigest string) helm.Wanted {
 	spec, how := &release.Spec, settings(release)
 	retries := max(0, number(spec.Retries, v1alpha1.DefaultHelmRetries))
 
 	content := helm.Digest(archiveDigest, valuesDigest, strconv.FormatBool(spec.DisableHooks), strconv.FormatBool(spec.SkipCRDs))
 	attempt := helm.Digest(content, fmt.Sprintf("%+v", how), strconv.FormatBool(spec.RollbackOnFailure), strconv.Itoa(int(retries)),
-		release.Annotations[v1alpha1.AnnotationReconcileRequestedAt], release.Annotations[v1alpha1.AnnotationFluxRequestedAt])
+		requested(release))
 
 	want := helm.Wanted{
 		Content: content, Attempt: attempt, Owner: string(release.UID), Retries: int(retries), RollBack: spec.RollbackOnFailure,
 		Test: spec.Test.Enable, LockTime: how.Timeout,
 	}
 
-	if release.Status.LastAttemptedDigest == attempt {
+	switch {
+	case !last.ended.IsZero() && last.attempt == attempt:
+		want.Failures = last.failures()
+	case release.Status.LastAttemptedDigest == attempt:
 		want.Failures = int(release.Status.Failures)
 	}
 

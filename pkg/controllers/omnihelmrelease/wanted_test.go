@@ -29,7 +29,7 @@ func TestWanted(t *testing.T) {
 		return made
 	}
 
-	base := wanted(release(), "chart", "values")
+	base := wanted(release(), job{}, "chart", "values")
 	if base.Owner != "uid" || base.Retries != 3 || base.LockTime != 5*time.Minute || base.Test || base.RollBack {
 		t.Errorf("wanted %+v", base)
 	}
@@ -53,14 +53,14 @@ func TestWanted(t *testing.T) {
 		{"CRDs", func(r *v1alpha1.OmniHelmRelease) { r.Spec.SkipCRDs = true }, true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := wanted(release(test.change), "chart", "values")
+			got := wanted(release(test.change), job{}, "chart", "values")
 			if (got.Content != base.Content) != test.content || (got.Attempt != base.Attempt) != test.attempt {
 				t.Errorf("content changed: %v, attempt changed: %v", got.Content != base.Content, got.Attempt != base.Attempt)
 			}
 		})
 	}
 
-	if wanted(release(), "chart2", "values").Content == base.Content || wanted(release(), "chart", "values2").Content == base.Content {
+	if wanted(release(), job{}, "chart2", "values").Content == base.Content || wanted(release(), job{}, "chart", "values2").Content == base.Content {
 		t.Error("the chart and the values do not count")
 	}
 }
@@ -70,13 +70,13 @@ func TestFailuresBelongToAnAttempt(t *testing.T) {
 	release.Status.Failures = 2
 	release.Status.LastAttemptedDigest = "another"
 
-	if got := wanted(release, "c", "v").Failures; got != 0 {
+	if got := wanted(release, job{}, "c", "v").Failures; got != 0 {
 		t.Errorf("%d failures of another attempt", got)
 	}
 
-	release.Status.LastAttemptedDigest = wanted(release, "c", "v").Attempt
+	release.Status.LastAttemptedDigest = wanted(release, job{}, "c", "v").Attempt
 
-	if got := wanted(release, "c", "v").Failures; got != 2 {
+	if got := wanted(release, job{}, "c", "v").Failures; got != 2 {
 		t.Errorf("%d failures, want 2", got)
 	}
 }

@@ -252,3 +252,49 @@ const (
 	// ReasonForeignTarget: The target exists and is not this object's.
 	ReasonForeignTarget = "ForeignTarget"
 )
+
+// Reasons of OmniHelmRelease.
+const (
+	// ReasonChartFound: The repository has the chart.
+	ReasonChartFound = "ChartFound"
+	// ReasonChartNotFound: The repository answers, and has no such chart or version.
+	ReasonChartNotFound = "ChartNotFound"
+	// ReasonChartUnauthorized: The repository does not accept the credentials, or wants some.
+	ReasonChartUnauthorized = "ChartUnauthorized"
+	// ReasonChartTooLarge: The repository's index or the chart exceeds its limit.
+	ReasonChartTooLarge = "ChartTooLarge"
+	// ReasonDigestMismatch: The chart is not the one that spec.chart.digest or the repository's index names.
+	ReasonDigestMismatch = "DigestMismatch"
+	// ReasonForbiddenAddress: The repository, or a redirect of it, leads to an address that may not be dialled.
+	ReasonForbiddenAddress = "ForbiddenAddress"
+	// ReasonChartUnverified: The chart's provenance is missing, or not signed by a key of the keyring.
+	ReasonChartUnverified = "ChartUnverified"
+	// ReasonChartInvalid: The chart, its source or the repository's index cannot be used.
+	ReasonChartInvalid = "ChartInvalid"
+	// ReasonRepositoryUnreachable: The chart's repository does not answer, or not in time.
+	ReasonRepositoryUnreachable = "RepositoryUnreachable"
+	// ReasonValuesInvalid: A source of values is not an object of names and values.
+	ReasonValuesInvalid = "ValuesInvalid"
+	// ReasonDependencyNotReady: A release of spec.dependsOn is not Ready.
+	ReasonDependencyNotReady = "DependencyNotReady"
+	// ReasonDependencyCycle: Releases wait for one another.
+	ReasonDependencyCycle = "DependencyCycle"
+	// ReasonDeployed: The release is deployed as wanted.
+	ReasonDeployed = "Deployed"
+	// ReasonLocked: Another Helm client works on the release, or left it locked.
+	ReasonLocked = "Locked"
+	// ReasonActionFailed: A Helm action failed; it is tried again, or every attempt was used up.
+	ReasonActionFailed = "ActionFailed"
+	// ReasonTestsPassed: The chart's tests passed.
+	ReasonTestsPassed = "TestsPassed"
+	// ReasonTestsFailed: A test of the chart failed.
+	ReasonTestsFailed = "TestsFailed"
+	// ReasonDisabled: The spec does not ask for it.
+	ReasonDisabled = "Disabled"
+	// ReasonNoDrift: The live objects are as the release says.
+	ReasonNoDrift = "NoDrift"
+	// ReasonDriftFound: Live objects differ from the release.
+	ReasonDriftFound = "DriftFound"
+	// ReasonDriftCorrected: Live objects differed from the release and were applied again.
+	ReasonDriftCorrected = "DriftCorrected"
+)

@@ -34,7 +34,8 @@ const (
 	ByUID = "metadata.uid"
 	// ByValueConfigMap finds objects by the ConfigMaps that a valueFrom names.
 	ByValueConfigMap = "values.configMap"
-	// ByValueSecret finds objects by the Secrets that a valueFrom names.
+	// ByValueSecret finds objects by the Secrets that a valueFrom names; OmniHelmReleases also by those with
+	// credentials, certificates and keyrings for the chart.
 	ByValueSecret = "values.secret"
 	// ByInUse finds the metadata of Secrets that carry v1alpha1.InUseFinalizer, under the value "true".
 	ByInUse = "inUse"
@@ -96,6 +97,8 @@ func All() []Index {
 			return nil
 		}},
 	}
+
+	indexes = append(indexes, helmReleases()...)
 
 	for _, object := range []client.Object{
 		&v1alpha1.OmniCluster{}, &v1alpha1.OmniControlPlane{}, &v1alpha1.OmniWorkers{}, &v1alpha1.OmniMachine{},

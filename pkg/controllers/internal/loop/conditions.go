@@ -88,15 +88,15 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 			outcome = Wait(0, v1alpha1.ReasonError, "%s", err.Error())
 		}
 
-		result = runResult{last: outcome, err: err}
+		writer.set(phase.Condition, conditionStatus(outcome, phase.Abnormal), outcome.reason, outcome.message)
 
-		if outcome.Continues() {
-			writer.set(phase.Condition, metav1.ConditionTrue, outcome.reason, outcome.message)
-
-			continue
+		if outcome.verdict != verdictSkip {
+			result = runResult{last: outcome, err: err}
 		}
 
-		writer.set(phase.Condition, metav1.ConditionFalse, outcome.reason, outcome.message)
+		if outcome.Continues() {
+			continue
+		}
 
 		for _, later := range phases[i+1:] {
 			writer.set(later.Condition, metav1.ConditionUnknown, v1alpha1.ReasonBlocked, "waits for "+phase.Condition)
@@ -106,6 +106,18 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 	}
 
 	return result
+}
+
+// conditionStatus is what a phase's condition says of its outcome.
+func conditionStatus(outcome Outcome, abnormal bool) metav1.ConditionStatus {
+	switch {
+	case outcome.verdict == verdictSkip:
+		return metav1.ConditionUnknown
+	case (outcome.verdict == verdictContinue) != abnormal:
+		return metav1.ConditionTrue
+	default:
+		return metav1.ConditionFalse
+	}
 }
 
 // conditionWriter writes the conditions of one object.

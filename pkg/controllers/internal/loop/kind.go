@@ -23,6 +23,9 @@ type Phase[S any] struct {
 	// Condition is the condition type that belongs to this phase alone. The
 	// phases of a deletion have none.
 	Condition string
+	// Abnormal turns the condition's polarity around: True says that something is
+	// wrong, as in "Drifted". It is about the condition only.
+	Abnormal bool
 	// Run does the step. An error is shown as reason Error with its text, and
 	// tried again with growing pauses; the text must hold nothing secret.
 	Run func(ctx context.Context, scope S) (Outcome, error)

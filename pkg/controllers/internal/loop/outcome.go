@@ -15,10 +15,12 @@ const (
 	verdictStall
 	verdictBlock
 	verdictPostpone
+	verdictNote
+	verdictSkip
 )
 
-// Outcome is what a phase found. Make it with Continue, Wait, Stall, Block or
-// Postpone.
+// Outcome is what a phase found. Make it with Continue, Note, Skip, Wait, Stall,
+// Block or Postpone.
 type Outcome struct {
 	verdict verdict
 	reason  string
@@ -59,6 +61,19 @@ func Postpone(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictPostpone, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
 
+// Note says that the phase's condition is not as it should be, and that this does
+// not keep the object from being Ready: the next phase runs. It is for what was
+// asked to be shown only.
+func Note(reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictNote, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// Skip says that the phase was not asked for: its condition is Unknown, the next
+// phase runs, and Ready says what the phase before it said.
+func Skip(reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictSkip, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
 // Reason is the reason that the outcome gives.
 func (o Outcome) Reason() string { return o.reason }
 
@@ -66,7 +81,9 @@ func (o Outcome) Reason() string { return o.reason }
 func (o Outcome) Message() string { return o.message }
 
 // Continues tells whether the next phase runs.
-func (o Outcome) Continues() bool { return o.verdict == verdictContinue }
+func (o Outcome) Continues() bool {
+	return o.verdict == verdictContinue || o.verdict == verdictNote || o.verdict == verdictSkip
+}
 
 // Stalls tells whether somebody has to act.
 func (o Outcome) Stalls() bool { return o.verdict == verdictStall }

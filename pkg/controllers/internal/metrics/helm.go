@@ -1,0 +1,25 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// The results of Helm actions.
+const (
+	HelmSucceeded   = "success"
+	HelmFailed      = "failure"
+	HelmInterrupted = "interrupted"
+)
+
+// HelmActions counts what was done to Helm releases. It is safe for concurrent
+// use and implements prometheus.Collector.
+type HelmActions struct{ *prometheus.CounterVec }
+
+// NewHelmActions makes a collector without actions.
+func NewHelmActions() HelmActions {
+	return HelmActions{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "omni_helm_actions_total",
+		Help: "Helm actions that have ended, such as install, upgrade, rollback, uninstall, test, unlock and correct.",
+	}, []string{"action", "result"})}
+}
+
+// Ended counts an action; result is one of the constants of this package.
+func (h HelmActions) Ended(action, result string) { h.WithLabelValues(action, result).Inc() }

@@ -1,0 +1,100 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// Options are what the controller needs besides the manager. All are required
+// but Now.
+type Options struct {
+	// Door leads into the workload clusters.
+	Door *workload.Door
+	// Charts finds and downloads charts.
+	Charts *charts.Fetcher
+	// Objects takes the metrics of objects, Actions those of Helm actions.
+	Objects *metrics.Objects
+	Actions metrics.HelmActions
+	// Concurrency is the number of objects that are looked at at once. So many
+	// actions may be under way in one cluster, and eight times as many in all.
+	Concurrency int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Add adds the controller to a manager. The indexes of package index must be
+// registered.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), mgr.GetLogger().WithName("helm"), options)
+
+	if err := mgr.Add(r.runner); err != nil {
+		return fmt.Errorf("add the runner of Helm actions: %w", err)
+	}
+
+	return builder.ControllerManagedBy(mgr).
+		Named("omnihelmrelease").
+		For(&v1alpha1.OmniHelmRelease{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.dependents)).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfCluster),
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, workload.ClusterIDChanged()))).
+		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfSecret)).
+		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfConfigMap)).
+		WatchesRawSource(r.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: name}}
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+// dependents finds the releases that wait for a release.
+func (r *reconciler) dependents(ctx context.Context, release client.Object) []reconcile.Request {
+	return r.requests(ctx, release.GetNamespace(), index.ByDependency, release.GetName())
+}
+
+func (r *reconciler) releasesOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
+}
+
+// releasesOfSecret finds the releases that read a Secret, for the chart, as
+// values or as kubeconfig.
+func (r *reconciler) releasesOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	return append(r.requests(ctx, secret.GetNamespace(), index.ByValueSecret, secret.GetName()),
+		r.requests(ctx, secret.GetNamespace(), index.ByKubeconfigSecret, secret.GetName())...)
+}
+
+func (r *reconciler) releasesOfConfigMap(ctx context.Context, configMap client.Object) []reconcile.Request {
+	return r.requests(ctx, configMap.GetNamespace(), index.ByValueConfigMap, configMap.GetName())
+}
+
+// requests lists objects from the cache; what it cannot list now is found again
+// at the interval.
+func (r *reconciler) requests(ctx context.Context, namespace, indexName, value string) []reconcile.Request {
+	list := &v1alpha1.OmniHelmReleaseList{}
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexName: value}); err != nil {
+		return nil
+	}
+
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+
+	return requests
+}

@@ -1,0 +1,137 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// maxShownDifferences is how many objects that differ are named.
+const maxShownDifferences = 10
+
+// test runs the chart's tests, once for each revision.
+func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
+	if !s.release.Spec.Test.Enable {
+		return loop.Skip(v1alpha1.ReasonDisabled, "spec.test.enable is not set"), nil
+	}
+
+	if s.decision.Action == helm.ActionTest {
+		if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
+			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s", s.last.err), nil
+		}
+
+		r.begin(s, helm.ActionTest, r.action(s))
+
+		return underWay(s.release, r.runner.job(s.release.UID)), nil
+	}
+
+	if s.latest().Tested == helm.TestsPassed {
+		return loop.Continue(v1alpha1.ReasonTestsPassed, "%s; its tests passed", deployed(s)), nil
+	}
+
+	said := "a test failed"
+	if s.last.action == helm.ActionTest && s.last.err != nil {
+		said = s.last.err.Error()
+	}
+
+	if s.release.Spec.Test.IgnoreFailures {
+		return loop.Note(v1alpha1.ReasonTestsFailed, "%s; %s (spec.test.ignoreFailures is set)", deployed(s), said), nil
+	}
+
+	return loop.Stall(v1alpha1.ReasonTestsFailed, "%s; %s. The tests run again with the next revision", deployed(s), said), nil
+}
+
+// compare looks for differences between the release and the live objects, and
+// corrects them if that is asked for. A difference alone does not keep the object
+// from being Ready.
+func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) {
+	spec := &s.release.Spec.DriftDetection
+	if spec.Mode != v1alpha1.DriftWarn && spec.Mode != v1alpha1.DriftCorrect {
+		return loop.Skip(v1alpha1.ReasonDisabled, "spec.driftDetection.mode is Disabled"), nil
+	}
+
+	revision, ignores, engine := s.latest().Number, ignored(spec.Ignore), s.engine
+	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), requested(s.release), s.opened.ClusterID)
+
+	found, ok := r.drift.ask(client.ObjectKeyFromObject(s.release), key, fresh(s.release), patience, func(ctx context.Context) ([]helm.Difference, error) {
+		return engine.Drift(ctx, revision, ignores)
+	})
+
+	switch {
+	case !ok:
+		return s.asking("comparing release %s with the live objects", fullName(s.release)), nil
+	case errors.Is(found.err, helm.ErrRevisionGone):
+		return loop.Skip(v1alpha1.ReasonProgressing, "%s", found.err), nil
+	case found.err != nil:
+		return r.explainCluster(s, found.err), nil
+	case len(found.value) == 0:
+		return loop.Continue(v1alpha1.ReasonNoDrift, "%s; no live object differs", deployed(s)), nil
+	case spec.Mode == v1alpha1.DriftWarn:
+		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s", deployed(s), listed(found.value)), nil
+	default:
+		return r.correct(s, found, revision, ignores), nil
+	}
+}
+
+// correct applies again what differs. What was found is corrected once; whether
+// that lasts is seen at the next comparison.
+func (r *reconciler) correct(s *scope, found looked[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
+	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.at) {
+		if s.last.err == nil {
+			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(found.value))
+		}
+
+		if at := s.last.ended.Add(retryPause(s.last.row)); at.After(r.options.Now()) {
+			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "live objects differ (%s) and could not be corrected: %s", listed(found.value), s.last.err)
+		}
+	}
+
+	engine := s.engine
+
+	r.begin(s, actionCorrect, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, settings(s.release).Timeout)
+		defer cancel()
+
+		_, err := engine.Correct(ctx, revision, ignores)
+
+		return err
+	})
+
+	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s", deployed(s), listed(found.value))
+}
+
+func ignored(rules []v1alpha1.DriftIgnore) []helm.Ignore {
+	var ignores []helm.Ignore
+
+	for _, rule := range rules {
+		ignores = append(ignores, helm.Ignore{
+			Group: rule.Target.Group, Version: rule.Target.Version, Kind: rule.Target.Kind,
+			Namespace: rule.Target.Namespace, Name: rule.Target.Name, Paths: rule.Paths,
+		})
+	}
+
+	return ignores
+}
+
+func listed(differences []helm.Difference) string {
+	var texts []string
+
+	for i, difference := range differences {
+		if i == maxShownDifferences {
+			texts = append(texts, fmt.Sprintf("and %d more", len(differences)-i))
+
+			break
+		}
+
+		texts = append(texts, difference.String())
+	}
+
+	return strings.Join(texts, "; ")
+}

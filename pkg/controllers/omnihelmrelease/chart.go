@@ -1,0 +1,158 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// findChart finds out which chart is meant now. It is downloaded only when an
+// action needs it.
+func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, error) {
+	source, err := r.source(ctx, s.release)
+	if outcome, done := explainInput(err); done {
+		return outcome, nil
+	} else if err != nil {
+		return explainChart(err, 0), nilUnlessAPI(err)
+	}
+
+	s.source, s.key = source, sourceKey(source, s.release)
+
+	found, ok := r.found.ask(client.ObjectKeyFromObject(s.release), s.key, fresh(s.release), patience, func(ctx context.Context) (*charts.Resolved, error) {
+		return r.charts.Resolve(ctx, source)
+	})
+	if !ok {
+		return s.asking("looking for chart %s", source.Chart), nil
+	}
+
+	now := r.options.Now()
+
+	if found.err != nil {
+		return explainChart(found.err, found.until.Sub(now)), nil
+	}
+
+	// What an action could not download is no less missing than what was not found.
+	if wait := s.last.ended.Add(chartPause(s.release, s.last)).Sub(now); isChartError(s.last.err) && s.last.source == s.key && wait > 0 {
+		return explainChart(s.last.err, wait), nil
+	}
+
+	s.resolved = found.value
+
+	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.value.Name, found.value.Version, found.value.ArchiveDigest), nil
+}
+
+// chartPause is how long a failed download counts.
+func chartPause(release *v1alpha1.OmniHelmRelease, last job) time.Duration {
+	return keepChart(fresh(release), looked[*charts.Resolved]{err: last.err, row: last.row})
+}
+
+func isChartError(err error) bool {
+	var failure *charts.Error
+
+	return errors.As(err, &failure)
+}
+
+// nilUnlessAPI is the error that has to be tried again with growing pauses.
+func nilUnlessAPI(err error) error {
+	if isChartError(err) {
+		return nil
+	}
+
+	return err
+}
+
+// sourceKey changes with everything that decides which chart is meant and who may
+// have it, and with every request of a person.
+func sourceKey(source charts.Source, release *v1alpha1.OmniHelmRelease) string {
+	keyring := "none"
+	if source.Keyring != nil {
+		keyring = string(source.Keyring)
+	}
+
+	return helm.Digest(source.Repository, source.Chart, source.Version, source.Digest, source.Credentials.Username, source.Credentials.Password,
+		string(source.CA), keyring, requested(release))
+}
+
+// requested are the requests of people, by annotation.
+func requested(release *v1alpha1.OmniHelmRelease) string {
+	return release.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + release.Annotations[v1alpha1.AnnotationFluxRequestedAt]
+}
+
+// explainChart tells why there is no chart; it is asked for again after a while.
+func explainChart(err error, after time.Duration) loop.Outcome {
+	var failure *charts.Error
+	if !errors.As(err, &failure) {
+		return loop.Wait(after, v1alpha1.ReasonError, "%s", err.Error())
+	}
+
+	reason := chartReason(failure.Reason)
+	if failure.Reason.Temporary() {
+		return loop.Wait(max(after, time.Second), reason, "%s; what is deployed stays as it is", err.Error())
+	}
+
+	return loop.Stall(reason, "%s; what is deployed stays as it is", err.Error())
+}
+
+func chartReason(reason charts.Reason) string {
+	switch reason {
+	case charts.NotFound:
+		return v1alpha1.ReasonChartNotFound
+	case charts.Unauthorized:
+		return v1alpha1.ReasonChartUnauthorized
+	case charts.TooLarge:
+		return v1alpha1.ReasonChartTooLarge
+	case charts.DigestMismatch:
+		return v1alpha1.ReasonDigestMismatch
+	case charts.ForbiddenAddress:
+		return v1alpha1.ReasonForbiddenAddress
+	case charts.TLSFailed:
+		return v1alpha1.ReasonTLSFailed
+	case charts.Unverified:
+		return v1alpha1.ReasonChartUnverified
+	case charts.Invalid:
+		return v1alpha1.ReasonChartInvalid
+	case charts.Timeout, charts.Unreachable:
+		return v1alpha1.ReasonRepositoryUnreachable
+	}
+
+	return v1alpha1.ReasonError
+}
+
+// explainInput tells of an input that is missing or cannot be used; done is
+// false for every other error and for none.
+func explainInput(err error) (outcome loop.Outcome, done bool) {
+	var (
+		gone  *missing
+		wrong *invalid
+	)
+
+	switch {
+	case errors.As(err, &gone):
+		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s; what is deployed stays as it is", gone.message), true
+	case errors.As(err, &wrong):
+		return loop.Stall(v1alpha1.ReasonValuesInvalid, "%s; what is deployed stays as it is", wrong.message), true
+	default:
+		return loop.Outcome{}, false
+	}
+}
+
+// resolveValues reads and merges the values.
+func (r *reconciler) resolveValues(ctx context.Context, s *scope) (loop.Outcome, error) {
+	values, err := r.values(ctx, s.release)
+	if outcome, done := explainInput(err); done {
+		return outcome, nil
+	} else if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	s.values = values
+
+	return loop.Continue(v1alpha1.ReasonSucceeded, "the values have digest %s", values.Digest()), nil
+}

@@ -1,0 +1,107 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// delete uninstalls the release, as far as the policy and the cluster allow.
+func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if s.last.running() {
+		// Whatever else is under way is not wanted any more.
+		if s.last.action != helm.ActionUninstall {
+			r.runner.interrupt(s.release.UID)
+		}
+
+		return underWay(s.release, s.last), nil
+	}
+
+	if s.release.Status.ReleaseName == "" {
+		return loop.Continue(v1alpha1.ReasonDeleting, "nothing was released"), nil
+	}
+
+	if s.release.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+		r.left(s, "spec.deletionPolicy is Orphan")
+
+		return loop.Continue(v1alpha1.ReasonDeleting, "the release stays"), nil
+	}
+
+	parting, outcome, err := r.door.Leave(ctx, workload.GuestOf(s.release), r.options.Now())
+	if err != nil || !outcome.Continues() {
+		return outcome, err
+	}
+
+	if parting.Part == workload.PartLetGo {
+		r.left(s, parting.Why)
+
+		return outcome, nil
+	}
+
+	s.opened = parting.Opened
+	s.engine = r.engine(s.opened, s.release.Status.ReleaseName, s.release.Status.Namespace)
+
+	return r.uninstall(ctx, s), nil
+}
+
+// uninstall looks what there is and begins to uninstall it.
+func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
+	observed, err := r.observe(ctx, s)
+	if err != nil {
+		explained := r.explainCluster(s, err)
+
+		return r.farewell(s, explained.Reason(), explained.Message())
+	}
+
+	latest := observed.Latest()
+
+	switch {
+	case latest == nil:
+		return loop.Continue(v1alpha1.ReasonDeleting, "the release is gone")
+	case ownerOf(observed) != string(s.release.UID):
+		r.left(s, "it is not this object's")
+
+		return loop.Continue(v1alpha1.ReasonDeleting, "the release is not this object's")
+	}
+
+	s.observed = &observed
+	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
+	s.decision = helm.Decide(s.want, observed, r.options.Now())
+
+	if s.decision.Action == helm.ActionWait {
+		return r.farewell(s, v1alpha1.ReasonLocked, s.decision.Why)
+	}
+
+	if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
+		return r.farewell(s, failureReason(s.last.err), s.last.err.Error())
+	}
+
+	r.begin(s, helm.ActionUninstall, r.action(s))
+
+	return underWay(s.release, r.runner.job(s.release.UID))
+}
+
+// farewell holds the deletion up, and lets go when that has lasted too long.
+func (r *reconciler) farewell(s *scope, reason, problem string) loop.Outcome {
+	part, why := workload.Farewell{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: r.options.Now()}.Decide()
+	if part == workload.PartLetGo {
+		r.left(s, why)
+
+		return loop.Continue(v1alpha1.ReasonDeleting, "%s", why)
+	}
+
+	return loop.Block(clusterPause, reason, "%s", why)
+}
+
+// left tells what stays behind in the workload cluster.
+func (r *reconciler) left(s *scope, why string) {
+	r.events.Eventf(s.release, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "%s",
+		limited(fmt.Sprintf("Helm release %s/%s stays in the workload cluster of OmniCluster %q: %s",
+			s.release.Status.Namespace, s.release.Status.ReleaseName, s.release.Spec.ClusterRef.Name, why)))
+}

@@ -1,0 +1,206 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+)
+
+// ownerOf is the UID on the newest revision that has one: what another client
+// adds to a release does not make it another's.
+func ownerOf(observed helm.Observed) string {
+	for i := range observed.Revisions {
+		if owner := observed.Revisions[i].Owner; owner != "" {
+			return owner
+		}
+	}
+
+	return ""
+}
+
+// disown takes the digests off the revisions of others: a release that is taken
+// over gets a revision that says whose it is, whatever it was made from.
+func disown(observed helm.Observed, uid string) helm.Observed {
+	own := helm.Observed{Revisions: append([]helm.Revision(nil), observed.Revisions...)}
+
+	for i := range own.Revisions {
+		if own.Revisions[i].Owner != uid {
+			own.Revisions[i].Content, own.Revisions[i].Attempt = "", ""
+		}
+	}
+
+	return own
+}
+
+// claim is what decides whose a release is.
+type claim struct {
+	uid   string // of the OmniHelmRelease
+	owner string // of the release, by ownerOf
+	// exists is true if there is a release that is not uninstalled.
+	exists bool
+	// known is true if the object made the release once.
+	known bool
+	// take is spec.takeOwnership.
+	take bool
+	// ownerLives is true if the owner is an object that this controller sees.
+	ownerLives bool
+}
+
+// refused says why the release must not be touched; empty if it may be.
+func (c claim) refused(name string) (reason, why string) {
+	switch {
+	case !c.exists, c.owner == c.uid:
+		return "", ""
+	case c.owner == "" && !c.take:
+		return v1alpha1.ReasonForeignTarget, fmt.Sprintf("release %s exists and was not made by this object, but with Helm by hand or by another tool; "+
+			"choose another spec.releaseName or namespace, or set spec.takeOwnership to take it over", name)
+	case c.owner == "":
+		return "", ""
+	case c.known:
+		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s was this object's and now belongs to the OmniHelmRelease with UID %s; it is not taken back: "+
+			"two objects must not take turns. Delete one of the two with deletionPolicy Orphan", name, c.owner)
+	case c.ownerLives || !c.take:
+		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s belongs to the OmniHelmRelease with UID %s; choose another spec.releaseName or namespace, "+
+			"or delete that object with deletionPolicy Orphan and set spec.takeOwnership here", name, c.owner)
+	default:
+		return "", ""
+	}
+}
+
+// foreign says why the release must not be touched; empty if it may be.
+func (r *reconciler) foreign(ctx context.Context, release *v1alpha1.OmniHelmRelease, observed helm.Observed) (reason, why string, err error) {
+	latest := observed.Latest()
+	c := claim{
+		uid: string(release.UID), owner: ownerOf(observed), exists: latest != nil && latest.Status != helm.StatusUninstalled,
+		known: release.Status.Revision > 0, take: release.Spec.TakeOwnership,
+	}
+
+	if c.exists && c.take && c.owner != "" && c.owner != c.uid {
+		all := &v1alpha1.OmniHelmReleaseList{}
+		if err := r.client.List(ctx, all); err != nil {
+			return "", "", fmt.Errorf("list OmniHelmReleases: %w", err)
+		}
+
+		for i := range all.Items {
+			c.ownerLives = c.ownerLives || string(all.Items[i].UID) == c.owner
+		}
+	}
+
+	reason, why = c.refused(fullName(release))
+
+	return reason, why, nil
+}
+
+// notBefore is when an action may begin: what failed is tried again after a
+// pause. A rollback, and what unlocks a release, follows the failure at once.
+func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decision) time.Time {
+	ended, failures := last.ended, 0
+
+	if ended.IsZero() && release.Status.LastActionTime != nil {
+		ended = release.Status.LastActionTime.Time
+	}
+
+	if (decision.Action == helm.ActionInstall || decision.Action == helm.ActionUpgrade) && decision.Resume == 0 {
+		failures = decision.Failures
+	}
+
+	if last.failed() && last.action == decision.Action && !interrupted(last.err) {
+		failures = max(failures, last.row)
+	}
+
+	if failures == 0 {
+		return time.Time{}
+	}
+
+	return ended.Add(retryPause(failures))
+}
+
+func interrupted(err error) bool {
+	var failure *helm.Error
+
+	return errors.As(err, &failure) && failure.Reason == helm.ReasonInterrupted
+}
+
+// failureReason is the condition reason for an action that has failed.
+func failureReason(err error) string {
+	var failure *helm.Error
+
+	switch {
+	case !errors.As(err, &failure):
+		return v1alpha1.ReasonActionFailed
+	case failure.Reason == helm.ReasonForbidden:
+		return v1alpha1.ReasonForbidden
+	case failure.Reason == helm.ReasonUnreachable:
+		return v1alpha1.ReasonClusterUnreachable
+	default:
+		return v1alpha1.ReasonActionFailed
+	}
+}
+
+// failureOf says what failed.
+func failureOf(s *scope) string {
+	if s.last.err != nil {
+		return s.last.err.Error()
+	}
+
+	return fmt.Sprintf("%d attempts failed", s.decision.Failures)
+}
+
+// exhausted says what to do when every attempt was used up.
+func (r *reconciler) exhausted(ctx context.Context, s *scope) string {
+	said := ""
+
+	if s.last.err != nil {
+		said = s.last.err.Error()
+	} else if failed := lastFailed(s.observed, s.want.Attempt); failed != nil {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+
+		if details, err := s.engine.Details(ctx, failed.Number); err == nil {
+			said = fmt.Sprintf("revision %d: %s", failed.Number, s.values.Redact(details.Description))
+		}
+	}
+
+	return fmt.Sprintf("%s, no more are made (spec.retries is %d). The last: %s. Change the spec, the values or the chart, or set the annotation %s to a new value",
+		s.decision.Why, s.want.Retries, said, v1alpha1.AnnotationReconcileRequestedAt)
+}
+
+func lastFailed(observed *helm.Observed, attempt string) *helm.Revision {
+	for i := range observed.Revisions {
+		if r := &observed.Revisions[i]; r.Status == helm.StatusFailed && r.Attempt == attempt {
+			return r
+		}
+	}
+
+	return nil
+}
+
+// explainCluster tells why the workload cluster could not be asked.
+func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
+	var failure *helm.Error
+	if !errors.As(err, &failure) {
+		return loop.Wait(clusterPause, v1alpha1.ReasonError, "%s", err.Error())
+	}
+
+	switch failure.Reason {
+	case helm.ReasonForbidden:
+		return loop.Stall(v1alpha1.ReasonForbidden, "%s; the user of the kubeconfig needs the rights to keep Helm's records (Secrets in namespace %s) and to make what the chart holds",
+			failure.Message, s.release.Spec.Namespace)
+	case helm.ReasonUnreachable, helm.ReasonTimeout, helm.ReasonInterrupted:
+		if s.opened != nil && s.opened.Cluster != nil {
+			s.opened.Cluster.Doubt()
+		}
+
+		return loop.Wait(clusterPause, v1alpha1.ReasonClusterUnreachable, "%s", failure.Message)
+	default:
+		return loop.Wait(clusterPause, v1alpha1.ReasonError, "%s", failure.Message)
+	}
+}
+
+// clusterPause is how long to wait before a workload cluster that failed is asked again.
+const clusterPause = 15 * time.Second

@@ -1,0 +1,139 @@
+package omnihelmrelease
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+)
+
+const (
+	// shownRevisions is how many revisions the status lists.
+	shownRevisions = 5
+	// maxEventBytes is less than the 1024 that the API takes.
+	maxEventBytes = 1000
+)
+
+// report writes what a run found and what the last action did into the status.
+func (r *reconciler) report(ctx context.Context, s *scope) {
+	status := &s.release.Status
+
+	if s.reserve {
+		status.ReleaseName, status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
+	}
+
+	if s.opened != nil && (s.reserve || status.ReleaseName != "") && s.release.DeletionTimestamp.IsZero() {
+		status.ClusterID = s.opened.ClusterID
+	}
+
+	if !s.last.ended.IsZero() {
+		status.LastAction = string(s.last.action)
+		status.LastActionTime = &metav1.Time{Time: whole(s.last.ended)}
+
+		if s.release.DeletionTimestamp.IsZero() {
+			status.LastAttemptedDigest, status.Failures = s.last.attempt, int32(s.last.failures()) //nolint:gosec // a small count
+		}
+	}
+
+	if s.observed != nil {
+		r.reportRevisions(ctx, s)
+	}
+
+	if s.settled {
+		status.ReleaseName, status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
+		status.ChartDigest, status.ValuesDigest, status.Failures = s.resolved.ArchiveDigest, s.values.Digest(), 0
+	}
+}
+
+// reportRevisions writes what Helm's records say. The record of the revision in
+// effect is read only when another is.
+func (r *reconciler) reportRevisions(ctx context.Context, s *scope) {
+	status := &s.release.Status
+	changed := status.Chart == ""
+	latest := s.latest()
+
+	number, helmStatus := int32(0), ""
+	if latest != nil {
+		number, helmStatus = int32(latest.Number), string(latest.Status) //nolint:gosec // Helm counts from 1
+	}
+
+	changed = changed || status.Revision != number || status.ReleaseStatus != helmStatus
+	status.Revision, status.ReleaseStatus = number, helmStatus
+	status.History = history(s.observed.Revisions)
+
+	if effective := inEffect(s.observed.Revisions); changed && effective != nil {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+
+		status.Chart, status.ChartVersion, status.AppVersion = "", effective.ChartVersion, ""
+
+		// Empty, it is read again the next time.
+		if details, err := s.engine.Details(ctx, effective.Number); err == nil {
+			status.Chart, status.ChartVersion, status.AppVersion = redact.Line(details.Chart), redact.Line(details.ChartVersion), redact.Line(details.AppVersion)
+		}
+	}
+}
+
+func inEffect(revisions []helm.Revision) *helm.Revision {
+	for i := range revisions {
+		if revisions[i].Status == helm.StatusDeployed {
+			return &revisions[i]
+		}
+	}
+
+	return nil
+}
+
+func history(revisions []helm.Revision) []v1alpha1.HelmRevision {
+	var listed []v1alpha1.HelmRevision
+
+	for i := range revisions[:min(len(revisions), shownRevisions)] {
+		revision := &revisions[i]
+		listed = append(listed, v1alpha1.HelmRevision{
+			Revision: int32(revision.Number), ChartVersion: revision.ChartVersion, Status: string(revision.Status), //nolint:gosec // Helm counts from 1
+			Time: &metav1.Time{Time: whole(revision.Modified)},
+		})
+	}
+
+	return listed
+}
+
+// tell counts an action that has ended, and sends an event.
+func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action, err error) {
+	result := metrics.HelmSucceeded
+	if interrupted(err) {
+		result = metrics.HelmInterrupted
+	} else if err != nil {
+		result = metrics.HelmFailed
+	}
+
+	r.options.Actions.Ended(string(action), result)
+
+	names := map[helm.Action]string{
+		helm.ActionInstall: "Install", helm.ActionUpgrade: "Upgrade", helm.ActionRollback: "Rollback", helm.ActionUninstall: "Uninstall",
+		helm.ActionTest: "Test", helm.ActionUnlock: "Unlock", actionCorrect: "Correct",
+	}
+
+	if err == nil {
+		r.events.Eventf(release, nil, corev1.EventTypeNormal, names[action]+"Succeeded", names[action], "%s of release %s succeeded", action, fullName(release))
+
+		return
+	}
+
+	r.events.Eventf(release, nil, corev1.EventTypeWarning, names[action]+"Failed", names[action], "%s",
+		limited(string(action)+" of release "+fullName(release)+": "+err.Error()))
+}
+
+// limited cuts a text for an event.
+func limited(text string) string {
+	if len(text) <= maxEventBytes {
+		return text
+	}
+
+	return text[:maxEventBytes-3] + "..."
+}
