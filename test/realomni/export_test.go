@@ -4,6 +4,7 @@ package realomni
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/env"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -108,7 +110,7 @@ func TestExportedClusterIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	before := s.versions("Exported_1")
+	before := s.settled("Exported_1")
 
 	if _, stderr, err := s.export(s.account("nobody", omnisim.RoleNone)); err == nil || !strings.Contains(stderr, "Reader is needed") {
 		t.Errorf("without a role: %v: %s", err, stderr)
@@ -221,6 +223,29 @@ func (s *scenario) account(name string, role omnisim.Role) string {
 	}
 
 	return key
+}
+
+// settled is versions once Omni's own controllers, which put finalizers on what is new, have been quiet for a while.
+func (s *scenario) settled(cluster string) []string {
+	s.Helper()
+
+	last, since := s.versions(cluster), time.Now()
+
+	if err := env.Eventually(s.Context(), eventually, "Omni to be quiet", func(context.Context) error {
+		if now := s.versions(cluster); !slices.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+
+		if quiet := time.Since(since); quiet < settleTime {
+			return fmt.Errorf("quiet for %s", quiet)
+		}
+
+		return nil
+	}); err != nil {
+		s.Fatal(err)
+	}
+
+	return last
 }
 
 // versions lists what people own of a cluster, with the version of each resource.
