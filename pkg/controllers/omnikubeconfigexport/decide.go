@@ -93,6 +93,11 @@ const (
 	causeExpired  cause = "it had expired"
 )
 
+// oddLife is how much longer than its ttl a token may seem to live, for clocks that
+// differ. One that seems to live longer is forged: it would never be renewed, and
+// a year beyond 9999 does not fit into a status.
+const oddLife = 24 * time.Hour
+
 // need decides whether a new kubeconfig is needed.
 func need(owner ownership, is found, want ingredients, next, now time.Time) cause {
 	switch {
@@ -100,7 +105,7 @@ func need(owner ownership, is found, want ingredients, next, now time.Time) caus
 		return causeFirst
 	case is.specHash != want.hash():
 		return causeChanged
-	case !is.intact, !is.claims.fits(want):
+	case !is.intact, !is.claims.fits(want), is.claims.expires().After(now.Add(want.ttl()+oddLife)):
 		return causeTampered
 	case !now.Before(is.claims.expires()):
 		return causeExpired

@@ -110,7 +110,7 @@ func tokenWith(payload string) string {
 }
 
 func TestNeed(t *testing.T) {
-	want := ingredients{User: "robot", Groups: []string{"b", "a"}, ClusterID: "id", Key: "kubeconfig"}
+	want := ingredients{User: "robot", Groups: []string{"b", "a"}, ClusterID: "id", Key: "kubeconfig", TTL: "1h"}
 	good := found{
 		intact: true, specHash: want.hash(),
 		claims: claims{User: "robot", Groups: []string{"a", "b"}, ClusterUUID: "id", Expires: noon.Add(time.Hour).Unix()},
@@ -138,6 +138,9 @@ func TestNeed(t *testing.T) {
 		"broken":                 {ours, found{specHash: want.hash()}, noon, causeTampered},
 		"another cluster":        {ours, with(func(f *found) { f.claims.ClusterUUID = "other" }), noon, causeTampered},
 		"another user":           {ours, with(func(f *found) { f.claims.User = "admin" }), noon, causeTampered},
+		"lives for ever":         {ours, with(func(f *found) { f.claims.Expires = 1 << 50 }), noon, causeTampered},
+		"lives too long":         {ours, with(func(f *found) { f.claims.Expires = noon.Add(26 * time.Hour).Unix() }), noon, causeTampered},
+		"clocks differ":          {ours, with(func(f *found) { f.claims.Expires = noon.Add(24 * time.Hour).Unix() }), noon, causeNone},
 		"more groups":            {ours, with(func(f *found) { f.claims.Groups = []string{"a", "b", "system:masters"} }), noon, causeTampered},
 		"changed and due":        {ours, with(func(f *found) { f.specHash = "other" }), noon.Add(time.Hour), causeChanged},
 	} {

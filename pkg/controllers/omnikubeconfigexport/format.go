@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -182,6 +183,9 @@ type ingredients struct {
 	Format                                                        v1alpha1.KubeconfigFormat
 	CA                                                            []byte
 }
+
+// ttl is how long a new token lives.
+func (i ingredients) ttl() time.Duration { return v1alpha1.Duration(i.TTL).OrDefault(0) }
 
 // hash does not depend on the order of the groups, which mean the same in any.
 func (i ingredients) hash() string {

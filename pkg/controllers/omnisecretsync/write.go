@@ -185,6 +185,9 @@ func explain(s *scope, err error) loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonNamespaceNotFound, "%s; create the namespace, or set spec.createNamespace", message)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster refuses the Secret: %s", message)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return loop.Wait(retryPause, v1alpha1.ReasonNamespaceNotFound, "namespace %s in the workload cluster is being deleted; the Secret is written when there is a new one",
+			s.sync.Spec.TargetSecretRef.Namespace)
 	case apierrors.IsForbidden(err):
 		return loop.Stall(v1alpha1.ReasonForbidden, "%s", message)
 	}

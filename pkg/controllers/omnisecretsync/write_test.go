@@ -101,9 +101,11 @@ func TestWebhookMakesNoLoop(t *testing.T) {
 	}
 }
 
-// What refuses the Secret quotes its value.
-func TestRefusalShowsNoValue(t *testing.T) {
-	cluster := clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
+// refusing has no Secret and answers every write with a status.
+func refusing(t *testing.T, code int, status string) *workload.Cluster {
+	t.Helper()
+
+	return clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 
 		if r.Method == http.MethodGet {
@@ -113,9 +115,25 @@ func TestRefusalShowsNoValue(t *testing.T) {
 			return
 		}
 
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"denied: s3cret is too short"}`)
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,%s}`, code, status)
 	})
+}
+
+// A namespace that is being deleted answers as if a right was missing, and heals by itself.
+func TestNamespaceIsBeingDeleted(t *testing.T) {
+	cluster := refusing(t, http.StatusForbidden,
+		`"reason":"Forbidden","message":"unable to create new content","details":{"causes":[{"reason":"NamespaceTerminating"}]}`)
+
+	outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{}).write(t.Context(), scopeOf(t, cluster))
+	if err != nil || outcome.Stalls() || outcome.Reason() != v1alpha1.ReasonNamespaceNotFound || !strings.Contains(outcome.Message(), "is being deleted") {
+		t.Errorf("got %+v, %v", outcome, err)
+	}
+}
+
+// What refuses the Secret quotes its value.
+func TestRefusalShowsNoValue(t *testing.T) {
+	cluster := refusing(t, http.StatusBadRequest, `"reason":"BadRequest","message":"denied: s3cret is too short"`)
 
 	outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{}).write(t.Context(), scopeOf(t, cluster))
 	if err != nil || outcome.Reason() != v1alpha1.ReasonRefused || strings.Contains(outcome.Message(), "s3cret") {
