@@ -95,6 +95,26 @@ func TestNamespaceOfTheChainDeleted(t *testing.T) {
 	d.waitTarget("pull", nil)
 }
 
+// What somebody changes in the workload cluster is found and undone, here at once because that is asked for.
+func TestSecretSyncDrift(t *testing.T) {
+	t.Parallel()
+
+	d := newDelivery(t)
+	d.apply(d.syncManifest("pull", deletes))
+	d.ready("oss", "registry")
+
+	changed := d.target(d.apps, "pull")
+	changed.Data["password"] = []byte("changed")
+
+	if _, err := d.hub.Client().CoreV1().Secrets(d.apps).Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	d.run("annotate", "oss", "registry", v1alpha1.AnnotationReconcileRequestedAt+"=drift")
+	d.waitTarget("pull", map[string]string{"username": "robot", "password": "one"})
+	d.ready("oss", "registry")
+}
+
 // A target that somebody else made was never ours: a deletion does not speak of it.
 func TestSecretSyncLeavesNothingBehindThatIsForeign(t *testing.T) {
 	t.Parallel()

@@ -85,6 +85,11 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 		adopt: s.sync.Spec.Adopt, from: s.source, live: live, want: s.want,
 	}.decide()
 
+	if wait := r.fightPause(s, wanted); wait > 0 && (todo == actionUpdate || todo == actionReplace) {
+		return loop.Wait(wait, v1alpha1.ReasonConflict, "somebody in the workload cluster changed Secret %s (%s) right after it was written; it is written again once a minute: "+
+			"find out who does that, or choose another spec.targetSecretRef", wanted, s.want.difference(live)), nil
+	}
+
 	switch todo {
 	case actionRefuse:
 		return loop.Stall(v1alpha1.ReasonForeignTarget, "%s", why), nil
@@ -126,6 +131,23 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 	}
 
 	return loop.Continue(v1alpha1.ReasonUpToDate, "Secret %s in the workload cluster is as the source", wanted), nil
+}
+
+// fightPause is how long to wait before the same content is written again: each
+// write changes the status and starts the next run, so whoever changes the Secret
+// back at once would make a loop.
+func (r *reconciler) fightPause(s *scope, wanted place) time.Duration {
+	status := &s.sync.Status
+	asked := max(s.sync.Annotations[v1alpha1.AnnotationReconcileRequestedAt], s.sync.Annotations[v1alpha1.AnnotationFluxRequestedAt])
+
+	switch {
+	case status.LastSyncTime == nil, writtenPlace(s.sync) != wanted, status.Target.Hash != s.want.hash():
+		return 0 // it is not the same content
+	case status.ObservedGeneration != s.sync.Generation, status.LastHandledReconcileAt != asked:
+		return 0 // somebody asks for it
+	}
+
+	return shortestPeace - r.options.Now().Sub(status.LastSyncTime.Time)
 }
 
 // create makes the Secret, and its namespace if that is asked for and missing.
@@ -198,6 +220,9 @@ func explain(s *scope, err error) loop.Outcome {
 
 	return loop.Wait(retryPause, workload.Reason(err), "%s", message)
 }
+
+// shortestPeace is the time between two writes of the same content.
+const shortestPeace = time.Minute
 
 // retryPause is how long to wait before a workload cluster that failed is asked again.
 const retryPause = 10 * time.Second

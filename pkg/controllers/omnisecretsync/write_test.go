@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,4 +175,36 @@ func TestLeft(t *testing.T) {
 
 func conditions(reason string) []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionFalse, Reason: reason}}
+}
+
+// Somebody changes the Secret back at once: the same content is written once a minute, and new content at once.
+func TestFightPause(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	r := newReconciler(nil, nil, nil, Options{Now: func() time.Time { return now }})
+
+	for _, test := range []struct {
+		name   string
+		ago    time.Duration // since the last write
+		change func(*scope)
+		want   time.Duration
+	}{
+		{"just written", 10 * time.Second, func(*scope) {}, 50 * time.Second},
+		{"a minute ago", time.Minute, func(*scope) {}, 0},
+		{"the source changed", time.Second, func(s *scope) { s.want.data = map[string][]byte{"new": nil} }, 0},
+		{"the spec changed", time.Second, func(s *scope) { s.sync.Generation++ }, 0},
+		{"asked for", time.Second, func(s *scope) { s.sync.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"} }, 0},
+		{"another place", time.Second, func(s *scope) { s.sync.Status.Target.Name = "former" }, 0},
+		{"never written", 0, func(s *scope) { s.sync.Status.LastSyncTime = nil }, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := scopeOf(t, nil)
+			s.sync.Status.Target.Hash = s.want.hash()
+			s.sync.Status.LastSyncTime = &metav1.Time{Time: now.Add(-test.ago)}
+			test.change(s)
+
+			if got := r.fightPause(s, wantedPlace(s.sync)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
 }
