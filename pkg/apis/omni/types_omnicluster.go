@@ -67,7 +67,8 @@ type OmniClusterSpec struct {
 	// ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).
 	ChangePolicy ChangePolicy
 
-	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash).
+	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash). Empty it to take
+	// back what has not been done yet.
 	ApprovedPlan string
 
 	// syncInterval is how often the plan is computed again when nothing has changed; a safety net, as changes

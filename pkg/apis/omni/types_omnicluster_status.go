@@ -35,6 +35,11 @@ type OmniClusterStatus struct {
 	// restore of a backup) waits for spec.approvedPlan under every change policy.
 	AppliedMachineSets []AppliedMachineSet
 
+	// appliedManifests are the IDs of the manifest groups of mode full that Omni has from this object. When such a
+	// group goes, Omni removes its objects from the cluster: one that this list does not name goes only with
+	// spec.approvedPlan.
+	AppliedManifests []string
+
 	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
 	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
 	Adopting bool
@@ -129,8 +134,9 @@ type PlannedChange struct {
 	// id of the Omni resource.
 	ID string
 
-	// destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or
-	// machine set node, and an update that takes machines away from a set.
+	// destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of
+	// a cluster, machine set, machine set node or manifest group of mode full, and an update that takes machines
+	// away from a set.
 	Destructive bool
 
 	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.

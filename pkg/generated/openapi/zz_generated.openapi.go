@@ -5698,7 +5698,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					},
 					"approvedPlan": {
 						SchemaProps: spec.SchemaProps{
-							Description: "approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash).",
+							Description: "approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash). Empty it to take back what has not been done yet.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5868,6 +5868,25 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
 										Ref: ref(v1alpha1.AppliedMachineSet{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"appliedManifests": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedManifests are the IDs of the manifest groups of mode full that Omni has from this object. When such a group goes, Omni removes its objects from the cluster: one that this list does not name goes only with spec.approvedPlan.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
 									},
 								},
 							},
@@ -8304,7 +8323,7 @@ func schema_pkg_apis_omni_v1alpha1_PlannedChange(ref common.ReferenceCallback) c
 					},
 					"destructive": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or machine set node, and an update that takes machines away from a set.",
+							Description: "destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of a cluster, machine set, machine set node or manifest group of mode full, and an update that takes machines away from a set.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -88,7 +88,8 @@ type OmniClusterSpec struct {
 	// +optional
 	ChangePolicy ChangePolicy `json:"changePolicy,omitempty"`
 
-	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash).
+	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash). Empty it to take
+	// back what has not been done yet.
 	// +optional
 	ApprovedPlan string `json:"approvedPlan,omitempty"`
 

@@ -50,6 +50,13 @@ type OmniClusterStatus struct {
 	// +listMapKey=id
 	AppliedMachineSets []AppliedMachineSet `json:"appliedMachineSets,omitempty"`
 
+	// appliedManifests are the IDs of the manifest groups of mode full that Omni has from this object. When such a
+	// group goes, Omni removes its objects from the cluster: one that this list does not name goes only with
+	// spec.approvedPlan.
+	// +optional
+	// +listType=set
+	AppliedManifests []string `json:"appliedManifests,omitempty"`
+
 	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
 	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
 	// +optional
@@ -160,8 +167,9 @@ type PlannedChange struct {
 	// id of the Omni resource.
 	ID string `json:"id"`
 
-	// destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or
-	// machine set node, and an update that takes machines away from a set.
+	// destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of
+	// a cluster, machine set, machine set node or manifest group of mode full, and an update that takes machines
+	// away from a set.
 	// +optional
 	Destructive bool `json:"destructive,omitempty"`
 

@@ -907,6 +907,11 @@ func (in *OmniClusterStatus) DeepCopyInto(out *OmniClusterStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.AppliedManifests != nil {
+		in, out := &in.AppliedManifests, &out.AppliedManifests
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.LastSyncTime != nil {
 		in, out := &in.LastSyncTime, &out.LastSyncTime
 		*out = (*in).DeepCopy()

@@ -59,7 +59,8 @@ type OmniClusterSpecApplyConfiguration struct {
 	// changePolicy is Apply (changes are applied; those that destroy wait for a settle time),
 	// ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).
 	ChangePolicy *omniv1alpha1.ChangePolicy `json:"changePolicy,omitempty"`
-	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash).
+	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash). Empty it to take
+	// back what has not been done yet.
 	ApprovedPlan *string `json:"approvedPlan,omitempty"`
 	// syncInterval is how often the plan is computed again when nothing has changed; a safety net, as changes
 	// trigger at once. At least 30s, default 5m.

@@ -49,6 +49,10 @@ type OmniClusterStatusApplyConfiguration struct {
 	// change of anything else (made by hand in Omni, or by documents that this status does not know, as after the
 	// restore of a backup) waits for spec.approvedPlan under every change policy.
 	AppliedMachineSets []AppliedMachineSetApplyConfiguration `json:"appliedMachineSets,omitempty"`
+	// appliedManifests are the IDs of the manifest groups of mode full that Omni has from this object. When such a
+	// group goes, Omni removes its objects from the cluster: one that this list does not name goes only with
+	// spec.approvedPlan.
+	AppliedManifests []string `json:"appliedManifests,omitempty"`
 	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
 	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
 	Adopting *bool `json:"adopting,omitempty"`
@@ -178,6 +182,16 @@ func (b *OmniClusterStatusApplyConfiguration) WithAppliedMachineSets(values ...*
 			panic("nil value passed to WithAppliedMachineSets")
 		}
 		b.AppliedMachineSets = append(b.AppliedMachineSets, *values[i])
+	}
+	return b
+}
+
+// WithAppliedManifests adds the given value to the AppliedManifests field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AppliedManifests field.
+func (b *OmniClusterStatusApplyConfiguration) WithAppliedManifests(values ...string) *OmniClusterStatusApplyConfiguration {
+	for i := range values {
+		b.AppliedManifests = append(b.AppliedManifests, values[i])
 	}
 	return b
 }

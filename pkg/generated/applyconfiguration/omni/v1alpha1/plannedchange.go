@@ -33,8 +33,9 @@ type PlannedChangeApplyConfiguration struct {
 	Type *string `json:"type,omitempty"`
 	// id of the Omni resource.
 	ID *string `json:"id,omitempty"`
-	// destructive is true for a change that can wipe a machine: the destruction of a cluster, machine set or
-	// machine set node, and an update that takes machines away from a set.
+	// destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of
+	// a cluster, machine set, machine set node or manifest group of mode full, and an update that takes machines
+	// away from a set.
 	Destructive *bool `json:"destructive,omitempty"`
 	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.
 	NeedsApproval *bool `json:"needsApproval,omitempty"`
