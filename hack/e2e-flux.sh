@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the operator together with Flux: the real source-controller and kustomize-controller, built from
-# hack/flux on the first run (about six minutes on two idle cores) and then kept in the user's cache directory.
+# Runs the operator together with Flux: the real source-, kustomize- and helm-controller, built from hack/flux
+# on the first run (about ten minutes on two idle cores) and then kept in the user's cache directory.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

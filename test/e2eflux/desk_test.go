@@ -81,8 +81,9 @@ func (d *desk) clear() {
 
 	for _, args := range [][]string{
 		{"delete", "kustomizations.kustomize.toolkit.fluxcd.io", "-l", "where=spoke"},
+		{"delete", "helmreleases.helm.toolkit.fluxcd.io", "--all"},
 		{"delete", "kustomizations.kustomize.toolkit.fluxcd.io", "--all"},
-		{"delete", "ocirepositories.source.toolkit.fluxcd.io", "--all"},
+		{"delete", "ocirepositories.source.toolkit.fluxcd.io,helmrepositories.source.toolkit.fluxcd.io", "--all"},
 		{"delete", "omni", "--all"},
 		{"delete", "secret,configmap", "--all"},
 	} {
@@ -97,6 +98,9 @@ func (d *desk) attach(cluster string) *env.Hub {
 	d.t.Helper()
 
 	hub := workloads.Borrow(d.t)
+	// Before the cluster is emptied, with its RBAC, for the next test.
+	d.t.Cleanup(d.clear)
+
 	cert, key := hub.FrontProxyClient()
 
 	if err := d.omni.AttachWorkload(cluster, omnisim.Workload{URL: hub.URL(), CA: hub.CA(), ProxyCert: cert, ProxyKey: key}); err != nil {
@@ -156,6 +160,11 @@ type object struct {
 		v1alpha1.ReconcileStatus `json:",inline"`
 
 		LastAppliedRevision string `json:"lastAppliedRevision"`
+
+		// History of a Kustomization or HelmRelease, the newest first.
+		History []struct {
+			LastReconciled metav1.Time `json:"lastReconciled"`
+		} `json:"history"`
 	} `json:"status"`
 }
 

@@ -1,5 +1,5 @@
-// Package e2eflux tests the operator together with Flux: the real source-controller and
-// kustomize-controller run beside it on a management cluster, take manifests from a registry on
+// Package e2eflux tests the operator together with Flux: the real source-, kustomize- and
+// helm-controller run beside it on a management cluster, take manifests from a registry on
 // loopback, apply our kinds there and other things to a workload cluster.
 //
 // Everything is in Flux's own namespace, because Flux reads a kubeconfig Secret only from there; so the

@@ -178,13 +178,25 @@ func (d *desk) changesGroup(hub *env.Hub) {
 // a minute.
 func (d *desk) renewsInTime(hub *env.Hub) {
 	d.change(hubExample, "  ttl: 24h\n  renewBefore: 4h\n", "  ttl: 10m\n  renewBefore: 9m59s\n")
-	d.waitApplied("omni-clusters", d.push())
+
+	revision := d.push()
+	d.waitApplied("omni-clusters", revision)
+	d.waitApplied("cluster-01", revision)
 
 	first := d.export()
 
 	d.wait("the renewal", func() error {
 		if d.export().KubeconfigHash == first.KubeconfigHash {
 			return errors.New("not renewed")
+		}
+
+		return nil
+	})
+	// The label of the Secret makes Flux look at once, not at the next interval.
+	d.wait("Flux to run with the new kubeconfig by itself", func() error {
+		runs := get[object](d, "kustomization", "cluster-01").Status.History
+		if rotated := d.export().LastRotationTime; len(runs) == 0 || runs[0].LastReconciled.Before(rotated) {
+			return fmt.Errorf("renewed at %s; runs %v", rotated, runs)
 		}
 
 		return nil

@@ -38,15 +38,22 @@ func runWithFlux(m *testing.M) (code int, err error) {
 	defer cancel()
 
 	if stack, err = env.StartStack(ctx, env.StackOptions{
-		Hub:        env.Options{Progress: os.Stderr},
-		Controller: env.ControllerOptions{Namespace: env.FluxNamespace, DestroySettleTime: settleTime},
+		Hub: env.Options{Progress: os.Stderr},
+		Controller: env.ControllerOptions{
+			Namespace: env.FluxNamespace, DestroySettleTime: settleTime,
+			Args: []string{"--allow-chart-addresses=127.0.0.0/8"}, // the tests' chart repositories
+		},
 	}); err != nil {
 		return 0, err
 	}
 
-	flux, err = stack.StartFlux(ctx, env.FluxOptions{Args: map[env.FluxComponent][]string{
-		env.FluxKustomizeController: {"--requeue-dependency=2s"},
-	}})
+	flux, err = stack.StartFlux(ctx, env.FluxOptions{
+		Components: env.FluxComponents(),
+		Args: map[env.FluxComponent][]string{
+			env.FluxKustomizeController: {"--requeue-dependency=2s"},
+			env.FluxHelmController:      {"--requeue-dependency=2s"},
+		},
+	})
 	if err != nil {
 		return 0, errors.Join(err, stack.Stop())
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // Manifests of our kinds, as they stand in a repository.
@@ -58,6 +60,26 @@ func secretSync(name, of, kubeconfig, namespace, policy string) string {
   targetSecretRef: {name: %s, namespace: %s}
   createNamespace: true
   deletionPolicy: %s`, of, kubeconfig, name, namespace, policy))
+}
+
+// helmRelease installs chart settings, one ConfigMap named by the release, in namespace apps.
+func (d *desk) helmRelease(name, of, kubeconfig, policy string) string {
+	return ours("OmniHelmRelease", name, fmt.Sprintf(`
+  clusterRef: {name: %s}
+  kubeconfigSecretRef: {name: %s}
+  namespace: apps
+  createNamespace: true
+  chart: {repository: %q, chart: settings, version: 1.0.0}
+  deletionPolicy: %s`, of, kubeconfig, d.charts(), policy))
+}
+
+// charts starts a repository with chart settings, and returns its URL.
+func (d *desk) charts() string {
+	repository := chartserver.StartRepository()
+	d.t.Cleanup(repository.Close)
+	repository.Add(chartserver.ConfigMapChart("settings", "1.0.0"))
+
+	return repository.URL()
 }
 
 // registrySecret is what is copied; a repository would hold it encrypted.

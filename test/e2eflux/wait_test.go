@@ -25,6 +25,7 @@ const waiting = "  wait: true"
 func everyKind() map[string]string {
 	return map[string]string{
 		"oconn": "omni", "ocl": "demo", "ocp": "demo", "ow": "demo-workers", "om": controlPlaneMachine, "oke": "access", "oss": "registry",
+		"ohr": "settings",
 	}
 }
 
@@ -35,7 +36,8 @@ func (d *desk) fleetOfEveryKind() string {
 		ours("OmniControlPlane", "demo", "  clusterRef: {name: demo}\n  machines: ["+controlPlaneMachine+"]"),
 		set("OmniWorkers", "demo-workers", "demo", 1),
 		ours("OmniMachine", controlPlaneMachine, "  clusterRef: {name: demo}\n  install: {disk: /dev/vda}"),
-		export("access", "demo", "Delete"), secretSync("registry", "demo", "access", "apps", "Delete"))
+		export("access", "demo", "Delete"), secretSync("registry", "demo", "access", "apps", "Delete"),
+		d.helmRelease("settings", "demo", "access", "Uninstall"))
 }
 
 // A Kustomization that waits is Ready when every one of our objects is, and not before: not when it is

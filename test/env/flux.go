@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 )
@@ -12,10 +13,9 @@ import (
 // kubeconfig: Flux reads the Secret from the namespace of the object that names it.
 const FluxNamespace = "flux-system"
 
-// FluxOptions says how to start Flux. The zero value starts source-controller and
-// kustomize-controller.
+// FluxOptions says how to start Flux.
 type FluxOptions struct {
-	// Components are the controllers to start. Default: source-controller and kustomize-controller.
+	// Components are the controllers to start, source-controller first. At least one is required.
 	Components []FluxComponent
 
 	// Args are more flags, by controller.
@@ -40,7 +40,7 @@ func (c *FluxController) Metrics(ctx context.Context) (string, error) {
 // Hub.Stop stops it. The context bounds the start only.
 func (h *Hub) StartFlux(ctx context.Context, options FluxOptions) (map[FluxComponent]*FluxController, error) {
 	if len(options.Components) == 0 {
-		options.Components = []FluxComponent{FluxSourceController, FluxKustomizeController}
+		return nil, errors.New("start Flux: no components are named")
 	}
 
 	programs := make(map[FluxComponent]FluxProgram, len(options.Components))
@@ -106,8 +106,13 @@ func (h *Hub) newFluxController(name FluxComponent, binary string, more []string
 	}
 
 	if name == FluxSourceController {
+		artifacts := filepath.Join(h.Dir, "flux-artifacts")
+		if err := os.MkdirAll(artifacts, 0o700); err != nil {
+			return nil, fmt.Errorf("make directory of artifacts: %w", err)
+		}
+
 		args = append(args,
-			"--storage-path="+filepath.Join(h.Dir, "flux-artifacts"),
+			"--storage-path="+artifacts,
 			"--storage-addr="+ports[2].address(),
 			"--storage-adv-addr="+ports[2].address(),
 		)

@@ -55,7 +55,9 @@ func TestModuleDirectory(t *testing.T) {
 }
 
 func TestFluxControllerFlags(t *testing.T) {
-	hub := &Hub{Dir: "/hub", KubeconfigPath: "/hub/admin"}
+	dir := t.TempDir()
+
+	hub := &Hub{Dir: dir, KubeconfigPath: "/hub/admin"}
 	defer hub.Stop()
 
 	source, err := hub.newFluxController(FluxSourceController, "/bin/source-controller", []string{"--concurrent=1"})
@@ -64,7 +66,7 @@ func TestFluxControllerFlags(t *testing.T) {
 	}
 
 	flags := strings.Join(source.spec.args, " ")
-	for _, want := range []string{"--metrics-addr=127.0.0.1:", "--health-addr=127.0.0.1:", "--storage-addr=127.0.0.1:", "--storage-path=/hub/flux-artifacts", "--enable-leader-election=false", " --concurrent=1"} {
+	for _, want := range []string{"--metrics-addr=127.0.0.1:", "--health-addr=127.0.0.1:", "--storage-addr=127.0.0.1:", "--storage-path=" + dir + "/flux-artifacts", "--enable-leader-election=false", " --concurrent=1"} {
 		if !strings.Contains(flags, want) {
 			t.Errorf("no %q in %s", want, flags)
 		}

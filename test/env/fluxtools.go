@@ -26,6 +26,11 @@ const (
 	FluxHelmController FluxComponent = "helm-controller"
 )
 
+// FluxComponents returns all of them, in the order in which they start.
+func FluxComponents() []FluxComponent {
+	return []FluxComponent{FluxSourceController, FluxKustomizeController, FluxHelmController}
+}
+
 // FluxProgram is a built controller of Flux.
 type FluxProgram struct {
 	// Binary is the program.

@@ -1,4 +1,4 @@
-// Builds Flux's helm-controller, which the benchmark compares OmniHelmRelease with. A module of its own with the
+// Builds Flux's helm-controller, which `make e2e-flux` and the benchmark start. A module of its own with the
 // replacements of its go.mod and its go.sum, because the controllers of Flux ask for different ones.
 //
 // One replacement differs: Flux pins its fork of Helm, github.com/fluxcd/helm/v4 v4.2.4-flux.1, which not every

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 
 		return nil
 	case len(args) == 1 && args[0] == "flux":
-		for _, component := range []env.FluxComponent{env.FluxSourceController, env.FluxKustomizeController} {
+		for _, component := range env.FluxComponents() {
 			program, err := env.EnsureFlux(ctx, progress, component)
 			if err != nil {
 				return err
