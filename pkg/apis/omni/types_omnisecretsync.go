@@ -100,7 +100,7 @@ type SyncedSecret struct {
 	// type of the Secret.
 	Type string
 
-	// hash is the sha256 of the data that was written.
+	// hash is the sha256 of this object's UID, the type and the data that was written.
 	Hash string
 }
 

@@ -8581,7 +8581,7 @@ func schema_pkg_apis_omni_v1alpha1_SyncedSecret(ref common.ReferenceCallback) co
 					},
 					"hash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "hash is the sha256 of the data that was written.",
+							Description: "hash is the sha256 of this object's UID, the type and the data that was written.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -126,7 +126,7 @@ type SyncedSecret struct {
 	// +optional
 	Type string `json:"type,omitempty"`
 
-	// hash is the sha256 of the data that was written.
+	// hash is the sha256 of this object's UID, the type and the data that was written.
 	// +optional
 	Hash string `json:"hash,omitempty"`
 }

@@ -29,7 +29,7 @@ type SyncedSecretApplyConfiguration struct {
 	Namespace *string `json:"namespace,omitempty"`
 	// type of the Secret.
 	Type *string `json:"type,omitempty"`
-	// hash is the sha256 of the data that was written.
+	// hash is the sha256 of this object's UID, the type and the data that was written.
 	Hash *string `json:"hash,omitempty"`
 }
 
