@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test: first the in-process ones with the race detector, then those that start real processes
-# (the packages below test/env and test/e2e), one package at a time because they share the machine. The tests
+# (the packages below test/env and test/e2e, and Helm's against a real API server), one package at a time because they share the machine. The tests
 # with Flux have a target of their own, e2e-flux.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-in_process=$(go list ./... | grep -vE '/test/(env|e2e|e2eflux)(/|$)')
-with_processes=$(go list ./test/env/... ./test/e2e/...)
+in_process=$(go list ./... | grep -vE '/(test/(env|e2e|e2eflux)|pkg/controllers/internal/helm/live)(/|$)')
+with_processes=$(go list ./test/env/... ./test/e2e/... ./pkg/controllers/internal/helm/live/...)
 
 # Built before, so that a cold build does not count against a test's time.
 go run ./test/env/tools >/dev/null
