@@ -129,7 +129,7 @@ type scope struct {
 	values   helm.Values
 	opened   *workload.Opened
 	engine   engine
-	observed *helm.Observed // only if the release is this object's, or nobody's
+	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over
 	want     helm.Wanted
 	decision helm.Decision
 

@@ -40,7 +40,8 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		}
 	}
 
-	if s.observed != nil {
+	// What is about to be taken over is not this object's yet.
+	if s.observed != nil && (s.latest() == nil || ownerOf(*s.observed) == string(s.release.UID)) {
 		r.reportRevisions(ctx, s)
 	}
 

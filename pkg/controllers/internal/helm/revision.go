@@ -25,6 +25,8 @@ const (
 	labelAttempt = labelPrefix + "attempt"
 	// labelOwner is the UID of the OmniHelmRelease that made the revision.
 	labelOwner = labelPrefix + "owner"
+	// labelRevision is the number of the revision whose labels these are.
+	labelRevision = labelPrefix + "revision"
 	// labelChartVersion is the version of the chart, with _ for +.
 	labelChartVersion = labelPrefix + "chart-version"
 	// labelTested is the result of the chart's tests.
@@ -184,6 +186,11 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 	modified := created
 	if seconds, err := strconv.ParseInt(record.Labels["modifiedAt"], 10, 64); err == nil {
 		modified = time.Unix(seconds, 0)
+	}
+
+	// Helm copies labels to the next revision, also of another client's upgrade.
+	if record.Labels[labelRevision] != record.Labels["version"] {
+		return Revision{Number: number, Status: Status(record.Labels["status"]), Created: created, Modified: modified}, true
 	}
 
 	return Revision{

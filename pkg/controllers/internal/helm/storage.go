@@ -2,18 +2,23 @@ package helm
 
 import (
 	"errors"
+	"maps"
+	"strconv"
 
 	"helm.sh/helm/v4/pkg/release"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// resumable is Helm's storage, with two additions.
+// resumable is Helm's storage, with three additions.
 //
 // One revision can be hidden, whose action was interrupted: Helm then makes the
 // next revision under the same number, and the old record is overwritten in one
 // step. So a crash causes no second revision, and there is a record of what the
 // crash left behind at every moment.
+//
+// Each record that is made here names its own number in a label: other clients
+// copy our labels to the revisions that they make, and those are not ours.
 //
 // And the first record that an action makes is told of: from then on, what the
 // action does has to be ended in order.
@@ -59,6 +64,16 @@ func (r *resumable) Query(labels map[string]string) ([]release.Releaser, error) 
 // Create implements driver.Driver.
 func (r *resumable) Create(name string, made release.Releaser) error {
 	defer r.begun()
+
+	if record, ok := made.(*releasev1.Release); ok {
+		labels := maps.Clone(record.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+
+		labels[labelRevision] = strconv.Itoa(record.Version)
+		record.Labels = labels
+	}
 
 	if r.hides(name) {
 		r.hidden = 0

@@ -8,6 +8,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func record(version int, status common.Status) *releasev1.Release {
@@ -70,5 +71,32 @@ func TestAnInterruptedRevisionAlone(t *testing.T) {
 	history, err := store.History("demo")
 	if err != nil || len(history) != 1 || history[0].(*releasev1.Release).Version != 1 {
 		t.Errorf("history: %v, %v", history, err)
+	}
+}
+
+// Helm copies labels from revision to revision. Those that we did not write for a revision say nothing about it.
+func TestLabelsThatWereCopied(t *testing.T) {
+	store, _, _ := newStorage(t, 0)
+	shared := map[string]string{labelOwner: "uid", labelContent: "content"}
+
+	made := record(3, common.StatusPendingRollback)
+	made.Labels = shared
+
+	if err := store.Create(made); err != nil {
+		t.Fatal(err)
+	}
+
+	if made.Labels[labelRevision] != "3" || shared[labelRevision] != "" {
+		t.Errorf("labels %v, shared %v", made.Labels, shared)
+	}
+
+	for version, owner := range map[string]string{"3": "uid", "4": ""} {
+		labels := map[string]string{"version": version, "status": "deployed", labelOwner: "uid", labelContent: "content", labelAttempt: "attempt",
+			labelTested: "Passed", labelRevision: "3"}
+
+		got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
+		if !ok || got.Owner != owner || (got.Content == "") != (owner == "") || got.Status != StatusDeployed || (got.Tested == "") != (owner == "") {
+			t.Errorf("revision %s: %+v", version, got)
+		}
 	}
 }

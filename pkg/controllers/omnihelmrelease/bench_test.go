@@ -1,0 +1,303 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// cluster is a workload cluster of the imagination with one release in it.
+type cluster struct {
+	mu          sync.Mutex
+	now         func() time.Time
+	revisions   []helm.Revision // the newest first
+	did         []helm.Action
+	fail        error // of every install and upgrade
+	hold        chan struct{}
+	differences []helm.Difference
+	lost        error // of every observation
+}
+
+func (c *cluster) Observe(context.Context) (helm.Observed, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return helm.Observed{Revisions: slices.Clone(c.revisions)}, c.lost
+}
+
+func (c *cluster) Details(_ context.Context, revision int) (helm.Details, error) {
+	return helm.Details{Number: revision, Chart: "demo", ChartVersion: "1.0.0", AppVersion: "app", Description: "it broke"}, nil
+}
+
+func (c *cluster) Run(ctx context.Context, request helm.Request) error {
+	c.mu.Lock()
+	hold := c.hold
+	c.did = append(c.did, request.Decision.Action)
+	c.mu.Unlock()
+
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "interrupted"}
+		}
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	made := helm.Revision{
+		Number: len(c.revisions) + 1, Status: helm.StatusDeployed, Content: request.Wanted.Content, Attempt: request.Wanted.Attempt,
+		Owner: request.Wanted.Owner, ChartVersion: "1.0.0", Modified: c.now(),
+	}
+
+	switch request.Decision.Action {
+	case helm.ActionUninstall:
+		c.revisions = nil
+
+		return nil
+	case helm.ActionTest:
+		c.revisions[0].Tested = helm.TestsPassed
+		if c.fail != nil {
+			c.revisions[0].Tested = helm.TestsFailed
+		}
+
+		return c.fail
+	case helm.ActionRollback:
+		made.Content = c.revisions[len(c.revisions)-1].Content
+	default:
+		if c.fail != nil {
+			made.Status = helm.StatusFailed
+		}
+	}
+
+	if made.Status == helm.StatusDeployed {
+		for i := range c.revisions {
+			if c.revisions[i].Status == helm.StatusDeployed {
+				c.revisions[i].Status = helm.StatusSuperseded
+			}
+		}
+	}
+
+	c.revisions = append([]helm.Revision{made}, c.revisions...)
+
+	if request.Decision.Action == helm.ActionRollback {
+		return nil
+	}
+
+	return c.fail
+}
+
+func (c *cluster) Drift(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.differences, nil
+}
+
+func (c *cluster) Correct(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.did = append(c.did, actionCorrect)
+	found := c.differences
+	c.differences = nil
+
+	return found, nil
+}
+
+// actions are what was done, in order.
+func (c *cluster) actions() []helm.Action {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return slices.Clone(c.did)
+}
+
+// openDoor lets everybody in.
+type openDoor struct{ parting workload.Parting }
+
+func (d *openDoor) Open(context.Context, workload.Guest) (*workload.Opened, loop.Outcome, error) {
+	return &workload.Opened{ClusterID: "cluster-id"}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
+}
+
+func (d *openDoor) Leave(context.Context, workload.Guest, time.Time) (workload.Parting, loop.Outcome, error) {
+	return d.parting, loop.Continue(v1alpha1.ReasonDeleting, ""), nil
+}
+
+// bench runs the real loop and the real chart sources against a cluster of the imagination.
+type bench struct {
+	t       *testing.T
+	client  client.Client
+	r       *reconciler
+	loop    *loop.Reconciler[*v1alpha1.OmniHelmRelease, *scope]
+	cluster *cluster
+	door    *openDoor
+	charts  *chartserver.Repository
+	events  *events.FakeRecorder
+	mu      sync.Mutex
+	clock   time.Time
+}
+
+func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
+	t.Helper()
+
+	known := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(known), v1alpha1.AddToScheme(known)); err != nil {
+		t.Fatal(err)
+	}
+
+	b := &bench{t: t, charts: chartserver.StartRepository(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), events: events.NewFakeRecorder(100)}
+	t.Cleanup(b.charts.Close)
+	b.charts.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
+
+	b.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
+	b.cluster = &cluster{now: b.now}
+	b.door = &openDoor{parting: workload.Parting{Part: workload.PartCleanUp, Opened: &workload.Opened{ClusterID: "cluster-id"}}}
+	b.restart()
+	b.add("app", change...)
+
+	return b
+}
+
+// restart is a new process.
+func (b *bench) restart() {
+	b.r = newReconciler(b.client, b.client, b.events, logr.Discard(), Options{
+		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), Concurrency: 1, Now: b.now,
+		Charts: charts.New(charts.Options{AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: b.now}),
+	})
+	b.r.door = b.door
+	b.r.engine = func(*workload.Opened, string, string) engine { return b.cluster }
+	b.loop = loop.New(b.r.kind(), loop.Settings{Client: b.client, Events: b.events})
+}
+
+func (b *bench) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.clock
+}
+
+func (b *bench) pass(duration time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	b.clock = b.clock.Add(duration)
+}
+
+func (b *bench) add(name string, change ...func(*v1alpha1.OmniHelmRelease)) {
+	b.t.Helper()
+
+	release := newTestRelease(v1alpha1.HelmChart{Repository: b.charts.URL(), Chart: "demo", Version: "1.0.0"})
+	release.Name, release.UID, release.Generation = name, types.UID("uid-of-"+name), 1
+	v1alpha1.SetDefaults_OmniHelmReleaseSpec(&release.Spec)
+
+	for _, c := range change {
+		c(release)
+	}
+
+	if err := b.client.Create(b.t.Context(), release); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) get() *v1alpha1.OmniHelmRelease {
+	b.t.Helper()
+
+	release := &v1alpha1.OmniHelmRelease{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, release); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return release
+}
+
+func (b *bench) edit(change func(*v1alpha1.OmniHelmRelease)) {
+	b.t.Helper()
+
+	release := b.get()
+	change(release)
+	release.Generation++
+
+	if err := b.client.Update(b.t.Context(), release); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// run reconciles once, and waits until the action that it began has ended.
+func (b *bench) run() reconcile.Result {
+	b.t.Helper()
+
+	result := b.look()
+	for b.cluster.hold == nil && b.r.runner.job("uid-of-app").running() {
+		time.Sleep(time.Millisecond)
+	}
+
+	return result
+}
+
+func (b *bench) look() reconcile.Result {
+	b.t.Helper()
+
+	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "app"}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return result
+}
+
+// settle reconciles until nothing is to be done at once.
+func (b *bench) settle() {
+	b.t.Helper()
+
+	for range 10 {
+		before := len(b.cluster.actions())
+
+		if result := b.run(); result.RequeueAfter > time.Second && before == len(b.cluster.actions()) {
+			return
+		}
+	}
+}
+
+func (b *bench) want(conditionType string, status metav1.ConditionStatus, reason string) string {
+	b.t.Helper()
+
+	found := apimeta.FindStatusCondition(b.get().Status.Conditions, conditionType)
+	if found == nil || found.Status != status || found.Reason != reason {
+		b.t.Fatalf("%s is %+v, want %s %s", conditionType, found, status, reason)
+	}
+
+	return found.Message
+}
+
+func (b *bench) wantActions(want ...helm.Action) {
+	b.t.Helper()
+
+	if got := b.cluster.actions(); !slices.Equal(got, want) {
+		b.t.Fatalf("actions %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,349 @@
+package omnihelmrelease
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+const (
+	yes     = metav1.ConditionTrue
+	no      = metav1.ConditionFalse
+	unknown = metav1.ConditionUnknown
+)
+
+func TestASecondRunWritesNothing(t *testing.T) {
+	b := newBench(t)
+	b.settle()
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	b.want(v1alpha1.ConditionTested, unknown, v1alpha1.ReasonDisabled)
+	b.want(v1alpha1.ConditionDrifted, unknown, v1alpha1.ReasonDisabled)
+	b.wantActions(helm.ActionInstall)
+
+	before := b.get()
+	if before.Status.Chart != "demo" || before.Status.Revision != 1 || before.Status.ChartDigest == "" || before.Status.ValuesDigest == "" {
+		t.Errorf("status %+v", before.Status)
+	}
+
+	b.pass(time.Hour)
+	b.run()
+	b.restart()
+	b.run()
+
+	if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the status was written again: %+v", after.Status)
+	}
+
+	b.wantActions(helm.ActionInstall)
+
+	if got := b.charts.Downloads(); got != 1 {
+		t.Errorf("%d downloads, want 1", got)
+	}
+}
+
+func TestTheStatusSaysWhereBeforeThereIsARelease(t *testing.T) {
+	b := newBench(t)
+	b.run()
+	b.wantActions()
+
+	if got := b.get().Status; got.ReleaseName != "app" || got.Namespace != "default" || got.ClusterID != "cluster-id" {
+		t.Errorf("status %+v", got)
+	}
+}
+
+func TestFailuresAreSpacedAndBounded(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Retries = new(int32(1)) })
+	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "the reason"}
+	b.settle()
+	b.wantActions(helm.ActionInstall)
+
+	if message := b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonActionFailed); !strings.Contains(message, "the reason") || !strings.Contains(message, "12:00:15") {
+		t.Error(message)
+	}
+
+	// Neither another run nor a restart tries earlier.
+	b.run()
+	b.restart()
+	b.run()
+	b.wantActions(helm.ActionInstall)
+
+	b.pass(16 * time.Second)
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionInstall)
+	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed)
+
+	b.restart()
+	b.pass(time.Hour)
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionInstall)
+
+	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, "it broke") {
+		t.Error(message)
+	}
+
+	b.cluster.fail = nil
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	b.settle()
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+
+	if got := b.get().Status; got.Failures != 0 || len(got.History) != 3 {
+		t.Errorf("status %+v", got)
+	}
+}
+
+func TestAFailedUpgradeIsRolledBackAtOnce(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure, r.Spec.Retries = true, new(int32(0)) })
+	b.settle()
+	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "no"}
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback)
+	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed)
+}
+
+func TestTests(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.Enable = true })
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionTest)
+	b.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
+
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DisableHooks = true })
+	b.run()
+	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "the test says no"}
+	b.settle()
+
+	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonTestsFailed); !strings.Contains(message, "the test says no") {
+		t.Error(message)
+	}
+
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.IgnoreFailures = true })
+	b.settle()
+	b.want(v1alpha1.ConditionTested, no, v1alpha1.ReasonTestsFailed)
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonTestsFailed)
+}
+
+func TestDrift(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
+	b.settle()
+	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
+
+	b.cluster.differences = []helm.Difference{{Object: helm.Object{Kind: "ConfigMap", Name: "app"}, Paths: []string{"/data/a"}}}
+	b.run() // too soon to look again
+	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
+	b.pass(10 * time.Minute)
+	b.settle()
+
+	if message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound); !strings.Contains(message, "ConfigMap app differs at /data/a") {
+		t.Error(message)
+	}
+
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+	b.settle()
+	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonDriftCorrected)
+	b.wantActions(helm.ActionInstall, actionCorrect)
+	b.pass(10 * time.Minute)
+	b.settle()
+	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
+	b.wantActions(helm.ActionInstall, actionCorrect)
+}
+
+func TestDeletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*bench)
+		actions []helm.Action
+		event   string
+	}{
+		"uninstalled": {func(*bench) {}, []helm.Action{helm.ActionInstall, helm.ActionUninstall}, "UninstallSucceeded"},
+		"orphan": {func(b *bench) {
+			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.DeletionOrphan })
+		}, []helm.Action{helm.ActionInstall}, "LeftBehind"},
+		"cluster destroyed": {func(b *bench) { b.door.parting = workload.Parting{Part: workload.PartLetGo, Why: "destroyed"} }, []helm.Action{helm.ActionInstall}, "destroyed"},
+		"taken by another":  {func(b *bench) { b.cluster.revisions[0].Owner = "another" }, []helm.Action{helm.ActionInstall}, "not this object's"},
+		"gone already":      {func(b *bench) { b.cluster.revisions = nil }, []helm.Action{helm.ActionInstall}, ""},
+		"out of reach for long": {func(b *bench) {
+			b.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+			b.clock = time.Now().Add(2 * time.Hour)
+		}, []helm.Action{helm.ActionInstall}, "no route"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.settle()
+			test.prepare(b)
+
+			if err := b.client.Delete(t.Context(), b.get()); err != nil {
+				t.Fatal(err)
+			}
+
+			b.settle()
+
+			if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
+				t.Fatalf("the object is there: %v", err)
+			}
+
+			b.wantActions(test.actions...)
+
+			if text := b.said(); !strings.Contains(text, test.event) {
+				t.Errorf("events: %s", text)
+			}
+		})
+	}
+}
+
+// said are all events so far.
+func (b *bench) said() string {
+	var texts []string
+
+	for {
+		select {
+		case text := <-b.events.Events:
+			texts = append(texts, text)
+		default:
+			return strings.Join(texts, "\n")
+		}
+	}
+}
+
+func TestADeletionInterruptsWhatIsUnderWay(t *testing.T) {
+	b := newBench(t)
+	b.run()
+	b.cluster.hold = make(chan struct{})
+	b.look()
+	b.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
+
+	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+
+	b.look()
+	b.cluster.mu.Lock()
+	b.cluster.hold = nil
+	b.cluster.mu.Unlock()
+	b.settle()
+	b.settle()
+
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("the object is there: %v", err)
+	}
+}
+
+func TestOutages(t *testing.T) {
+	b := newBench(t)
+	b.settle()
+	b.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+	b.run()
+	b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterUnreachable)
+	b.cluster.lost = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not list"}
+	b.run()
+	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden)
+	b.cluster.lost = nil
+	b.charts.Close()
+	b.pass(time.Hour)
+	b.run()
+	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
+	b.wantActions(helm.ActionInstall)
+}
+
+func TestSuspended(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
+	b.run()
+	b.run()
+	b.wantActions()
+	b.want(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended)
+	b.want(v1alpha1.ConditionReady, unknown, v1alpha1.ReasonSuspended)
+}
+
+func TestDependencies(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "other"}} })
+	b.run()
+
+	if message := b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonDependencyNotReady); !strings.Contains(message, `"other"`) {
+		t.Error(message)
+	}
+
+	b.add("other", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "third"}} })
+	b.add("third", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "app"}} })
+	b.run()
+
+	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonDependencyCycle); !strings.Contains(message, "app -> other -> third -> app") {
+		t.Error(message)
+	}
+
+	b.wantActions()
+}
+
+func TestJobFailures(t *testing.T) {
+	failed := func(reason helm.Reason) error { return &helm.Error{Reason: reason, Message: "x"} }
+
+	for name, test := range map[string]struct {
+		job  job
+		want int
+	}{
+		"installed":         {job{action: helm.ActionInstall, before: 2}, 0},
+		"rolled back":       {job{action: helm.ActionRollback, before: 2}, 2},
+		"failed":            {job{action: helm.ActionUpgrade, before: 2, err: failed(helm.ReasonFailed)}, 3},
+		"too slow":          {job{action: helm.ActionUpgrade, before: 2, err: failed(helm.ReasonTimeout)}, 3},
+		"stopped":           {job{action: helm.ActionUpgrade, before: 2, err: failed(helm.ReasonInterrupted)}, 2},
+		"cluster away":      {job{action: helm.ActionUpgrade, before: 2, err: failed(helm.ReasonUnreachable)}, 2},
+		"no chart":          {job{action: helm.ActionUpgrade, before: 2, err: errors.New("x")}, 2},
+		"failed test":       {job{action: helm.ActionTest, before: 0, err: failed(helm.ReasonFailed)}, 0},
+		"failed correction": {job{action: actionCorrect, before: 0, err: failed(helm.ReasonFailed)}, 0},
+	} {
+		if got := test.job.failures(); got != test.want {
+			t.Errorf("%s: %d failures, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestWhoseARelease(t *testing.T) {
+	for name, test := range map[string]struct {
+		claim claim
+		want  string
+	}{
+		"none":                          {claim{uid: "a"}, ""},
+		"ours":                          {claim{uid: "a", owner: "a", exists: true, known: true}, ""},
+		"by hand":                       {claim{uid: "a", exists: true}, v1alpha1.ReasonForeignTarget},
+		"by hand, taken":                {claim{uid: "a", exists: true, take: true}, ""},
+		"another's":                     {claim{uid: "a", owner: "b", exists: true}, v1alpha1.ReasonConflict},
+		"another's who lives, taken":    {claim{uid: "a", owner: "b", exists: true, take: true, ownerLives: true}, v1alpha1.ReasonConflict},
+		"another's who is gone, taken":  {claim{uid: "a", owner: "b", exists: true, take: true}, ""},
+		"ours once, another's since":    {claim{uid: "a", owner: "b", exists: true, take: true, known: true}, v1alpha1.ReasonConflict},
+		"uninstalled, history was kept": {claim{uid: "a", owner: "b"}, ""},
+	} {
+		reason, why := test.claim.refused("ns/app")
+		if reason != test.want || (why == "") != (reason == "") || why != "" && !strings.Contains(why, "ns/app") {
+			t.Errorf("%s: %s %q, want %q", name, reason, why, test.want)
+		}
+	}
+}
+
+func TestAReleaseIsTakenOver(t *testing.T) {
+	for name, owner := range map[string]string{"by hand": "", "of an object that is gone": "another"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.cluster.revisions = []helm.Revision{{Number: 1, Status: helm.StatusDeployed, Owner: owner}}
+			b.settle()
+			b.wantActions()
+
+			if b.get().Status.Revision != 0 {
+				t.Error("the status counts a release of another as its own")
+			}
+
+			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.TakeOwnership = true })
+			b.settle()
+			b.wantActions(helm.ActionUpgrade)
+			b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+			b.settle()
+			b.wantActions(helm.ActionUpgrade)
+		})
+	}
+}

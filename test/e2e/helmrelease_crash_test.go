@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// slowChart is ready only when somebody says that its Pod has succeeded: nothing runs Pods here.
+func slowChart(version string) chartserver.Chart {
+	chart := chartserver.ConfigMapChart("demo", version)
+	chart.Files["templates/pod.yaml"] = `apiVersion: v1
+kind: Pod
+metadata: {name: "{{ .Release.Name }}-{{ .Chart.Version | replace "." "-" }}"}
+spec: {containers: [{name: it, image: none}]}
+`
+
+	return chart
+}
+
+// finish makes the Pod of a slowChart ready.
+func (r *releasing) finish(pod string) {
+	r.t.Helper()
+
+	if _, stderr, err := r.hub.Kubectl(r.t.Context(), "-n", r.apps, "patch", "pod", pod, "--subresource=status", "--type=merge",
+		"-p", `{"status":{"phase":"Succeeded"}}`); err != nil {
+		r.t.Fatal(err, stderr)
+	}
+}
+
+func (r *releasing) waitRecords(name string, want ...string) {
+	r.t.Helper()
+	r.wait("Helm's records", func() error {
+		if got := r.records(name); !slices.Equal(got, want) {
+			return fmt.Errorf("they are %v, want %v", got, want)
+		}
+
+		return nil
+	})
+}
+
+func (r *releasing) crash() {
+	r.t.Helper()
+	stack.Controller.Kill()
+	r.restartController()
+}
+
+// The controller is killed in the middle of an install, an upgrade and an uninstall: the next one finishes them, with
+// no second revision for the same content. A restart, a kill and another kubeconfig make no revision and no download.
+func TestHelmReleaseCrash(t *testing.T) {
+	r := newReleasing(t)
+	r.charts.Add(slowChart("2.0.0"))
+	r.charts.Add(slowChart("2.1.0"))
+
+	r.apply(r.releaseOf("app", "2.0.0", "  wait: true"))
+	r.waitRecords("app", "1 pending-install")
+	r.crash()
+	r.waitRecords("app", "1 pending-install")
+	r.finish("app-2-0-0")
+	r.ready("ohr", "app")
+	r.wantRecords("app", "1 deployed")
+
+	r.apply(r.releaseOf("app", "2.1.0", "  wait: true"))
+	r.waitRecords("app", "1 deployed", "2 pending-upgrade")
+	r.crash()
+	r.wait("the Pod of the upgrade", func() error {
+		_, err := r.hub.Client().CoreV1().Pods(r.apps).Get(t.Context(), "app-2-1-0", metav1.GetOptions{})
+
+		return err
+	})
+	r.finish("app-2-1-0")
+	r.ready("ohr", "app")
+	r.wantRecords("app", "1 superseded", "2 deployed")
+
+	// Restart in order, another kubeconfig of the same cluster.
+	downloads := r.charts.Downloads()
+	before := r.status("app")
+
+	if err := stack.Controller.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	r.restartController()
+	r.apply(kubeconfigManifest(t, "demo-kubeconfig", r.hub) + "\n    # rotated\n")
+	r.handled("app", "after")
+	r.wantRecords("app", "1 superseded", "2 deployed")
+
+	if got := r.charts.Downloads(); got != downloads {
+		t.Errorf("%d downloads after the restart", got-downloads)
+	}
+
+	if after := r.status("app"); after.LastAction != before.LastAction || !after.LastActionTime.Equal(before.LastActionTime) {
+		t.Errorf("the restart changed the status: %+v", after)
+	}
+
+	r.hold("app", "example.com/hold")
+	r.run("delete", "ohr", "app", "--wait=false")
+	r.wait("the uninstall to begin", func() error {
+		if got := r.records("app"); len(got) == 0 || got[len(got)-1] != "2 uninstalling" {
+			return fmt.Errorf("records: %v", got)
+		}
+
+		return nil
+	})
+	r.crash()
+	r.waitCondition("ohr", "app", v1alpha1.ConditionReconciling, metav1.ConditionTrue, "")
+	r.hold("app")
+	r.waitGone("ohr", "app")
+	r.waitData("app", nil)
+	r.wantRecords("app")
+}
+
+// hold sets the finalizers of the release's ConfigMap, so that nobody can remove it.
+func (r *releasing) hold(name string, finalizers ...string) {
+	r.t.Helper()
+	r.wait("finalizers", func() error {
+		found, err := r.hub.Client().CoreV1().ConfigMaps(r.apps).Get(r.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+
+		found.Finalizers = finalizers
+		_, err = r.hub.Client().CoreV1().ConfigMaps(r.apps).Update(r.t.Context(), found, metav1.UpdateOptions{})
+
+		return err
+	})
+}

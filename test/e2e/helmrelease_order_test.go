@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// A release waits for those it depends on, and a circle is said.
+func TestHelmReleaseDependencies(t *testing.T) {
+	t.Parallel()
+
+	r := newReleasing(t)
+	r.apply(r.releaseOf("after", "1.0.0", "  dependsOn: [{name: before}]"))
+
+	if message := r.waitCondition("ohr", "after", v1alpha1.ConditionReleased, metav1.ConditionFalse, v1alpha1.ReasonDependencyNotReady); !strings.Contains(message, `"before"`) {
+		t.Error(message)
+	}
+
+	r.wantRecords("after")
+	r.apply(r.releaseOf("before", "1.0.0"))
+	r.ready("ohr", "after")
+	r.apply(r.releaseOf("before", "1.0.0", "  dependsOn: [{name: after}]"))
+	r.stalls("before", v1alpha1.ReasonDependencyCycle, "before -> after -> before")
+}
+
+// A suspended release does nothing, keeps Ready as it was, and goes on later.
+func TestHelmReleaseSuspended(t *testing.T) {
+	t.Parallel()
+
+	r := newReleasing(t)
+	r.apply(r.release("  suspend: true"))
+	r.waitCondition("ohr", "app", v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
+	r.wantRecords("app")
+	r.apply(r.release())
+	r.ready("ohr", "app")
+	r.apply(r.release("    values: {data: {greeting: later}}", "  suspend: true"))
+	r.waitCondition("ohr", "app", v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
+	r.waitCondition("ohr", "app", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	r.wantRecords("app", "1 deployed")
+	r.run("delete", "ohr", "app", "--timeout=60s")
+	r.waitData("app", nil)
+}
+
+// Drift is shown without a loss of Ready, left out where that is asked for, and corrected.
+func TestHelmReleaseDrift(t *testing.T) {
+	t.Parallel()
+
+	r := newReleasing(t)
+	r.apply(r.release("  driftDetection: {mode: Warn}"))
+	r.ready("ohr", "app")
+	r.waitCondition("ohr", "app", v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonNoDrift)
+
+	if _, stderr, err := r.hub.Kubectl(t.Context(), "-n", r.apps, "patch", "configmap", "app", "-p", `{"data":{"greeting":"changed"}}`); err != nil {
+		t.Fatal(err, stderr)
+	}
+
+	r.handled("app", "look")
+
+	if message := r.waitCondition("ohr", "app", v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDriftFound); !strings.Contains(message, "/data/greeting") {
+		t.Error(message)
+	}
+
+	r.waitCondition("ohr", "app", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	r.apply(r.release("  driftDetection: {mode: Warn, ignore: [{target: {kind: ConfigMap}, paths: [/data/greeting]}]}"))
+	r.waitCondition("ohr", "app", v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonNoDrift)
+	r.apply(r.release("  driftDetection: {mode: Correct}"))
+	r.waitData("app", map[string]string{"chart": "1.0.0", "greeting": "hello"})
+	r.waitCondition("ohr", "app", v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonDriftCorrected)
+	r.waitEvent("CorrectSucceeded", "app")
+	r.wantRecords("app", "1 deployed")
+}
