@@ -29,10 +29,13 @@ func everyKind() map[string]string {
 	}
 }
 
+// freeForm is a block whose numbers and strings must stay as they are.
+const freeForm = `{machine: {sysctls: {a: "1.0"}, kubelet: {extraConfig: {maxPods: 1048576}}}}`
+
 // fleetOfEveryKind are their manifests.
 func (d *desk) fleetOfEveryKind() string {
 	return documents(
-		d.connection(), cluster("demo"),
+		d.connection(), cluster("demo", "  patches:", "  - name: p", "    inline: "+freeForm),
 		ours("OmniControlPlane", "demo", "  clusterRef: {name: demo}\n  machines: ["+controlPlaneMachine+"]"),
 		set("OmniWorkers", "demo-workers", "demo", 1),
 		ours("OmniMachine", controlPlaneMachine, "  clusterRef: {name: demo}\n  install: {disk: /dev/vda}"),
@@ -53,6 +56,7 @@ func TestKustomizationWaitsForEveryKind(t *testing.T) {
 	d.omni.Resume()
 	d.waitApplied("fleet", first)
 	d.everythingIsCurrent()
+	d.secondRunChangesNothing()
 
 	d.omni.Pause()
 	d.change(fleetFile, "size: 1", "size: 2")
@@ -112,6 +116,32 @@ func (d *desk) everythingIsCurrent() {
 		if ready == nil || ready.Status != metav1.ConditionTrue || ready.LastTransitionTime.After(since.Time) {
 			d.t.Errorf("%s/%s: %+v; the Kustomization is Ready since %s", resource, name, ready, since)
 		}
+	}
+}
+
+// secondRunChangesNothing lets Flux apply the same revision again: it finds no difference in anything.
+func (d *desk) secondRunChangesNothing() {
+	d.t.Helper()
+
+	versions := func() string {
+		return d.run("get", "omni", "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.name}@{.metadata.resourceVersion}\n{end}")
+	}
+
+	before, token := versions(), time.Now().Format(time.RFC3339Nano)
+	d.run("annotate", "kustomization", "fleet", "reconcile.fluxcd.io/requestedAt="+token, "--overwrite")
+	d.wait("the second run", func() error {
+		state := get[object](d, "kustomization", "fleet")
+
+		ready := meta.FindStatusCondition(state.Status.Conditions, "Ready")
+		if state.Status.LastHandledReconcileAt != token || ready == nil || ready.Status != metav1.ConditionTrue {
+			return fmt.Errorf("handled %s, %+v", state.Status.LastHandledReconcileAt, ready)
+		}
+
+		return nil
+	})
+
+	if after := versions(); after != before {
+		d.t.Errorf("Flux changed what was as it should be\nbefore:\n%s\nafter:\n%s", before, after)
 	}
 }
 
