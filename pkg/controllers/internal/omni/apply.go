@@ -283,12 +283,12 @@ func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
 	return nil
 }
 
-// checkIdentity reads what holds machines once more before it is torn down: a
-// resource of the same name that somebody else made in the meantime must not be
-// hit.
+// checkIdentity reads what holds machines or objects once more before it is torn
+// down: a resource of the same name that somebody else made in the meantime must
+// not be hit.
 func (a *applier) checkIdentity(ctx context.Context, s step) error {
 	switch s.change.Type {
-	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType:
+	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, TypeManifestGroup:
 	default:
 		return nil
 	}
@@ -300,6 +300,10 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 
 	if !found.Metadata().Created().Equal(s.change.Created) {
 		return fmt.Errorf("%w: %s %q was made again since", ErrPlanOutdated, KindOf(s.change.Type), s.change.ID)
+	}
+
+	if s.change.Type == TypeManifestGroup {
+		return a.checkManifests(ctx, s, found)
 	}
 
 	// The leave was for a set of this size.

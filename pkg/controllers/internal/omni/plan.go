@@ -36,6 +36,10 @@ type Plan struct {
 	// Wanted are the machine sets of the template, and Live those that Omni had
 	// when the plan was made, both sorted by ID. A plan to delete has neither.
 	Wanted, Live []SetState
+	// WantedManifests are the IDs of the manifest groups of mode full of the
+	// template, and LiveManifests those that Omni had when the plan was made,
+	// without its own; both sorted. A plan to delete has neither.
+	WantedManifests, LiveManifests []string
 
 	steps  []step
 	locked bool
@@ -50,6 +54,9 @@ type step struct {
 	phase    int      // of a destroy: later phases wait until earlier ones are gone
 	set      string   // the MachineSet that the resource is or belongs to
 	machines []string // the machines that the resource is about
+	// keepers are the manifest groups because of which the destruction of
+	// another one removes nothing.
+	keepers []resource.Resource
 }
 
 // Count returns how many changes of the action there are.
@@ -173,6 +180,11 @@ func PlanSync(ctx context.Context, st state.State, document []byte, options Plan
 		return nil, err
 	}
 
+	manifests, err := liveManifests(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
 	described, err := describedMachines(document)
 	if err != nil {
 		return nil, templateError(err)
@@ -180,10 +192,12 @@ func PlanSync(ctx context.Context, st state.State, document []byte, options Plan
 
 	builder := planBuilder{
 		cluster: cluster, options: options, nodes: nodes, described: described, leased: leased, wanted: wantedNodes(expected),
+		keeping: fullGroups(expected),
 	}
 
 	plan := builder.build(result, seen)
 	plan.Wanted, plan.Live = wantedSets(expected), live
+	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
 
 	return plan, nil
 }

@@ -20,6 +20,7 @@ type planBuilder struct {
 	wanted    map[string]int      // machines that the template lists for each set
 	described map[string]bool     // machines with a Machine document
 	leased    map[resourceKey]bool
+	keeping   []resource.Resource // full manifest groups that the template wants
 }
 
 func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *Plan {
@@ -48,6 +49,8 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 		}
 	}
 
+	b.keeping = keeping(b.keeping, plan.Waiting)
+
 	for _, item := range first {
 		plan.add(b.destroyStep(item, 0))
 	}
@@ -62,7 +65,7 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 		plan.putClusterFirst()
 	}
 
-	plan.Hash = hashOf(plan.Changes)
+	plan.Hash = HashOf(plan.Changes)
 
 	return plan
 }
@@ -163,8 +166,10 @@ func movesMachine(old, updated resource.Resource) bool {
 	return old.Metadata().Type() == omnires.MachineSetNodeType && from != to
 }
 
-// judgeUpdate decides whether an update takes machines away.
+// judgeUpdate decides whether an update takes machines or objects away.
 func (b planBuilder) judgeUpdate(s *step) {
+	judgeMode(s)
+
 	updated, isSet := s.new.(*omnires.MachineSet)
 	old, wasSet := s.old.(*omnires.MachineSet)
 
@@ -224,10 +229,12 @@ func (b planBuilder) destroyStep(item resource.Resource, phase int) step {
 		s.change.Reason = "resets the machine"
 	case siderolink.LinkType:
 		s.change.Reason = "removes the disconnected machine from Omni"
-	default:
-		if b.options.EveryDestroyIsDestructive {
-			s.change.Reason = "was there before the cluster was adopted"
-		}
+	case TypeManifestGroup:
+		b.judgeManifests(&s)
+	}
+
+	if s.change.Reason == "" && b.options.EveryDestroyIsDestructive {
+		s.change.Reason = "was there before the cluster was adopted"
 	}
 
 	s.change.Destructive = s.change.Reason != ""

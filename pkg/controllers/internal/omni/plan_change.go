@@ -35,7 +35,8 @@ type Change struct {
 	// the teardown of a Cluster, MachineSet, MachineSetNode or Link, an update
 	// that lowers a MachineSet's machine count, changes its class or goes from
 	// unlimited to a number. A machine that goes to another set is torn down in
-	// the one and made in the other.
+	// the one and made in the other. It is true, too, if Omni removes objects from
+	// the running cluster because a manifest group goes or leaves mode full.
 	Destructive bool
 	// Reason says in a few words why the change is destructive, or, in
 	// Plan.Waiting, what it waits for; else empty.
@@ -47,7 +48,7 @@ type Change struct {
 	// other types and where there is no such side.
 	OldSize, NewSize string
 	// Version is the version of the existing resource that a destructive update
-	// starts from; else empty. Omni counts it up with every change. It is a part
+	// or the removal of a manifest group starts from; else empty. Omni counts it up with every change. It is a part
 	// of Hash but not of Key: an approval is for this one update, and not for the
 	// next one between the same sizes.
 	Version string
@@ -84,12 +85,13 @@ func orNone(size string) string {
 // gated tells whether the change needs leave: destructive, and not begun yet.
 func (c Change) gated() bool { return c.Destructive && !c.TearingDown }
 
-// hashOf is the sha256, in hexadecimal, over the sorted keys of the gated
-// changes, those of updates with the version they start from; empty if there is
-// none. A resource that is made again has another created time, but one that is
-// updated keeps it, and an old hash may stand in a spec for years. Nothing else
-// of a plan goes in, so that an approval survives a harmless edit.
-func hashOf(changes []Change) string {
+// HashOf is the sha256, in hexadecimal, over the sorted keys of the gated
+// changes, those of updates and manifest groups with the version they start from;
+// empty if there is none. Plan.Hash is that of all of a plan's changes. A resource
+// that is made again has another created time, but one that is updated keeps it,
+// and an old hash may stand in a spec for years. Nothing else of a plan goes in, so
+// that an approval survives a harmless edit.
+func HashOf(changes []Change) string {
 	var keys []string
 
 	for _, change := range changes {

@@ -59,7 +59,7 @@ func TestHash(t *testing.T) {
 	node := Change{Action: ActionDestroy, Type: omnires.MachineSetNodeType, ID: machine1, Destructive: true, Created: created}
 	patch := Change{Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p", Created: created}
 
-	base := hashOf([]Change{set, node})
+	base := HashOf([]Change{set, node})
 	if len(base) != 64 || strings.ToLower(base) != base {
 		t.Errorf("hash %q", base)
 	}
@@ -74,7 +74,7 @@ func TestHash(t *testing.T) {
 		"another destructive verb": {with(set, func(c *Change) { c.Action = ActionUpdate }), node},
 	}
 	for name, changes := range same {
-		if got := hashOf(changes); got != base {
+		if got := HashOf(changes); got != base {
 			t.Errorf("%s changes the hash", name)
 		}
 	}
@@ -91,12 +91,12 @@ func TestHash(t *testing.T) {
 		"one already begun": {set, with(node, func(c *Change) { c.TearingDown = true })},
 	}
 	for name, changes := range different {
-		if got := hashOf(changes); got == base {
+		if got := HashOf(changes); got == base {
 			t.Errorf("%s does not change the hash", name)
 		}
 	}
 
-	if hashOf(nil) != "" || hashOf([]Change{patch}) != "" {
+	if HashOf(nil) != "" || HashOf([]Change{patch}) != "" {
 		t.Error("a hash without anything destructive")
 	}
 }
