@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +94,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	controllerutil.RemoveFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer)
 
 	err = r.client.Patch(ctx, secret, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) { // its export wrote it at the same time: nothing to alarm anybody with
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("let go of the Secret: %w", err)
 	}
