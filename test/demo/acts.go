@@ -3,13 +3,8 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // act is one step of the demonstration, explained in one line.
@@ -26,6 +21,13 @@ func (d *stage) acts() []act {
 		{"The template subresource shows the exact Omni template that the objects give now.", d.showTemplate},
 		{"A suspended edit shows its plan and changes nothing in Omni.", d.stageEdit},
 		{"Without suspend the same edit is applied.", d.resume},
+		{"A kubeconfig for automation: an OmniKubeconfigExport keeps it in a Secret and renews it in time.", d.export},
+		{"The kubeconfig leads to cluster-01 through Omni's proxy. What its group may do there, RBAC there says.", d.grant},
+		{"An OmniSecretSync copies a Secret into cluster-01, with that kubeconfig.", d.sync},
+		{"An OmniHelmRelease installs a chart in cluster-01, with that kubeconfig too.", d.install},
+		{"Other values are an upgrade: Helm's next revision.", d.upgrade},
+		{"A new kubeconfig, here because its ttl changes: the sync goes on with it, and Helm has nothing to do.", d.rotate},
+		{"Deleting release, sync and export takes along what they made.", d.withdraw},
 		{"Deleting the OmniCluster removes the cluster from Omni, and only then the object.", d.deleteCluster},
 	}
 }
@@ -59,45 +61,12 @@ func (d *stage) connect(ctx context.Context) error {
 	return err
 }
 
-// writeConnection puts the connection's manifest into the stack's directory, so that a user of
-// "make up" can apply it again.
+// writeConnection writes the example with the address and certificates of this Omni.
 func (d *stage) writeConnection() (string, error) {
-	manifest, err := d.connectionManifest()
-	if err != nil {
-		return "", err
-	}
-
-	path := filepath.Join(d.stack.Dir, "connection.yaml")
-	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
-		return "", fmt.Errorf("write connection: %w", err)
-	}
-
-	return path, nil
-}
-
-// connectionManifest is the example with the address and certificates of this Omni.
-func (d *stage) connectionManifest() (string, error) {
-	data, err := os.ReadFile(filepath.Join(d.dir, "connection.yaml"))
-	if err != nil {
-		return "", fmt.Errorf("read example: %w", err)
-	}
-
-	for document := range strings.SplitSeq(string(data), "\n---\n") {
-		var object map[string]any
-		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-			return "", fmt.Errorf("read example: %w", err)
-		}
-
-		if spec, ok := object["spec"].(map[string]any); ok && object["kind"] == "OmniConnection" {
-			spec["endpoint"] = d.omni.Endpoint()
-			spec["caBundle"] = base64.StdEncoding.EncodeToString(d.omni.CAPEM())
-			manifest, err := yaml.Marshal(object)
-
-			return string(manifest), err
-		}
-	}
-
-	return "", errors.New("the example has no OmniConnection")
+	return d.adapt("connection.yaml", "OmniConnection", func(spec map[string]any) {
+		spec["endpoint"] = d.omni.Endpoint()
+		spec["caBundle"] = base64.StdEncoding.EncodeToString(d.omni.CAPEM())
+	})
 }
 
 func (d *stage) createCluster(ctx context.Context) error {
@@ -155,7 +124,7 @@ func (d *stage) stageEdit(ctx context.Context) error {
 		return err
 	}
 
-	if err := d.until(ctx, "the plan is there", d.shows("ocl", "{.status.plan.updates} {.status.conditions[?(@.type=='Suspended')].status}", "1 True")); err != nil {
+	if err := d.until(ctx, "the plan is there", d.shows("ocl/cluster-01", "{.status.plan.updates} {.status.conditions[?(@.type=='Suspended')].status}", "1 True")); err != nil {
 		return err
 	}
 

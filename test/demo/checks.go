@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -15,16 +16,45 @@ func (d *stage) ready(args ...string) func(context.Context) error {
 	}
 }
 
-// shows checks that cluster-01 shows a text at a JSON path.
-func (d *stage) shows(resource, path, want string) func(context.Context) error {
+// shows checks that an object shows a text at a JSON path.
+func (d *stage) shows(object, path, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		out, err := d.quiet(ctx, "", "get", resource, "cluster-01", "-o", "jsonpath="+path)
+		out, err := d.quiet(ctx, "", "get", object, "-o", "jsonpath="+path)
 		if err == nil && strings.TrimSpace(out) != want {
 			err = fmt.Errorf("%s shows %q, not %q", path, out, want)
 		}
 
 		return err
 	}
+}
+
+// gone checks that an object does not exist.
+func (d *stage) gone(object string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		out, err := d.quiet(ctx, "", "get", object, "--ignore-not-found", "-o", "name")
+		if err == nil && out != "" {
+			err = fmt.Errorf("%s exists", object)
+		}
+
+		return err
+	}
+}
+
+// copied checks that the Secret in the workload cluster holds what its source holds.
+func (d *stage) copied(ctx context.Context) error {
+	const data = "jsonpath={.data}"
+
+	source, err := d.quiet(ctx, "", "get", "secret", sourceSecret, "-o", data)
+	if err != nil {
+		return err
+	}
+
+	found, _, err := d.workload.hub.Kubectl(ctx, "get", "secret", sourceSecret, "-n", apps, "-o", data)
+	if err == nil && found != source {
+		err = errors.New("the copy differs from its source")
+	}
+
+	return err
 }
 
 // omniHas checks the number of machines of a set, in Omni itself.

@@ -3,22 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
-
-// clusterFiles are the arguments that apply clusterExamples.
-func clusterFiles(dir string) string {
-	var arguments strings.Builder
-	for _, file := range clusterExamples {
-		arguments.WriteString(" -f " + filepath.Join(dir, file))
-	}
-
-	return arguments.String()
-}
 
 func (d *stage) say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
@@ -27,6 +16,18 @@ func (d *stage) kubectl(ctx context.Context, args ...string) (string, error) {
 	d.say("$ kubectl %s", commandLine(args))
 
 	stdout, stderr, err := d.stack.Kubectl(ctx, append([]string{"-n", namespace}, args...)...)
+	if out := strings.TrimRight(stdout+stderr, "\n"); out != "" {
+		d.say("%s", indent(out))
+	}
+
+	return stdout, err
+}
+
+// inside is kubectl with a kubeconfig that leads to cluster-01; the variable stands for its path.
+func (d *stage) inside(ctx context.Context, kubeconfig variable, args ...string) (string, error) {
+	d.say("$ kubectl --kubeconfig=$%s %s", kubeconfig.name, commandLine(args))
+
+	stdout, stderr, err := d.stack.Kubectl(ctx, append([]string{"--kubeconfig=" + kubeconfig.path}, args...)...)
 	if out := strings.TrimRight(stdout+stderr, "\n"); out != "" {
 		d.say("%s", indent(out))
 	}
