@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -144,4 +145,38 @@ func TestHelmReleaseNamespaceDeleted(t *testing.T) {
 	r.run("delete", "namespace", r.name, "--timeout=90s")
 	r.waitData("app", nil)
 	r.wantRecords("app")
+}
+
+// A value from a Secret is shown nowhere, also when the cluster refuses an object and repeats it.
+func TestHelmReleaseSecretValues(t *testing.T) {
+	t.Parallel()
+
+	r := newReleasing(t)
+	chart := chartserver.ConfigMapChart("demo", "1.1.0")
+	chart.Files["templates/refused.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: named, labels: {it: {{ .Values.word | quote }}}}\n"
+	r.charts.Add(chart)
+
+	const canary = "hush hush/7f3a"
+
+	r.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: words}\nstringData: {word: " + canary + "}")
+	r.apply(r.releaseOf("app", "1.1.0", "    valuesFrom: [{kind: Secret, name: words, key: word, targetPath: word}]", "  retries: 0"))
+	r.stalls("app", v1alpha1.ReasonActionFailed, "[removed]")
+
+	log, err := os.ReadFile(stack.Controller.LogPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	metrics, err := stack.Controller.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for what, text := range map[string]string{
+		"object": r.run("get", "ohr", "app", "-o", "yaml"), "events": r.run("get", "events", "-o", "yaml"), "log": string(log), "metrics": metrics,
+	} {
+		if strings.Contains(text, canary) {
+			t.Errorf("the %s shows the value", what)
+		}
+	}
 }

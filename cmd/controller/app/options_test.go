@@ -59,12 +59,19 @@ func TestProfilesAreOffByDefault(t *testing.T) {
 func TestFlags(t *testing.T) {
 	options := parse(t, "--namespace=a", "--leader-election-namespace=b", "--destroy-settle-time=3s", "--management-cluster-name=hub",
 		"--omnicluster-concurrency=3", "--omnimachine-concurrency=7", "--metrics-bind-address=0", "--kubeconfig=/k",
-		"--omni-qps=2.5", "--omni-burst=7")
+		"--omni-qps=2.5", "--omni-burst=7", "--allow-chart-addresses=127.0.0.0/8,10.1.2.3/32")
 
 	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.ManagementClusterName != "hub" ||
 		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.MetricsBindAddress != "0" || options.Kubeconfig != "/k" ||
 		options.Limits != (controllers.Limits{QPS: 2.5, Burst: 7}) {
 		t.Errorf("%+v", options)
+	}
+}
+
+func TestChartAddresses(t *testing.T) {
+	got, err := parse(t, "--allow-chart-addresses=127.0.0.0/8,10.1.2.3/32").chartAddresses()
+	if err != nil || len(got) != 2 || got[1].String() != "10.1.2.3/32" {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
@@ -77,6 +84,7 @@ func TestValidate(t *testing.T) {
 	}{
 		"nothing":                       {nil, []string{"--namespace", "--leader-election-namespace"}},
 		"namespace":                     {[]string{"--namespace=a"}, nil},
+		"no network":                    {[]string{"--namespace=a", "--allow-chart-addresses=10.1.2.3"}, []string{"--allow-chart-addresses", "10.0.0.0/8"}},
 		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
 		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},

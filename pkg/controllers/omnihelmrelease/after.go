@@ -57,11 +57,13 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Skip(v1alpha1.ReasonDisabled, "spec.driftDetection.mode is Disabled"), nil
 	}
 
-	revision, ignores, engine := s.latest().Number, ignored(spec.Ignore), s.engine
+	revision, ignores, engine, values := s.latest().Number, ignored(spec.Ignore), s.engine, s.values
 	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), requested(s.release), s.opened.ClusterID)
 
 	found, ok := r.drift.ask(client.ObjectKeyFromObject(s.release), key, fresh(s.release), patience, func(ctx context.Context) ([]helm.Difference, error) {
-		return engine.Drift(ctx, revision, ignores)
+		differences, err := engine.Drift(ctx, revision, ignores)
+
+		return differences, discreet(err, values)
 	})
 
 	switch {
@@ -93,18 +95,29 @@ func (r *reconciler) correct(s *scope, found looked[[]helm.Difference], revision
 		}
 	}
 
-	engine := s.engine
+	engine, values, timeout := s.engine, s.values, settings(s.release).Timeout
 
 	r.begin(s, actionCorrect, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, settings(s.release).Timeout)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 
 		_, err := engine.Correct(ctx, revision, ignores)
 
-		return err
+		return discreet(err, values)
 	})
 
 	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s", deployed(s), listed(found.value))
+}
+
+// discreet takes what came from a Secret out of an error: a server that refuses an
+// object repeats what it refuses.
+func discreet(err error, values helm.Values) error {
+	var failure *helm.Error
+	if !errors.As(err, &failure) {
+		return err
+	}
+
+	return &helm.Error{Reason: failure.Reason, Message: values.Redact(failure.Message)}
 }
 
 func ignored(rules []v1alpha1.DriftIgnore) []helm.Ignore {

@@ -67,6 +67,10 @@ func fullName(release *v1alpha1.OmniHelmRelease) string {
 }
 
 func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
+	if running.begun.IsZero() {
+		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
+	}
+
 	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), running.begun.UTC().Format(time.RFC3339))
 }
 

@@ -24,7 +24,7 @@ const kindName = "OmniHelmRelease"
 
 const (
 	// callTimeout bounds one request to a workload cluster.
-	callTimeout = 20 * time.Second
+	callTimeout = 10 * time.Second
 	// patience is how long a worker waits for what is usually quick; after that
 	// the answer wakes the object.
 	patience = 2 * time.Second

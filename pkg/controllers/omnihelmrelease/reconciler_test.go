@@ -347,3 +347,18 @@ func TestAReleaseIsTakenOver(t *testing.T) {
 		})
 	}
 }
+
+func TestErrorsAreDiscreet(t *testing.T) {
+	values, err := helm.Merge([]helm.Layer{{From: "x", Text: []byte("password: canary"), Secret: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got := discreet(&helm.Error{Reason: helm.ReasonForbidden, Message: "canary is refused"}, values).Error(); got != "[removed] is refused" {
+		t.Error(got)
+	}
+
+	if got := discreet(helm.ErrRevisionGone, values); !errors.Is(got, helm.ErrRevisionGone) {
+		t.Error(got)
+	}
+}

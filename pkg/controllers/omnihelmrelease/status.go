@@ -106,14 +106,16 @@ func history(revisions []helm.Revision) []v1alpha1.HelmRevision {
 
 // tell counts an action that has ended, and sends an event.
 func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action, err error) {
-	result := metrics.HelmSucceeded
-	if interrupted(err) {
-		result = metrics.HelmInterrupted
-	} else if err != nil {
-		result = metrics.HelmFailed
-	}
+	switch {
+	case interrupted(err):
+		r.options.Actions.Ended(string(action), metrics.HelmInterrupted)
 
-	r.options.Actions.Ended(string(action), result)
+		return // it is begun again, or a deletion follows
+	case err != nil:
+		r.options.Actions.Ended(string(action), metrics.HelmFailed)
+	default:
+		r.options.Actions.Ended(string(action), metrics.HelmSucceeded)
+	}
 
 	names := map[helm.Action]string{
 		helm.ActionInstall: "Install", helm.ActionUpgrade: "Upgrade", helm.ActionRollback: "Rollback", helm.ActionUninstall: "Uninstall",

@@ -1,0 +1,88 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestLooks(t *testing.T) {
+	now := time.Now()
+	ended := make(chan types.NamespacedName, 1)
+	asked, answer := 0, error(nil)
+	hold := make(chan struct{})
+	close(hold)
+
+	l := newLooks(func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
+		func(fresh time.Duration, result looked[int]) time.Duration {
+			if result.err != nil {
+				return time.Duration(result.row) * time.Second
+			}
+
+			return fresh
+		})
+	name := types.NamespacedName{Name: "app"}
+	ask := func(key string, patience time.Duration) (looked[int], bool) {
+		return l.ask(name, key, time.Minute, patience, func(context.Context) (int, error) {
+			asked++
+			<-hold
+
+			return asked, answer
+		})
+	}
+
+	for _, step := range []struct {
+		what  string
+		after time.Duration
+		key   string
+		err   error
+		want  int
+		row   int
+	}{
+		{"asked", 0, "a", nil, 1, 0},
+		{"fresh", 59 * time.Second, "a", nil, 1, 0},
+		{"another question", 0, "b", nil, 2, 0},
+		{"not fresh any more", time.Minute, "b", errors.New("no"), 3, 1},
+		{"a failure counts for a while", 900 * time.Millisecond, "b", nil, 3, 1},
+		{"it fails again", 100 * time.Millisecond, "b", errors.New("no"), 4, 2},
+		{"and counts for longer", time.Second, "b", nil, 4, 2},
+		{"until it is over", time.Second, "b", nil, 5, 0},
+	} {
+		now, answer = now.Add(step.after), step.err
+
+		if got, ok := ask(step.key, time.Minute); !ok || got.value != step.want || got.row != step.row {
+			t.Errorf("%s: %+v, %v, want %d in row %d", step.what, got, ok, step.want, step.row)
+		}
+	}
+
+	select {
+	case <-ended:
+		t.Error("woken although nobody had to wait")
+	default:
+	}
+
+	hold = make(chan struct{})
+
+	if _, ok := ask("slow", time.Millisecond); ok {
+		t.Error("an answer before there is one")
+	}
+
+	close(hold)
+
+	if got := <-ended; got != name {
+		t.Errorf("%s was woken", got)
+	}
+
+	if got, ok := ask("slow", time.Minute); !ok || got.value != 6 {
+		t.Errorf("%+v, %v", got, ok)
+	}
+
+	l.forget(name)
+
+	if got, _ := ask("slow", time.Minute); got.value != 7 {
+		t.Errorf("%+v was kept", got)
+	}
+}
