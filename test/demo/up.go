@@ -22,8 +22,9 @@ func (d *stage) holdOpen(ctx context.Context) error {
 	}
 
 	d.say("\nIn another terminal, in this directory:\n\n  export KUBECONFIG=%s", d.stack.KubeconfigPath)
+	d.say("  kubectl config set-context --current --namespace=%s", namespace)
 	d.say("  kubectl apply%s", files(d.dir, clusterExamples[:]...))
-	d.say("  kubectl get omni -n %s", namespace)
+	d.say("  kubectl get omni")
 	d.sayReach(release)
 	d.say("\nkubectl is at %s if you have none.", d.stack.KubectlPath())
 	d.say("A simulated Omni serves %s. Logs are in %s.", d.omni.Endpoint(), filepath.Join(d.stack.Dir, "logs"))
@@ -40,15 +41,15 @@ func (d *stage) holdOpen(ctx context.Context) error {
 func (d *stage) sayReach(release string) {
 	admin := d.admin()
 
-	d.say("\nOnce %s is Ready there is a Kubernetes behind it, without nodes. As its administrator:\n\n  %s=%s", exampleCluster, admin.name, admin.path)
+	d.say("\nBehind %s there is a Kubernetes, without nodes. As its administrator:\n\n  %s=%s", exampleCluster, admin.name, admin.path)
 
 	for _, args := range accessCommands() {
 		d.say("  kubectl --kubeconfig=$%s %s", admin.name, commandLine(args))
 	}
 
-	d.say("\nand with a kubeconfig for automation, a Secret and a chart from here:\n")
-	d.say("  kubectl create secret docker-registry %s --docker-username=robot --docker-password=secret -n %s", sourceSecret, namespace)
-	d.say("  kubectl apply%s -f %s", files(d.dir, exportExample, syncExample), release)
-	d.say("  kubectl get oke,oss,ohr -n %s", namespace)
+	d.say("\nand, from the management cluster, a kubeconfig for automation, a Secret and a chart:\n\n  RELEASE=%s", release)
+	d.say("  kubectl create secret docker-registry %s --docker-username=robot --docker-password=secret", sourceSecret)
+	d.say("  kubectl apply%s -f $RELEASE", files(d.dir, exportExample, syncExample))
+	d.say("  kubectl get oke,oss,ohr")
 	d.say("  kubectl --kubeconfig=$%s get secrets,configmaps -n %s", admin.name, apps)
 }
