@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the operator together with Flux: the real source-, kustomize- and helm-controller, built from hack/flux
-# on the first run (about ten minutes on two idle cores) and then kept in the user's cache directory.
+# on the first run (ten minutes and more on two cores) and then kept in the user's cache directory.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
