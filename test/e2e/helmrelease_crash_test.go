@@ -130,3 +130,26 @@ func (r *releasing) hold(name string, finalizers ...string) {
 		return err
 	})
 }
+
+// A stop in order, in the middle of an install, marks it; the next controller makes the same revision again.
+func TestHelmReleaseStop(t *testing.T) {
+	r := newReleasing(t)
+	r.charts.Add(slowChart("2.0.0"))
+	r.apply(r.releaseOf("app", "2.0.0", "  wait: true"))
+	r.waitRecords("app", "1 pending-install")
+
+	if err := stack.Controller.Stop(); err != nil {
+		t.Error(err)
+	}
+
+	r.wantRecords("app", "1 failed")
+	r.restartController()
+	r.waitRecords("app", "1 pending-install")
+	r.finish("app-2-0-0")
+	r.ready("ohr", "app")
+	r.wantRecords("app", "1 deployed")
+
+	if got := r.status("app"); got.Failures != 0 {
+		t.Errorf("the stop counts as a failure: %+v", got)
+	}
+}

@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // A release waits for those it depends on, and a circle is said.
@@ -71,5 +73,36 @@ func TestHelmReleaseDrift(t *testing.T) {
 	r.waitData("app", map[string]string{"chart": "1.0.0", "greeting": "hello"})
 	r.waitCondition("ohr", "app", v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonDriftCorrected)
 	r.waitEvent("CorrectSucceeded", "app")
+	r.wantRecords("app", "1 deployed")
+}
+
+// A chart comes from a registry with credentials and a private authority, pinned by the digest of its manifest, and its
+// test runs once for each revision.
+func TestHelmReleaseRegistry(t *testing.T) {
+	t.Parallel()
+
+	r := newReleasing(t)
+	registry := chartserver.StartRegistry()
+	t.Cleanup(registry.Close)
+	registry.Protect("robot", "s3cret")
+
+	_, manifest := registry.Push("charts/demo", chartserver.ConfigMapChart("demo", "3.0.0"), nil)
+	chart := fmt.Sprintf(`    chart: %s
+    version: 3.x
+    digest: %s
+    caSecretRef: {name: ca}
+`, registry.URL("charts/demo"), manifest)
+	release := func(more string) string {
+		return strings.Replace(r.releaseOf("app", "1.0.0", more), fmt.Sprintf("    repository: %s\n    chart: demo\n    version: 1.0.0\n", r.charts.URL()), chart, 1)
+	}
+
+	r.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: ca}\nstringData:\n  ca.crt: |\n    "+
+		strings.ReplaceAll(strings.TrimSpace(string(registry.CA())), "\n", "\n    "), release(""))
+	r.stalls("app", v1alpha1.ReasonChartUnauthorized, "authSecretRef")
+	r.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: auth}\ntype: kubernetes.io/basic-auth\nstringData: {username: robot, password: s3cret}",
+		release("    authSecretRef: {name: auth}\n  test: {enable: true}"))
+	r.ready("ohr", "app")
+	r.waitCondition("ohr", "app", v1alpha1.ConditionTested, metav1.ConditionTrue, v1alpha1.ReasonTestsPassed)
+	r.waitData("app", map[string]string{"chart": "3.0.0", "greeting": "hello"})
 	r.wantRecords("app", "1 deployed")
 }
