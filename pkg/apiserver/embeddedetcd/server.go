@@ -89,6 +89,11 @@ func (s *Server) start(ctx context.Context, dataDir string) error {
 	}
 }
 
+// catchUpEntries is how many of the last writes stay in memory for members that
+// lag behind. There is one member; etcd's default of 5,000 would hold the bytes
+// of as many objects.
+const catchUpEntries = 10
+
 // config is one member without peers on a unix socket. fsync stays on: an acknowledged write must
 // survive the loss of power.
 func config(dataDir, socketPath string) *embed.Config {
@@ -104,6 +109,7 @@ func config(dataDir, socketPath string) *embed.Config {
 	c.AdvertisePeerUrls = []url.URL{*peer}
 	c.InitialCluster = c.InitialClusterFromName(memberName)
 	c.EnableGRPCGateway = false
+	c.SnapshotCatchUpEntries = catchUpEntries
 
 	return c
 }
