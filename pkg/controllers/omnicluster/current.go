@@ -49,6 +49,19 @@ func versions(input template.Input) map[types.UID]int64 {
 	return found
 }
 
+// specIsCurrent reads the object live: what is recorded because its spec wants it
+// must be in the spec that the API has.
+func (r *reconciler) specIsCurrent(ctx context.Context, cluster *v1alpha1.OmniCluster) (bool, error) {
+	now := &v1alpha1.OmniCluster{}
+
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), now)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read the object again: %w", err)
+	}
+
+	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && equality.Semantic.DeepEqual(now.Spec, cluster.Spec), nil
+}
+
 // isCurrent reads the object live: nothing is destroyed by what a cache says.
 func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluster) (bool, error) {
 	now := &v1alpha1.OmniCluster{}
@@ -68,6 +81,7 @@ func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluste
 func sameLeave(a, b v1alpha1.OmniClusterStatus) bool {
 	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting &&
 		equality.Semantic.DeepEqual(a.AppliedMachineSets, b.AppliedMachineSets) &&
+		equality.Semantic.DeepEqual(a.AppliedManifests, b.AppliedManifests) &&
 		equality.Semantic.DeepEqual(approvals(a), approvals(b))
 }
 

@@ -28,8 +28,9 @@ func TestSameLeave(t *testing.T) {
 		"an approval more": {status(func(s *v1alpha1.OmniClusterStatus) {
 			s.Plan = &v1alpha1.OmniClusterPlan{Approved: []v1alpha1.ApprovedChange{{ID: "c-w"}}}
 		}), false},
-		"another cluster": {status(func(s *v1alpha1.OmniClusterStatus) { s.OmniClusterID = "other" }), false},
-		"adopting":        {status(func(s *v1alpha1.OmniClusterStatus) { s.Adopting = true }), false},
+		"a manifest group more": {status(func(s *v1alpha1.OmniClusterStatus) { s.AppliedManifests = []string{"200-cluster-c-a"} }), false},
+		"another cluster":       {status(func(s *v1alpha1.OmniClusterStatus) { s.OmniClusterID = "other" }), false},
+		"adopting":              {status(func(s *v1alpha1.OmniClusterStatus) { s.Adopting = true }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := sameLeave(stored, tc.cached); got != tc.same {

@@ -40,7 +40,7 @@ type destructive struct {
 // sortDestructive decides which destructive changes need approval: all of them
 // unless the policy is Apply, all of them while a cluster is taken over, and
 // always those of what this object did not make.
-func sortDestructive(plan *omni.Plan, record appliedRecord, policy v1alpha1.ChangePolicy, adopting bool) destructive {
+func sortDestructive(plan *omni.Plan, record known, policy v1alpha1.ChangePolicy, adopting bool) destructive {
 	found := destructive{foreign: map[string]string{}}
 	trusts := !adopting && (policy == v1alpha1.ChangePolicyApply || policy == "")
 
@@ -67,6 +67,25 @@ func sortDestructive(plan *omni.Plan, record appliedRecord, policy v1alpha1.Chan
 // all are the destructive changes, in no special order.
 func (d destructive) all() []omni.Change { return slices.Concat(d.unasked, d.asked) }
 
+// hashToApprove is what spec.approvedPlan has to be: the hash of those of the
+// changes that need approval and have none; if there are none, that of all
+// destructive ones. What has begun is not among them: left are the changes that
+// are still to be made, and requested those of them that Omni was asked for.
+func hashToApprove(left, requested []omni.Change, needsApproval func(omni.Change) bool) string {
+	open := slices.DeleteFunc(slices.Clone(left), func(change omni.Change) bool { return containsChange(requested, change) })
+
+	if asks := slices.DeleteFunc(slices.Clone(open), func(change omni.Change) bool { return !needsApproval(change) }); len(asks) > 0 {
+		return omni.HashOf(asks)
+	}
+
+	return omni.HashOf(open)
+}
+
+// containsChange finds a change of a plan again.
+func containsChange(changes []omni.Change, change omni.Change) bool {
+	return slices.ContainsFunc(changes, func(one omni.Change) bool { return one.Action == change.Action && one.Key() == change.Key() })
+}
+
 // leave says how far an apply may go.
 type leave struct {
 	// Apply writes to Omni what does not destroy.
@@ -80,7 +99,7 @@ type leave struct {
 
 // allows tells whether a destructive change may be made.
 func (l leave) allows(change omni.Change) bool {
-	return slices.ContainsFunc(l.Destroy, func(one omni.Change) bool { return one.Action == change.Action && one.Key() == change.Key() })
+	return containsChange(l.Destroy, change)
 }
 
 // counted says how much there is to do, and what would be destroyed.
@@ -176,9 +195,11 @@ func howToApprove(cluster *v1alpha1.OmniCluster, hash string) string {
 }
 
 // approve decides whether those destructive changes of a plan that need approval
-// have it, and which approvals to remember: those of a plan whose hash was
-// approved, until they are gone. What is left of them later stays approved.
-// Whoever empties spec.approvedPlan takes back what was not done yet.
+// have it, and which approvals to remember: those that an approved hash stands
+// for, until they are gone. That is the hash of the whole plan, or of those that
+// need approval, which stays the same while the others settle and are done. What
+// is left of them later stays approved. Whoever empties spec.approvedPlan takes
+// back what was not done yet.
 func approve(
 	approvedPlan string, plan *omni.Plan, unasked []omni.Change, remembered []v1alpha1.ApprovedChange,
 ) (approved bool, remember []v1alpha1.ApprovedChange) {
@@ -191,12 +212,11 @@ func approve(
 		return false, stillThere(plan.Changes, remembered)
 	}
 
-	if approvedPlan == plan.Hash {
-		for _, change := range gated {
-			remember = append(remember, approvalOf(change))
-		}
-
-		return true, remember
+	switch approvedPlan {
+	case plan.Hash:
+		return true, approvalsOf(gated)
+	case omni.HashOf(unasked):
+		return true, approvalsOf(unasked)
 	}
 
 	keys := approvalKeys(remembered)
@@ -231,6 +251,15 @@ func needsApproval(s *scope) func(omni.Change) bool {
 		return change.Destructive && !change.TearingDown &&
 			slices.ContainsFunc(s.unasked, func(one omni.Change) bool { return one.Key() == change.Key() })
 	}
+}
+
+func approvalsOf(changes []omni.Change) []v1alpha1.ApprovedChange {
+	approvals := make([]v1alpha1.ApprovedChange, 0, len(changes))
+	for _, change := range changes {
+		approvals = append(approvals, approvalOf(change))
+	}
+
+	return approvals
 }
 
 func approvalOf(change omni.Change) v1alpha1.ApprovedChange {

@@ -85,7 +85,7 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 	}
 	ours, theirs := teardown("ours", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0))
 	plan := planned(ours, theirs)
-	record := appliedRecord{{ID: "ours", Size: "3"}}
+	record := known{sets: appliedRecord{{ID: "ours", Size: "3"}}}
 	plan.Live = []omni.SetState{{ID: "ours", Size: "3"}, {ID: "theirs", Size: "3"}}
 
 	for bits := range 1 << 5 {
@@ -115,7 +115,7 @@ func TestGateMessages(t *testing.T) {
 	ours, theirs := teardown("demo-a", time.Unix(0, 0)), teardown("demo-b", time.Unix(0, 0))
 	plan := planned(ours, theirs)
 	plan.Live = []omni.SetState{{ID: "demo-a", Size: "pool/3"}, {ID: "demo-b"}}
-	record := appliedRecord{{ID: "demo-a", Size: "pool/3"}}
+	record := known{sets: appliedRecord{{ID: "demo-a", Size: "pool/3"}}}
 	cluster := newCluster()
 	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"the-hash"}}'`
 

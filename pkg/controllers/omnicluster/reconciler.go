@@ -74,6 +74,7 @@ type scope struct {
 	rendered  []byte
 	plan      *omni.Plan
 	left      []omni.Change // of the plan, what is not done yet
+	requested []omni.Change // of those, what Omni was asked to destroy in this run
 	approved  []v1alpha1.ApprovedChange
 	unasked   []omni.Change // destructive changes that wait for an approval
 	claimed   bool          // the cluster is this object's to change

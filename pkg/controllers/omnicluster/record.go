@@ -118,19 +118,24 @@ func (r appliedRecord) updated(wanted, live []omni.SetState, left []omni.Change,
 	return sorted(next)
 }
 
-// nextRecord is the record after a run. It grows only by documents that the API
-// still has when it is asked past every cache: after a restore of the API's
+// nextRecord is the record after a run. It grows only by what the API still has
+// in the object and its documents when it is asked past every cache: after a restore of the API's
 // storage the caches start again at different times, and a document that is gone
 // must not be what makes the destruction of its set look asked for. Whatever
 // made the list differ wakes the object again.
-func (r *reconciler) nextRecord(ctx context.Context, s *scope, record appliedRecord) appliedRecord {
-	next := record.updated(s.plan.Wanted, s.plan.Live, s.left, s.follows)
+func (r *reconciler) nextRecord(ctx context.Context, s *scope, record known) known {
+	next := record.updated(s.plan, s.left, s.follows)
 	if !s.follows || !next.exceeds(record) {
 		return next
 	}
 
-	if current, err := r.documentsAreCurrent(ctx, s); err != nil || !current {
-		return record.updated(s.plan.Wanted, s.plan.Live, s.left, false)
+	current, err := r.specIsCurrent(ctx, s.cluster)
+	if err == nil && current {
+		current, err = r.documentsAreCurrent(ctx, s)
+	}
+
+	if err != nil || !current {
+		return record.updated(s.plan, s.left, false)
 	}
 
 	return next
@@ -218,13 +223,13 @@ func sorted(sets map[string]v1alpha1.AppliedMachineSet) appliedRecord {
 
 // recordOf is the record that counts for the cluster that Omni has: that of a
 // cluster which is gone says nothing about the one in its place.
-func recordOf(s *scope) appliedRecord {
+func recordOf(s *scope) known {
 	status := s.cluster.Status
 	if status.OmniClusterID != "" && s.live.UUID != status.OmniClusterID {
-		return nil
+		return known{}
 	}
 
-	return status.AppliedMachineSets
+	return known{sets: status.AppliedMachineSets, manifests: status.AppliedManifests}
 }
 
 // reportAdoption writes into the status whether an existing cluster is being

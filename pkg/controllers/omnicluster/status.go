@@ -49,8 +49,9 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	case s.plan != nil:
 		logPlan(ctx, s)
 
-		status.Plan = planStatus(s.plan, s.left, s.approved, needsApproval(s))
-		status.AppliedMachineSets = r.nextRecord(ctx, s, record)
+		status.Plan = planStatus(s.plan, s.left, s.requested, s.approved, needsApproval(s))
+		next := r.nextRecord(ctx, s, record)
+		status.AppliedMachineSets, status.AppliedManifests = next.sets, next.manifests
 	case s.looked:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
 		status.Plan = nil
@@ -151,10 +152,12 @@ func logPlan(ctx context.Context, s *scope) {
 
 // planStatus shows what is left of a plan, destructive changes first.
 func planStatus(
-	plan *omni.Plan, left []omni.Change, approved []v1alpha1.ApprovedChange, needsApproval func(omni.Change) bool,
+	plan *omni.Plan, left, requested []omni.Change, approved []v1alpha1.ApprovedChange, needsApproval func(omni.Change) bool,
 ) *v1alpha1.OmniClusterPlan {
-	status := &v1alpha1.OmniClusterPlan{Approved: stillThere(left, approved), Diff: omni.BoundedDiff(plan.Diff(left))}
-	gated := plan.Destructive()
+	status := &v1alpha1.OmniClusterPlan{
+		Hash:     hashToApprove(left, requested, needsApproval),
+		Approved: stillThere(left, approved), Diff: omni.BoundedDiff(plan.Diff(left)),
+	}
 	ordered := slices.Clone(left)
 
 	slices.SortStableFunc(ordered, func(a, b omni.Change) int {
@@ -195,11 +198,6 @@ func planStatus(
 		} else {
 			status.OmittedChanges++
 		}
-	}
-
-	// The hash stands for the destructive changes that have not begun.
-	if len(gated) > 0 && slices.ContainsFunc(left, func(change omni.Change) bool { return change.Destructive && !change.TearingDown }) {
-		status.Hash = plan.Hash
 	}
 
 	return status

@@ -21,8 +21,8 @@ func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
 	changes = append(changes, teardown("w", time.Unix(0, 0)))
 	plan := planned(changes...)
 
-	got := planStatus(plan, plan.Changes, nil, func(change omni.Change) bool { return change.ID == "w" })
-	if got.Creates != 60 || got.Updates != 1 || got.Destroys != 1 || got.Destructive != 1 || got.Hash != "the-hash" {
+	got := planStatus(plan, plan.Changes, nil, nil, func(change omni.Change) bool { return change.ID == "w" })
+	if got.Creates != 60 || got.Updates != 1 || got.Destroys != 1 || got.Destructive != 1 || got.Hash != omni.HashOf(changes[61:]) {
 		t.Errorf("%+v", got)
 	}
 
@@ -35,7 +35,7 @@ func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if done := planStatus(plan, nil, nil, nil); done.Hash != "" || done.Destroys != 0 || done.Diff != "" {
+	if done := planStatus(plan, nil, nil, nil, nil); done.Hash != "" || done.Destroys != 0 || done.Diff != "" {
 		t.Errorf("a plan that is done: %+v", done)
 	}
 }

@@ -96,7 +96,9 @@ func (r *reconciler) explainPlan(s *scope, err error) (loop.Outcome, error) {
 
 // sync applies as much of the plan as may be applied now.
 func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
-	allowed := r.openGate(s)
+	gate := r.openGate(s)
+
+	allowed := gate.decide()
 	if !allowed.Apply {
 		return r.finishSync(ctx, s, allowed, omni.Result{}), nil
 	}
@@ -110,7 +112,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 	result, err := s.lease.Apply(ctx, s.plan, omni.ApplyOptions{Leave: allowed.allows})
 	s.wrote = result.Wrote()
 	r.announceAdoption(s, result)
-	s.left = slices.Concat(result.Held, result.Skipped, result.Pending, s.plan.Waiting)
+	s.left, s.requested = slices.Concat(result.Held, result.Skipped, result.Pending, s.plan.Waiting), result.Requested
 	r.announce(s.cluster, result)
 
 	var failed *omni.ChangeError
@@ -122,11 +124,17 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return explainApply(&s.redactor, result, err)
 	}
 
-	return r.finishSync(ctx, s, allowed, result), nil
+	// What was done since does not wait for approval any more.
+	gate.ask = howToApprove(s.cluster, s.hashToApprove())
+
+	return r.finishSync(ctx, s, gate.decide(), result), nil
 }
 
+// hashToApprove is the hash that the status and its messages show.
+func (s *scope) hashToApprove() string { return hashToApprove(s.left, s.requested, needsApproval(s)) }
+
 // openGate asks the pure decisions, and remembers what they have to remember.
-func (r *reconciler) openGate(s *scope) leave {
+func (r *reconciler) openGate(s *scope) gate {
 	spec := s.cluster.Spec
 	now := r.options.Now()
 	sorted := sortDestructive(s.plan, recordOf(s), spec.ChangePolicy, s.adopting)
@@ -162,8 +170,8 @@ func (r *reconciler) openGate(s *scope) leave {
 		suspend: spec.Suspend, locked: s.live.Locked, policy: spec.ChangePolicy,
 		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), destructive: sorted,
 		settled: settling.settled, settlesIn: settling.remaining(now, r.options.SettleTime),
-		approved: approved, ask: howToApprove(s.cluster, s.plan.Hash),
-	}.decide()
+		approved: approved, ask: howToApprove(s.cluster, s.hashToApprove()),
+	}
 }
 
 // prepareWrite makes sure that what is written to Omni can be found again, and

@@ -1,0 +1,95 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+func TestManifestRecord(t *testing.T) {
+	change := func(action omni.Action, id string) []omni.Change {
+		return []omni.Change{{Action: action, Type: omni.TypeManifestGroup, ID: id}}
+	}
+	ids := func(ids ...string) []string { return ids }
+
+	for name, test := range map[string]struct {
+		before       manifestRecord
+		wanted, live []string
+		left         []omni.Change
+		stands       bool // nothing new is recorded
+		want         manifestRecord
+	}{
+		"nothing": {},
+		"everything is as wanted, and nothing was recorded": {wanted: ids("b", "a"), live: ids("a", "b"), want: manifestRecord{"a", "b"}},
+		"made in this run":                  {wanted: ids("a"), want: manifestRecord{"a"}},
+		"not made yet":                      {wanted: ids("a"), left: change(omni.ActionCreate, "a")},
+		"somebody's":                        {live: ids("theirs"), left: change(omni.ActionDestroy, "theirs")},
+		"going":                             {before: manifestRecord{"a"}, live: ids("a"), left: change(omni.ActionDestroy, "a"), want: manifestRecord{"a"}},
+		"destroyed in this run":             {before: manifestRecord{"a", "b"}, wanted: ids("b"), live: ids("a", "b"), want: manifestRecord{"b"}},
+		"gone":                              {before: manifestRecord{"a"}},
+		"gone, and wanted anew":             {before: manifestRecord{"a"}, wanted: ids("a"), left: change(omni.ActionCreate, "a")},
+		"somebody's of the ID that is ours": {wanted: ids("a"), live: ids("a"), left: change(omni.ActionUpdate, "a")},
+		"content that is not applied yet":   {before: manifestRecord{"a"}, wanted: ids("a"), live: ids("a"), left: change(omni.ActionUpdate, "a"), want: manifestRecord{"a"}},
+		"to one-time, held":                 {before: manifestRecord{"a"}, live: ids("a"), left: change(omni.ActionUpdate, "a"), want: manifestRecord{"a"}},
+		"to one-time, done":                 {before: manifestRecord{"a"}, live: ids("a")},
+		"to full, not done":                 {wanted: ids("a"), left: change(omni.ActionUpdate, "a")},
+		"another type of that ID":           {wanted: ids("a"), left: []omni.Change{{Action: omni.ActionCreate, Type: setType, ID: "a"}}, want: manifestRecord{"a"}},
+		"suspended: nothing new":            {before: manifestRecord{"a", "gone"}, wanted: ids("a", "b"), live: ids("a", "b"), stands: true, want: manifestRecord{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := test.before.updated(test.wanted, test.live, test.left, !test.stands)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+
+			if again := got.updated(test.wanted, test.live, test.left, !test.stands); len(test.live) > 0 && !cmp.Equal(got, again) {
+				t.Errorf("a second time: %v", again)
+			}
+		})
+	}
+}
+
+func TestManifestRecordKnowsWhatIsForeign(t *testing.T) {
+	record := known{sets: appliedRecord{{ID: "demo-w"}}, manifests: manifestRecord{"ours"}}
+
+	for _, test := range []struct {
+		action omni.Action
+		id     string
+		want   string
+	}{
+		{omni.ActionDestroy, "ours", ""},
+		{omni.ActionUpdate, "ours", ""},
+		{omni.ActionDestroy, "theirs", "not made by this object"},
+		{omni.ActionUpdate, "theirs", "not made full by this object"},
+		{omni.ActionDestroy, "demo-w", "not made by this object"},
+	} {
+		if got := record.foreign(omni.Change{Action: test.action, Type: omni.TypeManifestGroup, ID: test.id}, nil); got != test.want {
+			t.Errorf("%s %s: %q", test.action, test.id, got)
+		}
+	}
+
+	if got := record.foreign(teardown("ours", time.Time{}), nil); got != "not made by this object" {
+		t.Errorf("a set of the ID of a manifest group: %q", got)
+	}
+}
+
+func TestKnownExceeds(t *testing.T) {
+	before := known{sets: appliedRecord{{ID: "w"}}, manifests: manifestRecord{"a"}}
+
+	for name, test := range map[string]struct {
+		after known
+		want  bool
+	}{
+		"the same":     {before, false},
+		"less":         {known{}, false},
+		"a group more": {known{manifests: manifestRecord{"a", "b"}}, true},
+		"a set more":   {known{sets: appliedRecord{{ID: "x"}}}, true},
+	} {
+		if got := test.after.exceeds(before); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
