@@ -105,7 +105,7 @@ func need(owner ownership, is found, want ingredients, next, now time.Time) caus
 		return causeFirst
 	case is.specHash != want.hash():
 		return causeChanged
-	case !is.intact, !is.claims.fits(want), is.claims.expires().After(now.Add(want.ttl()+oddLife)):
+	case !is.intact, !is.claims.fits(want), is.claims.expires().After(now.Add(want.ttl() + oddLife)):
 		return causeTampered
 	case !now.Before(is.claims.expires()):
 		return causeExpired
