@@ -38,7 +38,7 @@ e2e-flux: ## Run the operator together with Flux's own controllers (builds them 
 	hack/e2e-flux.sh
 
 .PHONY: demo
-demo: ## Show the whole path from kubectl to Omni on this machine, step by step, and clean up.
+demo: ## Show the path from kubectl to Omni and into a workload cluster on this machine, and clean up.
 	$(build-demo) && exec bin/demo
 
 .PHONY: up

@@ -156,7 +156,7 @@ func (d *stage) lookAgain(ctx context.Context) error {
 		}
 	}
 
-	if err := d.ready("oke,oss,ohr", "--all")(ctx); err != nil {
+	if err := d.until(ctx, "export, sync and release are Ready", d.ready("oke,oss,ohr", "--all")); err != nil {
 		return err
 	}
 
@@ -174,8 +174,8 @@ func (d *stage) withdraw(ctx context.Context) error {
 	}
 
 	left, err := d.inside(ctx, d.admin(), "get", "secrets,configmaps", "-n", apps, "-o", "name")
-	if err == nil && strings.TrimSpace(left) != "configmap/kube-root-ca.crt" {
-		err = fmt.Errorf("left behind: %s", left)
+	if ours := strings.TrimSpace(strings.Replace(left, "configmap/kube-root-ca.crt", "", 1)); err == nil && ours != "" {
+		err = fmt.Errorf("left behind: %s", ours)
 	}
 
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -129,5 +130,24 @@ func TestFiles(t *testing.T) {
 		" -f examples/workers-class.yaml -f examples/machine.yaml"
 	if got := files("examples", clusterExamples[:]...); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// The rights that the demonstration gives are those that the documentation tells to give.
+func TestAccessIsDocumented(t *testing.T) {
+	for file, prefix := range map[string]string{
+		"../../README.md": "\nkubectl --kubeconfig=$ADMIN ",
+		"../../artifacts/examples/kubeconfig-export.yaml": "\n#   kubectl ",
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, args := range accessCommands() {
+			if want := prefix + commandLine(args); !strings.Contains(string(text), want) {
+				t.Errorf("%s does not contain %q", file, want)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
-// Command demo shows the whole path from kubectl to Omni on one machine: it starts a management
-// cluster, omni-apiserver, omni-controller and a simulated Omni, applies the examples, and says
-// what happens. With --up it leaves the stack running until it is interrupted.
+// Command demo shows the whole path from kubectl to Omni and into a workload cluster on one machine:
+// it starts a management cluster, omni-apiserver, omni-controller, a simulated Omni and the Kubernetes
+// of one cluster, applies the examples, and says what happens. With --up it leaves the stack running
+// until it is interrupted.
 package main
 
 import (

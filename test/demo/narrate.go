@@ -15,19 +15,18 @@ func (d *stage) say(format string, args ...any) { fmt.Printf(format+"\n", args..
 func (d *stage) kubectl(ctx context.Context, args ...string) (string, error) {
 	d.say("$ kubectl %s", commandLine(args))
 
-	stdout, stderr, err := d.stack.Kubectl(ctx, append([]string{"-n", namespace}, args...)...)
-	if out := strings.TrimRight(stdout+stderr, "\n"); out != "" {
-		d.say("%s", indent(out))
-	}
-
-	return stdout, err
+	return d.show(d.stack.Kubectl(ctx, append([]string{"-n", namespace}, args...)...))
 }
 
 // inside is kubectl with a kubeconfig that leads to cluster-01; the variable stands for its path.
 func (d *stage) inside(ctx context.Context, kubeconfig variable, args ...string) (string, error) {
 	d.say("$ kubectl --kubeconfig=$%s %s", kubeconfig.name, commandLine(args))
 
-	stdout, stderr, err := d.stack.Kubectl(ctx, append([]string{"--kubeconfig=" + kubeconfig.path}, args...)...)
+	return d.show(d.stack.Kubectl(ctx, append([]string{"--kubeconfig=" + kubeconfig.path}, args...)...))
+}
+
+// show prints what kubectl printed.
+func (d *stage) show(stdout, stderr string, err error) (string, error) {
 	if out := strings.TrimRight(stdout+stderr, "\n"); out != "" {
 		d.say("%s", indent(out))
 	}
