@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -189,6 +190,47 @@ func documentHazards() []hazard {
 			},
 		},
 		{
+			name: "manifest removed from the document",
+			when: func(f *fleet) {
+				f.manifests("a", "b")
+				f.ready("c")
+				f.manifests()
+				f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle,
+					`KubernetesManifestGroup "200-cluster-c-a"`, `KubernetesManifestGroup "201-cluster-c-b"`)
+				f.wantDestroyed()
+			},
+			says:      []seen{ready()},
+			destroyed: []string{"KubernetesManifestGroup 200-cluster-c-a", "KubernetesManifestGroup 201-cluster-c-b"},
+		},
+		{
+			name: "manifest removed and put back",
+			when: func(f *fleet) {
+				f.manifests("a", "b")
+				f.ready("c")
+				f.manifests()
+				f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle)
+				f.manifests("a", "b")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "manifest removed with confirmation",
+			spec: "  changePolicy: ConfirmDestructive",
+			when: func(f *fleet) {
+				f.manifests("a", "b")
+				f.ready("c")
+				f.manifests("b")
+			},
+			says: []seen{stalled(v1alpha1.ReasonAwaitingApproval, `KubernetesManifestGroup "200-cluster-c-a"`, "approvedPlan")},
+			// The other one moves up in the list, and has another ID in Omni: its objects stay.
+			destroyed: []string{"KubernetesManifestGroup 201-cluster-c-b"},
+			then: func(f *fleet) {
+				f.approve("c")
+				f.ready("c")
+			},
+			finally: []string{"KubernetesManifestGroup 200-cluster-c-a", "KubernetesManifestGroup 201-cluster-c-b"},
+		},
+		{
 			// The control plane's document comes last, so that there is one plan with all of it.
 			name: "late refusal leaves half a template",
 			bare: true,
@@ -213,6 +255,18 @@ func documentHazards() []hazard {
 // twoWorkerSets are a with machines 1 and 2, and b with none.
 func twoWorkerSets(f *fleet) {
 	f.apply(workersManifest("a", "c", "machines: ["+f.machines[1]+", "+f.machines[2]+"]"), workersManifest("b", "c", "machines: []"))
+}
+
+// manifests makes OmniCluster c want these manifests of mode full, each a Namespace of its name.
+func (f *fleet) manifests(names ...string) {
+	f.t.Helper()
+
+	var list []string
+	for _, name := range names {
+		list = append(list, fmt.Sprintf(`{"name":%q,"inline":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}]}`, name, name))
+	}
+
+	f.merge(`{"spec":{"kubernetes":{"manifests":[` + strings.Join(list, ",") + `]}}}`)
 }
 
 // approve approves the plan that an OmniCluster shows.

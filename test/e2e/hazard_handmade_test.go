@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -84,6 +86,31 @@ func handmadeHazards() []hazard {
 				f.ready("c")
 			},
 			finally: []string{"MachineSet c-by-hand"},
+		},
+		{
+			name: "manifest group added in Omni",
+			when: func(f *fleet) { f.handmadeManifests("by-hand", specs.KubernetesManifestGroupSpec_FULL) },
+			says: []seen{stalled(v1alpha1.ReasonAwaitingApproval, `KubernetesManifestGroup "by-hand"`, "not made by this object", "approvedPlan")},
+			then: func(f *fleet) {
+				f.approve("c")
+				f.ready("c")
+			},
+			finally: []string{"KubernetesManifestGroup by-hand"},
+		},
+		{
+			name: "one-time manifest group added in Omni",
+			when: func(f *fleet) {
+				f.handmadeManifests("by-hand", specs.KubernetesManifestGroupSpec_ONE_TIME)
+				f.wait("the group to go", func() error {
+					if f.hasManifests("by-hand") {
+						return errors.New("Omni has it")
+					}
+
+					return nil
+				})
+			},
+			says:      []seen{ready()},
+			destroyed: []string{"KubernetesManifestGroup by-hand"},
 		},
 		{
 			name:  "machine added in Omni",
@@ -252,6 +279,35 @@ func (f *fleet) handmadePatch(id string) {
 	if err := f.omni.State().Create(f.t.Context(), patch); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// handmadeManifests adds a group of Kubernetes objects to cluster c, in Omni.
+func (f *fleet) handmadeManifests(id string, mode specs.KubernetesManifestGroupSpec_Mode) {
+	f.t.Helper()
+
+	group := omni.NewKubernetesManifestGroup(id)
+	group.Metadata().Labels().Set(omni.LabelCluster, "c")
+	group.TypedSpec().Value.Mode = mode
+
+	if err := group.TypedSpec().Value.SetUncompressedData([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: databases}\n")); err != nil {
+		f.t.Fatal(err)
+	}
+
+	if err := f.omni.State().Create(f.t.Context(), group); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// hasManifests tells whether Omni has a manifest group.
+func (f *fleet) hasManifests(id string) bool {
+	f.t.Helper()
+
+	_, err := safe.StateGetByID[*omni.KubernetesManifestGroup](f.t.Context(), f.omni.State(), id)
+	if err != nil && !state.IsNotFoundError(err) {
+		f.t.Fatal(err)
+	}
+
+	return err == nil
 }
 
 // removeInOmni destroys a cluster as somebody in Omni's interface would.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
@@ -16,6 +18,17 @@ const (
 	// deletionPoll is how often a deletion looks again without being woken.
 	deletionPoll = 30 * time.Second
 )
+
+// forgetPhases makes unknown what the phases found before the deletion: nobody
+// looks at that any more, and Available must not stay true while machines go.
+func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
+	for _, phase := range r.kind().Phases {
+		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+			Type: phase.Condition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDeleting,
+			Message: "not looked at while the object is being deleted", ObservedGeneration: cluster.Generation,
+		})
+	}
+}
 
 // delete does the next step of a deletion.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {

@@ -25,6 +25,24 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
+// What was true before does not stay true while the machines go.
+func TestDeletionForgetsWhatThePhasesFound(t *testing.T) {
+	b := running(t)
+	b.omni.Pause()
+	b.delete(newCluster())
+	b.until("Ready", metav1.ConditionFalse, "Deleting")
+
+	for _, condition := range []string{"ConnectionReady", "Assembled", "Validated", "Planned", "Synced", "Available"} {
+		found := apimeta.FindStatusCondition(b.get().Status.Conditions, condition)
+		if found == nil || found.Status != metav1.ConditionUnknown || found.Reason != "Deleting" {
+			t.Errorf("%s: %+v", condition, found)
+		}
+	}
+
+	b.omni.Resume()
+	b.untilGone()
+}
+
 func TestDeletedByAControllerThatRemembersNothing(t *testing.T) {
 	b := running(t)
 	b.delete(newCluster())

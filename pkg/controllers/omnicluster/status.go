@@ -32,6 +32,10 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.ConnectionRef = &v1alpha1.LocalObjectReference{Name: s.connection.Name}
 	}
 
+	if !s.cluster.DeletionTimestamp.IsZero() {
+		r.forgetPhases(s.cluster)
+	}
+
 	record := recordOf(s)
 
 	if s.looked {
