@@ -69,16 +69,24 @@ func (d destructive) all() []omni.Change { return slices.Concat(d.unasked, d.ask
 
 // hashToApprove is what spec.approvedPlan has to be: the hash of those of the
 // changes that need approval and have none; if there are none, that of all
-// destructive ones. What has begun is not among them: left are the changes that
-// are still to be made, and requested those of them that Omni was asked for.
+// destructive ones. What has begun is not among them.
 func hashToApprove(left, requested []omni.Change, needsApproval func(omni.Change) bool) string {
-	open := slices.DeleteFunc(slices.Clone(left), func(change omni.Change) bool { return containsChange(requested, change) })
+	open := notBegun(left, requested)
 
 	if asks := slices.DeleteFunc(slices.Clone(open), func(change omni.Change) bool { return !needsApproval(change) }); len(asks) > 0 {
 		return omni.HashOf(asks)
 	}
 
 	return omni.HashOf(open)
+}
+
+// notBegun are the changes of those left that nobody has begun: neither an
+// earlier run, nor this one, which requested some. What has begun cannot be
+// stopped, and needs no approval any more.
+func notBegun(left, requested []omni.Change) []omni.Change {
+	return slices.DeleteFunc(slices.Clone(left), func(change omni.Change) bool {
+		return change.TearingDown || containsChange(requested, change)
+	})
 }
 
 // containsChange finds a change of a plan again.

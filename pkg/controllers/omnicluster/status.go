@@ -160,7 +160,7 @@ func planStatus(
 ) *v1alpha1.OmniClusterPlan {
 	status := &v1alpha1.OmniClusterPlan{
 		Hash:     hashToApprove(left, requested, needsApproval),
-		Approved: stillThere(left, approved), Diff: omni.BoundedDiff(plan.Diff(left)),
+		Approved: stillThere(notBegun(left, requested), approved), Diff: omni.BoundedDiff(plan.Diff(left)),
 	}
 	ordered := slices.Clone(left)
 

@@ -40,6 +40,24 @@ func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
 	}
 }
 
+// What has begun needs no approval any more: the status does not keep it for
+// every machine until Omni has reset it.
+func TestPlanStatusForgetsApprovalsOfWhatHasBegun(t *testing.T) {
+	waits, requested, begun := teardown("waits", time.Unix(0, 0)), teardown("requested", time.Unix(0, 0)), teardown("begun", time.Unix(0, 0))
+	all := []omni.Change{waits, requested, begun}
+	approved := approvalsOf(all)
+	begun.TearingDown = true
+
+	got := planStatus(planned(all...), []omni.Change{waits, requested, begun}, []omni.Change{requested}, approved, needsApproval(&scope{}))
+	if diff := cmp.Diff(approved[:1], got.Approved); diff != "" {
+		t.Error(diff)
+	}
+
+	if got.Hash != omni.HashOf([]omni.Change{waits}) || got.Destructive != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A plan that waits is shown in the status, and a second run writes nothing.
 func TestPlanIsShownAsText(t *testing.T) {
 	b := running(t)
