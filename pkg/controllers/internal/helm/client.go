@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -40,15 +41,24 @@ type Client struct {
 	grace  time.Duration
 }
 
-// nameManager sets Helm's field manager, which is one for the whole process.
+// prepareProcess sets what Helm has one of for the whole process.
 //
-//nolint:gochecknoglobals // guards a global variable of Helm
-var nameManager sync.Once
+//nolint:gochecknoglobals // guards global variables of Helm and of the standard library
+var prepareProcess sync.Once
+
+// forProcess names Helm's field manager, and silences the loggers of the standard
+// library: Helm's own warnings about values go there, values included, past the
+// logger that it is given. Nothing else of the controller writes to them.
+func forProcess() {
+	kube.ManagedFieldsManager = FieldManager
+
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // of package log, too
+}
 
 // New makes a client. Helm's own log goes to log. No connection is made. A
 // grace of 0 means DefaultGrace.
 func New(target Target, log logr.Logger, grace time.Duration) *Client {
-	nameManager.Do(func() { kube.ManagedFieldsManager = FieldManager })
+	prepareProcess.Do(forProcess)
 
 	if grace <= 0 {
 		grace = DefaultGrace

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -103,7 +104,17 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 func (c *Client) attend(hard, soft context.Context, s *session, request Request) error {
 	done := make(chan error, 1)
 
-	go func() { done <- c.act(hard, soft, s, request) }()
+	go func() {
+		// A chart that makes Helm panic must not end the controller, with all
+		// that it does for others. The text of a panic may hold anything.
+		defer func() {
+			if cause := recover(); cause != nil {
+				done <- fmt.Errorf("the chart makes Helm fail in a way that it does not handle (%T)", cause)
+			}
+		}()
+
+		done <- c.act(hard, soft, s, request)
+	}()
 
 	select {
 	case err := <-done:
@@ -162,10 +173,18 @@ func (r *Request) labels() map[string]string {
 	labels := map[string]string{labelContent: r.Wanted.Content, labelAttempt: r.Wanted.Attempt, labelOwner: r.Wanted.Owner}
 
 	if r.Chart != nil && r.Chart.Metadata != nil {
-		labels[labelChartVersion] = strings.ReplaceAll(r.Chart.Metadata.Version, "+", "_")
+		labels[labelChartVersion] = versionLabel(r.Chart.Metadata.Version)
 	}
 
 	return labels
+}
+
+// versionLabel is a version as the value of a label: cut if it is too long, and
+// without + and what may not stand at the end. It is only shown.
+func versionLabel(version string) string {
+	text := strings.ReplaceAll(version, "+", "_")
+
+	return strings.TrimRight(text[:min(len(text), validation.LabelValueMaxLength)], "-_.")
 }
 
 func (c *Client) install(hard, soft context.Context, s *session, request Request) error {

@@ -3,7 +3,10 @@ package helm
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
@@ -29,13 +32,16 @@ func collect(texts []string, value any) []string {
 		}
 	case string:
 		texts = append(texts, typed)
+	case int64, float64, json.Number:
+		// A password that is written without quotes.
+		texts = append(texts, fmt.Sprint(typed))
 	}
 
 	return texts
 }
 
 // variants are the ways in which texts may appear in messages: whole, by line,
-// trimmed and as base64. Long ones come first, so that no part of one remains.
+// trimmed, quoted and as base64. Long ones come first, so that no part of one remains.
 func variants(texts []string) []string {
 	var all []string
 
@@ -54,6 +60,14 @@ func variants(texts []string) []string {
 		}
 
 		if len(text) >= minSecret {
+			// Between quotes, as Go and JSON write what they refuse.
+			quoted := strconv.Quote(text)
+			add(quoted[1 : len(quoted)-1])
+
+			if written, err := json.Marshal(text); err == nil {
+				add(string(written[1 : len(written)-1]))
+			}
+
 			add(base64.StdEncoding.EncodeToString([]byte(text)))
 		}
 	}

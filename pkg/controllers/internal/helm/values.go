@@ -11,6 +11,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -106,6 +107,12 @@ func copyValue(value any) any {
 
 // parse reads a layer as an object.
 func (l *Layer) parse() (map[string]any, error) {
+	// Helm's records are JSON: other bytes would be replaced there, and all of
+	// them would have one digest.
+	if !utf8.Valid(l.Text) {
+		return nil, errors.New("is not UTF-8 text: encode binary data, for example as base64")
+	}
+
 	if l.TargetPath != "" {
 		path, err := splitPath(l.TargetPath)
 		if err != nil {

@@ -69,6 +69,8 @@ func TestMergeRefuses(t *testing.T) {
 		{name: "a list", text: "- canary", want: "must be an object"},
 		{name: "a text", text: "canary", want: "must be an object"},
 		{name: "broken YAML", text: "a: [canary", want: "neither YAML nor JSON"},
+		{name: "no UTF-8", text: "canary \xff", path: "a", want: "not UTF-8"},
+		{name: "no UTF-8 in JSON", text: "{\"a\":\"canary \xff\"}", want: "not UTF-8"},
 		{name: "empty name", text: "canary", path: "a..b", want: "empty name"},
 		{name: "list index", text: "canary", path: "a[0]", want: "leads into a list"},
 	} {
@@ -129,7 +131,7 @@ func TestTreeIsACopy(t *testing.T) {
 func TestRedact(t *testing.T) {
 	values, err := Merge([]Layer{
 		text("inline", "visible: plain-text"),
-		{From: "s", Text: []byte("password: canary-one\nlist: [canary-two]\nshort: ab\npem: |\n  canary-line-1\n  canary-line-2\n"), Secret: true},
+		{From: "s", Text: []byte("password: canary-one\npin: 48151623\nquoted: 'can\"ar\\\\y<4>'\nlist: [canary-two]\nshort: ab\npem: |\n  canary-line-1\n  canary-line-2\n"), Secret: true},
 		{From: "s", Text: []byte("canary-three\n"), TargetPath: "token", Secret: true},
 	})
 	if err != nil {
@@ -137,11 +139,14 @@ func TestRedact(t *testing.T) {
 	}
 
 	for given, want := range map[string]string{
-		"plain-text stays, ab too":         "plain-text stays, ab too",
-		"at '/password': 'canary-one' bad": "at '/password': '[removed]' bad",
-		"canary-two\ncanary-line-2":        "[removed] [removed]",
-		"token canary-three.":              "token [removed].",
-		"b64 Y2FuYXJ5LW9uZQ== x":           "b64 [removed] x",
+		"plain-text stays, ab too":          "plain-text stays, ab too",
+		"at '/password': 'canary-one' bad":  "at '/password': '[removed]' bad",
+		"canary-two\ncanary-line-2":         "[removed] [removed]",
+		"token canary-three.":               "token [removed].",
+		"the pin 48151623 is wrong":         "the pin [removed] is wrong",
+		`Invalid value: "can\"ar\\\\y<4>"`:  `Invalid value: "[removed]"`,
+		`{"a":"can\"ar\\\\y\u003c4\u003e"}`: `{"a":"[removed]"}`,
+		"b64 Y2FuYXJ5LW9uZQ== x":            "b64 [removed] x",
 	} {
 		if got := values.Redact(given); got != want {
 			t.Errorf("%q became %q, want %q", given, got, want)

@@ -27,6 +27,7 @@ const (
 type Archive struct {
 	data     []byte
 	resolved Resolved
+	signed   bool // a key of the keyring signed it
 }
 
 // Resolved says which chart it is.
@@ -47,6 +48,13 @@ func (a *Archive) Load() (*chart.Chart, error) {
 
 	if loaded.Metadata.Type == "library" {
 		return nil, fail(Invalid, "chart %s %s is a library: it cannot be installed by itself", a.resolved.Name, a.resolved.Version)
+	}
+
+	// The signature is of a file, under the name that the index gives it: an index
+	// can offer an old chart, or another one, as the newest.
+	if a.signed && (loaded.Metadata.Name != a.resolved.Name || loaded.Metadata.Version != a.resolved.Version) {
+		return nil, fail(Unverified, "chart %s %s: what is signed is %s %s; the repository offers it under another name or version", a.resolved.Name,
+			a.resolved.Version, redact.Line(loaded.Metadata.Name), redact.Line(loaded.Metadata.Version))
 	}
 
 	return loaded, nil
@@ -111,7 +119,11 @@ func count(packed io.Reader, remaining *int64, depth int) error {
 	}
 }
 
+// isSubchart tells whether Helm unpacks a file of a chart as another chart. It
+// takes names with backslashes, as archives of Windows have them.
 func isSubchart(name string) bool {
+	name = strings.ReplaceAll(name, `\`, "/")
+
 	return strings.HasSuffix(name, ".tgz") && path.Base(path.Dir(name)) == "charts"
 }
 

@@ -118,7 +118,7 @@ func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (
 		}
 	}
 
-	return &Archive{data: data, resolved: *resolved}, nil
+	return &Archive{data: data, resolved: *resolved, signed: source.Keyring != nil}, nil
 }
 
 // archiveKey is what an archive is cached under.

@@ -29,10 +29,13 @@ type guard struct {
 }
 
 // metadata lists the addresses under which clouds tell a machine its own
-// credentials, as far as they are not link-local: AWS (IPv6), Azure, Alibaba, Oracle.
+// credentials, as far as they are not link-local: AWS (IPv6; of a machine, of a pod in EKS), Google (IPv6),
+// Azure, Alibaba, Oracle.
 func metadata() []netip.Addr {
 	return []netip.Addr{
 		netip.MustParseAddr("fd00:ec2::254"),
+		netip.MustParseAddr("fd00:ec2::23"),
+		netip.MustParseAddr("fd20:ce::254"),
 		netip.MustParseAddr("168.63.129.16"),
 		netip.MustParseAddr("100.100.100.200"),
 		netip.MustParseAddr("192.0.0.192"),

@@ -30,6 +30,8 @@ func TestGuard(t *testing.T) {
 		{address: "2002:a9fe:a9fe::1", kind: "link-local"},
 		{address: "fe80::1%eth0", kind: "link-local"},
 		{address: "fd00:ec2::254", kind: "metadata"},
+		{address: "fd00:ec2::23", kind: "metadata"},
+		{address: "fd20:ce::254", kind: "metadata"},
 		{address: "168.63.129.16", kind: "metadata"},
 		{address: "100.100.100.200", kind: "metadata"},
 		{address: "0.0.0.0", kind: "unspecified"},

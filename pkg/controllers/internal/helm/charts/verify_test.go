@@ -137,3 +137,23 @@ func TestProvenanceIsRemembered(t *testing.T) {
 		t.Errorf("%d requests, want 3: %v", got, repository.Requests())
 	}
 }
+
+func TestASignedChartUnderAnotherVersion(t *testing.T) {
+	old := chartserver.ConfigMapChart("demo", "1.0.0")
+	signer := newKey(t, "signer")
+
+	repository := startRepository(t)
+	repository.Add(old)
+	repository.AddFile("demo-1.0.0.tgz.prov", sign(t, signer, old.Pack(), "demo-1.0.0.tgz"))
+	answer(repository, "/index.yaml", "apiVersion: v1\nentries: {demo: [{name: demo, version: 2.0.0, urls: [demo-1.0.0.tgz]}]}\n")
+
+	source := charts.Source{Repository: repository.URL(), Chart: "demo", Keyring: public(t, false, signer)}
+
+	archive, err := fetch(newFetcher(charts.Options{}), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = archive.Load()
+	wantReason(t, err, charts.Unverified, "demo 2.0.0", "demo 1.0.0")
+}

@@ -1,0 +1,45 @@
+package helm
+
+import (
+	"bytes"
+	"log"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func TestVersionLabel(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.2.3":       "1.2.3",
+		"1.2.3+build": "1.2.3_build",
+		"1.2.3-rc-":   "1.2.3-rc",
+		"1.2.3+" + strings.Repeat("0123456789", 7):    "1.2.3_" + strings.Repeat("0123456789", 5) + "0123456",
+		"1.2.3-" + strings.Repeat("a", 56) + "+build": "1.2.3-" + strings.Repeat("a", 56),
+	} {
+		got := versionLabel(version)
+		if got != want || len(validation.IsValidLabelValue(got)) > 0 {
+			t.Errorf("%s became %q, want %q", version, got, want)
+		}
+	}
+}
+
+// Helm warns about values on the standard library's loggers.
+func TestTheStandardLoggersAreSilent(t *testing.T) {
+	var written bytes.Buffer
+
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&written, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+
+	New(Target{}, logr.Discard(), 0)
+	forProcess() // whoever called New before
+	log.Printf("warning: %s", "canary")
+	slog.Warn("canary")
+
+	if written.Len() > 0 {
+		t.Errorf("written: %s", &written)
+	}
+}
