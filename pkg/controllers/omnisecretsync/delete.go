@@ -52,6 +52,11 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cl
 		kept, err := r.remove(ctx, s, cluster, where)
 
 		if err != nil {
+			// The answer that the cluster is there is out of date: the next look asks again.
+			if workload.Unreachable(err) {
+				cluster.Doubt()
+			}
+
 			part, why := workload.Farewell{
 				Problem: fmt.Sprintf("remove Secret %s: %s", where, cluster.Message(err)),
 				Since:   s.sync.DeletionTimestamp.Time, Now: r.options.Now(),
