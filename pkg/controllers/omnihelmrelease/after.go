@@ -60,7 +60,7 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 	revision, ignores, engine, values := s.latest().Number, ignored(spec.Ignore), s.engine, s.values
 	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), requested(s.release), s.opened.ClusterID)
 
-	found, ok := r.drift.ask(client.ObjectKeyFromObject(s.release), key, fresh(s.release), patience, func(ctx context.Context) ([]helm.Difference, error) {
+	found, ok := r.drift.ask(client.ObjectKeyFromObject(s.release), question{key: key, group: clusterOf(s.release)}, fresh(s.release), patience, func(ctx context.Context) ([]helm.Difference, error) {
 		differences, err := engine.Drift(ctx, revision, ignores)
 
 		return differences, discreet(err, values)

@@ -20,11 +20,19 @@ type looked[T any] struct {
 	until time.Time // how long the result counts
 }
 
+// question is what a look answers.
+type question struct {
+	key   string // changes with everything that decides about the answer
+	group string // who is asked, for the limit on what is asked at once
+}
+
 // looks asks things that may take long (a chart repository, a comparison with a
 // cluster) beside the reconciler, and keeps the answers for a while: a
-// reconcile for another reason asks nobody. It is safe for concurrent use.
+// reconcile for another reason asks nobody. Only so many are asked at once, and
+// what nobody wants to know any more is given up. It is safe for concurrent use.
 type looks[T any] struct {
-	now func() time.Time
+	places *places
+	now    func() time.Time
 	// ended is called when a look has ended that nobody waits for any more.
 	ended func(types.NamespacedName)
 	// keep is how long a result counts.
@@ -39,17 +47,18 @@ type look[T any] struct {
 	key       string
 	done      chan struct{}
 	abandoned bool
+	cancel    context.CancelFunc
 	result    looked[T]
 }
 
-func newLooks[T any](now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
-	return &looks[T]{now: now, ended: ended, keep: keep, entries: map[types.NamespacedName]*look[T]{}}
+func newLooks[T any](places *places, now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
+	return &looks[T]{places: places, now: now, ended: ended, keep: keep, entries: map[types.NamespacedName]*look[T]{}}
 }
 
-// ask returns the answer to the question that key stands for. If it is not known
+// ask returns the answer to a question. If it is not known
 // and not there within patience, ok is false, and ended is called when it is.
-func (l *looks[T]) ask(name types.NamespacedName, key string, fresh, patience time.Duration, do func(context.Context) (T, error)) (result looked[T], ok bool) {
-	entry := l.entry(name, key, fresh, do)
+func (l *looks[T]) ask(name types.NamespacedName, asked question, fresh, patience time.Duration, do func(context.Context) (T, error)) (result looked[T], ok bool) {
+	entry := l.entry(name, asked, fresh, do)
 
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -73,14 +82,18 @@ func (l *looks[T]) ask(name types.NamespacedName, key string, fresh, patience ti
 }
 
 // entry finds the look that answers the question, or begins one.
-func (l *looks[T]) entry(name types.NamespacedName, key string, fresh time.Duration, do func(context.Context) (T, error)) *look[T] {
+func (l *looks[T]) entry(name types.NamespacedName, asked question, fresh time.Duration, do func(context.Context) (T, error)) *look[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	found := l.entries[name]
 	row := 0
 
-	if found != nil && found.key == key {
+	if found != nil && found.key != asked.key {
+		found.cancel()
+	}
+
+	if found != nil && found.key == asked.key {
 		select {
 		case <-found.done:
 			if l.now().Before(found.result.until) {
@@ -93,19 +106,32 @@ func (l *looks[T]) entry(name types.NamespacedName, key string, fresh time.Durat
 		}
 	}
 
-	begun := &look[T]{key: key, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	begun := &look[T]{key: asked.key, done: make(chan struct{}), cancel: cancel}
 	l.entries[name] = begun
 
-	go l.run(name, begun, row, fresh, do)
+	go l.run(ctx, name, asked.group, begun, row, fresh, do)
 
 	return begun
 }
 
-func (l *looks[T]) run(name types.NamespacedName, begun *look[T], row int, fresh time.Duration, do func(context.Context) (T, error)) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
-	defer cancel()
+func (l *looks[T]) run(ctx context.Context, name types.NamespacedName, group string, begun *look[T], row int, fresh time.Duration, do func(context.Context) (T, error)) {
+	defer begun.cancel()
 
-	value, err := do(ctx)
+	var value T
+
+	err := context.Canceled // nobody asks any more
+
+	l.places.run(ctx, group, func() {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+
+		err = sheltered(func() (failure error) {
+			value, failure = do(ctx)
+
+			return failure
+		})
+	})
 
 	l.mu.Lock()
 
@@ -132,5 +158,8 @@ func (l *looks[T]) forget(name types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	delete(l.entries, name)
+	if found := l.entries[name]; found != nil {
+		found.cancel()
+		delete(l.entries, name)
+	}
 }

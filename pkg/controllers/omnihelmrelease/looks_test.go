@@ -16,7 +16,7 @@ func TestLooks(t *testing.T) {
 	hold := make(chan struct{})
 	close(hold)
 
-	l := newLooks(func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
+	l := newLooks(newPlaces(2, 1), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
 		func(fresh time.Duration, result looked[int]) time.Duration {
 			if result.err != nil {
 				return time.Duration(result.row) * time.Second
@@ -26,7 +26,7 @@ func TestLooks(t *testing.T) {
 		})
 	name := types.NamespacedName{Name: "app"}
 	ask := func(key string, patience time.Duration) (looked[int], bool) {
-		return l.ask(name, key, time.Minute, patience, func(context.Context) (int, error) {
+		return l.ask(name, question{key: key}, time.Minute, patience, func(context.Context) (int, error) {
 			asked++
 			<-hold
 

@@ -109,16 +109,21 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 	return underWay(s.release, r.runner.job(s.release.UID)), nil
 }
 
+// clusterOf names the workload cluster, for the limits on what is done there at once.
+func clusterOf(release *v1alpha1.OmniHelmRelease) string {
+	return release.Namespace + "/" + release.Spec.ClusterRef.Name
+}
+
 // begin begins an action beside the reconciler.
 func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Context) error) {
 	where := place{
 		NamespacedName: client.ObjectKeyFromObject(s.release), uid: s.release.UID,
-		cluster: s.release.Namespace + "/" + s.release.Spec.ClusterRef.Name,
+		cluster: clusterOf(s.release),
 	}
 	release := s.release.DeepCopy()
 
 	r.runner.begin(where, job{action: action, attempt: s.want.Attempt, source: s.key, before: s.decision.Failures}, func(ctx context.Context) error {
-		err := run(ctx)
+		err := sheltered(func() error { return run(ctx) })
 		r.tell(release, action, err)
 
 		return err

@@ -29,7 +29,8 @@ const (
 	// the answer wakes the object.
 	patience = 2 * time.Second
 	// actionsPerWorker is how many actions may be under way for each worker: they
-	// mostly wait. One cluster has as many as there are workers.
+	// mostly wait. One cluster has as many as there are workers. The same goes for
+	// comparisons, and for looks at repositories, of which one host has so many.
 	actionsPerWorker = 8
 )
 
@@ -82,9 +83,10 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 			return helm.New(helm.Target{Config: opened.Cluster.RESTConfig(), Name: name, Namespace: namespace}, log, 0)
 		},
 	}
-	r.runner = newRunner(actionsPerWorker*options.Concurrency, options.Concurrency, options.Now, r.wake.Ring)
-	r.found = newLooks(options.Now, r.wake.Ring, keepChart)
-	r.drift = newLooks(options.Now, r.wake.Ring, keepDrift)
+	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency
+	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Ring)
+	r.found = newLooks(newPlaces(parallel, perGroup), options.Now, r.wake.Ring, keepChart)
+	r.drift = newLooks(newPlaces(parallel, perGroup), options.Now, r.wake.Ring, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Door != nil {

@@ -64,28 +64,26 @@ type place struct {
 // for the others. It is a Runnable of the manager, whose stop waits until the
 // running actions have ended in order.
 type runner struct {
-	slots      chan struct{}
-	perCluster int
-	now        func() time.Time
+	places *places
+	now    func() time.Time
 	// ended is called after each action.
 	ended func(types.NamespacedName)
 
-	mu       sync.Mutex
-	jobs     map[types.UID]job
-	names    map[types.NamespacedName]types.UID
-	clusters map[string]chan struct{}
-	stopped  bool
-	running  sync.WaitGroup
-	stop     context.CancelFunc
-	life     context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
+	mu      sync.Mutex
+	jobs    map[types.UID]job
+	names   map[types.NamespacedName]types.UID
+	stopped bool
+	running sync.WaitGroup
+	stop    context.CancelFunc
+	life    context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
 }
 
 func newRunner(parallel, perCluster int, now func() time.Time, ended func(types.NamespacedName)) *runner {
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		slots: make(chan struct{}, parallel), perCluster: perCluster, now: now, ended: ended, jobs: map[types.UID]job{},
-		names: map[types.NamespacedName]types.UID{}, clusters: map[string]chan struct{}{}, life: life, stop: stop,
+		places: newPlaces(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{},
+		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
 
@@ -131,7 +129,7 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 	r.running.Go(func() {
 		defer cancel()
 
-		err := r.inPlace(ctx, r.slotsOf(where.cluster), run)
+		err := r.inPlace(ctx, where.cluster, run)
 
 		r.mu.Lock()
 		begun.ended, begun.err = r.now(), err
@@ -149,33 +147,15 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 	})
 }
 
-func (r *runner) slotsOf(cluster string) chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if r.clusters[cluster] == nil {
-		r.clusters[cluster] = make(chan struct{}, r.perCluster)
-	}
-
-	return r.clusters[cluster]
-}
-
 // inPlace runs an action in one of the places of its cluster and of all.
-func (r *runner) inPlace(ctx context.Context, cluster chan struct{}, run func(context.Context) error) error {
-	for _, slots := range []chan struct{}{cluster, r.slots} {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-ctx.Done():
-		}
+func (r *runner) inPlace(ctx context.Context, cluster string, run func(context.Context) error) error {
+	var err error
 
-		// Both may have come at once.
-		if ctx.Err() != nil {
-			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
-		}
+	if !r.places.run(ctx, cluster, func() { err = run(ctx) }) {
+		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 	}
 
-	return run(ctx)
+	return err
 }
 
 // job returns the action of a release, running or the last that has ended; the

@@ -133,10 +133,4 @@ func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action,
 }
 
 // limited cuts a text for an event.
-func limited(text string) string {
-	if len(text) <= maxEventBytes {
-		return text
-	}
-
-	return text[:maxEventBytes-3] + "..."
-}
+func limited(text string) string { return redact.Bounded(text, maxEventBytes) }

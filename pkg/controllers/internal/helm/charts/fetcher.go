@@ -163,7 +163,14 @@ func (f *Fetcher) archive(ctx context.Context, s *session, source *Source, resol
 // once runs fetch for the first of all who want the same at the same time. It
 // is not the first one's context that bounds it: others wait for it, too.
 func (f *Fetcher) once(ctx context.Context, key string, fetch func(context.Context) (any, error)) (any, error) {
-	result := f.flights.DoChan(key, func() (any, error) {
+	result := f.flights.DoChan(key, func() (found any, err error) {
+		// Here nobody else could catch it: what a server sends must not end the controller.
+		defer func() {
+			if cause := recover(); cause != nil {
+				found, err = nil, fail(Invalid, "the repository sends something that the controller cannot cope with (panic of type %T)", cause)
+			}
+		}()
+
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.options.Timeout)
 		defer cancel()
 

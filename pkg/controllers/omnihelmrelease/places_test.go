@@ -1,0 +1,116 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+)
+
+func TestAGroupLeavesRoomForOthers(t *testing.T) {
+	p := newPlaces(2, 1)
+	hold, begun, ended := make(chan struct{}), make(chan string, 3), make(chan bool, 3)
+
+	run := func(ctx context.Context, group string) {
+		go func() {
+			ended <- p.run(ctx, group, func() {
+				begun <- group
+				<-hold
+			})
+		}()
+	}
+
+	run(t.Context(), "a")
+
+	if group := <-begun; group != "a" {
+		t.Fatal(group)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	run(ctx, "a") // waits
+	run(t.Context(), "b")
+
+	if group := <-begun; group != "b" {
+		t.Fatalf("%s began, although its group has no place", group)
+	}
+
+	cancel()
+
+	if <-ended {
+		t.Error("what nobody waits for any more was done")
+	}
+
+	close(hold)
+
+	if !<-ended || !<-ended {
+		t.Error("what had a place was not done")
+	}
+
+	if len(p.groups) != 0 {
+		t.Errorf("%d groups are kept", len(p.groups))
+	}
+}
+
+func TestAPanicIsAnError(t *testing.T) {
+	err := sheltered(func() error { panic("canary") })
+
+	var failure *helm.Error
+	if !errors.As(err, &failure) || failure.Reason != helm.ReasonFailed || strings.Contains(err.Error(), "canary") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLooksAreLimitedAndGivenUp(t *testing.T) {
+	l := newLooks(newPlaces(8, 1), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
+	begun, stopped := make(chan string, 4), make(chan string, 4)
+
+	ask := func(name, key string) {
+		l.ask(types.NamespacedName{Name: name}, question{key: key, group: "slow"}, time.Minute, time.Millisecond, func(ctx context.Context) (int, error) {
+			begun <- name + key
+			<-ctx.Done()
+			stopped <- name + key
+
+			return 0, ctx.Err()
+		})
+	}
+
+	ask("a", "1")
+
+	if got := <-begun; got != "a1" {
+		t.Fatal(got)
+	}
+
+	ask("b", "1")
+
+	select {
+	case got := <-begun:
+		t.Fatalf("%s asks the same host, too", got)
+	case <-time.After(20 * time.Millisecond):
+	}
+
+	// Another question ends the first one, whose place is free then.
+	ask("a", "2")
+
+	if got := <-stopped; got != "a1" {
+		t.Fatal(got)
+	}
+
+	for range 2 {
+		name := (<-begun)[:1]
+		l.forget(types.NamespacedName{Name: name})
+		<-stopped
+	}
+}
+
+func TestLimited(t *testing.T) {
+	got := limited(strings.Repeat("ä", 600))
+	if len(got) > maxEventBytes || !utf8.ValidString(got) || !strings.HasSuffix(got, "...") {
+		t.Errorf("%d bytes, %q", len(got), got[len(got)-6:])
+	}
+}
