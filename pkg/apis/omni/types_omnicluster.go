@@ -124,7 +124,8 @@ type Manifest struct {
 	// name of the group, unique in the cluster.
 	Name string
 
-	// mode is full (keep the objects as written, the default) or one-time (apply once).
+	// mode is full (keep the objects as written, the default) or one-time (apply once). Omni removes an object from
+	// the cluster when it is taken out of a full group, and all of them when the group goes or leaves the mode full.
 	Mode ManifestMode
 
 	// labels are copied to the group in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.

@@ -81,8 +81,8 @@ type AppliedMachineSet struct {
 
 // OmniClusterPlan is what has to change in Omni.
 type OmniClusterPlan struct {
-	// hash identifies the destroying changes. It is empty if there are none. Write it to
-	// spec.approvedPlan to approve them.
+	// hash identifies the destroying changes that need approval; where none does, all destroying changes. It is
+	// empty if there are none. Write it to spec.approvedPlan to approve them.
 	Hash string
 
 	// creates is the number of Omni resources to create.

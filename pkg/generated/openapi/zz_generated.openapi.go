@@ -4997,7 +4997,7 @@ func schema_pkg_apis_omni_v1alpha1_Manifest(ref common.ReferenceCallback) common
 					},
 					"mode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "mode is full (keep the objects as written, the default) or one-time (apply once).\n\nPossible enum values:\n - `\"full\"` keeps the objects in the cluster equal to the manifest.\n - `\"one-time\"` applies the manifest once.",
+							Description: "mode is full (keep the objects as written, the default) or one-time (apply once). Omni removes an object from the cluster when it is taken out of a full group, and all of them when the group goes or leaves the mode full.\n\nPossible enum values:\n - `\"full\"` keeps the objects in the cluster equal to the manifest.\n - `\"one-time\"` applies the manifest once.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"full", "one-time"},
@@ -5345,7 +5345,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterPlan(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"hash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "hash identifies the destroying changes. It is empty if there are none. Write it to spec.approvedPlan to approve them.",
+							Description: "hash identifies the destroying changes that need approval; where none does, all destroying changes. It is empty if there are none. Write it to spec.approvedPlan to approve them.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

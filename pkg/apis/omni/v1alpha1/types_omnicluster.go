@@ -158,7 +158,8 @@ type Manifest struct {
 	// +required
 	Name string `json:"name"`
 
-	// mode is full (keep the objects as written, the default) or one-time (apply once).
+	// mode is full (keep the objects as written, the default) or one-time (apply once). Omni removes an object from
+	// the cluster when it is taken out of a full group, and all of them when the group goes or leaves the mode full.
 	// +optional
 	Mode ManifestMode `json:"mode,omitempty"`
 

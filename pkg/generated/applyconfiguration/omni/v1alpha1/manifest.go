@@ -29,7 +29,8 @@ import (
 type ManifestApplyConfiguration struct {
 	// name of the group, unique in the cluster.
 	Name *string `json:"name,omitempty"`
-	// mode is full (keep the objects as written, the default) or one-time (apply once).
+	// mode is full (keep the objects as written, the default) or one-time (apply once). Omni removes an object from
+	// the cluster when it is taken out of a full group, and all of them when the group goes or leaves the mode full.
 	Mode *omniv1alpha1.ManifestMode `json:"mode,omitempty"`
 	// labels are copied to the group in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	Labels map[string]string `json:"labels,omitempty"`

@@ -23,8 +23,8 @@ package v1alpha1
 //
 // OmniClusterPlan is what has to change in Omni.
 type OmniClusterPlanApplyConfiguration struct {
-	// hash identifies the destroying changes. It is empty if there are none. Write it to
-	// spec.approvedPlan to approve them.
+	// hash identifies the destroying changes that need approval; where none does, all destroying changes. It is
+	// empty if there are none. Write it to spec.approvedPlan to approve them.
 	Hash *string `json:"hash,omitempty"`
 	// creates is the number of Omni resources to create.
 	Creates *int32 `json:"creates,omitempty"`
