@@ -35,7 +35,8 @@ type cluster struct {
 	now         func() time.Time
 	revisions   []helm.Revision // the newest first
 	did         []helm.Action
-	fail        error // of every install and upgrade
+	values      helm.Values // of the last action
+	fail        error       // of every install and upgrade
 	hold        chan struct{}
 	differences []helm.Difference
 	lost        error // of every observation
@@ -56,6 +57,7 @@ func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 	c.mu.Lock()
 	hold := c.hold
 	c.did = append(c.did, request.Decision.Action)
+	c.values = request.Values
 	c.mu.Unlock()
 
 	if hold != nil {

@@ -70,6 +70,12 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is not this object's")
 	}
 
+	// A server repeats what it refuses, also of a hook: what came from Secrets is
+	// kept out of messages, as far as the Secrets are still there.
+	if values, err := r.values(ctx, s.release); err == nil {
+		s.values = values
+	}
+
 	s.observed = &observed
 	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
 	s.decision = helm.Decide(s.want, observed, r.options.Now())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,6 +234,31 @@ func TestADeletionInterruptsWhatIsUnderWay(t *testing.T) {
 
 	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("the object is there: %v", err)
+	}
+}
+
+func TestAnUninstallKnowsWhatToKeepSecret(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) {
+		r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words", Key: "word", TargetPath: "word"}}
+	})
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "words"}, Data: map[string][]byte{"word": []byte("canary")}}
+	if err := b.client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+
+	b.settle()
+	b.restart()
+
+	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUninstall)
+
+	if got := b.cluster.values.Redact("the canary is refused"); got != "the [removed] is refused" {
+		t.Error(got)
 	}
 }
 

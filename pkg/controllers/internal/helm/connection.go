@@ -40,11 +40,14 @@ type boundedTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(request.Context())
-
-	if request.URL.Query().Get("watch") == "" {
-		ctx, cancel = context.WithTimeout(request.Context(), requestTimeout)
+	begin := func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(request.Context(), requestTimeout)
 	}
+	if request.URL.Query().Get("watch") != "" {
+		begin = func() (context.Context, context.CancelFunc) { return context.WithCancel(request.Context()) }
+	}
+
+	ctx, cancel := begin()
 
 	stop := context.AfterFunc(t.ctx, cancel)
 	end := func() { stop(); cancel() }

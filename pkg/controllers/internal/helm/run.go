@@ -334,9 +334,14 @@ func (c *Client) test(soft context.Context, s *session, request Request) error {
 	return errors.Join(err, noted)
 }
 
-// unlock marks a revision as failed whose action has no result.
+// unlock marks a revision as failed whose action has no result. If it has one
+// by now, that counts.
 func (c *Client) unlock(s *session, revision int) error {
 	return c.change(s, revision, func(record *releasev1.Release) {
+		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown {
+			return
+		}
+
 		record.SetStatus(common.StatusFailed, fmt.Sprintf("was left %s by an action that never ended", record.Info.Status))
 	})
 }

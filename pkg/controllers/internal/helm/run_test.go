@@ -2,12 +2,18 @@ package helm
 
 import (
 	"bytes"
+	"context"
 	"log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -43,3 +49,62 @@ func TestTheStandardLoggersAreSilent(t *testing.T) {
 		t.Errorf("written: %s", &written)
 	}
 }
+
+func TestUnlock(t *testing.T) {
+	for before, want := range map[common.Status]common.Status{
+		common.StatusPendingUpgrade: common.StatusFailed,
+		common.StatusUnknown:        common.StatusFailed,
+		common.StatusDeployed:       common.StatusDeployed, // it has ended meanwhile
+	} {
+		store, _, _ := newStorage(t, 0, record(1, before))
+		c := New(Target{Name: "demo"}, logr.Discard(), 0)
+
+		if err := c.unlock(&session{config: &action.Configuration{Releases: store}}, 1); err != nil {
+			t.Fatal(err)
+		}
+
+		found, err := store.Get("demo", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := found.(*releasev1.Release).Info.Status; got != want {
+			t.Errorf("%s became %s, want %s", before, got, want)
+		}
+	}
+}
+
+// A request that is no watch has an end, and a finished one leaves nothing behind.
+func TestRequestsEnd(t *testing.T) {
+	life, end := context.WithCancel(t.Context())
+
+	for target, bounded := range map[string]bool{"/api/v1/pods": true, "/api/v1/pods?watch=true": false} {
+		var seen context.Context
+
+		transport := &boundedTransport{ctx: life, next: roundTripper(func(request *http.Request) (*http.Response, error) {
+			seen = request.Context()
+
+			return &http.Response{Body: http.NoBody, Request: request}, nil
+		})}
+
+		response, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "https://cluster.example.com"+target, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, has := seen.Deadline(); has != bounded || seen.Err() != nil {
+			t.Errorf("%s: deadline %v, want %v; %v", target, has, bounded, seen.Err())
+		}
+
+		if err := response.Body.Close(); err != nil || seen.Err() == nil {
+			t.Errorf("%s: goes on after its answer was read, %v", target, err)
+		}
+	}
+
+	end()
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
