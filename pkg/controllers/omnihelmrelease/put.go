@@ -3,6 +3,7 @@ package omnihelmrelease
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,10 +132,11 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 }
 
 // action is what was decided, ready to run. A chart is loaded anew for each
-// action, and only if the action needs one.
+// action, and only if the action needs one. If that, or the wait for a place, has
+// taken long, somebody else may have been at the release: it is looked at again.
 func (r *reconciler) action(s *scope) func(context.Context) error {
 	request := helm.Request{Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Values: s.values}
-	source, resolved, engine := s.source, s.resolved, s.engine
+	source, resolved, engine, observed, decided := s.source, s.resolved, s.engine, *s.observed, r.options.Now()
 
 	return func(ctx context.Context) error {
 		if request.Decision.Action == helm.ActionInstall || request.Decision.Action == helm.ActionUpgrade {
@@ -148,6 +150,30 @@ func (r *reconciler) action(s *scope) func(context.Context) error {
 			}
 		}
 
+		if r.options.Now().Sub(decided) > callTimeout {
+			if err := unchanged(ctx, engine, observed); err != nil {
+				return err
+			}
+		}
+
 		return engine.Run(ctx, request)
 	}
+}
+
+// unchanged is an error if a release is not any more as it was when something was
+// decided about it.
+func unchanged(ctx context.Context, engine engine, before helm.Observed) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	now, err := engine.Observe(ctx)
+	if err != nil {
+		return err
+	}
+
+	if !reflect.DeepEqual(now.Latest(), before.Latest()) {
+		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the release was changed while the action waited for its turn; what to do is decided anew"}
+	}
+
+	return nil
 }

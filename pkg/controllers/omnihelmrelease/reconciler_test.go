@@ -262,6 +262,38 @@ func TestAnUninstallKnowsWhatToKeepSecret(t *testing.T) {
 	}
 }
 
+// Who waits long for a turn must not do what was decided about another release.
+func TestAnActionThatWaitedLooksAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		waited time.Duration
+		found  []helm.Revision // when the turn comes
+		want   []helm.Action
+	}{
+		"not long":           {time.Second, []helm.Revision{{Number: 1, Owner: "another"}}, []helm.Action{helm.ActionUninstall}},
+		"long, the same":     {time.Minute, []helm.Revision{{Number: 1, Owner: "uid-of-app"}}, []helm.Action{helm.ActionUninstall}},
+		"long, another's":    {time.Minute, []helm.Revision{{Number: 1, Owner: "another"}}, nil},
+		"long, gone":         {time.Minute, nil, nil},
+		"long, one revision": {time.Minute, []helm.Revision{{Number: 2}, {Number: 1, Owner: "uid-of-app"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			run := b.r.action(&scope{
+				release: b.get(), engine: b.cluster, decision: helm.Decision{Action: helm.ActionUninstall},
+				observed: &helm.Observed{Revisions: []helm.Revision{{Number: 1, Owner: "uid-of-app"}}},
+			})
+
+			b.pass(test.waited)
+			b.cluster.revisions = test.found
+
+			if err := run(t.Context()); interrupted(err) != (test.want == nil) {
+				t.Errorf("it ended with %v", err)
+			}
+
+			b.wantActions(test.want...)
+		})
+	}
+}
+
 func TestOutages(t *testing.T) {
 	b := newBench(t)
 	b.settle()
