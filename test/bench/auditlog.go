@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,17 @@ rules:
   - level: None
     nonResourceURLs: [/healthz*, /livez*, /readyz*, /metrics, /openapi/*]
   - level: Metadata
+`
+
+// workloadAuditPolicy logs every request of the users that part (g) compares, discovery included,
+// and of nobody else.
+const workloadAuditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    users: [` + ourReleaser + `, ` + fluxReleaser + `]
+  - level: None
 `
 
 // auditEvent is what we read of a line of an audit log.
@@ -53,8 +65,44 @@ func (e auditEvent) isReview() bool {
 	return false
 }
 
+// counted says whether the event is the one at which a request is counted: its end, and the
+// beginning of a watch, which has no end while it is of use.
+func (e auditEvent) counted() bool {
+	if e.Verb == "watch" {
+		return e.Stage == "ResponseStarted"
+	}
+
+	return e.Stage == "ResponseComplete"
+}
+
+// what names the request: verb, resource and subresource.
+func (e auditEvent) what() string {
+	switch {
+	case e.ObjectRef.Resource == "":
+		return e.Verb + " discovery"
+	case e.ObjectRef.Subresource != "":
+		return e.Verb + " " + e.ObjectRef.Resource + "/" + e.ObjectRef.Subresource
+	default:
+		return e.Verb + " " + e.ObjectRef.Resource
+	}
+}
+
 // writesBy counts the writes of a user that an audit log holds since a time, by verb and resource.
 func writesBy(log io.Reader, user string, since time.Time) (map[string]int, error) {
+	return countEvents(log, func(e auditEvent) bool {
+		return e.counted() && e.User.Username == user && e.isWrite() && !e.isReview() && !e.RequestReceivedTimestamp.Before(since)
+	})
+}
+
+// requestsBy counts all requests of a user that an audit log holds since a time.
+func requestsBy(log io.Reader, user string, since time.Time) (map[string]int, error) {
+	return countEvents(log, func(e auditEvent) bool {
+		return e.counted() && e.User.Username == user && !e.RequestReceivedTimestamp.Before(since)
+	})
+}
+
+// countEvents counts the wanted events of an audit log by what they are.
+func countEvents(log io.Reader, wanted func(auditEvent) bool) (map[string]int, error) {
 	counts := map[string]int{}
 	lines := bufio.NewReader(log)
 
@@ -71,17 +119,9 @@ func writesBy(log io.Reader, user string, since time.Time) (map[string]int, erro
 			return nil, fmt.Errorf("read the audit log: %w", err)
 		}
 
-		if event.Stage != "ResponseComplete" || event.User.Username != user || !event.isWrite() || event.isReview() ||
-			event.RequestReceivedTimestamp.Before(since) {
-			continue
+		if wanted(event) {
+			counts[event.what()]++
 		}
-
-		what := event.Verb + " " + event.ObjectRef.Resource
-		if event.ObjectRef.Subresource != "" {
-			what += "/" + event.ObjectRef.Subresource
-		}
-
-		counts[what]++
 	}
 }
 
@@ -94,6 +134,35 @@ func writesInFile(path, user string, since time.Time) (map[string]int, error) {
 	defer file.Close()
 
 	return writesBy(file, user, since)
+}
+
+// requestsInFile is requestsBy of a file.
+func requestsInFile(path, user string, since time.Time) (map[string]int, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	defer file.Close()
+
+	return requestsBy(file, user, since)
+}
+
+// writesOf sums the counts of what changes something.
+func writesOf(counts map[string]int) int {
+	sum := 0
+
+	for what, count := range counts {
+		verb, resource, _ := strings.Cut(what, " ")
+
+		e := auditEvent{Verb: verb}
+		e.ObjectRef.Resource = resource
+
+		if e.isWrite() && !e.isReview() {
+			sum += count
+		}
+	}
+
+	return sum
 }
 
 // total sums counts.

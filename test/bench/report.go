@@ -41,6 +41,7 @@ func partTitles() [][2]string {
 		{"d", "New clusters, from the first apply to all synced"},
 		{"e", "Restarts"},
 		{"f", "Resident memory"},
+		{"g", "Helm releases in workload clusters, next to Flux's helm-controller"},
 	}
 }
 

@@ -34,6 +34,13 @@ type settings struct {
 	CRDRest time.Duration `json:"crdRest"`
 	// HubFsync lets the hub's etcd sync to disk as ours does.
 	HubFsync bool `json:"hubFsync"`
+	// Releases are installed in Workloads clusters by each side, ReleaseRounds times; each is
+	// checked again at every ReleaseInterval, which is watched for ReleaseWindow.
+	Releases        int           `json:"releases"`
+	Workloads       int           `json:"workloads"`
+	ReleaseRounds   int           `json:"releaseRounds"`
+	ReleaseInterval time.Duration `json:"releaseInterval"`
+	ReleaseWindow   time.Duration `json:"releaseWindow"`
 
 	// out is the directory for the report, dir that of the stack (empty: a temporary one).
 	out, dir string
@@ -41,19 +48,27 @@ type settings struct {
 	profiles bool
 }
 
-const allParts = "abcdef"
+const (
+	allParts = "abcdefg"
+	// smokeParts leaves out what has to build Flux first.
+	smokeParts = "abcdef"
+	// shortestInterval is the shortest that an OmniHelmRelease may have.
+	shortestInterval = 30 * time.Second
+)
 
 func fullSettings() settings {
 	return settings{
 		Parts: allParts, Clients: 32, Objects: 2000, Rounds: 3, Lists: 10, ConcurrentLists: 64, Samples: 100,
 		Few: 100, Many: 1000, IdleWindow: time.Minute, Settle: 2 * time.Minute, CRDRest: 40 * time.Second, HubFsync: true,
+		Releases: 100, Workloads: 4, ReleaseRounds: 2, ReleaseInterval: time.Minute, ReleaseWindow: 5 * time.Minute,
 	}
 }
 
 func smokeSettings() settings {
 	return settings{
-		Parts: allParts, Clients: 8, Objects: 60, Rounds: 1, Lists: 3, ConcurrentLists: 8, Samples: 5,
+		Parts: smokeParts, Clients: 8, Objects: 60, Rounds: 1, Lists: 3, ConcurrentLists: 8, Samples: 5,
 		Few: 5, Many: 15, IdleWindow: 3 * time.Second, Settle: 2 * time.Second, CRDRest: time.Second, HubFsync: true,
+		Releases: 8, Workloads: 2, ReleaseRounds: 2, ReleaseInterval: shortestInterval, ReleaseWindow: 35 * time.Second,
 	}
 }
 
@@ -69,7 +84,7 @@ func parseSettings(args []string) (settings, error) {
 
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Bool("smoke", false, "small sizes: shows in about a minute that everything works")
-	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory")
+	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux")
 	flags.IntVar(&s.Clients, "clients", s.Clients, "(a) clients at the same time")
 	flags.IntVar(&s.Objects, "objects", s.Objects, "(a) objects")
 	flags.IntVar(&s.Rounds, "rounds", s.Rounds, "(a) rounds; the report has the median of their ratios")
@@ -82,6 +97,11 @@ func parseSettings(args []string) (settings, error) {
 	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
 	flags.DurationVar(&s.CRDRest, "crd-rest", s.CRDRest, "(a) rest between making the CRD and measuring")
 	flags.BoolVar(&s.HubFsync, "hub-fsync", s.HubFsync, "(a) let the hub's etcd sync writes to disk, as ours always does")
+	flags.IntVar(&s.Releases, "releases", s.Releases, "(g) Helm releases of each side")
+	flags.IntVar(&s.Workloads, "workloads", s.Workloads, "(g) workload clusters, real control planes of 350 MB each")
+	flags.IntVar(&s.ReleaseRounds, "release-rounds", s.ReleaseRounds, "(g) rounds of installing all; the sides take turns in going first")
+	flags.DurationVar(&s.ReleaseInterval, "release-interval", s.ReleaseInterval, "(g) how often a release is checked again")
+	flags.DurationVar(&s.ReleaseWindow, "release-window", s.ReleaseWindow, "(g) how long the checks of idle releases are watched")
 	flags.StringVar(&s.out, "out", "", "directory for bench.md, bench.json and bench.txt")
 	flags.StringVar(&s.dir, "dir", "", "directory of the stack, kept afterwards. Default: a temporary one. Both etcds are in it, so on one disk")
 	flags.BoolVar(&s.profiles, "profiles", false, "write CPU and heap profiles into -out; profiling costs a little of what is measured")
@@ -104,6 +124,7 @@ func (s settings) validate() error {
 
 	for name, size := range map[string]int{
 		"clients": s.Clients, "objects": s.Objects, "rounds": s.Rounds, "lists": s.Lists, "samples": s.Samples, "few": s.Few,
+		"releases": s.Releases, "workloads": s.Workloads, "release-rounds": s.ReleaseRounds,
 	} {
 		if size < 1 {
 			problems = append(problems, fmt.Errorf("-%s: %d is less than 1", name, size))
@@ -120,6 +141,10 @@ func (s settings) validate() error {
 
 	if s.IdleWindow <= 0 || s.Settle < 0 {
 		problems = append(problems, errors.New("-idle must be positive and -settle not negative"))
+	}
+
+	if s.ReleaseInterval < shortestInterval || s.ReleaseWindow <= 0 {
+		problems = append(problems, fmt.Errorf("-release-interval must be at least %s and -release-window positive", shortestInterval))
 	}
 
 	if s.profiles && s.out == "" {
@@ -139,6 +164,18 @@ func (s settings) describe() string {
 		fsync = "The hub's etcd does not sync to disk and ours does: the writes of (a) are unfair to us."
 	}
 
-	return fmt.Sprintf("Priority and fairness and audit (level Metadata) are on in both API servers. %s "+
+	text := fmt.Sprintf("Priority and fairness and audit (level Metadata) are on in both API servers. %s "+
 		"(a): %d clients, %d objects, %d rounds, the two sides in turn. (b): %d samples.", fsync, s.Clients, s.Objects, s.Rounds, s.Samples)
+	if s.runs("g") {
+		text += " " + s.describeReleases()
+	}
+
+	return text
+}
+
+// describeReleases says what a reader of part (g) has to know.
+func (s settings) describeReleases() string {
+	return fmt.Sprintf("(g): %d releases on each side over %d workload clusters, %d rounds, checked again every %s; "+
+		"Flux's helm-controller is built with upstream Helm v4.2.4 in place of Flux's fork of it.",
+		s.Releases, s.Workloads, s.ReleaseRounds, s.ReleaseInterval)
 }

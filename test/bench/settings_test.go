@@ -31,6 +31,11 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"-samples=-1":           "-samples",
 		"-objects=0":            "-objects",
 		"-hub-fsync=perhaps":    "hub-fsync",
+		"-releases=0":           "-releases",
+		"-workloads=0":          "-workloads",
+		"-release-rounds=0":     "-release-rounds",
+		"-release-interval=29s": "-release-interval",
+		"-release-window=0s":    "-release-window",
 		"-nothing-of-this-name": "nothing-of-this-name",
 	} {
 		if _, err := parseSettings([]string{arg}); err == nil || !strings.Contains(err.Error(), want) {
@@ -56,5 +61,21 @@ func TestRuns(t *testing.T) {
 	s := settings{Parts: "bd"}
 	if s.runs("a") || !s.runs("b") || !s.runs("d") {
 		t.Error(s.Parts)
+	}
+}
+
+func TestReleasesArePartOfAFullRunOnly(t *testing.T) {
+	full, smoke := fullSettings(), smokeSettings()
+	if !full.runs("g") || smoke.runs("g") {
+		t.Errorf("full: %s, smoke: %s", full.Parts, smoke.Parts)
+	}
+
+	if got := full.describe(); !strings.Contains(got, "100 releases on each side over 4 workload clusters, 2 rounds, checked again every 1m0s") ||
+		!strings.Contains(got, "upstream Helm v4.2.4") {
+		t.Error(got)
+	}
+
+	if got := smoke.describe(); strings.Contains(got, "Helm") {
+		t.Error(got)
 	}
 }
