@@ -11,5 +11,6 @@
 // wrote what), proc.go (memory and CPU time of a process), objects.go (manifests). With processes:
 // stage.go (the stack), verbs.go and rounds.go (our API against a CRD), latency.go, fleet.go, idle.go,
 // restart.go, memory.go, profiles.go, and for Helm releases next to Flux releases.go (the run),
-// releases_stage.go, releases_watch.go, with releases_objects.go and releases_figures.go, which are pure.
+// releases_effort.go, releases_stage.go, releases_watch.go, with releases_objects.go and
+// releases_figures.go, which are pure.
 package main
