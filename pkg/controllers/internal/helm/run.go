@@ -131,6 +131,12 @@ func (c *Client) attend(hard, soft context.Context, s *session, request Request)
 }
 
 func (c *Client) act(hard, soft context.Context, s *session, request Request) error {
+	if request.Chart != nil {
+		if dropped := dropOutsideSchemas(request.Chart); len(dropped) > 0 {
+			c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", dropped)
+		}
+	}
+
 	switch request.Decision.Action {
 	case ActionInstall:
 		return c.install(hard, soft, s, request)
