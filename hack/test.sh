@@ -14,4 +14,4 @@ go run ./test/env/tools >/dev/null
 # shellcheck disable=SC2086 # lists of packages
 go test -race -timeout 15m $in_process
 # shellcheck disable=SC2086
-go test -p 1 -timeout 20m $with_processes
+go test -p 1 -timeout 40m $with_processes
