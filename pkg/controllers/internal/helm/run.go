@@ -7,13 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v4/pkg/action"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -191,153 +189,6 @@ func versionLabel(version string) string {
 	text := strings.ReplaceAll(version, "+", "_")
 
 	return strings.TrimRight(text[:min(len(text), validation.LabelValueMaxLength)], "-_.")
-}
-
-func (c *Client) install(hard, soft context.Context, s *session, request Request) error {
-	if request.Settings.CreateNamespace {
-		if err := c.createNamespace(hard); err != nil {
-			return err
-		}
-	}
-
-	if !request.Settings.SkipCRDs {
-		if err := c.keepExistingCRDs(hard, request.Chart); err != nil {
-			return err
-		}
-	}
-
-	install := action.NewInstall(s.config)
-	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
-	install.Labels = request.labels()
-	install.Replace = true // over attempts that failed
-	install.ForceConflicts = true
-	install.Timeout, install.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
-	install.WaitStrategy, install.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	install.DisableHooks, install.SkipCRDs = request.Settings.DisableHooks, request.Settings.SkipCRDs
-	install.TakeOwnership = request.Settings.TakeOwnership
-
-	ctx, cancel := rendering(soft, s)
-	defer cancel()
-
-	_, err := install.RunWithContext(ctx, request.Chart, request.Values.Tree())
-
-	return err
-}
-
-func (c *Client) upgrade(soft context.Context, s *session, request Request) error {
-	upgrade := action.NewUpgrade(s.config)
-	upgrade.Namespace = c.target.Namespace
-	upgrade.Labels = request.labels()
-	// Helm carries labels over from the last revision; "null" takes them off.
-	upgrade.Labels[labelTested], upgrade.Labels[labelInterrupted] = "null", "null"
-	upgrade.ResetValues = true // or empty values would mean those of the last revision
-	upgrade.MaxHistory = request.Settings.MaxHistory
-	upgrade.Timeout, upgrade.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
-	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	upgrade.DisableHooks, upgrade.SkipCRDs = request.Settings.DisableHooks, request.Settings.SkipCRDs
-	upgrade.TakeOwnership = request.Settings.TakeOwnership
-
-	applied, err := c.appliedByServer(s)
-	if err != nil {
-		return err
-	}
-
-	upgrade.ForceConflicts = applied
-
-	ctx, cancel := rendering(soft, s)
-	defer cancel()
-
-	_, err = upgrade.RunWithContext(ctx, c.target.Name, request.Chart, request.Values.Tree())
-
-	return err
-}
-
-// appliedByServer tells whether the last revision was applied by the server.
-// Releases of Helm 3 were not, and go on as they began.
-func (c *Client) appliedByServer(s *session) (bool, error) {
-	last, err := s.config.Releases.Last(c.target.Name)
-	if err != nil {
-		return false, err
-	}
-
-	record, err := asRelease(last)
-	if err != nil {
-		return false, err
-	}
-
-	return record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply), nil
-}
-
-func (c *Client) rollBack(soft context.Context, s *session, request Request) error {
-	target, err := s.config.Releases.Get(c.target.Name, request.Decision.Revision)
-	if err != nil {
-		return err
-	}
-
-	record, err := asRelease(target)
-	if err != nil {
-		return err
-	}
-
-	rollback := action.NewRollback(s.config)
-	rollback.Version = request.Decision.Revision
-	rollback.MaxHistory = request.Settings.MaxHistory
-	rollback.ForceConflicts = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
-	rollback.Timeout, rollback.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
-	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	rollback.DisableHooks = request.Settings.DisableHooks
-
-	return rollback.Run(c.target.Name)
-}
-
-func (c *Client) uninstall(soft context.Context, s *session, request Request) error {
-	uninstall := action.NewUninstall(s.config)
-	uninstall.DisableHooks = request.Settings.DisableHooks
-	uninstall.Timeout = request.Settings.Timeout
-	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(soft)}
-
-	_, err := uninstall.Run(c.target.Name)
-
-	switch {
-	case err == nil, errors.Is(err, driver.ErrReleaseNotFound):
-		return nil
-	case s.last.get() != "" && strings.HasPrefix(err.Error(), "failed to delete release"):
-		// Helm's error names the release only.
-		return fmt.Errorf("%w: %s", err, s.last.get())
-	default:
-		return err
-	}
-}
-
-// test runs the chart's tests and notes the result on the revision. A test that
-// fails is an error.
-func (c *Client) test(soft context.Context, s *session, request Request) error {
-	tests := action.NewReleaseTesting(s.config)
-	tests.Namespace = c.target.Namespace
-	tests.Timeout = request.Settings.Timeout
-	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(soft)}
-
-	_, shutdown, err := tests.Run(c.target.Name)
-	if shutdown != nil {
-		if cleanUp := shutdown(); cleanUp != nil && err == nil {
-			err = cleanUp
-		}
-	}
-
-	result := TestsPassed
-
-	if err != nil {
-		// A stop says nothing about the tests, nor does a cluster that cannot be reached.
-		if reason := reasonOf(err); errors.Is(soft.Err(), context.Canceled) || reason == ReasonUnreachable || reason == ReasonForbidden {
-			return err
-		}
-
-		result = TestsFailed
-	}
-
-	noted := c.change(s, request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
-
-	return errors.Join(err, noted)
 }
 
 // unlock marks a revision as failed whose action has no result. If it has one
