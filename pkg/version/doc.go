@@ -1,0 +1,2 @@
+// Package version says which build of the program runs.
+package version
