@@ -2,10 +2,11 @@ package omni
 
 // MachineSetMachines says where the machines of a set come from.
 type MachineSetMachines struct {
-	// machines are the UUIDs of the machines of the set. Removing one wipes that machine.
+	// machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined
+	// with machineClass; a control plane needs one of the two.
 	Machines []string
 
-	// machineClass takes the machines from a machine class of Omni.
+	// machineClass takes the machines from a machine class of Omni. It cannot be combined with machines.
 	MachineClass *MachineClass
 }
 
@@ -24,7 +25,7 @@ type MachineConfiguration struct {
 	SystemExtensions []string
 
 	// kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them
-	// all. They cannot be combined with machineClass.
+	// all. They are for listed machines only, not for those of a machineClass.
 	KernelArgs []string
 }
 

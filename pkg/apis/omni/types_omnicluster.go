@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OmniCluster owns the life of one Talos cluster in Omni: the cluster-level settings are here, its machines
 // are in one OmniControlPlane and any number of OmniWorkers and OmniMachine objects that name it. Deleting
-// it deletes the cluster in Omni, unless deletePolicy.orphan is set.
+// it destroys the cluster in Omni, unless deletePolicy.orphan is set or changePolicy is Observe.
 type OmniCluster struct {
 	metav1.TypeMeta
 
@@ -65,6 +65,8 @@ type OmniClusterSpec struct {
 
 	// changePolicy is Apply (changes are applied; those that destroy wait for a settle time),
 	// ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).
+	// ConfirmDestructive does not hold up the deletion of this object, which destroys the cluster at once:
+	// deletePolicy.requireConfirmation is what asks first. A deletion with Observe leaves the cluster and its mark.
 	ChangePolicy ChangePolicy
 
 	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash). Empty it to take

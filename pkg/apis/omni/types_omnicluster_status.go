@@ -94,7 +94,8 @@ type OmniClusterPlan struct {
 	// destroys is the number of Omni resources to destroy.
 	Destroys int32
 
-	// destructive is the number of changes, of all three kinds, that take machines away.
+	// destructive is the number of changes, of all three kinds, that take machines away, or objects out of the
+	// running cluster. While a cluster is being adopted every destroy counts.
 	Destructive int32
 
 	// changes are the changes one by one, destroying ones first, at most 50.
@@ -159,17 +160,22 @@ type ApprovedChange struct {
 
 	// newSize is the machine count after a shrinking update.
 	NewSize string
+
+	// members identifies the machines that a machine set held when its destruction was approved, but for those that
+	// Omni took from a class.
+	Members string
 }
 
 // OmniClusterRemoteStatus is what Omni says of the cluster.
 type OmniClusterRemoteStatus struct {
-	// phase is Omni's phase of the cluster, such as SCALING_UP or RUNNING.
+	// phase is Omni's phase of the cluster, such as ScalingUp or Running.
 	Phase string
 
-	// kubernetesVersion is the Kubernetes version that runs.
+	// kubernetesVersion is the Kubernetes version that Omni is to run. During an upgrade machines may still run
+	// the one before.
 	KubernetesVersion string
 
-	// talosVersion is the Talos version that runs.
+	// talosVersion is the Talos version that Omni is to run. During an upgrade machines may still run the one before.
 	TalosVersion string
 
 	// kubernetesAPIReady says whether the cluster's Kubernetes API answers.
@@ -181,7 +187,7 @@ type OmniClusterRemoteStatus struct {
 	// machines counts the machines of the cluster.
 	Machines MachineCounts
 
-	// upgrades are the upgrades under way.
+	// upgrades are the Kubernetes and Talos upgrades, the last one included.
 	Upgrades UpgradeStatuses
 
 	// machineSets are the control plane and the worker sets.
@@ -239,7 +245,7 @@ type MachineSetStatus struct {
 type MachineState struct {
 	// id is the machine's UUID.
 	ID string
-	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	// stage is Omni's stage of the machine, such as Installing or Running.
 	Stage string
 	// connected says whether the machine is connected to Omni.
 	Connected bool

@@ -29,7 +29,7 @@ type OmniHelmReleaseSpec struct {
 	// releaseName is Helm's name of the release, at most 53 characters. Defaults to metadata.name. It cannot be changed.
 	ReleaseName string
 
-	// namespace of the release in the workload cluster. It cannot be changed.
+	// namespace of the release in the workload cluster. Defaults to default. It cannot be changed.
 	Namespace string
 
 	// createNamespace makes the namespace if it is missing. It is never deleted.
@@ -59,7 +59,8 @@ type OmniHelmReleaseSpec struct {
 	// maxHistory is the number of revisions that Helm keeps, at least 1. Default 10.
 	MaxHistory *int32
 
-	// takeOwnership allows the release to take over objects that it did not make.
+	// takeOwnership takes over objects that the release did not make, and a whole release of this name that was
+	// made with Helm by hand or by another tool.
 	TakeOwnership bool
 
 	// interval is how often the release is checked again. At least 30s, default 10m.
@@ -81,8 +82,18 @@ type OmniHelmReleaseSpec struct {
 	Test HelmTest
 
 	// deletionPolicy is Uninstall (the default) or Orphan.
-	DeletionPolicy DeletionPolicy
+	DeletionPolicy ReleaseDeletionPolicy
 }
+
+// ReleaseDeletionPolicy says what happens to a release when the object is deleted.
+type ReleaseDeletionPolicy string
+
+const (
+	// ReleaseUninstall runs helm uninstall.
+	ReleaseUninstall ReleaseDeletionPolicy = "Uninstall"
+	// ReleaseOrphan leaves the release.
+	ReleaseOrphan ReleaseDeletionPolicy = "Orphan"
+)
 
 // HelmChart is a chart and its values.
 type HelmChart struct {

@@ -51,7 +51,7 @@ type OmniMachineStatus struct {
 	// machineID is the machine's UUID.
 	MachineID string
 
-	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	// stage is Omni's stage of the machine, such as Installing or Running.
 	Stage string
 
 	// connected says whether the machine is connected to Omni. Unset means unknown.

@@ -79,6 +79,8 @@ type OmniSecretSyncStatus struct {
 
 	// target is what was written.
 	Target *SyncedSecret
+	// PendingTargets are the Secrets besides Target that may exist because of this object.
+	PendingTargets []NamespacedSecretReference
 
 	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
 	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation

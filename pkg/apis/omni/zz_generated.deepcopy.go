@@ -1640,6 +1640,11 @@ func (in *OmniSecretSyncStatus) DeepCopyInto(out *OmniSecretSyncStatus) {
 		*out = new(SyncedSecret)
 		**out = **in
 	}
+	if in.PendingTargets != nil {
+		in, out := &in.PendingTargets, &out.PendingTargets
+		*out = make([]NamespacedSecretReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.LastSyncTime != nil {
 		in, out := &in.LastSyncTime, &out.LastSyncTime
 		*out = (*in).DeepCopy()

@@ -3945,6 +3945,13 @@ func schema_pkg_apis_omni_v1alpha1_ApprovedChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"members": {
+						SchemaProps: spec.SchemaProps{
+							Description: "members identifies the machines that a machine set held when its destruction was approved, but for those that Omni took from a class.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"type", "id"},
 			},
@@ -4141,7 +4148,7 @@ func schema_pkg_apis_omni_v1alpha1_FreeForm(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FreeForm is a JSON object whose content this API does not define. Every number in it is kept exactly as written; quote an integer of 2^53 or more when you use server-side apply, which reads numbers as 64-bit floats.",
+				Description: "FreeForm is a JSON object whose content this API does not define. Integers of 64 bits are always kept. Quote other numbers whose digits matter, such as 1.0 or 2^63: server-side apply reads them as 64-bit floats.",
 				Type:        []string{"object"},
 			},
 			VendorExtensible: spec.VendorExtensible{
@@ -4367,6 +4374,7 @@ func schema_pkg_apis_omni_v1alpha1_HelmTest(ref common.ReferenceCallback) common
 					"enable": {
 						SchemaProps: spec.SchemaProps{
 							Description: "enable runs the tests.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4374,6 +4382,7 @@ func schema_pkg_apis_omni_v1alpha1_HelmTest(ref common.ReferenceCallback) common
 					"ignoreFailures": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ignoreFailures lets the release be Ready although a test failed.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4425,6 +4434,7 @@ func schema_pkg_apis_omni_v1alpha1_HelmValuesReference(ref common.ReferenceCallb
 					"optional": {
 						SchemaProps: spec.SchemaProps{
 							Description: "optional ignores a missing object or key.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4526,6 +4536,7 @@ func schema_pkg_apis_omni_v1alpha1_KubeconfigServiceAccount(ref common.Reference
 					"allowClusterAdmin": {
 						SchemaProps: spec.SchemaProps{
 							Description: "allowClusterAdmin allows the group system:masters.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4670,7 +4681,7 @@ func schema_pkg_apis_omni_v1alpha1_MachineConfiguration(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They cannot be combined with machineClass.",
+							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They are for listed machines only, not for those of a machineClass.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4770,7 +4781,7 @@ func schema_pkg_apis_omni_v1alpha1_MachineSetMachines(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine.",
+							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4784,7 +4795,7 @@ func schema_pkg_apis_omni_v1alpha1_MachineSetMachines(ref common.ReferenceCallba
 					},
 					"machineClass": {
 						SchemaProps: spec.SchemaProps{
-							Description: "machineClass takes the machines from a machine class of Omni.",
+							Description: "machineClass takes the machines from a machine class of Omni. It cannot be combined with machines.",
 							Ref:         ref(v1alpha1.MachineClass{}.OpenAPIModelName()),
 						},
 					},
@@ -4952,7 +4963,7 @@ func schema_pkg_apis_omni_v1alpha1_MachineState(ref common.ReferenceCallback) co
 					},
 					"stage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "stage is Omni's stage of the machine, such as INSTALLING or RUNNING.",
+							Description: "stage is Omni's stage of the machine, such as Installing or Running.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5100,7 +5111,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniCluster(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OmniCluster owns the life of one Talos cluster in Omni: the cluster-level settings are here, its machines are in one OmniControlPlane and any number of OmniWorkers and OmniMachine objects that name it. Deleting it deletes the cluster in Omni, unless deletePolicy.orphan is set.",
+				Description: "OmniCluster owns the life of one Talos cluster in Omni: the cluster-level settings are here, its machines are in one OmniControlPlane and any number of OmniWorkers and OmniMachine objects that name it. Deleting it destroys the cluster in Omni, unless deletePolicy.orphan is set or changePolicy is Observe.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5157,6 +5168,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterDeletePolicy(ref common.ReferenceC
 					"orphan": {
 						SchemaProps: spec.SchemaProps{
 							Description: "orphan keeps the cluster in Omni. It cannot be combined with destroyMachines.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5164,6 +5176,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterDeletePolicy(ref common.ReferenceC
 					"destroyMachines": {
 						SchemaProps: spec.SchemaProps{
 							Description: "destroyMachines also removes machines that are disconnected, which would otherwise block the deletion. It cannot be combined with orphan.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5191,6 +5204,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterFeatures(ref common.ReferenceCallb
 					"enableWorkloadProxy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "enableWorkloadProxy exposes annotated Services of the cluster through Omni.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5198,6 +5212,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterFeatures(ref common.ReferenceCallb
 					"useEmbeddedDiscoveryService": {
 						SchemaProps: spec.SchemaProps{
 							Description: "useEmbeddedDiscoveryService uses Omni's own discovery service instead of the public one.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5205,6 +5220,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterFeatures(ref common.ReferenceCallb
 					"diskEncryption": {
 						SchemaProps: spec.SchemaProps{
 							Description: "diskEncryption encrypts the machines' disks with keys that Omni holds. It cannot be changed.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5376,7 +5392,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterPlan(ref common.ReferenceCallback)
 					},
 					"destructive": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destructive is the number of changes, of all three kinds, that take machines away.",
+							Description: "destructive is the number of changes, of all three kinds, that take machines away, or objects out of the running cluster. While a cluster is being adopted every destroy counts.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -5449,21 +5465,21 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRemoteStatus(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is Omni's phase of the cluster, such as SCALING_UP or RUNNING.",
+							Description: "phase is Omni's phase of the cluster, such as ScalingUp or Running.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"kubernetesVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "kubernetesVersion is the Kubernetes version that runs.",
+							Description: "kubernetesVersion is the Kubernetes version that Omni is to run. During an upgrade machines may still run the one before.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"talosVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "talosVersion is the Talos version that runs.",
+							Description: "talosVersion is the Talos version that Omni is to run. During an upgrade machines may still run the one before.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5491,7 +5507,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRemoteStatus(ref common.ReferenceC
 					},
 					"upgrades": {
 						SchemaProps: spec.SchemaProps{
-							Description: "upgrades are the upgrades under way.",
+							Description: "upgrades are the Kubernetes and Talos upgrades, the last one included.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.UpgradeStatuses{}.OpenAPIModelName()),
 						},
@@ -5684,13 +5700,14 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					"adopt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "adopt allows this object to take over a cluster of the same name that it did not create. It counts only while status.omniClusterID is empty. Everything that would be destroyed then waits for approvedPlan until the first plan without changes (status.adopting).",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"changePolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "changePolicy is Apply (changes are applied; those that destroy wait for a settle time), ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).\n\nPossible enum values:\n - `\"Apply\"` applies every change; destroying ones after a settle time.\n - `\"ConfirmDestructive\"` lets destroying changes wait for spec.approvedPlan.\n - `\"Observe\"` never writes to Omni.",
+							Description: "changePolicy is Apply (changes are applied; those that destroy wait for a settle time), ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni). ConfirmDestructive does not hold up the deletion of this object, which destroys the cluster at once: deletePolicy.requireConfirmation is what asks first. A deletion with Observe leaves the cluster and its mark.\n\nPossible enum values:\n - `\"Apply\"` applies every change; destroying ones after a settle time.\n - `\"ConfirmDestructive\"` lets destroying changes wait for spec.approvedPlan.\n - `\"Observe\"` never writes to Omni.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Apply", "ConfirmDestructive", "Observe"},
@@ -5713,6 +5730,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
 							Description: "suspend computes and shows the plan, and changes nothing in Omni. Deletion still follows deletePolicy.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6096,6 +6114,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniConnectionSpec(ref common.ReferenceCallba
 					"insecureSkipTLSVerify": {
 						SchemaProps: spec.SchemaProps{
 							Description: "insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6303,7 +6322,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniControlPlaneSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine.",
+							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6317,7 +6336,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniControlPlaneSpec(ref common.ReferenceCall
 					},
 					"machineClass": {
 						SchemaProps: spec.SchemaProps{
-							Description: "machineClass takes the machines from a machine class of Omni.",
+							Description: "machineClass takes the machines from a machine class of Omni. It cannot be combined with machines.",
 							Ref:         ref(v1alpha1.MachineClass{}.OpenAPIModelName()),
 						},
 					},
@@ -6395,7 +6414,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniControlPlaneSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They cannot be combined with machineClass.",
+							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They are for listed machines only, not for those of a machineClass.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6645,7 +6664,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "namespace of the release in the workload cluster. It cannot be changed.",
+							Description: "namespace of the release in the workload cluster. Defaults to default. It cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6653,6 +6672,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"createNamespace": {
 						SchemaProps: spec.SchemaProps{
 							Description: "createNamespace makes the namespace if it is missing. It is never deleted.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6667,6 +6687,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"wait": {
 						SchemaProps: spec.SchemaProps{
 							Description: "wait waits until the release's objects are ready.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6674,6 +6695,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"waitForJobs": {
 						SchemaProps: spec.SchemaProps{
 							Description: "waitForJobs also waits until the release's Jobs are complete. It needs wait.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6688,6 +6710,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"rollbackOnFailure": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rollbackOnFailure goes back to the last good revision when an upgrade fails.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6695,6 +6718,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"disableHooks": {
 						SchemaProps: spec.SchemaProps{
 							Description: "disableHooks runs no hooks.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6702,6 +6726,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"skipCRDs": {
 						SchemaProps: spec.SchemaProps{
 							Description: "skipCRDs installs no CRDs of the chart.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6715,7 +6740,8 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					},
 					"takeOwnership": {
 						SchemaProps: spec.SchemaProps{
-							Description: "takeOwnership allows the release to take over objects that it did not make.",
+							Description: "takeOwnership takes over objects that the release did not make, and a whole release of this name that was made with Helm by hand or by another tool.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6765,6 +6791,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
 							Description: "suspend takes no action. Deletion still follows deletionPolicy.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6778,10 +6805,10 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy is Uninstall (the default) or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.\n - `\"Uninstall\"` runs helm uninstall.",
+							Description: "deletionPolicy is Uninstall (the default) or Orphan.\n\nPossible enum values:\n - `\"Orphan\"` leaves the release.\n - `\"Uninstall\"` runs helm uninstall.",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Delete", "Orphan", "Uninstall"},
+							Enum:        []interface{}{"Orphan", "Uninstall"},
 						},
 					},
 				},
@@ -7109,11 +7136,11 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy says whether the Secret goes with this object: Delete or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.\n - `\"Uninstall\"` runs helm uninstall.",
+							Description: "deletionPolicy says whether the Secret goes with this object: Delete or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Delete", "Orphan", "Uninstall"},
+							Enum:        []interface{}{"Delete", "Orphan"},
 						},
 					},
 					"contextNamespace": {
@@ -7362,6 +7389,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniMachineSpec(ref common.ReferenceCallback)
 					"locked": {
 						SchemaProps: spec.SchemaProps{
 							Description: "locked keeps updates and upgrades away from the machine. It is refused by Omni for a control-plane machine.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -7447,7 +7475,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniMachineSpec(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They cannot be combined with machineClass.",
+							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They are for listed machines only, not for those of a machineClass.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7527,7 +7555,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniMachineStatus(ref common.ReferenceCallbac
 					},
 					"stage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "stage is Omni's stage of the machine, such as INSTALLING or RUNNING.",
+							Description: "stage is Omni's stage of the machine, such as Installing or Running.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7744,6 +7772,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncSpec(ref common.ReferenceCallba
 					"createNamespace": {
 						SchemaProps: spec.SchemaProps{
 							Description: "createNamespace makes the target namespace if it is missing. It is never deleted.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -7751,17 +7780,18 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncSpec(ref common.ReferenceCallba
 					"adopt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "adopt allows overwriting a Secret that this object did not write.",
+							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.\n - `\"Uninstall\"` runs helm uninstall.",
+							Description: "deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Delete", "Orphan", "Uninstall"},
+							Enum:        []interface{}{"Delete", "Orphan"},
 						},
 					},
 				},
@@ -7823,6 +7853,24 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.SyncedSecret{}.OpenAPIModelName()),
 						},
 					},
+					"pendingTargets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pendingTargets are the Secrets besides target that may exist because of this object: the one that is about to be written after a change of spec.targetSecretRef, and earlier ones whose writing was not confirmed. They are removed, except for the one that becomes target.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.NamespacedSecretReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"clusterID": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation omni.texashpc.com/accept-cluster names it.",
@@ -7840,7 +7888,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.SyncedSecret{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.NamespacedSecretReference{}.OpenAPIModelName(), v1alpha1.SyncedSecret{}.OpenAPIModelName()},
 	}
 }
 
@@ -8001,7 +8049,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniWorkersSpec(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine.",
+							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8015,7 +8063,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniWorkersSpec(ref common.ReferenceCallback)
 					},
 					"machineClass": {
 						SchemaProps: spec.SchemaProps{
-							Description: "machineClass takes the machines from a machine class of Omni.",
+							Description: "machineClass takes the machines from a machine class of Omni. It cannot be combined with machines.",
 							Ref:         ref(v1alpha1.MachineClass{}.OpenAPIModelName()),
 						},
 					},
@@ -8093,7 +8141,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniWorkersSpec(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They cannot be combined with machineClass.",
+							Description: "kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them all. They are for listed machines only, not for those of a machineClass.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8227,7 +8275,7 @@ func schema_pkg_apis_omni_v1alpha1_Patch(ref common.ReferenceCallback) common.Op
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name of the patch. Omni derives the patch's ID from its level, its position in the list and this name.",
+							Description: "name of the patch. One of name and idOverride is required. Omni derives the patch's ID from its level, its position in the list and this name.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -79,7 +79,7 @@ func fillHelmRelease(s *omni.OmniHelmReleaseSpec, c randfill.Continue) {
 	setDefault(&s.Timeout, omni.Duration(v1alpha1.DefaultHelmTimeout))
 	setDefault(&s.Interval, omni.Duration(v1alpha1.DefaultHelmInterval))
 	setDefault(&s.DriftDetection.Mode, omni.DriftDisabled)
-	setDefault(&s.DeletionPolicy, omni.DeletionUninstall)
+	setDefault(&s.DeletionPolicy, omni.ReleaseUninstall)
 
 	if s.MaxHistory == nil {
 		s.MaxHistory = new(v1alpha1.DefaultHelmMaxHistory)

@@ -10,6 +10,18 @@ const (
 	ConditionStalled = "Stalled"
 )
 
+// Condition types of several kinds.
+const (
+	// ConditionSynced: Omni has what the objects say (OmniCluster), Omni has this generation (its documents), or the
+	// copy in the workload cluster is as the source (OmniSecretSync).
+	ConditionSynced = "Synced"
+	// ConditionSuspended: spec.suspend is set (OmniCluster, OmniHelmRelease). Present only while true.
+	ConditionSuspended = "Suspended"
+	// ConditionDeletionBlocked: The deletion will not end soon; the message names what blocks it (OmniConnection,
+	// OmniCluster, OmniSecretSync, OmniHelmRelease). Present only while true.
+	ConditionDeletionBlocked = "DeletionBlocked"
+)
+
 // Condition types of OmniConnection.
 const (
 	// ConditionCredentialsFound: The service account key was found and has the right form.
@@ -28,14 +40,8 @@ const (
 	ConditionValidated = "Validated"
 	// ConditionPlanned: The changes are known.
 	ConditionPlanned = "Planned"
-	// ConditionSynced: Omni has what the objects say.
-	ConditionSynced = "Synced"
 	// ConditionAvailable: Omni says that the cluster runs.
 	ConditionAvailable = "Available"
-	// ConditionSuspended: spec.suspend is set. Present only while true.
-	ConditionSuspended = "Suspended"
-	// ConditionDeletionBlocked: The deletion waits; the message names what blocks it. Present only while true.
-	ConditionDeletionBlocked = "DeletionBlocked"
 )
 
 // Condition types of OmniControlPlane, OmniWorkers, OmniMachine.
@@ -92,6 +98,48 @@ const (
 	ReasonError = "Error"
 )
 
+// Reasons of several kinds.
+const (
+	// ReasonConnected: Omni, or the workload cluster, answers and accepts the credentials.
+	ReasonConnected = "Connected"
+	// ReasonUnreachable: Omni does not answer.
+	ReasonUnreachable = "Unreachable"
+	// ReasonTLSFailed: The certificate of Omni, or of a chart repository, is not accepted.
+	ReasonTLSFailed = "TLSFailed"
+	// ReasonUnauthenticated: Omni does not accept the key: it was revoked, or belongs to another Omni. Or the workload
+	// cluster does not accept the kubeconfig.
+	ReasonUnauthenticated = "Unauthenticated"
+	// ReasonPermissionDenied: The service account's role in Omni is too low.
+	ReasonPermissionDenied = "PermissionDenied"
+	// ReasonKeyExpired: The service account key has expired.
+	ReasonKeyExpired = "KeyExpired"
+	// ReasonConnectionNotFound: The OmniConnection does not exist.
+	ReasonConnectionNotFound = "ConnectionNotFound"
+	// ReasonConnectionNotReady: The OmniConnection cannot be used now.
+	ReasonConnectionNotReady = "ConnectionNotReady"
+	// ReasonMirrorNotSynced: The local copy of Omni's state is not complete, or does not show the last writes yet.
+	ReasonMirrorNotSynced = "MirrorNotSynced"
+	// ReasonClusterNotFound: The OmniCluster does not exist.
+	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonClusterNotInOmni: The OmniCluster has no cluster of its own in Omni (yet).
+	ReasonClusterNotInOmni = "ClusterNotInOmni"
+	// ReasonNotOwned: The cluster in Omni was not made by this object, or not by the export's OmniCluster.
+	ReasonNotOwned = "NotOwned"
+	// ReasonRemoteClusterReplaced: The cluster in Omni carries the mark of the OmniCluster, but is not the one it made.
+	ReasonRemoteClusterReplaced = "RemoteClusterReplaced"
+	// ReasonValueNotFound: A ConfigMap or Secret that the spec takes a value from, or its key, does not exist.
+	ReasonValueNotFound = "ValueNotFound"
+	// ReasonUpToDate: Omni, or the copy in the workload cluster, is as the objects say.
+	ReasonUpToDate = "UpToDate"
+	// ReasonRefused: Omni, or the workload cluster, refused a change.
+	ReasonRefused = "Refused"
+	// ReasonConflict: Omni's state, or the target, changed meanwhile and it is tried anew; or the target (a Secret, a
+	// release) belongs to another object, or somebody keeps changing it.
+	ReasonConflict = "Conflict"
+	// ReasonTargetDeleting: The target Secret is being deleted.
+	ReasonTargetDeleting = "TargetDeleting"
+)
+
 // Reasons of OmniConnection.
 const (
 	// ReasonKeyFound: The Secret holds a well-formed key.
@@ -104,18 +152,6 @@ const (
 	ReasonKeyInvalid = "KeyInvalid"
 	// ReasonKeyIsEnvironmentBlock: The value is the copied environment block instead of the bare key.
 	ReasonKeyIsEnvironmentBlock = "KeyIsEnvironmentBlock"
-	// ReasonKeyExpired: The service account key has expired.
-	ReasonKeyExpired = "KeyExpired"
-	// ReasonConnected: Omni, or the workload cluster, answers and accepts the credentials.
-	ReasonConnected = "Connected"
-	// ReasonUnreachable: Omni does not answer.
-	ReasonUnreachable = "Unreachable"
-	// ReasonTLSFailed: The certificate of the endpoint is not accepted.
-	ReasonTLSFailed = "TLSFailed"
-	// ReasonUnauthenticated: Omni does not accept the key: it was revoked, or belongs to another Omni.
-	ReasonUnauthenticated = "Unauthenticated"
-	// ReasonPermissionDenied: The service account's role is too low.
-	ReasonPermissionDenied = "PermissionDenied"
 	// ReasonInUse: OmniClusters still name this connection.
 	ReasonInUse = "InUse"
 	// ReasonWatchLost: A watch on Omni was lost and is set up again.
@@ -124,12 +160,6 @@ const (
 
 // Reasons of OmniCluster.
 const (
-	// ReasonConnectionNotFound: The OmniConnection does not exist.
-	ReasonConnectionNotFound = "ConnectionNotFound"
-	// ReasonConnectionNotReady: The OmniConnection is not Ready.
-	ReasonConnectionNotReady = "ConnectionNotReady"
-	// ReasonMirrorNotSynced: The local copy of Omni's state is not complete yet.
-	ReasonMirrorNotSynced = "MirrorNotSynced"
 	// ReasonControlPlaneMissing: No OmniControlPlane names this cluster yet.
 	ReasonControlPlaneMissing = "ControlPlaneMissing"
 	// ReasonMultipleControlPlanes: More than one OmniControlPlane names this cluster.
@@ -140,33 +170,18 @@ const (
 	ReasonDuplicateMachine = "DuplicateMachine"
 	// ReasonDuplicateClusterName: Another OmniCluster claims the same cluster in Omni.
 	ReasonDuplicateClusterName = "DuplicateClusterName"
-	// ReasonValueNotFound: A ConfigMap or Secret of a valueFrom, or its key, does not exist.
-	ReasonValueNotFound = "ValueNotFound"
 	// ReasonTemplateInvalid: Omni's own rules refuse the template.
 	ReasonTemplateInvalid = "TemplateInvalid"
 	// ReasonAssembledTemplate: The documents fit together.
 	ReasonAssembledTemplate = "AssembledTemplate"
 	// ReasonTemplateValid: Omni's own rules accept the template.
 	ReasonTemplateValid = "TemplateValid"
-	// ReasonUpToDate: Omni has what the objects say.
-	ReasonUpToDate = "UpToDate"
 	// ReasonChangesPlanned: There are changes to apply.
 	ReasonChangesPlanned = "ChangesPlanned"
-	// ReasonApplied: The changes were applied.
-	ReasonApplied = "Applied"
-	// ReasonRefused: Omni refused a change.
-	ReasonRefused = "Refused"
-	// ReasonConflict: Omni's state changed meanwhile and the plan is made anew; or the target of a kubeconfig
-	// export is not this object's.
-	ReasonConflict = "Conflict"
 	// ReasonCollision: Something that the template needs belongs to another cluster in Omni.
 	ReasonCollision = "Collision"
-	// ReasonNotOwned: The cluster in Omni was not made by this object.
-	ReasonNotOwned = "NotOwned"
 	// ReasonOwnershipLost: Another object's mark is on the cluster in Omni.
 	ReasonOwnershipLost = "OwnershipLost"
-	// ReasonRemoteClusterReplaced: The cluster in Omni carries this object's mark, but is another one than this object made.
-	ReasonRemoteClusterReplaced = "RemoteClusterReplaced"
 	// ReasonRemoteLocked: The cluster is locked in Omni.
 	ReasonRemoteLocked = "RemoteLocked"
 	// ReasonRemoteDeleting: The cluster is being torn down in Omni.
@@ -185,6 +200,8 @@ const (
 	ReasonNotRunning = "NotRunning"
 	// ReasonUpgrading: An upgrade is under way.
 	ReasonUpgrading = "Upgrading"
+	// ReasonUpgradeFailed: Omni gave an upgrade up; the message has its error.
+	ReasonUpgradeFailed = "UpgradeFailed"
 	// ReasonWaitingForMachines: Machines of a deletion are not gone yet.
 	ReasonWaitingForMachines = "WaitingForMachines"
 	// ReasonEndpointChanged: The connection leads to another Omni than the one that holds the cluster.
@@ -193,8 +210,8 @@ const (
 
 // Reasons of OmniControlPlane, OmniWorkers, OmniMachine.
 const (
-	// ReasonClusterNotFound: The OmniCluster does not exist.
-	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonApplied: Omni has this generation.
+	ReasonApplied = "Applied"
 	// ReasonAcceptedByCluster: The cluster counts this document.
 	ReasonAcceptedByCluster = "AcceptedByCluster"
 	// ReasonNotListed: No set of the cluster lists this machine.
@@ -213,8 +230,6 @@ const (
 const (
 	// ReasonSourceFound: The OmniCluster and its connection are there.
 	ReasonSourceFound = "SourceFound"
-	// ReasonClusterNotInOmni: The OmniCluster has no cluster of its own in Omni (yet).
-	ReasonClusterNotInOmni = "ClusterNotInOmni"
 	// ReasonIssued: Omni issued the kubeconfig.
 	ReasonIssued = "Issued"
 	// ReasonIssuingLimited: Too many kubeconfigs were asked for in a short time.
@@ -223,8 +238,6 @@ const (
 	ReasonRenewalFailing = "RenewalFailing"
 	// ReasonWritten: The Secret holds the kubeconfig.
 	ReasonWritten = "Written"
-	// ReasonTargetDeleting: The target Secret is being deleted.
-	ReasonTargetDeleting = "TargetDeleting"
 )
 
 // Reasons of the kinds that reach into workload clusters.

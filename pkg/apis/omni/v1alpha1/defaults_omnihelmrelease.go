@@ -7,7 +7,7 @@ func SetDefaults_OmniHelmReleaseSpec(spec *OmniHelmReleaseSpec) {
 	defaultTo(&spec.Timeout, DefaultHelmTimeout)
 	defaultTo(&spec.Interval, DefaultHelmInterval)
 	defaultTo(&spec.DriftDetection.Mode, DriftDisabled)
-	defaultTo(&spec.DeletionPolicy, DeletionUninstall)
+	defaultTo(&spec.DeletionPolicy, ReleaseUninstall)
 
 	if spec.MaxHistory == nil {
 		spec.MaxHistory = new(DefaultHelmMaxHistory)

@@ -10,7 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Only these fields have defaults; effective names in particular are never written into a spec.
+// Only these fields have defaults; effective names in particular are never written into a spec. A false is always written:
+// who has it in Git would see a difference otherwise.
 func TestDefaults(t *testing.T) {
 	_, factory := codecs(t)
 	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
@@ -20,42 +21,46 @@ func TestDefaults(t *testing.T) {
 	for _, tc := range []struct{ name, kind, spec, want string }{
 		{"connection", "OmniConnection",
 			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s"}}}`,
-			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"serviceAccountKey"}}}`},
+			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"serviceAccountKey"}},"insecureSkipTLSVerify":false}`},
 		{"connection, key set", "OmniConnection",
 			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"k"}}}`,
-			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"k"}}}`},
+			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"k"}},"insecureSkipTLSVerify":false}`},
 		{"cluster", "OmniCluster",
 			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m"}]},"talos":{"version":"v1"}}`,
 			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"full"}]},"talos":{"version":"v1"},` +
-				`"changePolicy":"Apply","syncInterval":"5m"}`},
+				`"features":{"enableWorkloadProxy":false,"useEmbeddedDiscoveryService":false,"diskEncryption":false},"deletePolicy":{"orphan":false,"destroyMachines":false},"adopt":false,"changePolicy":"Apply","syncInterval":"5m","suspend":false}`},
 		{"cluster, all set", "OmniCluster",
 			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"one-time"}]},"talos":{"version":"v1"},` +
 				`"changePolicy":"Observe","syncInterval":"1h"}`,
 			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"one-time"}]},"talos":{"version":"v1"},` +
-				`"changePolicy":"Observe","syncInterval":"1h"}`},
+				`"features":{"enableWorkloadProxy":false,"useEmbeddedDiscoveryService":false,"diskEncryption":false},"deletePolicy":{"orphan":false,"destroyMachines":false},"adopt":false,"changePolicy":"Observe","syncInterval":"1h","suspend":false}`},
 		{"control plane", "OmniControlPlane", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"}}`},
 		{"workers", "OmniWorkers", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"}}`},
-		{"machine", "OmniMachine", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"}}`},
+		{"machine", "OmniMachine", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"},"locked":false}`},
 		{"export", "OmniKubeconfigExport",
 			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h","deletionPolicy":"Delete"}`,
-			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s","key":"kubeconfig"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h",` +
+			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s","key":"kubeconfig"},"serviceAccount":{"user":"u","groups":["g"],"allowClusterAdmin":false},"ttl":"1h",` +
 				`"deletionPolicy":"Delete","format":"Kubeconfig"}`},
 		{"sync", "OmniSecretSync",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},"sourceSecretRef":{"name":"s"},"targetSecretRef":{"name":"t","namespace":"n"},` +
 				`"deletionPolicy":"Orphan"}`,
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"sourceSecretRef":{"name":"s"},` +
-				`"targetSecretRef":{"name":"t","namespace":"n"},"deletionPolicy":"Orphan"}`},
+				`"targetSecretRef":{"name":"t","namespace":"n"},"createNamespace":false,"adopt":false,"deletionPolicy":"Orphan"}`},
 		{"release", "OmniHelmRelease",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},` +
 				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v"}],"verify":{"keyringSecretRef":{"name":"r"}}}}`,
-			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"namespace":"default",` +
-				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v","key":"values.yaml"}],"verify":{"keyringSecretRef":{"name":"r","key":"keyring"}}},` +
-				`"timeout":"5m","maxHistory":10,"interval":"10m","retries":3,"driftDetection":{"mode":"Disabled"},"deletionPolicy":"Uninstall"}`},
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"namespace":"default","createNamespace":false,` +
+				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v","key":"values.yaml","optional":false}],` +
+				`"verify":{"keyringSecretRef":{"name":"r","key":"keyring"}}},"wait":false,"waitForJobs":false,"timeout":"5m","rollbackOnFailure":false,` +
+				`"disableHooks":false,"skipCRDs":false,"maxHistory":10,"takeOwnership":false,"interval":"10m","retries":3,` +
+				`"driftDetection":{"mode":"Disabled"},"suspend":false,"test":{"enable":false,"ignoreFailures":false},"deletionPolicy":"Uninstall"}`},
 		{"release, numbers set to 0", "OmniHelmRelease",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","chart":{"chart":"x"},"timeout":"1m","maxHistory":0,` +
 				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"deletionPolicy":"Orphan"}`,
-			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","chart":{"chart":"x"},"timeout":"1m","maxHistory":0,` +
-				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"deletionPolicy":"Orphan"}`},
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","createNamespace":false,"chart":{"chart":"x"},"wait":false,` +
+				`"waitForJobs":false,"timeout":"1m","rollbackOnFailure":false,"disableHooks":false,"skipCRDs":false,"maxHistory":0,"takeOwnership":false,` +
+				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"suspend":false,"test":{"enable":false,"ignoreFailures":false},` +
+				`"deletionPolicy":"Orphan"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hub, err := runtime.Decode(codec, fmt.Appendf(nil, object, tc.kind, tc.spec, ""))

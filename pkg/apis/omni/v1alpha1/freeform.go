@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 )
 
 // UnmarshalJSON keeps the object's text with insignificant white space removed, so that the way
@@ -47,7 +48,8 @@ func (f FreeForm) MarshalJSON() ([]byte, error) {
 }
 
 // readableText returns the text with characters that are escaped as surrogates (\ud83d\ude00) written
-// out, because the YAML writers of the library fail on them. It refuses numbers such as 1e400, beyond
+// out, because the YAML writers of the library fail on them, and with what is not UTF-8 replaced by
+// U+FFFD, as Go does it in other texts. It refuses numbers such as 1e400, beyond
 // the range of a 64-bit float; those that merely lose digits there stay as they are.
 func readableText(compact []byte) ([]byte, error) {
 	text := make([]byte, 0, len(compact))
@@ -62,7 +64,7 @@ func readableText(compact []byte) ([]byte, error) {
 			if _, err := strconv.ParseFloat(string(token), 64); err != nil {
 				return nil, fmt.Errorf("number %.40s is too large: quote it", token)
 			}
-		case token[0] == '"' && (bytes.Contains(token, []byte(`\ud`)) || bytes.Contains(token, []byte(`\uD`))):
+		case token[0] == '"' && (!utf8.Valid(token) || bytes.Contains(token, []byte(`\ud`)) || bytes.Contains(token, []byte(`\uD`))):
 			var value string
 			if err := json.Unmarshal(token, &value); err != nil {
 				return nil, fmt.Errorf("must be an object: %w", err)

@@ -34,6 +34,7 @@ func TestFreeFormKeepsNumbers(t *testing.T) {
 		{"other scripts", `{"ä":"日本 \u00e9"}`, ""},
 		{"surrogate escapes", `{"\ud83d\ude00":"a\uD83D\uDE00\n\"<\u00e9"}`, `{"😀":"a😀\n\"\u003cé"}`},
 		{"half a surrogate", `{"a":"\ud83d"}`, `{"a":"�"}`},
+		{"no UTF-8", "{\"a\xff\":\"b\xc3\"}", `{"a�":"b�"}`},
 		{"escaped backslash before ud", `{"a":"\\ud83d"}`, ""},
 		{"characters that JSON writers escape for HTML", `{"a":"<&>"}`, `{"a":"\u003c\u0026\u003e"}`},
 	} {

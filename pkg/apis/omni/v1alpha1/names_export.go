@@ -2,10 +2,14 @@ package v1alpha1
 
 // What the controller writes on the Secrets of OmniKubeconfigExports.
 const (
-	// LabelExportUID is the UID of the OmniKubeconfigExport that owns the Secret. It alone decides who owns it.
+	// LabelExportUID is the UID of the OmniKubeconfigExport that wrote the Secret. Together with
+	// AnnotationExportSecret it decides who owns it.
 	LabelExportUID = GroupName + "/kubeconfig-export-uid"
 	// AnnotationExportName is the name of that OmniKubeconfigExport, in the Secret's namespace.
 	AnnotationExportName = GroupName + "/kubeconfig-export"
+	// AnnotationExportSecret is the namespace and name, with a slash between, that the Secret was written as. A
+	// Secret with another name, or in another namespace, is a copy, and nobody's.
+	AnnotationExportSecret = GroupName + "/kubeconfig-export-secret"
 	// AnnotationExportCluster is the cluster's name in Omni.
 	AnnotationExportCluster = GroupName + "/cluster-name"
 	// AnnotationKubeconfigHash is the sha256 of the kubeconfig that was written, as in status.kubeconfigHash.

@@ -2,12 +2,13 @@ package v1alpha1
 
 // MachineSetMachines says where the machines of a set come from.
 type MachineSetMachines struct {
-	// machines are the UUIDs of the machines of the set. Removing one wipes that machine.
+	// machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined
+	// with machineClass; a control plane needs one of the two.
 	// +optional
 	// +listType=set
 	Machines []string `json:"machines,omitempty"`
 
-	// machineClass takes the machines from a machine class of Omni.
+	// machineClass takes the machines from a machine class of Omni. It cannot be combined with machines.
 	// +optional
 	MachineClass *MachineClass `json:"machineClass,omitempty"`
 }
@@ -33,7 +34,7 @@ type MachineConfiguration struct {
 	SystemExtensions []string `json:"systemExtensions,omitzero"`
 
 	// kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them
-	// all. They cannot be combined with machineClass.
+	// all. They are for listed machines only, not for those of a machineClass.
 	// +optional
 	// +listType=atomic
 	KernelArgs []string `json:"kernelArgs,omitzero"`

@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OmniCluster owns the life of one Talos cluster in Omni: the cluster-level settings are here, its machines
 // are in one OmniControlPlane and any number of OmniWorkers and OmniMachine objects that name it. Deleting
-// it deletes the cluster in Omni, unless deletePolicy.orphan is set.
+// it destroys the cluster in Omni, unless deletePolicy.orphan is set or changePolicy is Observe.
 type OmniCluster struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -54,7 +54,7 @@ type OmniClusterSpec struct {
 
 	// features are the optional features of the cluster.
 	// +optional
-	Features OmniClusterFeatures `json:"features,omitzero"`
+	Features OmniClusterFeatures `json:"features"`
 
 	// patches are Talos machine configuration patches for every machine of the cluster, applied in order.
 	// +optional
@@ -75,16 +75,18 @@ type OmniClusterSpec struct {
 
 	// deletePolicy says what deleting this object does in Omni.
 	// +optional
-	DeletePolicy OmniClusterDeletePolicy `json:"deletePolicy,omitzero"`
+	DeletePolicy OmniClusterDeletePolicy `json:"deletePolicy"`
 
 	// adopt allows this object to take over a cluster of the same name that it did not create. It counts only
 	// while status.omniClusterID is empty. Everything that would be destroyed then waits for approvedPlan until the
 	// first plan without changes (status.adopting).
 	// +optional
-	Adopt bool `json:"adopt,omitempty"`
+	Adopt bool `json:"adopt"`
 
 	// changePolicy is Apply (changes are applied; those that destroy wait for a settle time),
 	// ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).
+	// ConfirmDestructive does not hold up the deletion of this object, which destroys the cluster at once:
+	// deletePolicy.requireConfirmation is what asks first. A deletion with Observe leaves the cluster and its mark.
 	// +optional
 	ChangePolicy ChangePolicy `json:"changePolicy,omitempty"`
 
@@ -100,7 +102,7 @@ type OmniClusterSpec struct {
 
 	// suspend computes and shows the plan, and changes nothing in Omni. Deletion still follows deletePolicy.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend bool `json:"suspend"`
 }
 
 // ChangePolicy says which changes are applied without asking.
@@ -212,15 +214,15 @@ type Healthcheck struct {
 type OmniClusterFeatures struct {
 	// enableWorkloadProxy exposes annotated Services of the cluster through Omni.
 	// +optional
-	EnableWorkloadProxy bool `json:"enableWorkloadProxy,omitempty"`
+	EnableWorkloadProxy bool `json:"enableWorkloadProxy"`
 
 	// useEmbeddedDiscoveryService uses Omni's own discovery service instead of the public one.
 	// +optional
-	UseEmbeddedDiscoveryService bool `json:"useEmbeddedDiscoveryService,omitempty"`
+	UseEmbeddedDiscoveryService bool `json:"useEmbeddedDiscoveryService"`
 
 	// diskEncryption encrypts the machines' disks with keys that Omni holds. It cannot be changed.
 	// +optional
-	DiskEncryption bool `json:"diskEncryption,omitempty"`
+	DiskEncryption bool `json:"diskEncryption"`
 
 	// backupConfiguration turns on etcd backups.
 	// +optional
@@ -238,12 +240,12 @@ type BackupConfiguration struct {
 type OmniClusterDeletePolicy struct {
 	// orphan keeps the cluster in Omni. It cannot be combined with destroyMachines.
 	// +optional
-	Orphan bool `json:"orphan,omitempty"`
+	Orphan bool `json:"orphan"`
 
 	// destroyMachines also removes machines that are disconnected, which would otherwise block the deletion.
 	// It cannot be combined with orphan.
 	// +optional
-	DestroyMachines bool `json:"destroyMachines,omitempty"`
+	DestroyMachines bool `json:"destroyMachines"`
 
 	// requireConfirmation refuses to delete this object until its annotation
 	// omni.texashpc.com/confirm-deletion equals its name. Unset means the API server's default. It also holds

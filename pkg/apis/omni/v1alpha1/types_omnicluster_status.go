@@ -119,7 +119,8 @@ type OmniClusterPlan struct {
 	// destroys is the number of Omni resources to destroy.
 	Destroys int32 `json:"destroys"`
 
-	// destructive is the number of changes, of all three kinds, that take machines away.
+	// destructive is the number of changes, of all three kinds, that take machines away, or objects out of the
+	// running cluster. While a cluster is being adopted every destroy counts.
 	// +optional
 	Destructive int32 `json:"destructive,omitempty"`
 
@@ -197,19 +198,28 @@ type ApprovedChange struct {
 	// newSize is the machine count after a shrinking update.
 	// +optional
 	NewSize string `json:"newSize,omitempty"`
+
+	// members identifies the machines that a machine set held when its destruction was approved, but for those that
+	// Omni took from a class.
+	// +optional
+	Members string `json:"members,omitempty"`
 }
+
+// ClusterPhaseDestroying is the phase of a cluster from when its teardown was requested in Omni.
+const ClusterPhaseDestroying = "Destroying"
 
 // OmniClusterRemoteStatus is what Omni says of the cluster.
 type OmniClusterRemoteStatus struct {
-	// phase is Omni's phase of the cluster, such as SCALING_UP or RUNNING.
+	// phase is Omni's phase of the cluster, such as ScalingUp or Running.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 
-	// kubernetesVersion is the Kubernetes version that runs.
+	// kubernetesVersion is the Kubernetes version that Omni is to run. During an upgrade machines may still run
+	// the one before.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// talosVersion is the Talos version that runs.
+	// talosVersion is the Talos version that Omni is to run. During an upgrade machines may still run the one before.
 	// +optional
 	TalosVersion string `json:"talosVersion,omitempty"`
 
@@ -225,7 +235,7 @@ type OmniClusterRemoteStatus struct {
 	// +optional
 	Machines MachineCounts `json:"machines,omitzero"`
 
-	// upgrades are the upgrades under way.
+	// upgrades are the Kubernetes and Talos upgrades, the last one included.
 	// +optional
 	Upgrades UpgradeStatuses `json:"upgrades,omitzero"`
 
@@ -298,7 +308,7 @@ type MachineSetStatus struct {
 type MachineState struct {
 	// id is the machine's UUID.
 	ID string `json:"id"`
-	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	// stage is Omni's stage of the machine, such as Installing or Running.
 	// +optional
 	Stage string `json:"stage,omitempty"`
 	// connected says whether the machine is connected to Omni.

@@ -37,7 +37,7 @@ type OmniConnectionSpec struct {
 
 	// insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can.
 	// +optional
-	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
+	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify"`
 
 	// caBundle holds the PEM certificates that sign the endpoint's certificate (base64 in JSON and YAML).
 	// Unset means the system's own roots. It cannot be combined with insecureSkipTLSVerify.

@@ -37,13 +37,13 @@ type OmniHelmReleaseSpec struct {
 	// +optional
 	ReleaseName string `json:"releaseName,omitempty"`
 
-	// namespace of the release in the workload cluster. It cannot be changed.
+	// namespace of the release in the workload cluster. Defaults to default. It cannot be changed.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// createNamespace makes the namespace if it is missing. It is never deleted.
 	// +optional
-	CreateNamespace bool `json:"createNamespace,omitempty"`
+	CreateNamespace bool `json:"createNamespace"`
 
 	// chart is the chart and its values.
 	// +required
@@ -51,11 +51,11 @@ type OmniHelmReleaseSpec struct {
 
 	// wait waits until the release's objects are ready.
 	// +optional
-	Wait bool `json:"wait,omitempty"`
+	Wait bool `json:"wait"`
 
 	// waitForJobs also waits until the release's Jobs are complete. It needs wait.
 	// +optional
-	WaitForJobs bool `json:"waitForJobs,omitempty"`
+	WaitForJobs bool `json:"waitForJobs"`
 
 	// timeout bounds one action, hooks included. Default 5m.
 	// +optional
@@ -63,23 +63,24 @@ type OmniHelmReleaseSpec struct {
 
 	// rollbackOnFailure goes back to the last good revision when an upgrade fails.
 	// +optional
-	RollbackOnFailure bool `json:"rollbackOnFailure,omitempty"`
+	RollbackOnFailure bool `json:"rollbackOnFailure"`
 
 	// disableHooks runs no hooks.
 	// +optional
-	DisableHooks bool `json:"disableHooks,omitempty"`
+	DisableHooks bool `json:"disableHooks"`
 
 	// skipCRDs installs no CRDs of the chart.
 	// +optional
-	SkipCRDs bool `json:"skipCRDs,omitempty"`
+	SkipCRDs bool `json:"skipCRDs"`
 
 	// maxHistory is the number of revisions that Helm keeps, at least 1. Default 10.
 	// +optional
 	MaxHistory *int32 `json:"maxHistory,omitempty"`
 
-	// takeOwnership allows the release to take over objects that it did not make.
+	// takeOwnership takes over objects that the release did not make, and a whole release of this name that was
+	// made with Helm by hand or by another tool.
 	// +optional
-	TakeOwnership bool `json:"takeOwnership,omitempty"`
+	TakeOwnership bool `json:"takeOwnership"`
 
 	// interval is how often the release is checked again. At least 30s, default 10m.
 	// +optional
@@ -101,16 +102,27 @@ type OmniHelmReleaseSpec struct {
 
 	// suspend takes no action. Deletion still follows deletionPolicy.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend bool `json:"suspend"`
 
 	// test runs the chart's tests after an install or upgrade.
 	// +optional
-	Test HelmTest `json:"test,omitzero"`
+	Test HelmTest `json:"test"`
 
 	// deletionPolicy is Uninstall (the default) or Orphan.
 	// +optional
-	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	DeletionPolicy ReleaseDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// ReleaseDeletionPolicy says what happens to a release when the object is deleted.
+// +enum
+type ReleaseDeletionPolicy string
+
+const (
+	// ReleaseUninstall runs helm uninstall.
+	ReleaseUninstall ReleaseDeletionPolicy = "Uninstall"
+	// ReleaseOrphan leaves the release.
+	ReleaseOrphan ReleaseDeletionPolicy = "Orphan"
+)
 
 // HelmChart is a chart and its values.
 type HelmChart struct {
@@ -190,7 +202,7 @@ type HelmValuesReference struct {
 
 	// optional ignores a missing object or key.
 	// +optional
-	Optional bool `json:"optional,omitempty"`
+	Optional bool `json:"optional"`
 }
 
 // DriftMode says what to do when live objects differ from the release.
@@ -257,11 +269,11 @@ type DriftTarget struct {
 type HelmTest struct {
 	// enable runs the tests.
 	// +optional
-	Enable bool `json:"enable,omitempty"`
+	Enable bool `json:"enable"`
 
 	// ignoreFailures lets the release be Ready although a test failed.
 	// +optional
-	IgnoreFailures bool `json:"ignoreFailures,omitempty"`
+	IgnoreFailures bool `json:"ignoreFailures"`
 }
 
 // OmniHelmReleaseStatus is what the controller did.

@@ -77,7 +77,7 @@ type KubeconfigServiceAccount struct {
 
 	// allowClusterAdmin allows the group system:masters.
 	// +optional
-	AllowClusterAdmin bool `json:"allowClusterAdmin,omitempty"`
+	AllowClusterAdmin bool `json:"allowClusterAdmin"`
 }
 
 // KubeconfigFormat is the shape of an exported Secret.

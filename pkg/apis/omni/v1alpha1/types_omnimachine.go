@@ -35,7 +35,7 @@ type OmniMachineSpec struct {
 
 	// locked keeps updates and upgrades away from the machine. It is refused by Omni for a control-plane machine.
 	// +optional
-	Locked bool `json:"locked,omitempty"`
+	Locked bool `json:"locked"`
 
 	// install says how Talos is installed.
 	// +optional
@@ -63,7 +63,7 @@ type OmniMachineStatus struct {
 	// +optional
 	MachineID string `json:"machineID,omitempty"`
 
-	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	// stage is Omni's stage of the machine, such as Installing or Running.
 	// +optional
 	Stage string `json:"stage,omitempty"`
 

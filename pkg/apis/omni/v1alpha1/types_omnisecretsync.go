@@ -62,11 +62,11 @@ type OmniSecretSyncSpec struct {
 
 	// createNamespace makes the target namespace if it is missing. It is never deleted.
 	// +optional
-	CreateNamespace bool `json:"createNamespace,omitempty"`
+	CreateNamespace bool `json:"createNamespace"`
 
 	// adopt allows overwriting a Secret that this object did not write.
 	// +optional
-	Adopt bool `json:"adopt,omitempty"`
+	Adopt bool `json:"adopt"`
 
 	// deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.
 	// +required
@@ -102,6 +102,13 @@ type OmniSecretSyncStatus struct {
 	// target is what was written.
 	// +optional
 	Target *SyncedSecret `json:"target,omitempty"`
+
+	// pendingTargets are the Secrets besides target that may exist because of this object: the one that is about to
+	// be written after a change of spec.targetSecretRef, and earlier ones whose writing was not confirmed. They are
+	// removed, except for the one that becomes target.
+	// +optional
+	// +listType=atomic
+	PendingTargets []NamespacedSecretReference `json:"pendingTargets,omitempty"`
 
 	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
 	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation

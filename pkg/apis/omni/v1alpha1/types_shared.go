@@ -45,9 +45,9 @@ type ValueSource struct {
 	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
 }
 
-// FreeForm is a JSON object whose content this API does not define. Every number in it is kept
-// exactly as written; quote an integer of 2^53 or more when you use server-side apply, which
-// reads numbers as 64-bit floats.
+// FreeForm is a JSON object whose content this API does not define. Integers of 64 bits are
+// always kept. Quote other numbers whose digits matter, such as 1.0 or 2^63: server-side apply
+// reads them as 64-bit floats.
 // +k8s:openapi-gen=x-kubernetes-preserve-unknown-fields:true
 type FreeForm struct {
 	// Raw is the object's JSON text without insignificant white space.
@@ -60,7 +60,8 @@ type Duration string
 // Patch is a Talos machine configuration patch. Exactly one of inline and valueFrom, and at least
 // one of name and idOverride, must be set.
 type Patch struct {
-	// name of the patch. Omni derives the patch's ID from its level, its position in the list and this name.
+	// name of the patch. One of name and idOverride is required. Omni derives the patch's ID from its level, its
+	// position in the list and this name.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -157,6 +158,4 @@ const (
 	DeletionDelete DeletionPolicy = "Delete"
 	// DeletionOrphan leaves what the object wrote.
 	DeletionOrphan DeletionPolicy = "Orphan"
-	// DeletionUninstall runs helm uninstall.
-	DeletionUninstall DeletionPolicy = "Uninstall"
 )

@@ -21,8 +21,6 @@ const (
 	maxDepth = 128
 	// maxNumberWarnings bounds the warnings on one block.
 	maxNumberWarnings = 3
-	// exactBits is the number of bits of an integer that a 64-bit float keeps.
-	exactBits = 53
 )
 
 // validateFreeForm checks the size and the depth of a block that may consist of several objects.
@@ -31,7 +29,7 @@ func validateFreeForm(path *field.Path, remedy string, blocks ...omni.FreeForm) 
 	size := 0
 
 	for i := range blocks {
-		if size += len(blocks[i].Raw); depth(blocks[i].Raw) > maxDepth {
+		if size += len(blocks[i].Raw); Depth(blocks[i].Raw) > maxDepth {
 			return field.ErrorList{invalidValue(path, fmt.Sprintf("is nested deeper than %d levels: make it flatter", maxDepth))}
 		}
 	}
@@ -43,8 +41,8 @@ func validateFreeForm(path *field.Path, remedy string, blocks ...omni.FreeForm) 
 	return field.ErrorList{invalidValue(path, fmt.Sprintf("has %d KiB, at most %d KiB fit: %s", (size+1023)>>10, maxFreeForm>>10, remedy))}
 }
 
-// depth is how deep objects and lists are nested in a valid JSON text.
-func depth(raw []byte) int {
+// Depth is how deep objects and lists are nested in a valid JSON text; 0 for a text, a number or null.
+func Depth(raw []byte) int {
 	deepest, current, quoted := 0, 0, false
 
 	for i := 0; i < len(raw); i++ {
@@ -68,8 +66,8 @@ func depth(raw []byte) int {
 	return deepest
 }
 
-// warningsForNumbers advises to quote integers that server-side apply would change, as it reads
-// numbers as 64-bit floats.
+// warningsForNumbers advises to quote integers that server-side apply would change: it reads those that
+// do not fit into 64 bits as floats.
 func warningsForNumbers(block *omni.FreeForm, path *field.Path) []string {
 	if block == nil {
 		return nil
@@ -81,18 +79,18 @@ func warningsForNumbers(block *omni.FreeForm, path *field.Path) []string {
 
 	for i, at := range found {
 		if i == maxNumberWarnings {
-			warnings = append(warnings, warning(path, fmt.Sprintf("%d more integers of 2^53 or more: quote them", len(found)-i)))
+			warnings = append(warnings, warning(path, fmt.Sprintf("%d more integers of 2^63 or more: quote them", len(found)-i)))
 
 			break
 		}
 
-		warnings = append(warnings, warning(at, "quote an integer of 2^53 or more: server-side apply rounds it"))
+		warnings = append(warnings, warning(at, "quote an integer of 2^63 or more: server-side apply rounds it"))
 	}
 
 	return warnings
 }
 
-// findBigIntegers returns the path of every unquoted integer of 2^53 or more, in the order of the text.
+// findBigIntegers returns the path of every unquoted integer of 2^63 or more, in the order of the text.
 func findBigIntegers(raw []byte, path *field.Path) []*field.Path {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -166,7 +164,7 @@ func childOrKey(at *field.Path, name string) *field.Path {
 func isBigInteger(number json.Number) bool {
 	integer, ok := new(big.Int).SetString(string(number), 10)
 
-	return ok && integer.BitLen() > exactBits
+	return ok && !integer.IsInt64()
 }
 
 // canonicalJSON writes a block anew with every number as it was and every text as plain UTF-8,

@@ -3,6 +3,7 @@ package validation
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -10,24 +11,24 @@ import (
 )
 
 func TestWarningsForNumbers(t *testing.T) {
-	const advice = ": quote an integer of 2^53 or more: server-side apply rounds it"
+	const advice = ": quote an integer of 2^63 or more: server-side apply rounds it"
 
 	for _, tc := range []struct {
 		name, text string
 		want       []string
 	}{
-		{"small numbers", `{"a":1048576,"b":-5,"c":9007199254740991,"d":-9007199254740991}`, nil},
-		{"quoted, with fraction, with exponent", `{"a":"9007199254740993","b":9007199254740993.5,"c":1e300}`, nil},
-		{"at 2^53", `{"a":9007199254740992,"b":-9007199254740992}`, []string{"spec.a" + advice, "spec.b" + advice}},
+		{"small numbers", `{"a":1048576,"b":-5,"c":9223372036854775807,"d":-9223372036854775808}`, nil},
+		{"quoted, with fraction, with exponent", `{"a":"9223372036854775808","b":9223372036854775808.5,"c":1e300}`, nil},
+		{"at 2^63", `{"a":9223372036854775808,"b":-9223372036854775809}`, []string{"spec.a" + advice, "spec.b" + advice}},
 		{"far beyond", `{"a":123456789012345678901234567890}`, []string{"spec.a" + advice}},
-		{"deep", `{"a":[{"b":[1,9007199254740993]}],"c.d/e":{"":9007199254740993}}`,
+		{"deep", `{"a":[{"b":[1,9223372036854775808]}],"c.d/e":{"":9223372036854775808}}`,
 			[]string{"spec.a[0].b[1]" + advice, "spec[c.d/e][]" + advice}},
-		{"many", `{"a":[9007199254740993,9007199254740993,9007199254740993,9007199254740993,9007199254740993]}`, []string{
-			"spec.a[0]" + advice, "spec.a[1]" + advice, "spec.a[2]" + advice, "spec: 2 more integers of 2^53 or more: quote them",
+		{"many", `{"a":[9223372036854775808,9223372036854775808,9223372036854775808,9223372036854775808,9223372036854775808]}`, []string{
+			"spec.a[0]" + advice, "spec.a[1]" + advice, "spec.a[2]" + advice, "spec: 2 more integers of 2^63 or more: quote them",
 		}},
-		{"long key", `{"` + strings.Repeat("k", 200) + `":9007199254740993}`,
+		{"long key", `{"` + strings.Repeat("k", 200) + `":9223372036854775808}`,
 			[]string{"spec." + strings.Repeat("k", 49) + "..." + advice}},
-		{"broken", `{"a":9007199254740993,`, []string{"spec.a" + advice}},
+		{"broken", `{"a":9223372036854775808,`, []string{"spec.a" + advice}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			checkWarnings(t, warningsForNumbers(freeForm(tc.text), field.NewPath("spec")), tc.want)
@@ -38,14 +39,14 @@ func TestWarningsForNumbers(t *testing.T) {
 }
 
 func TestWarningsForOmniCluster(t *testing.T) {
-	const advice = ": quote an integer of 2^53 or more: server-side apply rounds it"
+	const advice = ": quote an integer of 2^63 or more: server-side apply rounds it"
 
 	cluster := validCluster()
 	checkWarnings(t, WarningsForOmniCluster(cluster), nil)
 
-	cluster.Spec.Patches = []omni.Patch{{}, {Inline: freeForm(`{"a":9007199254740993}`)}}
-	cluster.Spec.Kubernetes.Manifests = []omni.Manifest{{Inline: []omni.FreeForm{*freeForm(`{}`), *freeForm(`{"b":9007199254740993}`)}}}
-	cluster.Spec.Kubernetes.Healthchecks = []omni.Healthcheck{{Job: freeForm(`{"c":9007199254740993}`)}}
+	cluster.Spec.Patches = []omni.Patch{{}, {Inline: freeForm(`{"a":9223372036854775808}`)}}
+	cluster.Spec.Kubernetes.Manifests = []omni.Manifest{{Inline: []omni.FreeForm{*freeForm(`{}`), *freeForm(`{"b":9223372036854775808}`)}}}
+	cluster.Spec.Kubernetes.Healthchecks = []omni.Healthcheck{{Job: freeForm(`{"c":9223372036854775808}`)}}
 
 	checkWarnings(t, WarningsForOmniCluster(cluster), []string{
 		"spec.patches[1].inline.a" + advice,
@@ -60,6 +61,12 @@ func TestWarningIsBounded(t *testing.T) {
 	for _, message := range []string{"short", strings.Repeat("m", 110), strings.Repeat("m", 119), strings.Repeat("m", 500)} {
 		if got := warning(long, message); len(got) != 120 {
 			t.Errorf("%d bytes: %s", len(got), got)
+		}
+	}
+
+	for cut := range 4 {
+		if got := warning(field.NewPath(strings.Repeat("a", cut)+strings.Repeat("日本", 30)), "short"); !utf8.ValidString(got) || len(got) > 120 {
+			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}
 

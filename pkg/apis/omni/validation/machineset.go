@@ -71,9 +71,10 @@ func validateMachineClass(class *omni.MachineClass, path *field.Path) field.Erro
 }
 
 // validateMachineConfiguration checks what control planes, worker sets and machines can all say.
-func validateMachineConfiguration(config *omni.MachineConfiguration, path *field.Path) field.ErrorList {
+// stored are the patches of the object before.
+func validateMachineConfiguration(config *omni.MachineConfiguration, stored []omni.Patch, path *field.Path) field.ErrorList {
 	errs := validateOmniMetadata(config.Labels, config.Annotations, path)
-	errs = append(errs, validatePatches(config.Patches, path.Child("patches"))...)
+	errs = append(errs, validatePatches(config.Patches, stored, path.Child("patches"))...)
 
 	return append(errs, validateMachineLists(config.SystemExtensions, config.KernelArgs, path)...)
 }

@@ -222,10 +222,10 @@ func TestScale(t *testing.T) {
 }
 
 func TestWarningsForMachineSets(t *testing.T) {
-	patches := []omni.Patch{{Name: "a", Inline: freeForm(`{"machine":{"sysctls":{"vm.x":9007199254740993}}}`)}}
+	patches := []omni.Patch{{Name: "a", Inline: freeForm(`{"machine":{"sysctls":{"vm.x":9223372036854775808}}}`)}}
 	want := []string{
 		"spec.machines[1]: Omni writes machine UUIDs in lower case: " + machine2,
-		"spec.patches[0].inline.machine.sysctls[vm.x]: quote an integer of 2^53 or more: server-side apply rounds it",
+		"spec.patches[0].inline.machine.sysctls[vm.x]: quote an integer of 2^63 or more: server-side apply rounds it",
 	}
 
 	plane, workers := validControlPlane(), validWorkers()

@@ -172,7 +172,7 @@ func TestSeedsMeanWhatTheySay(t *testing.T) {
 	equal("release's kubeconfig key", release.Spec.KubeconfigSecretRef.Key, "kubeconfig")
 	equal("values", string(release.Spec.Chart.Values.Raw), `{"replicas":2}`)
 	equal("version is a text", release.Spec.Chart.Version, "3.13.0")
-	equal("uninstall on deletion", release.Spec.DeletionPolicy, omni.DeletionUninstall)
+	equal("uninstall on deletion", release.Spec.DeletionPolicy, omni.ReleaseUninstall)
 	equal("defaults", []any{*release.Spec.MaxHistory, *release.Spec.Retries, release.Spec.Interval, release.Spec.DriftDetection.Mode},
 		[]any{int32(10), int32(3), omni.Duration("10m"), omni.DriftDisabled})
 }

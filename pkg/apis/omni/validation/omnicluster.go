@@ -20,7 +20,7 @@ func ValidateOmniCluster(obj *omni.OmniCluster) field.ErrorList {
 	errs := validateMeta(&obj.ObjectMeta)
 	errs = append(errs, validateDeletePolicy(obj)...)
 
-	return append(errs, validateOmniClusterSpec(obj)...)
+	return append(errs, validateOmniClusterSpec(obj, nil)...)
 }
 
 // ValidateOmniClusterUpdate checks a changed OmniCluster. What leads to the cluster in Omni can never
@@ -38,7 +38,7 @@ func ValidateOmniClusterUpdate(obj, old *omni.OmniCluster) field.ErrorList {
 
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
-		rules: func() field.ErrorList { return validateOmniClusterSpec(obj) },
+		rules: func() field.ErrorList { return validateOmniClusterSpec(obj, old.Spec.Patches) },
 	})
 }
 
@@ -83,7 +83,7 @@ func validateDeletePolicy(obj *omni.OmniCluster) field.ErrorList {
 		"cannot be combined with orphan: unset one of them")}
 }
 
-func validateOmniClusterSpec(obj *omni.OmniCluster) field.ErrorList {
+func validateOmniClusterSpec(obj *omni.OmniCluster, stored []omni.Patch) field.ErrorList {
 	spec, path := &obj.Spec, field.NewPath("spec")
 
 	errs := validateReference(spec.ConnectionRef, path.Child("connectionRef"), "an OmniConnection of this namespace")
@@ -98,7 +98,7 @@ func validateOmniClusterSpec(obj *omni.OmniCluster) field.ErrorList {
 	errs = append(errs, validateManifests(spec.Kubernetes.Manifests, path.Child("kubernetes", "manifests"))...)
 	errs = append(errs, validateHealthchecks(spec.Kubernetes.Healthchecks, path.Child("kubernetes", "healthchecks"))...)
 	errs = append(errs, validateBackup(spec.Features.BackupConfiguration, path.Child("features", "backupConfiguration"))...)
-	errs = append(errs, validatePatches(spec.Patches, path.Child("patches"))...)
+	errs = append(errs, validatePatches(spec.Patches, stored, path.Child("patches"))...)
 	errs = append(errs, validateMachineLists(spec.SystemExtensions, spec.KernelArgs, path)...)
 
 	return append(errs, validateChanges(spec, path)...)

@@ -12,7 +12,7 @@ const needsMachine = "a control plane needs at least one machine"
 
 // ValidateOmniControlPlane checks a new OmniControlPlane.
 func ValidateOmniControlPlane(obj *omni.OmniControlPlane) field.ErrorList {
-	return append(validateMeta(&obj.ObjectMeta), validateOmniControlPlaneSpec(&obj.Spec, field.NewPath("spec"))...)
+	return append(validateMeta(&obj.ObjectMeta), validateOmniControlPlaneSpec(&obj.Spec, nil, field.NewPath("spec"))...)
 }
 
 // ValidateOmniControlPlaneUpdate checks a changed OmniControlPlane.
@@ -23,7 +23,7 @@ func ValidateOmniControlPlaneUpdate(obj, old *omni.OmniControlPlane) field.Error
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		always: immutable(obj.Spec.BootstrapSpec, old.Spec.BootstrapSpec, spec.Child("bootstrapSpec"),
 			"a cluster is restored only when it is made; create a new OmniCluster to restore a backup"),
-		rules: func() field.ErrorList { return validateOmniControlPlaneSpec(&obj.Spec, spec) },
+		rules: func() field.ErrorList { return validateOmniControlPlaneSpec(&obj.Spec, old.Spec.Patches, spec) },
 	})
 }
 
@@ -40,11 +40,11 @@ func WarningsForOmniControlPlane(obj *omni.OmniControlPlane) []string {
 		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
 }
 
-func validateOmniControlPlaneSpec(spec *omni.OmniControlPlaneSpec, path *field.Path) field.ErrorList {
+func validateOmniControlPlaneSpec(spec *omni.OmniControlPlaneSpec, stored []omni.Patch, path *field.Path) field.ErrorList {
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
 	errs = append(errs, validateMachineSetMachines(&spec.MachineSetMachines, path)...)
 	errs = append(errs, validateControlPlaneSize(&spec.MachineSetMachines, path)...)
-	errs = append(errs, validateMachineConfiguration(&spec.MachineConfiguration, path)...)
+	errs = append(errs, validateMachineConfiguration(&spec.MachineConfiguration, stored, path)...)
 	errs = append(errs, validateKernelArgsOfSet(spec.MachineClass, spec.KernelArgs, path)...)
 	errs = append(errs, validateBootstrap(spec.BootstrapSpec, path.Child("bootstrapSpec"))...)
 

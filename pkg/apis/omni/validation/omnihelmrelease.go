@@ -23,8 +23,10 @@ func ValidateOmniHelmRelease(obj *omni.OmniHelmRelease) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniHelmReleaseSpec(obj)...)
 }
 
-// ValidateOmniHelmReleaseUpdate checks a changed OmniHelmRelease. What leads to the release can never
-// change, not even while the object is being deleted: the uninstall would go to another release.
+// ValidateOmniHelmReleaseUpdate checks a changed OmniHelmRelease. The name and the namespace of the release
+// can never change, not even while the object is being deleted: the uninstall would go to another release.
+// clusterRef and kubeconfigSecretRef can: what they lead to is compared with status.clusterID, and another
+// cluster is not touched before a person accepts it.
 func ValidateOmniHelmReleaseUpdate(obj, old *omni.OmniHelmRelease) field.ErrorList {
 	spec := field.NewPath("spec")
 	always := immutable(obj.EffectiveReleaseName(), old.EffectiveReleaseName(), spec.Child("releaseName"),
@@ -78,7 +80,7 @@ func validateOmniHelmReleaseSpec(obj *omni.OmniHelmRelease) field.ErrorList {
 	errs = append(errs, validateDrift(&spec.DriftDetection, path.Child("driftDetection"))...)
 	errs = append(errs, validateDependencies(spec.DependsOn, obj.Name, path.Child("dependsOn"))...)
 
-	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.DeletionUninstall, omni.DeletionOrphan)...)
+	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.ReleaseUninstall, omni.ReleaseOrphan)...)
 }
 
 // validateReleaseActions checks how Helm is told to act.

@@ -20,7 +20,7 @@ func validRelease() *omni.OmniHelmRelease {
 			MaxHistory:          new(int32(10)),
 			Retries:             new(int32(3)),
 			DriftDetection:      omni.DriftDetection{Mode: omni.DriftDisabled},
-			DeletionPolicy:      omni.DeletionUninstall,
+			DeletionPolicy:      omni.ReleaseUninstall,
 		},
 	}
 }
@@ -82,8 +82,8 @@ func TestValidateOmniHelmRelease(t *testing.T) {
 			"spec.dependsOn[0].name: Required value", "spec.dependsOn[1].name: Invalid value",
 			"spec.dependsOn[2].name: Invalid value", "spec.dependsOn[4].name: Duplicate value",
 		}},
-		{"orphan", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = omni.DeletionOrphan }, nil},
-		{"deletion policy of another kind", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = omni.DeletionDelete },
+		{"orphan", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = omni.ReleaseOrphan }, nil},
+		{"deletion policy of another kind", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = "Delete" },
 			[]string{"spec.deletionPolicy: Unsupported value"}},
 	})
 }
@@ -190,9 +190,9 @@ func TestWarningsForOmniHelmRelease(t *testing.T) {
 	checkWarnings(t, WarningsForOmniHelmRelease(release), nil)
 
 	release.Spec.Chart.Repository = "http://charts.example.com"
-	release.Spec.Chart.Values = freeForm(`{"id":9007199254740993}`)
+	release.Spec.Chart.Values = freeForm(`{"id":9223372036854775808}`)
 	checkWarnings(t, WarningsForOmniHelmRelease(release), []string{
-		"spec.chart.values.id: quote an integer of 2^53 or more: server-side apply rounds it",
+		"spec.chart.values.id: quote an integer of 2^63 or more: server-side apply rounds it",
 		"spec.chart.repository: the connection is not encrypted; use https",
 	})
 }

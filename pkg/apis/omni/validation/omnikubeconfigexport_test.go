@@ -66,7 +66,7 @@ func TestValidateOmniKubeconfigExport(t *testing.T) {
 		{"both wrong", lifetime("1s", "soon"), []string{badTTL, badRenew}},
 		{"orphan", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = omni.DeletionOrphan }, nil},
 		{"no deletion policy", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = "" }, []string{"spec.deletionPolicy: Required value"}},
-		{"deletion policy of another kind", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = omni.DeletionUninstall },
+		{"deletion policy of another kind", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = "Uninstall" },
 			[]string{"spec.deletionPolicy: Unsupported value"}},
 		{"context namespace", func(e *omni.OmniKubeconfigExport) { e.Spec.ContextNamespace = "apps" }, nil},
 		{"context namespace wrong", func(e *omni.OmniKubeconfigExport) { e.Spec.ContextNamespace = "a.b" }, []string{"spec.contextNamespace: Invalid value"}},

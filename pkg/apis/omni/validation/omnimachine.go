@@ -8,7 +8,7 @@ import (
 
 // ValidateOmniMachine checks a new OmniMachine.
 func ValidateOmniMachine(obj *omni.OmniMachine) field.ErrorList {
-	return append(validateMeta(&obj.ObjectMeta), validateOmniMachineSpec(obj)...)
+	return append(validateMeta(&obj.ObjectMeta), validateOmniMachineSpec(obj, nil)...)
 }
 
 // ValidateOmniMachineUpdate checks a changed OmniMachine.
@@ -17,7 +17,7 @@ func ValidateOmniMachineUpdate(obj, old *omni.OmniMachine) field.ErrorList {
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		always: immutable(obj.EffectiveMachineID(), old.EffectiveMachineID(), field.NewPath("spec", "machineID"),
 			"create a new OmniMachine for another machine"),
-		rules: func() field.ErrorList { return validateOmniMachineSpec(obj) },
+		rules: func() field.ErrorList { return validateOmniMachineSpec(obj, old.Spec.Patches) },
 	})
 }
 
@@ -34,7 +34,7 @@ func WarningsForOmniMachine(obj *omni.OmniMachine) []string {
 	return append(warnings, warningsForMachineID(obj.Spec.MachineID, spec.Child("machineID"))...)
 }
 
-func validateOmniMachineSpec(obj *omni.OmniMachine) field.ErrorList {
+func validateOmniMachineSpec(obj *omni.OmniMachine, stored []omni.Patch) field.ErrorList {
 	spec, path := &obj.Spec, field.NewPath("spec")
 
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
@@ -43,5 +43,5 @@ func validateOmniMachineSpec(obj *omni.OmniMachine) field.ErrorList {
 		errs = append(errs, invalidName(spec.MachineID, id, "it must be the UUID of a machine, as Omni shows it", path.Child("machineID")))
 	}
 
-	return append(errs, validateMachineConfiguration(&spec.MachineConfiguration, path)...)
+	return append(errs, validateMachineConfiguration(&spec.MachineConfiguration, stored, path)...)
 }

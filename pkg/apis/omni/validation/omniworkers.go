@@ -10,7 +10,7 @@ import (
 
 // ValidateOmniWorkers checks a new OmniWorkers.
 func ValidateOmniWorkers(obj *omni.OmniWorkers) field.ErrorList {
-	return append(validateMeta(&obj.ObjectMeta), validateOmniWorkersSpec(obj)...)
+	return append(validateMeta(&obj.ObjectMeta), validateOmniWorkersSpec(obj, nil)...)
 }
 
 // ValidateOmniWorkersUpdate checks a changed OmniWorkers.
@@ -19,7 +19,7 @@ func ValidateOmniWorkersUpdate(obj, old *omni.OmniWorkers) field.ErrorList {
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		always: immutable(obj.EffectiveWorkerSetName(), old.EffectiveWorkerSetName(), field.NewPath("spec", "workerSetName"),
 			"a worker set cannot be renamed; create a new OmniWorkers and delete this one"),
-		rules: func() field.ErrorList { return validateOmniWorkersSpec(obj) },
+		rules: func() field.ErrorList { return validateOmniWorkersSpec(obj, old.Spec.Patches) },
 	})
 }
 
@@ -36,7 +36,7 @@ func WarningsForOmniWorkers(obj *omni.OmniWorkers) []string {
 		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
 }
 
-func validateOmniWorkersSpec(obj *omni.OmniWorkers) field.ErrorList {
+func validateOmniWorkersSpec(obj *omni.OmniWorkers, stored []omni.Patch) field.ErrorList {
 	spec, path := &obj.Spec, field.NewPath("spec")
 
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
@@ -49,7 +49,7 @@ func validateOmniWorkersSpec(obj *omni.OmniWorkers) field.ErrorList {
 	}
 
 	errs = append(errs, validateMachineSetMachines(&spec.MachineSetMachines, path)...)
-	errs = append(errs, validateMachineConfiguration(&spec.MachineConfiguration, path)...)
+	errs = append(errs, validateMachineConfiguration(&spec.MachineConfiguration, stored, path)...)
 	errs = append(errs, validateKernelArgsOfSet(spec.MachineClass, spec.KernelArgs, path)...)
 	errs = append(errs, validateStrategy(spec.UpdateStrategy, path.Child("updateStrategy"))...)
 	errs = append(errs, validateStrategy(spec.UpgradeStrategy, path.Child("upgradeStrategy"))...)

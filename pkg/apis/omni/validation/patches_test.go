@@ -104,3 +104,34 @@ func TestPatchErrors(t *testing.T) {
 		})
 	}
 }
+
+// A patch that was stored before is not checked again, wherever it moved; anything else about it is.
+func TestStoredPatchesAreNotCheckedAgain(t *testing.T) {
+	refused := func() *omni.FreeForm { return freeForm(`{"cluster":{"clusterName":"a"}}`) }
+
+	for name, test := range map[string]struct {
+		patches []omni.Patch
+		want    string
+	}{
+		"as it was":           {[]omni.Patch{{Name: "a", Inline: refused()}}, ""},
+		"under another name":  {[]omni.Patch{{Name: "b", Inline: refused()}}, ""},
+		"moved and doubled":   {[]omni.Patch{{Name: "b", Inline: refused()}, {Name: "a", Inline: refused()}}, ""},
+		"without a name":      {[]omni.Patch{{Inline: refused()}}, "spec.patches[0].name: Required value"},
+		"with other content":  {[]omni.Patch{{Name: "a", Inline: freeForm(`{"cluster":{"clusterName":"b"}}`)}}, "spec.patches[0].inline: Invalid value"},
+		"with a second place": {[]omni.Patch{{Name: "a", Inline: refused(), ValueFrom: &omni.ValueSource{}}}, "spec.patches[0].valueFrom: Forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := validCluster()
+			old.Spec.Patches = []omni.Patch{{Name: "a", Inline: refused()}}
+
+			obj := validCluster()
+			obj.Spec.Patches = test.patches
+			obj.ResourceVersion, old.ResourceVersion = "1", "1"
+
+			errs := ValidateOmniClusterUpdate(obj, old)
+			if test.want == "" && len(errs) > 0 || test.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), test.want)) {
+				t.Errorf("got %v, want %q", errs, test.want)
+			}
+		})
+	}
+}

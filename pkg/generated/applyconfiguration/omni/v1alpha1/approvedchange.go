@@ -37,6 +37,9 @@ type ApprovedChangeApplyConfiguration struct {
 	OldSize *string `json:"oldSize,omitempty"`
 	// newSize is the machine count after a shrinking update.
 	NewSize *string `json:"newSize,omitempty"`
+	// members identifies the machines that a machine set held when its destruction was approved, but for those that
+	// Omni took from a class.
+	Members *string `json:"members,omitempty"`
 }
 
 // ApprovedChangeApplyConfiguration constructs a declarative configuration of the ApprovedChange type for use with
@@ -82,5 +85,13 @@ func (b *ApprovedChangeApplyConfiguration) WithOldSize(value string) *ApprovedCh
 // If called multiple times, the NewSize field is set to the value of the last call.
 func (b *ApprovedChangeApplyConfiguration) WithNewSize(value string) *ApprovedChangeApplyConfiguration {
 	b.NewSize = &value
+	return b
+}
+
+// WithMembers sets the Members field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Members field is set to the value of the last call.
+func (b *ApprovedChangeApplyConfiguration) WithMembers(value string) *ApprovedChangeApplyConfiguration {
+	b.Members = &value
 	return b
 }

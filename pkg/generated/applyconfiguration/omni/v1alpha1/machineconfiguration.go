@@ -32,7 +32,7 @@ type MachineConfigurationApplyConfiguration struct {
 	// systemExtensions are the Talos system extensions. Unset leaves the wider level's choice; an empty list removes them all.
 	SystemExtensions []string `json:"systemExtensions,omitempty"`
 	// kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them
-	// all. They cannot be combined with machineClass.
+	// all. They are for listed machines only, not for those of a machineClass.
 	KernelArgs []string `json:"kernelArgs,omitempty"`
 }
 

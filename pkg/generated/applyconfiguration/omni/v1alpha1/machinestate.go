@@ -25,7 +25,7 @@ package v1alpha1
 type MachineStateApplyConfiguration struct {
 	// id is the machine's UUID.
 	ID *string `json:"id,omitempty"`
-	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	// stage is Omni's stage of the machine, such as Installing or Running.
 	Stage *string `json:"stage,omitempty"`
 	// connected says whether the machine is connected to Omni.
 	Connected *bool `json:"connected,omitempty"`

@@ -29,7 +29,7 @@ import (
 //
 // OmniCluster owns the life of one Talos cluster in Omni: the cluster-level settings are here, its machines
 // are in one OmniControlPlane and any number of OmniWorkers and OmniMachine objects that name it. Deleting
-// it deletes the cluster in Omni, unless deletePolicy.orphan is set.
+// it destroys the cluster in Omni, unless deletePolicy.orphan is set or changePolicy is Observe.
 type OmniClusterApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.

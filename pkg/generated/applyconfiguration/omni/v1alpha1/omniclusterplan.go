@@ -32,7 +32,8 @@ type OmniClusterPlanApplyConfiguration struct {
 	Updates *int32 `json:"updates,omitempty"`
 	// destroys is the number of Omni resources to destroy.
 	Destroys *int32 `json:"destroys,omitempty"`
-	// destructive is the number of changes, of all three kinds, that take machines away.
+	// destructive is the number of changes, of all three kinds, that take machines away, or objects out of the
+	// running cluster. While a cluster is being adopted every destroy counts.
 	Destructive *int32 `json:"destructive,omitempty"`
 	// changes are the changes one by one, destroying ones first, at most 50.
 	Changes []PlannedChangeApplyConfiguration `json:"changes,omitempty"`

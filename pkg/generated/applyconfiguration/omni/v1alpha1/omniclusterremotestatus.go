@@ -23,11 +23,12 @@ package v1alpha1
 //
 // OmniClusterRemoteStatus is what Omni says of the cluster.
 type OmniClusterRemoteStatusApplyConfiguration struct {
-	// phase is Omni's phase of the cluster, such as SCALING_UP or RUNNING.
+	// phase is Omni's phase of the cluster, such as ScalingUp or Running.
 	Phase *string `json:"phase,omitempty"`
-	// kubernetesVersion is the Kubernetes version that runs.
+	// kubernetesVersion is the Kubernetes version that Omni is to run. During an upgrade machines may still run
+	// the one before.
 	KubernetesVersion *string `json:"kubernetesVersion,omitempty"`
-	// talosVersion is the Talos version that runs.
+	// talosVersion is the Talos version that Omni is to run. During an upgrade machines may still run the one before.
 	TalosVersion *string `json:"talosVersion,omitempty"`
 	// kubernetesAPIReady says whether the cluster's Kubernetes API answers.
 	KubernetesAPIReady *bool `json:"kubernetesAPIReady,omitempty"`
@@ -35,7 +36,7 @@ type OmniClusterRemoteStatusApplyConfiguration struct {
 	ControlPlaneReady *bool `json:"controlPlaneReady,omitempty"`
 	// machines counts the machines of the cluster.
 	Machines *MachineCountsApplyConfiguration `json:"machines,omitempty"`
-	// upgrades are the upgrades under way.
+	// upgrades are the Kubernetes and Talos upgrades, the last one included.
 	Upgrades *UpgradeStatusesApplyConfiguration `json:"upgrades,omitempty"`
 	// machineSets are the control plane and the worker sets.
 	MachineSets []MachineSetStatusApplyConfiguration `json:"machineSets,omitempty"`

@@ -58,6 +58,8 @@ type OmniClusterSpecApplyConfiguration struct {
 	Adopt *bool `json:"adopt,omitempty"`
 	// changePolicy is Apply (changes are applied; those that destroy wait for a settle time),
 	// ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).
+	// ConfirmDestructive does not hold up the deletion of this object, which destroys the cluster at once:
+	// deletePolicy.requireConfirmation is what asks first. A deletion with Observe leaves the cluster and its mark.
 	ChangePolicy *omniv1alpha1.ChangePolicy `json:"changePolicy,omitempty"`
 	// approvedPlan approves the destroying changes of the plan with this hash (status.plan.hash). Empty it to take
 	// back what has not been done yet.

@@ -33,7 +33,7 @@ type OmniHelmReleaseSpecApplyConfiguration struct {
 	KubeconfigSecretRef *SecretKeyReferenceApplyConfiguration `json:"kubeconfigSecretRef,omitempty"`
 	// releaseName is Helm's name of the release, at most 53 characters. Defaults to metadata.name. It cannot be changed.
 	ReleaseName *string `json:"releaseName,omitempty"`
-	// namespace of the release in the workload cluster. It cannot be changed.
+	// namespace of the release in the workload cluster. Defaults to default. It cannot be changed.
 	Namespace *string `json:"namespace,omitempty"`
 	// createNamespace makes the namespace if it is missing. It is never deleted.
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
@@ -53,7 +53,8 @@ type OmniHelmReleaseSpecApplyConfiguration struct {
 	SkipCRDs *bool `json:"skipCRDs,omitempty"`
 	// maxHistory is the number of revisions that Helm keeps, at least 1. Default 10.
 	MaxHistory *int32 `json:"maxHistory,omitempty"`
-	// takeOwnership allows the release to take over objects that it did not make.
+	// takeOwnership takes over objects that the release did not make, and a whole release of this name that was
+	// made with Helm by hand or by another tool.
 	TakeOwnership *bool `json:"takeOwnership,omitempty"`
 	// interval is how often the release is checked again. At least 30s, default 10m.
 	Interval *omniv1alpha1.Duration `json:"interval,omitempty"`
@@ -68,7 +69,7 @@ type OmniHelmReleaseSpecApplyConfiguration struct {
 	// test runs the chart's tests after an install or upgrade.
 	Test *HelmTestApplyConfiguration `json:"test,omitempty"`
 	// deletionPolicy is Uninstall (the default) or Orphan.
-	DeletionPolicy *omniv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
+	DeletionPolicy *omniv1alpha1.ReleaseDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // OmniHelmReleaseSpecApplyConfiguration constructs a declarative configuration of the OmniHelmReleaseSpec type for use with
@@ -245,7 +246,7 @@ func (b *OmniHelmReleaseSpecApplyConfiguration) WithTest(value *HelmTestApplyCon
 // WithDeletionPolicy sets the DeletionPolicy field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeletionPolicy field is set to the value of the last call.
-func (b *OmniHelmReleaseSpecApplyConfiguration) WithDeletionPolicy(value omniv1alpha1.DeletionPolicy) *OmniHelmReleaseSpecApplyConfiguration {
+func (b *OmniHelmReleaseSpecApplyConfiguration) WithDeletionPolicy(value omniv1alpha1.ReleaseDeletionPolicy) *OmniHelmReleaseSpecApplyConfiguration {
 	b.DeletionPolicy = &value
 	return b
 }

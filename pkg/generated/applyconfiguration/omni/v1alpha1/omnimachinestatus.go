@@ -32,7 +32,7 @@ type OmniMachineStatusApplyConfiguration struct {
 	ClusterRef *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
 	// machineID is the machine's UUID.
 	MachineID *string `json:"machineID,omitempty"`
-	// stage is Omni's stage of the machine, such as INSTALLING or RUNNING.
+	// stage is Omni's stage of the machine, such as Installing or Running.
 	Stage *string `json:"stage,omitempty"`
 	// connected says whether the machine is connected to Omni. Unset means unknown.
 	Connected *bool `json:"connected,omitempty"`

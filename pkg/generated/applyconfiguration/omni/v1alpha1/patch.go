@@ -28,7 +28,8 @@ import (
 // Patch is a Talos machine configuration patch. Exactly one of inline and valueFrom, and at least
 // one of name and idOverride, must be set.
 type PatchApplyConfiguration struct {
-	// name of the patch. Omni derives the patch's ID from its level, its position in the list and this name.
+	// name of the patch. One of name and idOverride is required. Omni derives the patch's ID from its level, its
+	// position in the list and this name.
 	Name *string `json:"name,omitempty"`
 	// idOverride is the ID of the patch in Omni, instead of the derived one.
 	IDOverride *string `json:"idOverride,omitempty"`
