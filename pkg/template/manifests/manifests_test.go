@@ -188,6 +188,9 @@ spec:
   talos:
     version: v1.13.3
   features:
+    enableWorkloadProxy: false
+    useEmbeddedDiscoveryService: false
+    diskEncryption: false
     backupConfiguration:
       interval: "1h"
   patches:
@@ -198,7 +201,11 @@ spec:
           sysctls:
             a: "1"
   systemExtensions: []
+  deletePolicy:
+    orphan: false
+    destroyMachines: false
   adopt: true
+  suspend: false
 `
 	if diff := cmp.Diff(want, written.String()); diff != "" {
 		t.Errorf("manifests (-want +got):\n%s", diff)

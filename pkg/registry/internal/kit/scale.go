@@ -178,7 +178,10 @@ func (s *scaledObject[T]) apply(obj T, scale *autoscalingv1.Scale) error {
 			errors.New("the object was deleted and made again: its UID is another one now"))
 	}
 
-	obj.SetResourceVersion(scale.ResourceVersion)
+	// Without a version the object is changed as it is.
+	if scale.ResourceVersion != "" {
+		obj.SetResourceVersion(scale.ResourceVersion)
+	}
 
 	// Writing back what was read changes nothing, so any set accepts it.
 	if scale.Spec.Replicas == s.descriptor.Scale.replicas(obj) {

@@ -2,13 +2,17 @@ package kit
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc/codes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/storage"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
@@ -23,9 +27,10 @@ func clusterStrategy() strategy[*omni.OmniCluster] {
 	accept := func(*omni.OmniCluster) field.ErrorList { return nil }
 
 	return newStrategy(&Descriptor[*omni.OmniCluster]{
-		Kind: "OmniCluster",
-		New:  func() *omni.OmniCluster { return &omni.OmniCluster{} },
-		Spec: PartOf(func(o *omni.OmniCluster) *omni.OmniClusterSpec { return &o.Spec }),
+		Kind:   "OmniCluster",
+		New:    func() *omni.OmniCluster { return &omni.OmniCluster{} },
+		Spec:   PartOf(func(o *omni.OmniCluster) *omni.OmniClusterSpec { return &o.Spec }),
+		Status: PartOf(func(o *omni.OmniCluster) *omni.OmniClusterStatus { return &o.Status }),
 		Validation: Validation[*omni.OmniCluster]{
 			Create: accept,
 			Update: func(obj, _ *omni.OmniCluster) field.ErrorList { return accept(obj) },
@@ -37,11 +42,23 @@ func clusterOfSize(kibibytes int) *omni.OmniCluster {
 	return &omni.OmniCluster{Spec: omni.OmniClusterSpec{ClusterName: strings.Repeat("x", kibibytes<<10)}}
 }
 
+func clusterOfDepth(levels int) *omni.OmniCluster {
+	raw := strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+
+	return &omni.OmniCluster{Spec: omni.OmniClusterSpec{Patches: []omni.Patch{{Inline: &omni.FreeForm{Raw: []byte(raw)}}}}}
+}
+
 func TestSpecIsBounded(t *testing.T) {
 	const tooLong = "spec: Too long: has 1101 KiB, at most 1024 KiB fit: read parts of it with valueFrom"
 
 	labelled := clusterOfSize(1100)
 	labelled.ObjectMeta = metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}
+
+	const tooDeep = "spec: Invalid value: is nested deeper than 256 levels: make it flatter"
+
+	// The kinds' own rules do not run while an object is being deleted; these do.
+	deep := clusterOfDepth(9000)
+	deep.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
 
 	tests := []struct {
 		name     string
@@ -53,6 +70,9 @@ func TestSpecIsBounded(t *testing.T) {
 		{"grown, below", clusterOfSize(1), clusterOfSize(1000), ""},
 		{"grown beyond", clusterOfSize(1000), clusterOfSize(1100), tooLong},
 		{"stored by an older version, metadata changed", clusterOfSize(1100), labelled, ""},
+		{"new, nested", nil, clusterOfDepth(200), ""},
+		{"new, nested too deep", nil, clusterOfDepth(300), tooDeep},
+		{"nested too deep while being deleted", clusterOfSize(1), deep, tooDeep},
 		{"stored by an older version, shrunk", clusterOfSize(1100), clusterOfSize(1), ""},
 	}
 	for _, test := range tests {
@@ -61,6 +81,7 @@ func TestSpecIsBounded(t *testing.T) {
 			if test.old == nil {
 				errs = clusterStrategy().Validate(t.Context(), test.obj)
 			} else {
+				clusterStrategy().PrepareForUpdate(t.Context(), test.obj, test.old)
 				errs = clusterStrategy().ValidateUpdate(t.Context(), test.obj, test.old)
 			}
 
@@ -81,8 +102,17 @@ func TestExplainTooLarge(t *testing.T) {
 
 	for _, err := range []error{errors.New(text), storage.NewInternalError(errors.New(text)), apierrors.NewInternalError(errors.New(text))} {
 		got := explainTooLarge(err)
-		if !apierrors.IsRequestEntityTooLargeError(got) || strings.Contains(got.Error(), "etcdserver") {
-			t.Errorf("%v: got %v", err, got)
+
+		// What the client is sent.
+		status := responsewriters.ErrorToAPIStatus(got)
+		if !apierrors.IsRequestEntityTooLargeError(got) || status.Code != http.StatusRequestEntityTooLarge || strings.Contains(status.Message, "etcdserver") {
+			t.Errorf("%v: got %v, status %+v", err, got, status)
+		}
+
+		// By this the library's handlers know that less of the object may fit.
+		known, ok := got.(interface{ Code() codes.Code })
+		if !ok || known.Code() != codes.InvalidArgument || got.Error() != text {
+			t.Errorf("%v: the handlers do not know %v", err, got)
 		}
 	}
 

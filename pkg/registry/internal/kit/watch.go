@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/watch"
 )
+
+// versionTimeout is how long the storage may take to tell its current resource version, for one small read.
+const versionTimeout = 2 * time.Second
 
 // Watch tells what changes from a resource version on. A version that the storage has not reached
 // yet is refused as expired, so that clients list anew: it comes from before the storage was
@@ -16,9 +20,9 @@ import (
 // passed the version, and its client would go on with objects that are not there any more.
 func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
 	if options != nil && options.ResourceVersion != "" && options.ResourceVersion != "0" {
-		current, err := r.Storage.Storage.GetCurrentResourceVersion(ctx)
+		current, err := r.currentVersion(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read the current resource version: %w", err)
+			return nil, err
 		}
 
 		if err := refuseFuture(options.ResourceVersion, current); err != nil {
@@ -27,6 +31,20 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	}
 
 	return r.Store.Watch(ctx, options)
+}
+
+// currentVersion reads how far the storage is. If that takes too long or fails, the client is told to try again: it keeps
+// what it has and asks for the same watch, where any other error would make it list everything anew.
+func (r *REST) currentVersion(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+
+	current, err := r.Storage.Storage.GetCurrentResourceVersion(ctx)
+	if err != nil {
+		return 0, apierrors.NewTooManyRequests("the storage did not tell its current resource version: "+err.Error(), 1)
+	}
+
+	return current, nil
 }
 
 // refuseFuture returns an error of reason Expired for a version above the current one. What is no

@@ -51,6 +51,7 @@ func (s *suite[T]) testScale(t *testing.T) {
 
 	s.testReadScale(t, v)
 	s.testWriteScale(t, v)
+	s.testWriteScaleWithoutVersion(t, v)
 }
 
 func (s *suite[T]) testReadScale(t *testing.T, v verbs[T]) {
@@ -115,6 +116,19 @@ func (s *suite[T]) testWriteScale(t *testing.T, v verbs[T]) {
 		if wanted := test.name == "sized"; changed != wanted {
 			t.Errorf("%s to %d: new generation %t, want %t", test.name, test.replicas, changed, wanted)
 		}
+	}
+}
+
+// A scale may be written without a resource version, as that of a Deployment may: it is a precondition, not a duty.
+func (s *suite[T]) testWriteScaleWithoutVersion(t *testing.T, v verbs[T]) {
+	t.Helper()
+
+	written := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "sized", Namespace: v.get("sized").GetNamespace()}, Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
+
+	_, _, err := v.storage.Scale.(rest.Updater).Update(s.request(t, "scale"), "sized", rest.DefaultUpdatedObjectInfo(written),
+		rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	if got := s.Descriptor.Scale.Machines(v.get("sized")).MachineClass.Size.IntValue(); err != nil || got != 7 {
+		t.Errorf("size %d, %v", got, err)
 	}
 }
 

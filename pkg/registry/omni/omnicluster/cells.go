@@ -30,9 +30,10 @@ func machines(o *omni.OmniCluster, counts func(*omni.MachineSetStatus) bool) str
 	return fmt.Sprintf("%d/%d", healthy, requested)
 }
 
-// plan counts creates, updates and destroys, and how many of them take machines away.
+// plan counts creates, updates and destroys, and how many of them take machines away. One that only remembers
+// approvals is none.
 func plan(p *omni.OmniClusterPlan) string {
-	if p == nil {
+	if p == nil || len(p.Approved) > 0 && p.Destructive == 0 {
 		return kit.OrNone("")
 	}
 

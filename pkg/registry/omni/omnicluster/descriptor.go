@@ -66,7 +66,7 @@ func columns() []kit.Column[*omni.OmniCluster] {
 		},
 		{
 			Name:        "Plan",
-			Description: "Changes that Omni has not seen yet: + creates, ~ updates, - destroys, and ! how many of them take machines away.",
+			Description: "Changes that Omni has not seen yet: + creates, ~ updates, - destroys, and ! how many of them take machines away, or objects out of the running cluster.",
 			Wide:        true,
 			Cell:        func(o *omni.OmniCluster) any { return plan(o.Status.Plan) },
 		},

@@ -72,6 +72,13 @@ func TestDescriptor(t *testing.T) {
 				},
 				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~1 -3 !2", "<none>"},
 			},
+			{
+				Name: "without a plan, but with an approval of an earlier one",
+				Change: func(o *omni.OmniCluster) {
+					o.Status.Plan = &omni.OmniClusterPlan{Approved: []omni.ApprovedChange{{ID: "demo-w"}}}
+				},
+				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>"},
+			},
 		},
 	})
 }

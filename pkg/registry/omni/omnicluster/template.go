@@ -94,7 +94,7 @@ func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.Get
 		return nil, notATemplate(name, err)
 	}
 
-	return &renderedTemplate{text: text}, nil
+	return &renderedTemplate{OmniCluster: omni.OmniCluster{ObjectMeta: input.Cluster.ObjectMeta}, text: text}, nil
 }
 
 func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.GetOptions) (*template.Input, error) {
@@ -114,11 +114,16 @@ func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.Ge
 		machines      v1alpha1.OmniMachineList
 	)
 
-	if err := errors.Join(
-		r.list(ctx, r.sources.ControlPlanes, name, &controlPlanes),
-		r.list(ctx, r.sources.Workers, name, &workers),
-		r.list(ctx, r.sources.Machines, name, &machines),
-	); err != nil {
+	// An error goes out as it is: wrapped, "try again later" would become a fault of the server.
+	if err := r.list(ctx, r.sources.ControlPlanes, name, &controlPlanes); err != nil {
+		return nil, err
+	}
+
+	if err := r.list(ctx, r.sources.Workers, name, &workers); err != nil {
+		return nil, err
+	}
+
+	if err := r.list(ctx, r.sources.Machines, name, &machines); err != nil {
 		return nil, err
 	}
 
@@ -165,7 +170,8 @@ func notATemplate(name string, err error) error {
 	}}
 }
 
-// renderedTemplate streams a template. It is no API type: only its stream is ever sent.
+// renderedTemplate streams a template. It is no API type: only its stream is ever sent, and to a client that asks for
+// nothing but metadata, the cluster's.
 type renderedTemplate struct {
 	omni.OmniCluster
 
@@ -181,5 +187,5 @@ func (t *renderedTemplate) InputStream(context.Context, string, string) (io.Read
 
 // DeepCopyObject copies the text too.
 func (t *renderedTemplate) DeepCopyObject() runtime.Object {
-	return &renderedTemplate{text: bytes.Clone(t.text)}
+	return &renderedTemplate{OmniCluster: *t.OmniCluster.DeepCopy(), text: bytes.Clone(t.text)}
 }

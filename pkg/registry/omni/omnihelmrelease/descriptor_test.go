@@ -19,7 +19,7 @@ func valid() *omni.OmniHelmRelease {
 		Timeout:             "5m",
 		Interval:            "10m",
 		DriftDetection:      omni.DriftDetection{Mode: omni.DriftDisabled},
-		DeletionPolicy:      omni.DeletionUninstall,
+		DeletionPolicy:      omni.ReleaseUninstall,
 	}}
 }
 
