@@ -3,12 +3,15 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/klog/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
@@ -30,6 +33,8 @@ type Config struct {
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
+	// finishTime is how long a stop waits for requests that are under way.
+	finishTime time.Duration
 }
 
 // NewConfig starts a configuration with the scheme and without any option applied.
@@ -45,6 +50,8 @@ func NewConfig() (*Config, error) {
 		Generic: genericapiserver.NewRecommendedConfig(codecs),
 		scheme:  scheme,
 		codecs:  codecs,
+
+		finishTime: finishTime,
 	}, nil
 }
 
@@ -57,6 +64,9 @@ func (c *Config) StorageCodec() runtime.Codec {
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = MaxRequestBytes
 	requireRequestHeaderCA(&c.Generic.Config)
+	sendAway(&c.Generic.Config)
+	endUnfinished(&c.Generic.Config, c.finishTime)
+	tellReadiness(klog.Background(), &c.Generic.Config)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
 	return CompletedConfig{config: c, generic: c.Generic.Complete()}
@@ -75,6 +85,8 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, fmt.Errorf("make generic API server: %w", err)
 	}
 
+	generic.ShutdownTimeout = c.config.finishTime + closeTime
+
 	served, err := registry.NewStorage(c.config.scheme, c.generic.RESTOptionsGetter, c.config.Registry)
 	if err != nil {
 		return nil, fmt.Errorf("make storage: %w", err)
@@ -89,17 +101,27 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupName, err)
 	}
 
-	if err := generic.AddReadyzChecks(healthz.NamedCheck("watch-caches", watchCaches(served))); err != nil {
+	if err := generic.AddReadyzChecks(
+		newToldCheck(klog.Background(), healthz.NamedCheck("watch-caches", watchCaches(served)), time.Now()),
+	); err != nil {
 		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 
-	return &Server{Generic: generic}, nil
+	return &Server{Generic: generic, finishTime: c.config.finishTime}, nil
 }
 
-// watchCaches is the readiness of every kind's cache. While one fills after the start, lists of its
-// kind are answered with "try again later".
+// watchCaches is the readiness of every kind's cache after the start. While one fills, lists of its
+// kind are answered with "try again later". Once all were filled it passes for ever, as the library's
+// own check does: a kind whose cache has to be filled again is no reason to take the others away, on
+// every replica at once.
 func watchCaches(served map[string]rest.Storage) func(*http.Request) error {
+	var filled atomic.Bool
+
 	return func(*http.Request) error {
+		if filled.Load() {
+			return nil
+		}
+
 		for path, storage := range served {
 			kind, ok := storage.(interface{ ReadinessCheck() error })
 			if !ok {
@@ -110,6 +132,8 @@ func watchCaches(served map[string]rest.Storage) func(*http.Request) error {
 				return fmt.Errorf("the watch cache of %s is not ready: %w", path, err)
 			}
 		}
+
+		filled.Store(true)
 
 		return nil
 	}

@@ -4,4 +4,19 @@
 // It has no remote side effects: it stores and validates, and calls nothing but its storage and, for
 // authentication, authorisation and admission, the hub's kube-apiserver. cmd/apiserver turns flags
 // into a Config.
+//
+// Config and Server are all there is to a running server. Everything else is a step that the generic
+// API server of Kubernetes leaves to its users, one file for each:
+//
+//   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait with
+//     patience and say for what;
+//   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (grantfirst);
+//   - what happens to a request: admission and parameters of policies (admission, parameters), audit,
+//     the wire format (serializer);
+//   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
+//     (storagespace);
+//   - when it stops: clients are sent away (drain), the rest is ended (unfinished).
+//
+// The embedded etcd, snapshots, the version of what is stored and what the log may hold have packages
+// of their own below.
 package apiserver

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
@@ -18,8 +19,9 @@ import (
 // authorised exactly such a request before it passed it on. So the question is asked without the name first, which
 // is answered from memory, and again with the name unless that was allowed.
 //
-// Requests that came directly, and those of an impersonated user, are only asked about exactly: an authoriser of the
-// hub may deny single names.
+// An authoriser of the hub may deny single names. So whatever kube-apiserver has not authorised itself is asked about
+// exactly, and only exactly: requests that came past it or impersonate somebody here, and the further questions of a
+// request, such as the one for create of an apply that makes its object, or those of an admission policy.
 func AskForGrantsFirst(config *genericapiserver.Config) {
 	headers := config.Authentication.RequestHeaderConfig
 	if headers == nil {
@@ -60,13 +62,23 @@ type grantFirst struct{ authorizer.Authorizer }
 
 // Authorize implements authorizer.Authorizer.
 func (g grantFirst) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
-	if _, vouched := asked.GetUser().(proxied); vouched && asked.IsResourceRequest() && asked.GetName() != "" {
+	if _, vouched := asked.GetUser().(proxied); vouched && asked.GetName() != "" && isTheRequest(ctx, asked) {
 		if decision, reason, err := g.Authorizer.Authorize(ctx, anyName{asked}); decision == authorizer.DecisionAllow && err == nil {
 			return decision, reason, nil
 		}
 	}
 
 	return g.Authorizer.Authorize(ctx, asked) //nolint:wrapcheck // the caller knows the library's errors
+}
+
+// isTheRequest reports whether the question is about the request of the context itself.
+func isTheRequest(ctx context.Context, asked authorizer.Attributes) bool {
+	request, found := genericapirequest.RequestInfoFrom(ctx)
+
+	return found && request.IsResourceRequest && asked.IsResourceRequest() &&
+		request.Verb == asked.GetVerb() && request.Namespace == asked.GetNamespace() && request.Name == asked.GetName() &&
+		request.APIGroup == asked.GetAPIGroup() && request.APIVersion == asked.GetAPIVersion() &&
+		request.Resource == asked.GetResource() && request.Subresource == asked.GetSubresource()
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
 func TestMarkProxied(t *testing.T) {
@@ -89,17 +90,72 @@ func TestGrantFirst(t *testing.T) {
 		{"no name: one question", proxied{direct}, "", map[string]bool{"alice get ": true}, authorizer.DecisionAllow, []string{"alice get "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			asked := &reviewer{allows: test.allows}
+			question := questionAbout(test.object)
+			question.User = test.user
 
-			decision, _, err := grantFirst{asked}.Authorize(t.Context(),
-				authorizer.AttributesRecord{User: test.user, Verb: "get", Name: test.object, Resource: "omniclusters", ResourceRequest: true})
-			if err != nil || decision != test.want {
-				t.Errorf("decision %v, %v, want %v", decision, err, test.want)
-			}
-
-			if diff := cmp.Diff(test.asked, asked.asked); diff != "" {
-				t.Errorf("asked (-want +got)\n%s", diff)
-			}
+			checkGrantFirst(t, question, question, test.allows, test.want, test.asked)
 		})
+	}
+}
+
+// The hub authorised the request, and no other question that comes up on its way: an authoriser of the hub may deny
+// the one name that those are about.
+func TestGrantFirstIsForTheRequestItself(t *testing.T) {
+	for name, change := range map[string]func(*authorizer.AttributesRecord){
+		"another verb":        func(a *authorizer.AttributesRecord) { a.Verb = "create" },
+		"another object":      func(a *authorizer.AttributesRecord) { a.Name = "other" },
+		"another namespace":   func(a *authorizer.AttributesRecord) { a.Namespace = "b" },
+		"another group":       func(a *authorizer.AttributesRecord) { a.APIGroup = "apps" },
+		"another version":     func(a *authorizer.AttributesRecord) { a.APIVersion = "v1" },
+		"another resource":    func(a *authorizer.AttributesRecord) { a.Resource = "omniworkers" },
+		"another subresource": func(a *authorizer.AttributesRecord) { a.Subresource = "template" },
+		"a path":              func(a *authorizer.AttributesRecord) { a.ResourceRequest = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			question := questionAbout("demo")
+			request := question
+			change(&question)
+
+			exact := "alice " + question.Verb + " " + question.Name
+			allows := map[string]bool{"alice " + question.Verb + " ": true}
+			checkGrantFirst(t, request, question, allows, authorizer.DecisionNoOpinion, []string{exact})
+		})
+	}
+
+	t.Run("no request", func(t *testing.T) {
+		asked := &reviewer{allows: map[string]bool{"alice get ": true}}
+
+		decision, _, err := grantFirst{asked}.Authorize(t.Context(), questionAbout("demo"))
+		if err != nil || decision != authorizer.DecisionNoOpinion || len(asked.asked) != 1 {
+			t.Errorf("decision %v, %v, asked %q", decision, err, asked.asked)
+		}
+	})
+}
+
+// questionAbout is a question of a user whom the front proxy vouches for.
+func questionAbout(object string) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: proxied{&user.DefaultInfo{Name: "alice"}}, Verb: "get", Namespace: "a", Name: object,
+		APIGroup: "omni.texashpc.com", APIVersion: "v1alpha1", Resource: "omniclusters", ResourceRequest: true,
+	}
+}
+
+// checkGrantFirst asks the question during the request.
+func checkGrantFirst(t *testing.T, request, question authorizer.AttributesRecord, allows map[string]bool, want authorizer.Decision, wantAsked []string) {
+	t.Helper()
+
+	asked := &reviewer{allows: allows}
+	ctx := genericapirequest.WithRequestInfo(t.Context(), &genericapirequest.RequestInfo{
+		IsResourceRequest: true, Verb: request.Verb, Namespace: request.Namespace, Name: request.Name,
+		APIGroup: request.APIGroup, APIVersion: request.APIVersion, Resource: request.Resource, Subresource: request.Subresource,
+	})
+
+	decision, _, err := grantFirst{asked}.Authorize(ctx, question)
+	if err != nil || decision != want {
+		t.Errorf("decision %v, %v, want %v", decision, err, want)
+	}
+
+	if diff := cmp.Diff(wantAsked, asked.asked); diff != "" {
+		t.Errorf("asked (-want +got)\n%s", diff)
 	}
 }

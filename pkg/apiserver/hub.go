@@ -15,8 +15,37 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// hubTimeout bounds each question to the hub at start.
-const hubTimeout = 30 * time.Second
+const (
+	// hubTimeout bounds one look at the hub at start.
+	hubTimeout = 30 * time.Second
+	// rightsPatience is how long a right may be missing: while a hub starts it knows no bindings yet, and an
+	// installation makes them in any order.
+	rightsPatience = 20 * time.Second
+)
+
+// errRights is that a right is missing.
+var errRights = errors.New("rights are missing")
+
+// WaitForHub is CheckHub with patience, until the context ends: for a hub that does not answer yet, and for a moment
+// for rights that are missing.
+func WaitForHub(ctx context.Context, client kubernetes.Interface, admission *genericoptions.AdmissionOptions) error {
+	var missing time.Time
+
+	return patiently(ctx, "the hub, the kube-apiserver of the management cluster", func(ctx context.Context) error {
+		err := CheckHub(ctx, client, admission)
+
+		switch {
+		case !errors.Is(err, errRights):
+			missing = time.Time{}
+		case missing.IsZero():
+			missing = time.Now()
+		case time.Since(missing) >= rightsPatience:
+			return hopeless{err}
+		}
+
+		return err
+	})
+}
 
 // CheckHub asks the hub, before anything is served, whether this server has the rights it cannot
 // work without, and says in plain words which binding is missing. It also switches off the admission
@@ -103,7 +132,11 @@ func checkRights(ctx context.Context, client kubernetes.Interface, mutatingPolic
 		}
 	}
 
-	return errors.Join(missing...)
+	if len(missing) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%w: %w", errRights, errors.Join(missing...))
 }
 
 func qualified(attributes authorizationv1.ResourceAttributes) string {

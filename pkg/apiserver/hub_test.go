@@ -2,8 +2,11 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -70,7 +73,7 @@ func TestCheckHubNamesTheMissingBinding(t *testing.T) {
 				t.Fatal("no error")
 			}
 
-			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+			if diff := cmp.Diff("rights are missing: "+test.want, err.Error()); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 		})
@@ -141,5 +144,51 @@ func TestAdmissionOrder(t *testing.T) {
 
 	if errs := options.Validate(); len(errs) > 0 {
 		t.Errorf("options: %v", errs)
+	}
+}
+
+// A hub that does not answer yet, and rights that come a moment later, are waited for; a right that stays away is not.
+func TestWaitForHub(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		silent, right time.Duration // until when the hub does not answer, and until when a right is missing
+		after         time.Duration
+		want          string
+	}{
+		{"all there", 0, 0, 0, ""},
+		{"comes later", time.Minute, 0, time.Minute, ""},
+		{"rights come later", 0, 10 * time.Second, 10 * time.Second, ""},
+		{"comes later, then its rights", 30 * time.Second, 44 * time.Second, 44 * time.Second, ""},
+		{"a right never comes", 10 * time.Second, time.Hour, 30 * time.Second, "bind the Role extension-apiserver-authentication-reader"},
+		{"never comes", time.Hour, 0, 2 * time.Minute, "gave up: ask the hub for our rights: down"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				client := hub(nil)
+				client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					if time.Since(begin) < tc.silent {
+						return true, nil, apierrors.NewServiceUnavailable("down")
+					}
+
+					review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+					review.Status.Allowed = review.Spec.ResourceAttributes.Resource != "configmaps" || time.Since(begin) >= tc.right
+
+					return true, review, nil
+				})
+
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute, errors.New("gave up"))
+				defer cancel()
+
+				err := WaitForHub(ctx, client, NewAdmissionOptions())
+				if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("got %v, want %q", err, tc.want)
+				}
+
+				if got := time.Since(begin); got != tc.after {
+					t.Errorf("after %s, want %s", got, tc.after)
+				}
+			})
+		})
 	}
 }

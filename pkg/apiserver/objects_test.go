@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -122,6 +123,32 @@ func TestRequestSize(t *testing.T) {
 	}
 }
 
+// A kind's rules do not run while an object is being deleted. Without a limit of its own that would let somebody store an
+// object that cannot be read again, and then nobody could list the kind.
+func TestNestingIsBoundedWhileBeingDeleted(t *testing.T) {
+	s := startServer(t)
+	body := strings.Replace(clusterJSON("going"), `{"name":"going"}`, `{"name":"going","finalizers":["example.com/wait"],"annotations":{"omni.texashpc.com/confirm-deletion":"going"}}`, 1)
+
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, "application/json", body)
+	s.mustCall(t, http.StatusOK, http.MethodDelete, clusters+"/going", "application/json", "")
+
+	for _, levels := range []int{300, 9000, 9985, 9990} {
+		nested := strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+
+		answer := s.mustCall(t, http.StatusUnprocessableEntity, http.MethodPatch, clusters+"/going", "application/json-patch+json",
+			`[{"op":"replace","path":"/spec/kubernetes/manifests/0/inline/0","value":`+nested+`}]`)
+		if message, _ := answer["message"].(string); len(message) > 1000 || !strings.Contains(message, "spec") {
+			t.Errorf("%d levels: %.2000s", levels, message)
+		}
+	}
+
+	if status, answer := s.get(t, clusters, "application/json"); status != http.StatusOK {
+		t.Errorf("list: status %d: %s", status, answer)
+	}
+
+	s.mustCall(t, http.StatusOK, http.MethodPatch, clusters+"/going", "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
+}
+
 func TestServerSideApply(t *testing.T) {
 	const apply = "application/apply-patch+yaml"
 
@@ -151,12 +178,69 @@ func TestServerSideApply(t *testing.T) {
 		t.Errorf("manifests (-want +got):\n%s", diff)
 	}
 
-	if _, suspended := spec["suspend"]; suspended {
+	if spec["suspend"] != false {
 		t.Error("the status subresource wrote the spec")
 	}
 
 	if status["observedGeneration"] != float64(2) || object["metadata"].(map[string]any)["generation"] != float64(2) {
 		t.Errorf("generation %v, observed %v, want 2 and 2", object["metadata"].(map[string]any)["generation"], status["observedGeneration"])
+	}
+}
+
+// TestServerSideApplyNumbers: server-side apply reads integers of 64 bits as such and other numbers as floats. It does so
+// in the whole object, whatever the request names.
+func TestServerSideApplyNumbers(t *testing.T) {
+	const apply = "application/apply-patch+yaml"
+
+	s := startServer(t)
+
+	for i, test := range []struct{ written, stored string }{
+		{"1048576", "1048576"},
+		{"9007199254740993", "9007199254740993"},
+		{"9223372036854775807", "9223372036854775807"},
+		{"-9223372036854775808", "-9223372036854775808"},
+		{"9223372036854775809", "9223372036854776000"},
+		{"18446744073709551615", "18446744073709552000"},
+		{"-9223372036854775809", "-9223372036854776000"},
+		{"123456789012345678901234567890", "1.2345678901234568e+29"},
+		{"1.0", "1"},
+		{"0.1", "0.1"},
+		{`"1.0"`, `"1.0"`},
+		{`"9223372036854775809"`, `"9223372036854775809"`},
+	} {
+		check := func(name, after string) {
+			t.Helper()
+
+			_, body := s.get(t, clusters+"/"+name, "application/json")
+			if !strings.Contains(string(body), `"value":`+test.stored+`}`) {
+				t.Errorf("%s after %s: %s", test.written, after, body)
+			}
+		}
+
+		name := fmt.Sprintf("applied-%d", i)
+		manifest := `apiVersion: omni.texashpc.com/v1alpha1
+kind: OmniCluster
+metadata: {name: ` + name + `}
+spec:
+  connectionRef: {name: main}
+  kubernetes: {version: v1.34.1, manifests: [{name: numbers, inline: [{kind: Made, value: ` + test.written + `}]}]}
+  talos: {version: v1.11.2}
+`
+		s.mustCall(t, http.StatusCreated, http.MethodPatch, clusters+"/"+name+"?fieldManager=one", apply, manifest)
+		check(name, "server-side apply")
+
+		name = fmt.Sprintf("created-%d", i)
+		created := strings.Replace(clusterJSON(name), numbers, `{"kind":"Made","value":`+test.written+`}`, 1)
+		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, "application/json", created)
+		s.mustCall(t, http.StatusOK, http.MethodPatch, clusters+"/"+name+"?fieldManager=two", apply,
+			"apiVersion: omni.texashpc.com/v1alpha1\nkind: OmniCluster\nmetadata: {name: "+name+", labels: {a: b}}\n")
+		check(name, "server-side apply of a label")
+
+		name = fmt.Sprintf("patched-%d", i)
+		created = strings.Replace(clusterJSON(name), numbers, `{"kind":"Made","value":`+test.written+`}`, 1)
+		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, "application/json", created)
+		s.mustCall(t, http.StatusOK, http.MethodPatch, clusters+"/"+name, "application/strategic-merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`)
+		check(name, "strategic merge patch of a label")
 	}
 }
 

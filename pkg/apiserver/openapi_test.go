@@ -3,13 +3,14 @@ package apiserver_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// maxOpenAPIV2 is what clients with small limits still load; the reference is a document without the
+// maxOpenAPI is what clients with small limits still load; the reference is a document without the
 // types of core/v1.
-const maxOpenAPIV2 = 400 << 10
+const maxOpenAPI = 400_000
 
 var kinds = []string{
 	"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers", "OmniMachine",
@@ -20,14 +21,14 @@ func TestOpenAPI(t *testing.T) {
 	s := startServer(t)
 
 	t.Run("v2", func(t *testing.T) {
-		document := s.openAPI(t, "/openapi/v2", maxOpenAPIV2)
+		document := s.openAPI(t, "/openapi/v2", maxOpenAPI)
 		checkReferences(t, document)
 		checkKinds(t, document["definitions"].(map[string]any))
 		checkPaths(t, document["paths"].(map[string]any))
 	})
 
 	t.Run("v3", func(t *testing.T) {
-		document := s.openAPI(t, "/openapi/v3/apis/omni.texashpc.com/v1alpha1", 2*maxOpenAPIV2)
+		document := s.openAPI(t, "/openapi/v3/apis/omni.texashpc.com/v1alpha1", maxOpenAPI)
 		checkReferences(t, document)
 		checkKinds(t, document["components"].(map[string]any)["schemas"].(map[string]any))
 		checkPaths(t, document["paths"].(map[string]any))
@@ -171,5 +172,15 @@ func checkPaths(t *testing.T, paths map[string]any) {
 		if _, ok := paths[root+path]; !ok {
 			t.Errorf("no path %s", root+path)
 		}
+	}
+
+	// How clients find out that the server validates fields.
+	patch := paths[root+"omniclusters/{name}"].(map[string]any)["patch"].(map[string]any)
+	if !slices.ContainsFunc(patch["parameters"].([]any), func(parameter any) bool {
+		fields := parameter.(map[string]any)
+
+		return fields["name"] == "fieldValidation" && fields["description"] != "" || fields["$ref"] == "#/parameters/fieldValidation-KzD1P98M"
+	}) {
+		t.Errorf("a patch has the parameters %v", patch["parameters"])
 	}
 }

@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -25,17 +26,27 @@ import (
 
 const (
 	watchDrain  = 2 * time.Second
+	finishTime  = time.Second
 	stopTimeout = 20 * time.Second
 )
 
 // running is a server that serves TLS, as the program does.
 type running struct {
 	client versioned.Interface
+	// etcd is where the storage can be read past the server.
+	etcd   string
 	cancel context.CancelFunc
 	done   chan error
 }
 
 func runServer(t *testing.T) *running {
+	t.Helper()
+
+	return runServerOn(t, nil)
+}
+
+// runServerOn runs a server with changes to its storage options.
+func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *running {
 	t.Helper()
 
 	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
@@ -54,8 +65,9 @@ func runServer(t *testing.T) *running {
 		t.Fatal(err)
 	}
 
-	applyOptions(t, config, etcd.Endpoint())
+	applyOptions(t, config, etcd.Endpoint(), change)
 	serveTLS(t, config)
+	config.FinishWithin(finishTime)
 	loopback := rest.CopyConfig(config.Generic.LoopbackClientConfig)
 	loopback.QPS = -1
 
@@ -70,7 +82,7 @@ func runServer(t *testing.T) *running {
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{client: client, cancel: cancel, done: make(chan error, 1)}
+	r := &running{client: client, etcd: etcd.Endpoint(), cancel: cancel, done: make(chan error, 1)}
 
 	go func() { r.done <- server.Run(ctx) }()
 
@@ -221,4 +233,41 @@ func TestStopEndsWatches(t *testing.T) {
 	case <-time.After(eventTimeout):
 		t.Error("the watch goes on")
 	}
+}
+
+// TestStopEndsRequests: a client that sends half a body and then nothing does not hold up the stop, and is told.
+func TestStopEndsRequests(t *testing.T) {
+	r := runServer(t)
+
+	reader, writer := io.Pipe()
+	answer := make(chan error, 1)
+
+	go func() {
+		answer <- r.client.OmniV1alpha1().RESTClient().Post().Namespace("default").Resource("omniclusters").
+			SetHeader("Content-Type", "application/json").Body(reader).Do(t.Context()).Error()
+	}()
+
+	if _, err := io.WriteString(writer, `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniCluster",`); err != nil {
+		t.Fatal(err)
+	}
+
+	time.Sleep(200 * time.Millisecond) // for the server to have begun with it
+
+	begin := time.Now()
+	r.stop(t)
+
+	if took := time.Since(begin); took < finishTime || took > finishTime+5*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+
+	select {
+	case err := <-answer:
+		if !apierrors.IsTimeout(err) {
+			t.Errorf("the client got %v", err)
+		}
+	case <-time.After(eventTimeout):
+		t.Error("the client waits on")
+	}
+
+	_ = writer.Close()
 }

@@ -3,20 +3,29 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/klog/v2"
 )
 
 // Server is the API server of omni.texashpc.com.
 type Server struct {
 	// Generic is the server underneath.
 	Generic *genericapiserver.GenericAPIServer
+
+	// finishTime is how long a stop waits for requests that are under way.
+	finishTime time.Duration
 }
 
 // Run serves until the context ends, and then stops in the library's order: not ready, the shutdown
-// delay, no new requests, running requests finished, storage closed. When it returns, nothing uses
-// the storage any more.
+// delay, no new requests, running requests finished or ended after 20 seconds, storage closed. When it
+// returns, nothing uses the storage any more.
 func (s *Server) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		klog.InfoS("Stopping: /readyz fails from now on", "servesFor", s.Generic.ShutdownDelayDuration, "thenFinishesWithin", s.finishTime)
+	})()
+
 	if err := s.Generic.PrepareRun().RunWithContext(ctx); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

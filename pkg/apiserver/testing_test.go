@@ -26,12 +26,34 @@ const startTimeout = time.Minute
 type server struct {
 	url    string
 	client versioned.Interface
+	// etcd is where the storage can be read past the server.
+	etcd string
 }
 
 func startServer(t *testing.T) *server {
 	t.Helper()
 
-	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
+	return startServerOn(t, t.TempDir(), nil)
+}
+
+// startServerOn starts a server on a data directory, with changes to its storage options.
+func startServerOn(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), options ...embeddedetcd.Option) *server {
+	t.Helper()
+
+	return start(t, dir, change, func(*apiserver.Config) {}, options...)
+}
+
+// startServerWith starts a server with changes to its configuration.
+func startServerWith(t *testing.T, configure func(*apiserver.Config)) *server {
+	t.Helper()
+
+	return start(t, t.TempDir(), nil, configure)
+}
+
+func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), configure func(*apiserver.Config), options ...embeddedetcd.Option) *server {
+	t.Helper()
+
+	etcd, err := embeddedetcd.Start(t.Context(), dir, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +70,8 @@ func startServer(t *testing.T) *server {
 	}
 
 	config.Registry.RequireDeletionConfirmation = true
-	applyOptions(t, config, etcd.Endpoint())
+	applyOptions(t, config, etcd.Endpoint(), change)
+	configure(config)
 
 	made, err := config.Complete().New()
 	if err != nil {
@@ -65,17 +88,22 @@ func startServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 
-	s := &server{url: listener.URL, client: client}
+	s := &server{url: listener.URL, client: client, etcd: etcd.Endpoint()}
 	s.waitForStorage(t)
 
 	return s
 }
 
-func applyOptions(t *testing.T, config *apiserver.Config, endpoint string) {
+func applyOptions(t *testing.T, config *apiserver.Config, endpoint string, change func(*genericoptions.EtcdOptions)) {
 	t.Helper()
 
 	storage := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", config.StorageCodec()))
 	storage.StorageConfig.Transport.ServerList = []string{endpoint}
+
+	if change != nil {
+		change(storage)
+	}
+
 	generic := &config.Generic.Config
 
 	if err := genericoptions.NewServerRunOptions().ApplyTo(generic); err != nil {

@@ -6,6 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/logging"
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
 const description = `omni-apiserver serves the API group omni.texashpc.com: it stores and validates
@@ -26,9 +29,13 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		Short: "Serve the API group omni.texashpc.com",
 		Long:  description,
 		Args:  cobra.NoArgs,
+		// Version makes cobra answer --version.
+		Version: version.Get().String(),
 		// The usage has hundreds of lines: the error would be lost below them.
 		SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error {
+			logging.LeaveOutBodies()
+
 			if err := options.Complete(); err != nil {
 				return err
 			}
@@ -42,6 +49,9 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	}
 
 	sections := options.Flags()
+	// Without a flag of ours cobra would take the shorthand -v as well.
+	sections.FlagSet("omni").Bool("version", false, "Print the version and exit.")
+
 	for _, section := range sections.FlagSets {
 		command.Flags().AddFlagSet(section)
 	}
@@ -50,6 +60,8 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		return fmt.Errorf("%w: see omni-apiserver --help", err)
 	})
 	cliflag.SetUsageAndHelpFunc(command, sections, helpColumns)
+
+	command.AddCommand(newSnapshotCommand(ctx))
 
 	return command
 }

@@ -2,18 +2,27 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// Config applies the options in the order in which they need each other. It reads from the hub and
-// fails if the hub does not answer or a right is missing.
+// startPatience is how long a start may take in all: the etcd inside is ready, the hub and an external etcd have answered.
+// It is less than what the start-up probe of the chart allows, so that the process ends by itself and says why.
+const startPatience = 4 * time.Minute
+
+// Config applies the options in the order in which they need each other. It waits, until the context ends, for the hub
+// and for an external etcd, and fails if they do not answer or a right is missing.
+//
+// Storage comes last: it connects to etcd in the background, and would complain about that below the error that
+// ended the start.
 func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	config, err := apiserver.NewConfig()
 	if err != nil {
@@ -25,6 +34,10 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 		ManagementClusterName:       o.ManagementClusterName,
 	}
 
+	if err := o.waitForEtcd(ctx); err != nil {
+		return nil, err
+	}
+
 	if err := o.applyServing(config); err != nil {
 		return nil, err
 	}
@@ -33,23 +46,49 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 		return nil, err
 	}
 
+	storage := *o.Storage
+	storage.StorageConfig.Codec = config.StorageCodec()
+
+	if err := storage.ApplyTo(&config.Generic.Config); err != nil {
+		return nil, fmt.Errorf("set up the storage (--etcd-*, --encryption-provider-config): %w", err)
+	}
+
 	return config, nil
+}
+
+// waitForEtcd waits for an etcd that is not inside this process.
+func (o *Options) waitForEtcd(ctx context.Context) error {
+	if o.EtcdDataDir != "" {
+		return nil
+	}
+
+	etcd := o.Storage.StorageConfig.Transport
+
+	return apiserver.WaitForEtcd(ctx, snapshot.Target{
+		Endpoints: etcd.ServerList, CAFile: etcd.TrustedCAFile, CertFile: etcd.CertFile, KeyFile: etcd.KeyFile,
+	}, o.Storage.StorageConfig.Prefix)
 }
 
 // applyServing applies what needs no other server.
 func (o *Options) applyServing(config *apiserver.Config) error {
 	generic := config.Generic
-	storage := *o.Storage
-	storage.StorageConfig.Codec = config.StorageCodec()
+	pair := o.Serving.ServerCert.CertKey
 
-	if err := errors.Join(
-		o.Server.ApplyTo(&generic.Config),
-		o.Serving.ApplyToConfig(&generic.Config),
-		apiserver.ApplyAudit(o.Audit, &generic.Config),
-		o.Traces.ApplyTo(nil, &generic.Config),
-		storage.ApplyTo(&generic.Config),
-	); err != nil {
-		return fmt.Errorf("apply the options: %w", err)
+	if err := o.Server.ApplyTo(&generic.Config); err != nil {
+		return fmt.Errorf("apply the flags of the server: %w", err)
+	}
+
+	if err := o.Serving.ApplyToConfig(&generic.Config); err != nil {
+		return fmt.Errorf("serve with the certificate %q and the key %q (--tls-cert-file, --tls-private-key-file, --secure-port): %w",
+			pair.CertFile, pair.KeyFile, err)
+	}
+
+	if err := apiserver.ApplyAudit(o.Audit, &generic.Config); err != nil {
+		return fmt.Errorf("set up the audit log (--audit-*): %w", err)
+	}
+
+	if err := o.Traces.ApplyTo(nil, &generic.Config); err != nil {
+		return fmt.Errorf("set up tracing (--tracing-config-file): %w", err)
 	}
 
 	return nil
@@ -60,20 +99,22 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 	generic := config.Generic
 
 	if err := o.Hub.ApplyTo(generic); err != nil {
-		return fmt.Errorf("connect to the hub: %w", err)
+		return fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
 	}
+
+	generic.ClientConfig.UserAgent = version.Get().UserAgent("omni-apiserver")
 
 	client, err := kubernetes.NewForConfig(generic.ClientConfig)
 	if err != nil {
-		return fmt.Errorf("connect to the hub: %w", err)
+		return fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
 	}
 
 	dynamicClient, err := dynamic.NewForConfig(generic.ClientConfig)
 	if err != nil {
-		return fmt.Errorf("connect to the hub: %w", err)
+		return fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
 	}
 
-	if err := apiserver.CheckHub(ctx, client, o.Admission); err != nil {
+	if err := apiserver.WaitForHub(ctx, client, o.Admission); err != nil {
 		return err
 	}
 
@@ -98,7 +139,9 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 		return err
 	}
 
-	if err := o.Admission.ApplyTo(&generic.Config, generic.SharedInformerFactory, client, dynamicClient,
+	informers := apiserver.WatchParametersApart(generic.SharedInformerFactory)
+
+	if err := o.Admission.ApplyTo(&generic.Config, informers, client, dynamicClient,
 		generic.FeatureGate, generic.EffectiveVersion, ownPlugins); err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}

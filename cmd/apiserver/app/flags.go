@@ -10,6 +10,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	omni.StringVar(&o.EtcdDataDir, "etcd-data-dir", o.EtcdDataDir,
 		"Directory of the etcd that runs inside this process and holds all objects. Made if it does not exist; "+
 			"only one process can use it. Excludes --etcd-servers.")
+	o.Embedded.addFlags(omni)
 	omni.StringSliceVar(&o.ControllerNamespaces, "controller-namespaces", o.ControllerNamespaces,
 		"Namespaces that an omni-controller serves, comma separated. Creating an object anywhere else gets a "+
 			"warning that nobody will look at it. Empty: no warning.")
@@ -28,7 +29,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Audit.AddFlags(sections.FlagSet("audit"))
 	o.Features.AddFlags(sections.FlagSet("features"))
 	o.Traces.AddFlags(sections.FlagSet("traces"))
-	o.Server.AddUniversalFlags(sections.FlagSet("generic"))
+	o.addServerFlags(sections.FlagSet("generic"))
 
 	return sections
 }

@@ -2,13 +2,18 @@ package app
 
 import (
 	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
 
-// parse reads a command line into options.
+// parse reads a command line into options. A serving certificate is given.
 func parse(t *testing.T, args ...string) *Options {
 	t.Helper()
 
@@ -19,7 +24,7 @@ func parse(t *testing.T, args ...string) *Options {
 		flags.AddFlagSet(section)
 	}
 
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(append([]string{"--tls-cert-file=/tls.crt", "--tls-private-key-file=/tls.key"}, args...)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -34,6 +39,9 @@ func TestValidate(t *testing.T) {
 	}{
 		{"embedded", []string{"--etcd-data-dir=/data"}, ""},
 		{"external", []string{"--etcd-servers=https://etcd:2379"}, ""},
+		{"no certificate", []string{"--etcd-data-dir=/data", "--tls-cert-file="}, "--tls-cert-file and --tls-private-key-file: give both"},
+		{"no key", []string{"--etcd-data-dir=/data", "--tls-private-key-file="}, "--tls-cert-file and --tls-private-key-file: give both"},
+		{"no port", []string{"--etcd-data-dir=/data", "--secure-port=0"}, "--secure-port: 0 serves nobody; give a port"},
 		{"neither", nil, "objects need a place: give --etcd-data-dir"},
 		{"both", []string{"--etcd-data-dir=/data", "--etcd-servers=https://etcd:2379"}, "exclude each other"},
 		{"namespaces", []string{"--etcd-data-dir=/data", "--controller-namespaces=apps,infra"}, ""},
@@ -48,6 +56,35 @@ func TestValidate(t *testing.T) {
 			"unknown plugin",
 			[]string{"--etcd-data-dir=/data", "--disable-admission-plugins=Nonsense"},
 			`plugin "Nonsense" is unknown`,
+		},
+		{
+			"quota too small",
+			[]string{"--etcd-data-dir=/data", "--etcd-quota-backend-bytes=1000"},
+			"--etcd-quota-backend-bytes: 1000 is not between 67108864 (64 MiB) and 8589934592 (8 GiB)",
+		},
+		{"quota too large", []string{"--etcd-data-dir=/data", "--etcd-quota-backend-bytes=8589934593"}, "--etcd-quota-backend-bytes"},
+		{"no snapshots", []string{"--etcd-data-dir=/data", "--etcd-snapshot-interval=0"}, ""},
+		{
+			"snapshots too often",
+			[]string{"--etcd-data-dir=/data", "--etcd-snapshot-interval=1s"},
+			"--etcd-snapshot-interval: 1s is below 1m0s; use 0 for no snapshots",
+		},
+		{"negative interval", []string{"--etcd-data-dir=/data", "--etcd-snapshot-interval=-1h"}, "--etcd-snapshot-interval"},
+		{
+			"no snapshot kept",
+			[]string{"--etcd-data-dir=/data", "--etcd-snapshot-retention=0"},
+			"--etcd-snapshot-retention: 0 is below 1; use --etcd-snapshot-interval=0",
+		},
+		{"no defragmentation", []string{"--etcd-data-dir=/data", "--etcd-defragment-interval=0"}, ""},
+		{
+			"defragmentation too often",
+			[]string{"--etcd-data-dir=/data", "--etcd-defragment-interval=1s"},
+			"--etcd-defragment-interval: 1s is below 1m0s",
+		},
+		{
+			"snapshots of an external etcd",
+			[]string{"--etcd-servers=https://etcd:2379", "--etcd-snapshot-interval=1h"},
+			"have no effect on that of --etcd-servers",
 		},
 		{"own plugin off", []string{"--etcd-data-dir=/data", "--disable-admission-plugins=OmniClusterName"}, ""},
 	}
@@ -143,5 +180,98 @@ func TestRunFailsOnAnUnusableDirectory(t *testing.T) {
 
 	if err := Run(t.Context(), options); err == nil || !strings.Contains(err.Error(), "make the etcd data directory") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What one connection can make the server do at once is bounded, and can be chosen.
+func TestStreamsPerConnection(t *testing.T) {
+	for want, args := range map[int][]string{100: nil, 40: {"--http2-max-streams-per-connection=40"}} {
+		if got := parse(t, args...).Serving.HTTP2MaxStreamsPerConnection; got != want {
+			t.Errorf("%v: %d, want %d", args, got, want)
+		}
+	}
+}
+
+// What goes wrong at the start names the file or the flag.
+func TestConfigSaysWhatFails(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	embedded := "--etcd-data-dir=" + t.TempDir()
+
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, freePort, _ := net.SplitHostPort(free.Addr().String())
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{
+			"no certificate there",
+			[]string{embedded, "--tls-cert-file=/nonexistent.crt", "--tls-private-key-file=" + text},
+			`the certificate "/nonexistent.crt" and the key "` + text + `" (--tls-cert-file, --tls-private-key-file, --secure-port): open /nonexistent.crt`,
+		},
+		{
+			"no certificate in it",
+			[]string{embedded, "--bind-address=127.0.0.1", "--secure-port=" + freePort, "--tls-cert-file=" + text, "--tls-private-key-file=" + text},
+			"--secure-port): tls: failed to find any PEM data in certificate input",
+		},
+		{
+			"port taken",
+			[]string{embedded, "--bind-address=127.0.0.1", "--secure-port=" + port},
+			"--secure-port): failed to create listener: failed to listen on 127.0.0.1:" + port,
+		},
+		{
+			"no file of etcd",
+			[]string{"--etcd-servers=https://127.0.0.1:1", "--etcd-cafile=/nonexistent.crt"},
+			"--etcd-cafile: open /nonexistent.crt: no such file or directory",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := parse(t, tc.args...).Config(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q in it", err, tc.want)
+			}
+		})
+	}
+}
+
+// A stop while it waits for others is no failure.
+func TestRunStopsWhileItStarts(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	ctx, stop := context.WithCancel(ctx)
+	time.AfterFunc(200*time.Millisecond, stop)
+
+	if err := Run(ctx, parse(t, "--etcd-servers=http://127.0.0.1:1")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhereObjectsAre(t *testing.T) {
+	for want, args := range map[string][]string{
+		"the embedded etcd in /data":             {"--etcd-data-dir=/data"},
+		"etcd at https://a:2379, https://b:2379": {"--etcd-servers=https://a:2379,https://b:2379"},
+	} {
+		if got := parse(t, args...).whereObjectsAre(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -3,17 +3,52 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"time"
 
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// Run serves until the context ends. The embedded etcd starts before and stops after the server.
+// Run serves until the context ends. The embedded etcd starts before and stops after the server. A stop that comes
+// while it starts is no error.
 func Run(ctx context.Context, options *Options) error {
-	if options.EtcdDataDir == "" {
-		return serve(ctx, options)
+	klog.InfoS("Starting omni-apiserver", "version", version.Get().String(), "objectsAreIn", options.whereObjectsAre())
+
+	err := run(ctx, options)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		klog.InfoS("Stopped before it served, because it was told to", "whileItTriedTo", err.Error())
+
+		return nil
 	}
 
-	etcd, err := embeddedetcd.Start(ctx, options.EtcdDataDir)
+	return err
+}
+
+// whereObjectsAre is the storage, for the log.
+func (o *Options) whereObjectsAre() string {
+	if o.EtcdDataDir != "" {
+		return "the embedded etcd in " + o.EtcdDataDir
+	}
+
+	return "etcd at " + strings.Join(o.Storage.StorageConfig.Transport.ServerList, ", ")
+}
+
+func run(ctx context.Context, options *Options) error {
+	// From here on, and not from when the etcd inside is ready: it may need two minutes of it.
+	startBy := time.Now().Add(startPatience)
+
+	if options.EtcdDataDir == "" {
+		return serve(ctx, options, startBy, nil)
+	}
+
+	etcd, err := embeddedetcd.Start(ctx, options.EtcdDataDir, embeddedetcd.Quota(options.Embedded.QuotaBytes),
+		embeddedetcd.Snapshots(options.Embedded.snapshotDir(options.EtcdDataDir)))
 	if err != nil {
 		return err
 	}
@@ -23,17 +58,38 @@ func Run(ctx context.Context, options *Options) error {
 	ctx, cancel := etcd.WhileRunning(ctx)
 	defer cancel()
 
-	err = serve(ctx, options)
+	upkeep, err := startUpkeep(ctx, etcd, options, legacyregistry.Register)
+	if err != nil {
+		return errors.Join(err, etcd.Stop())
+	}
+
+	err = serve(ctx, options, startBy, upkeep.notice)
 	if cause := context.Cause(ctx); errors.Is(cause, embeddedetcd.ErrStopped) {
 		err = errors.Join(err, cause)
 	}
 
-	return errors.Join(err, etcd.Stop())
+	return errors.Join(err, upkeep.stop(), etcd.Stop())
 }
 
-func serve(ctx context.Context, options *Options) error {
-	config, err := options.Config(ctx)
+// serve runs the API server, if what it needs has answered in time. The notice, if there is one, says what is wrong with
+// its storage.
+func serve(ctx context.Context, options *Options, startBy time.Time, notice func() string) error {
+	starting, cancel := context.WithDeadlineCause(ctx, startBy, fmt.Errorf("gave up after %s", startPatience))
+	config, err := options.Config(starting)
+
+	cancel()
+
 	if err != nil {
+		return err
+	}
+
+	if notice != nil {
+		apiserver.ReportStorageSpace(&config.Generic.Config, notice)
+	}
+
+	pair := options.Serving.ServerCert.CertKey
+	if err := apiserver.TellServingCertificate(&config.Generic.Config,
+		apiserver.ServingFiles{Certificate: pair.CertFile, Key: pair.KeyFile}, legacyregistry.Register); err != nil {
 		return err
 	}
 

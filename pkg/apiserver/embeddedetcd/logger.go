@@ -1,7 +1,11 @@
 package embeddedetcd
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -13,7 +17,8 @@ type logger struct {
 	level zap.AtomicLevel
 }
 
-func newLogger() (*logger, error) {
+// newLogger makes the log of an etcd on the directory.
+func newLogger(dataDir string) (*logger, error) {
 	level := zap.NewAtomicLevelAt(zapcore.WarnLevel)
 
 	config := zap.NewProductionConfig()
@@ -21,7 +26,9 @@ func newLogger() (*logger, error) {
 	config.DisableStacktrace = true
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
 
-	made, err := config.Build()
+	last := lastWords{dataDir: dataDir}
+
+	made, err := config.Build(zap.WithFatalHook(last), zap.WithPanicHook(last))
 	if err != nil {
 		return nil, fmt.Errorf("make the log of etcd: %w", err)
 	}
@@ -32,3 +39,46 @@ func newLogger() (*logger, error) {
 // silence keeps quiet about what follows from a stop that was asked for: etcd reports each listener
 // that closes as an error.
 func (l *logger) silence() { l.level.SetLevel(zapcore.PanicLevel) }
+
+// lastWords ends the process where etcd wants it to end, from whatever goroutine it found out that it
+// cannot go on, and says before what to do: etcd's own message is for its authors, and a panic would
+// bury it below the stacks of all goroutines.
+type lastWords struct{ dataDir string }
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (l lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	reason := entry.Message
+
+	for _, field := range fields {
+		if err, ok := field.Interface.(error); ok {
+			reason += ": " + err.Error()
+		}
+	}
+
+	fmt.Fprintf(os.Stderr, "omni-apiserver ends, because its etcd on %s cannot go on (%s): %s\n", l.dataDir, reason, cmp.Or(remedy(reason), tryAgain))
+	os.Exit(1)
+}
+
+// tryAgain is the remedy for what is not known.
+const tryAgain = "start it again; if that happens each time, the data is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
+
+// remedy is for people who know nothing of etcd; empty for a reason that is not known.
+func remedy(reason string) string {
+	about := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(reason, word) })
+	}
+
+	switch {
+	case about("invalid downgrade"):
+		return "the data directory was used by a newer omni-apiserver: run that version again, or restore a snapshot from before its upgrade"
+	case about("no space left on device", "disk quota exceeded"):
+		return "the disk is full, and nothing that was acknowledged is lost: enlarge the volume, or remove from it what " +
+			"nobody needs, such as old snapshots and " + replacedPrefix + "<time>; then start again"
+	case about("input/output error", "read-only file system"):
+		return "the disk fails: look at the volume and at its node, then start again; if the data is damaged, restore a snapshot"
+	case about("WAL", "wal:", "crc mismatch", "raft log corrupted"):
+		return "its log is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
+	}
+
+	return ""
+}

@@ -9,7 +9,12 @@ import (
 	"path/filepath"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 )
 
 const (
@@ -18,6 +23,7 @@ const (
 	peerURL = "http://127.0.0.1:2380"
 	// startTimeout bounds the replay of the log. A full database of the default quota takes seconds.
 	startTimeout = 2 * time.Minute
+	dialTimeout  = 10 * time.Second
 )
 
 // ErrStopped says that etcd ended although nobody asked it to; its log says why.
@@ -33,8 +39,14 @@ type Server struct {
 
 // Start runs etcd on the directory, which is created if it does not exist, and returns when it can
 // serve. The context bounds the start only. The error says what to do where that is known: another
-// process has the directory, the directory cannot be written, the database cannot be opened.
-func Start(ctx context.Context, dataDir string) (*Server, error) {
+// process has the directory, the directory cannot be written, the database cannot be opened, a newer
+// program has used it, a restore did not finish, the data is lost.
+func Start(ctx context.Context, dataDir string, options ...Option) (*Server, error) {
+	chosen := settings{quota: DefaultQuota}
+	for _, option := range options {
+		option(&chosen)
+	}
+
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
 		return nil, fmt.Errorf("find the etcd data directory: %w", err)
@@ -50,19 +62,23 @@ func Start(ctx context.Context, dataDir string) (*Server, error) {
 	}
 
 	s := &Server{lock: lock}
-	if err := s.start(ctx, dataDir); err != nil {
+	if err := s.start(ctx, dataDir, chosen); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd on %s: %w", dataDir, err), s.Stop())
 	}
 
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, dataDir string) error {
+func (s *Server) start(ctx context.Context, dataDir string, chosen settings) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	var err error
-	if s.log, err = newLogger(); err != nil {
+	err := errors.Join(refuseUnfinished(dataDir), refuseLostData(dataDir, chosen.snapshots), refuseNewer(dataDir), removeCopies(dataDir))
+	if err != nil {
+		return err
+	}
+
+	if s.log, err = newLogger(dataDir); err != nil {
 		return err
 	}
 
@@ -71,12 +87,41 @@ func (s *Server) start(ctx context.Context, dataDir string) error {
 	}
 
 	c := config(dataDir, s.socket.path)
+	c.QuotaBackendBytes = chosen.quota
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.zap)
 
-	if s.etcd, err = embed.StartEtcd(c); err != nil {
+	if s.etcd, err = launch(c); err != nil {
 		return err
 	}
 
+	if err := s.waitUntilReady(ctx); err != nil {
+		return err
+	}
+
+	return s.checkDataVersion(ctx)
+}
+
+// launch starts etcd, which takes some kinds of damage for impossible and panics.
+func launch(c *embed.Config) (etcd *embed.Etcd, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			etcd, err = nil, fmt.Errorf("etcd fails with %v: %s", reason, tryAgain)
+		}
+	}()
+
+	etcd, err = embed.StartEtcd(c)
+	if err == nil {
+		return etcd, nil
+	}
+
+	if known := remedy(err.Error()); known != "" {
+		return nil, fmt.Errorf("%w: %s", err, known)
+	}
+
+	return nil, err
+}
+
+func (s *Server) waitUntilReady(ctx context.Context) error {
 	select {
 	case <-s.etcd.Server.ReadyNotify():
 		return nil
@@ -87,6 +132,17 @@ func (s *Server) start(ctx context.Context, dataDir string) error {
 	case <-ctx.Done():
 		return fmt.Errorf("etcd is not ready: %w", ctx.Err())
 	}
+}
+
+// checkDataVersion looks into the running etcd: what was written last may be in its log only.
+func (s *Server) checkDataVersion(ctx context.Context) error {
+	client, err := s.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	return dataversion.Check(ctx, client)
 }
 
 // catchUpEntries is how many of the last writes stay in memory for members that
@@ -110,12 +166,27 @@ func config(dataDir, socketPath string) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(memberName)
 	c.EnableGRPCGateway = false
 	c.SnapshotCatchUpEntries = catchUpEntries
+	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainUnaryInterceptor(explainNoSpace)}
 
 	return c
 }
 
 // Endpoint is what an etcd client dials.
-func (s *Server) Endpoint() string { return "unix://" + s.socket.path }
+func (s *Server) Endpoint() string { return endpointStart + s.socket.path }
+
+// Client returns a new client of this etcd. Close it before Stop.
+func (s *Server) Client() (*clientv3.Client, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:   []string{s.Endpoint()},
+		DialTimeout: dialTimeout,
+		Logger:      zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the embedded etcd: %w", err)
+	}
+
+	return client, nil
+}
 
 // Stop ends etcd, after its clients: it waits for running requests. It can be called twice.
 func (s *Server) Stop() error {

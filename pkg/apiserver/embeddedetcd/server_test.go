@@ -149,6 +149,22 @@ func TestUnusableDirectory(t *testing.T) {
 	}
 }
 
+// TestKilledDefragmentation: etcd does not remove the copies that it was making.
+func TestKilledDefragmentation(t *testing.T) {
+	dir := t.TempDir()
+	stop(t, start(t, dir))
+
+	left := filepath.Join(dir, "member", "snap", "db.tmp.1234567890")
+	write(t, left, []byte("half of a database"))
+
+	server := start(t, dir)
+	defer stop(t, server)
+
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the copy: %v", err)
+	}
+}
+
 func TestWhileRunning(t *testing.T) {
 	server := start(t, t.TempDir())
 

@@ -1,6 +1,7 @@
 package embeddedetcd
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,17 +11,27 @@ const (
 	socketName = "etcd.sock"
 	// maxSocketPath is what fits into a sockaddr_un everywhere (104 bytes on BSD, 108 on Linux).
 	maxSocketPath = 103
+	endpointStart = "unix://"
 )
 
 // socket is where etcd listens: in the data directory, whose mode keeps other users out, or in a
-// private temporary directory where the path of the data directory is too long for a socket.
+// private temporary directory where the path of the data directory is too long for a socket. Then
+// there is a link of its name in the data directory, for other processes.
 type socket struct {
 	path      string
+	link      string
 	temporary string
 }
 
 func newSocket(dataDir string) (*socket, error) {
-	if path := filepath.Join(dataDir, socketName); len(path) <= maxSocketPath {
+	path := filepath.Join(dataDir, socketName)
+
+	// What a killed process left. Nobody listens there: the directory is locked.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove an old socket: %w", err)
+	}
+
+	if len(path) <= maxSocketPath {
 		return &socket{path: path}, nil
 	}
 
@@ -29,7 +40,14 @@ func newSocket(dataDir string) (*socket, error) {
 		return nil, fmt.Errorf("make a directory for the socket: %w", err)
 	}
 
-	return &socket{path: filepath.Join(dir, socketName), temporary: dir}, nil
+	s := &socket{path: filepath.Join(dir, socketName), temporary: dir}
+	if err := os.Symlink(s.path, path); err != nil {
+		return s, fmt.Errorf("link the socket into the data directory: %w", err)
+	}
+
+	s.link = path
+
+	return s, nil
 }
 
 func (s *socket) remove() error {
@@ -41,5 +59,33 @@ func (s *socket) remove() error {
 		return fmt.Errorf("remove the directory of the socket: %w", err)
 	}
 
+	if err := os.Remove(s.link); err != nil && s.link != "" && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the link to the socket: %w", err)
+	}
+
 	return nil
+}
+
+// EndpointOf returns what an etcd client of another process dials to reach the server that runs on
+// the directory. It fails if none was started there; one that was killed is noticed when it is dialed.
+// The process needs the same user, or root.
+func EndpointOf(dataDir string) (string, error) {
+	path, err := filepath.Abs(filepath.Join(dataDir, socketName))
+	if err != nil {
+		return "", fmt.Errorf("find the etcd data directory: %w", err)
+	}
+
+	target, err := filepath.EvalSymlinks(path)
+
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("no omni-apiserver runs with --etcd-data-dir=%s: give the directory of the running "+
+			"one, in the same container", dataDir)
+	case err != nil:
+		return "", fmt.Errorf("find the socket of etcd: %w", err)
+	case len(path) <= maxSocketPath:
+		return endpointStart + path, nil
+	}
+
+	return endpointStart + target, nil
 }

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the etcd inside has used of the time for the start is gone: the hub does not get all of it once more.
+func TestTheStartIsBoundedAsAWhole(t *testing.T) {
+	begin := time.Now()
+
+	err := serve(t.Context(), parse(t, "--etcd-servers=http://127.0.0.1:1"), time.Now().Add(300*time.Millisecond), nil)
+	if err == nil || !strings.Contains(err.Error(), "wait for etcd: gave up after 4m0s: no connection to etcd") {
+		t.Errorf("got %v", err)
+	}
+
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// The process has to end before kubelet ends it, which nobody would know the reason of.
+func TestTheProbeIsMorePatientThanTheStart(t *testing.T) {
+	manifest, err := os.ReadFile("../../../artifacts/kustomize/base/apiserver.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, probe, found := strings.Cut(string(manifest), "startupProbe:")
+	if !found {
+		t.Fatal("there is no startupProbe")
+	}
+
+	number := func(name string) time.Duration {
+		match := regexp.MustCompile(name + `: (\d+)`).FindStringSubmatch(probe)
+		if match == nil {
+			t.Fatalf("the startupProbe has no %s", name)
+		}
+
+		value, err := strconv.Atoi(match[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return time.Duration(value)
+	}
+
+	const margin = 30 * time.Second
+	if allowed := number("periodSeconds") * number("failureThreshold") * time.Second; allowed < startPatience+margin {
+		t.Errorf("the start-up probe allows %s, which is not well above %s", allowed, startPatience)
+	}
+}

@@ -1,0 +1,36 @@
+package embeddedetcd
+
+import (
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// lastRevision is the last revision in the database of the directory; 0 if there is none that can be
+// read, since a damaged database is what restores are for. The clock may have been set back since an
+// earlier restore took its revision from it.
+func lastRevision(dataDir string) (revision int64) {
+	defer func() {
+		if recover() != nil { // how bbolt says that a page is damaged
+			revision = 0
+		}
+	}()
+
+	db, err := bolt.Open(databasePath(dataDir), 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
+	if err != nil {
+		return 0
+	}
+	defer db.Close()
+
+	_ = db.View(func(tx *bolt.Tx) error {
+		if keys := tx.Bucket(schema.Key.Name()); keys != nil {
+			if last, _ := keys.Cursor().Last(); last != nil {
+				revision = mvcc.BytesToRev(last).Main
+			}
+		}
+
+		return nil
+	})
+
+	return revision
+}

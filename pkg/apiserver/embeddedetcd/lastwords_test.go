@@ -1,0 +1,140 @@
+package embeddedetcd_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/membershippb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+)
+
+// lastWordsOf names the directory that TestStartInAProcess starts on.
+const lastWordsOf = "LAST_WORDS_OF"
+
+// TestStartInAProcess is run by lastWords in a process of its own, which etcd may end.
+func TestStartInAProcess(t *testing.T) {
+	dir := os.Getenv(lastWordsOf)
+	if dir == "" {
+		return
+	}
+
+	if _, err := embeddedetcd.Start(t.Context(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+
+	time.Sleep(requestTimeout)
+}
+
+// lastWords is what a process says that ends while it starts on the directory.
+func lastWords(t *testing.T, dir string) string {
+	t.Helper()
+
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStartInAProcess$")
+	command.Env = append(os.Environ(), lastWordsOf+"="+dir)
+
+	out, err := command.CombinedOutput()
+
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("it ended with %v", err)
+	}
+
+	return string(out)
+}
+
+// TestNewerVersionInTheLog: what a newer program wrote last may be in the log only, where etcd finds it
+// when it has started.
+func TestNewerVersionInTheLog(t *testing.T) {
+	dir := t.TempDir()
+	stop(t, start(t, dir))
+	appendToLog(t, dir, &etcdserverpb.InternalRaftRequest{
+		Header:            &etcdserverpb.RequestHeader{ID: 1},
+		ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: "3.8.0"},
+	})
+
+	got := lastWords(t, dir)
+	for _, want := range []string{"omni-apiserver ends, because its etcd on " + dir, "used by a newer omni-apiserver: run that version again"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in:\n%s", want, got)
+		}
+	}
+
+	if strings.Contains(got, "goroutine ") {
+		t.Errorf("a stack:\n%s", got)
+	}
+}
+
+// TestDamagedLog: etcd repairs a torn end, but nothing before it.
+func TestDamagedLog(t *testing.T) {
+	dir := t.TempDir()
+	server := start(t, dir)
+	put(t, connect(t, server), "key", "value")
+	stop(t, server)
+
+	logs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+
+	damaged := content(t, logs[0])
+	damaged[100] ^= 1
+	write(t, logs[0], damaged)
+
+	if _, err := embeddedetcd.Start(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "its log is damaged: restore a snapshot") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestEmptyLog: etcd does not expect one.
+func TestEmptyLog(t *testing.T) {
+	dir := t.TempDir()
+	stop(t, start(t, dir))
+	write(t, filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal"), nil)
+
+	// In a process of its own, because what etcd has begun before goes on.
+	if got := lastWords(t, dir); !strings.Contains(got, "the data is damaged: restore a snapshot") {
+		t.Errorf("it says:\n%s", got)
+	}
+}
+
+// appendToLog adds a request as if it had been committed.
+func appendToLog(t *testing.T, dir string, request *etcdserverpb.InternalRaftRequest) {
+	t.Helper()
+
+	log, err := wal.Open(zap.NewNop(), filepath.Join(dir, "member", "wal"), &walpb.Snapshot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+
+	_, state, entries, err := log.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	data, err := proto.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	last := entries[len(entries)-1].GetIndex() + 1
+	state.Commit = new(last)
+
+	if err := log.Save(state, []*raftpb.Entry{{Term: new(state.GetTerm()), Index: new(last), Type: raftpb.EntryNormal.Enum(), Data: data}}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,211 @@
+package embeddedetcd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+)
+
+const (
+	// memberDir is where etcd keeps everything it has.
+	memberDir = "member"
+	// replacedPrefix begins the names of data that a restore has put aside.
+	replacedPrefix = "replaced-"
+	// SnapshotsDir is the default directory of scheduled snapshots, inside the data directory.
+	SnapshotsDir = "snapshots"
+
+	clusterToken = "omni-apiserver"
+	// minRevisionBump is how much higher the revision is after a restore, at the least.
+	minRevisionBump = 1_000_000_000
+)
+
+// ErrForeign is what Restore returns in its chain for a snapshot that has nothing of omni-apiserver in it.
+var ErrForeign = errors.New("the snapshot has nothing of omni-apiserver in it")
+
+// Restored says what a restore did.
+type Restored struct {
+	// Snapshot is what was restored.
+	Snapshot *snapshot.Info
+	// Revision is the revision that the restored etcd starts at.
+	Revision int64
+	// Replaced is where the data of before was put; empty if there was none.
+	Replaced string
+}
+
+// Restore makes the data directory from a snapshot. The directory may have no data, unless replace is
+// true: then its data is put aside, into a directory beside it that nothing ever removes. No server may
+// run on the directory.
+//
+// The data appears at once by a rename. If the process dies before that, or fails, the old data is as
+// it was; where there was none, Start refuses the directory and says that the restore has to be
+// repeated.
+//
+// The revision is raised above any that was ever handed out, and everything before is marked as
+// compacted: clients that go on from a resourceVersion of the lost time get "410 Gone" and list anew,
+// instead of missing changes in silence.
+func Restore(dataDir, path string, replace bool, now time.Time) (*Restored, error) {
+	// Slips of the pen need not leave a mark on the directory.
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is no snapshot", path), err)
+	}
+
+	return restoreInto(dataDir, replace, now, func(string) (*snapshot.Info, error) { return inspectOurs(path) })
+}
+
+// RestoreStream is Restore of a snapshot that comes from a reader, such as standard input. It is
+// received into the data directory, which needs room for it twice, after the directory was found to be
+// fit: nothing is written beside a running server.
+func RestoreStream(dataDir string, from io.Reader, replace bool, now time.Time) (*Restored, error) {
+	return restoreInto(dataDir, replace, now, func(unfinished string) (*snapshot.Info, error) {
+		path, err := snapshot.Receive(from, unfinished)
+		if err != nil {
+			return nil, err
+		}
+
+		return inspectOurs(path)
+	})
+}
+
+// restoreInto fetches a snapshot, into the directory it is given or from elsewhere, and restores it.
+func restoreInto(dataDir string, replace bool, now time.Time, fetch func(string) (*snapshot.Info, error)) (_ *Restored, err error) {
+	if dataDir, err = filepath.Abs(dataDir); err != nil {
+		return nil, fmt.Errorf("find the etcd data directory: %w", err)
+	}
+
+	if err := refuseForeignDirectory(dataDir); err != nil {
+		return nil, err
+	}
+
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the etcd data directory: %w", err)
+	}
+
+	lock, err := lockDirectory(dataDir)
+	if err != nil {
+		return nil, err
+	}
+
+	defer func() { err = errors.Join(err, lock.release()) }()
+
+	if hasData(dataDir) && !replace {
+		return nil, fmt.Errorf("%s has data already, and a restore never overwrites any: give another --etcd-data-dir, "+
+			"or --replace to put the data aside into %s", dataDir, filepath.Join(dataDir, replacedPrefix+"<time>"))
+	}
+
+	unfinished, err := begin(dataDir)
+	if err != nil {
+		return nil, err
+	}
+
+	result, err := unpackAndSwap(dataDir, unfinished, now, fetch)
+	if err != nil {
+		return nil, errors.Join(err, giveUp(dataDir))
+	}
+
+	if err := os.RemoveAll(unfinished); err != nil {
+		return result, fmt.Errorf("the restore is complete; clean up after it: %w", err)
+	}
+
+	return result, nil
+}
+
+func unpackAndSwap(dataDir, unfinished string, now time.Time, fetch func(string) (*snapshot.Info, error)) (*Restored, error) {
+	info, err := fetch(unfinished)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := roomToUnpack(dataDir, info.Size); err != nil {
+		return nil, err
+	}
+
+	revision := max(info.Revision+minRevisionBump, lastRevision(dataDir)+minRevisionBump, now.UnixMilli())
+	unpacked := filepath.Join(unfinished, "data")
+
+	if err := unpack(info.Path, unpacked, uint64(revision-info.Revision)); err != nil {
+		return nil, fmt.Errorf("unpack the snapshot: %w", err)
+	}
+
+	replaced, err := putInPlace(dataDir, unpacked, now)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Restored{Snapshot: info, Revision: revision, Replaced: replaced}, nil
+}
+
+// inspectOurs refuses what this program could not serve from.
+func inspectOurs(path string) (*snapshot.Info, error) {
+	info, err := snapshot.Inspect(path)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := dataversion.Refuse(info.DataVersion); err != nil {
+		return nil, err
+	}
+
+	// An etcd of somebody's own has our objects, but not always our version.
+	if info.DataVersion == 0 && len(info.Objects) == 0 {
+		return nil, fmt.Errorf("%w, but %d keys of other programs: %s may be of another etcd, such as that of kube-apiserver", ErrForeign, info.Keys, path)
+	}
+
+	return info, nil
+}
+
+func unpack(path, to string, bump uint64) error {
+	log, err := newLogger(to)
+	if err != nil {
+		return err
+	}
+
+	if err := etcdsnapshot.NewV3(log.zap).Restore(etcdsnapshot.RestoreConfig{
+		SnapshotPath:        path,
+		Name:                memberName,
+		OutputDataDir:       to,
+		PeerURLs:            []string{peerURL},
+		InitialCluster:      memberName + "=" + peerURL,
+		InitialClusterToken: clusterToken,
+		RevisionBump:        bump,
+		MarkCompacted:       true,
+	}); err != nil {
+		return err //nolint:wrapcheck // the caller says what it was for
+	}
+
+	if err := refuseNewer(to); err != nil {
+		return err
+	}
+
+	return syncTree(to)
+}
+
+// putInPlace swaps the data. Between the two renames the directory has none, which Start refuses.
+func putInPlace(dataDir, unpacked string, now time.Time) (replaced string, err error) {
+	member := filepath.Join(dataDir, memberDir)
+
+	if hasData(dataDir) {
+		replaced = filepath.Join(dataDir, replacedPrefix+now.UTC().Format("20060102T150405Z"))
+		if err := os.Rename(member, replaced); err != nil {
+			return "", fmt.Errorf("put the data of before aside: %w", err)
+		}
+	}
+
+	if err := os.Rename(filepath.Join(unpacked, memberDir), member); err != nil {
+		err = fmt.Errorf("put the restored data in place: %w", err)
+		if replaced != "" {
+			err = errors.Join(err, os.Rename(replaced, member))
+		}
+
+		return "", err
+	}
+
+	return replaced, syncDirectory(dataDir)
+}

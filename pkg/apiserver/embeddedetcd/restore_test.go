@@ -1,0 +1,269 @@
+package embeddedetcd_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+)
+
+// saved makes a snapshot of an etcd in which key is "old". The first value is that of an etcd that
+// has gone on since then.
+func saved(t *testing.T, dir string) string {
+	t.Helper()
+
+	server := start(t, dir)
+	defer stop(t, server)
+
+	client := connect(t, server)
+	put(t, client, "key", "old")
+
+	path := filepath.Join(t.TempDir(), "snapshot.db")
+	if _, err := snapshot.Save(t.Context(), client, path); err != nil {
+		t.Fatal(err)
+	}
+
+	put(t, client, "key", "new")
+
+	return path
+}
+
+func put(t *testing.T, client *clientv3.Client, key, value string) int64 {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	defer cancel()
+
+	response, err := client.Put(ctx, key, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return response.Header.Revision
+}
+
+func get(t *testing.T, client *clientv3.Client, key string) (value string, revision int64) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	defer cancel()
+
+	response, err := client.Get(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, kv := range response.Kvs {
+		value = string(kv.Value)
+	}
+
+	return value, response.Header.Revision
+}
+
+func restore(t *testing.T, dir, path string, replace bool, now time.Time) *embeddedetcd.Restored {
+	t.Helper()
+
+	result, err := embeddedetcd.Restore(dir, path, replace, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return result
+}
+
+func TestRestoreIntoANewDirectory(t *testing.T) {
+	path := saved(t, t.TempDir())
+	dir := filepath.Join(t.TempDir(), "new")
+	result := restore(t, dir, path, false, time.Now())
+
+	server := start(t, dir)
+	defer stop(t, server)
+
+	client := connect(t, server)
+
+	value, revision := get(t, client, "key")
+	if value != "old" || revision < result.Revision || result.Replaced != "" {
+		t.Errorf("value %q at revision %d after %+v", value, revision, result)
+	}
+
+	// A revision of the time before is gone, whether the snapshot had it or not.
+	for _, old := range []int64{1, result.Snapshot.Revision, result.Snapshot.Revision + 1} {
+		if err := watchFrom(t, client, old); !errors.Is(err, rpctypes.ErrCompacted) {
+			t.Errorf("watch from %d: %v", old, err)
+		}
+	}
+
+	if next := put(t, client, "key", "next"); next <= result.Revision {
+		t.Errorf("the next revision is %d", next)
+	}
+}
+
+func watchFrom(t *testing.T, client *clientv3.Client, revision int64) error {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	defer cancel()
+
+	response := <-client.Watch(ctx, "key", clientv3.WithRev(revision))
+
+	return response.Err()
+}
+
+// TestRestoreTwice: what was written between two restores of one snapshot has revisions that the
+// second does not hand out again.
+func TestRestoreTwice(t *testing.T) {
+	path := saved(t, t.TempDir())
+	dir := t.TempDir()
+	now := time.Now()
+	first := restore(t, dir, path, false, now)
+
+	server := start(t, dir)
+	written := put(t, connect(t, server), "key", "between")
+	stop(t, server)
+
+	second := restore(t, dir, path, true, now.Add(time.Minute))
+	if second.Revision <= written || written <= first.Revision {
+		t.Errorf("revisions %d, %d, %d do not rise", first.Revision, written, second.Revision)
+	}
+
+	if _, err := os.Stat(filepath.Join(second.Replaced, "snap", "db")); err != nil {
+		t.Errorf("the data of before: %v", err)
+	}
+
+	again := start(t, dir)
+	defer stop(t, again)
+
+	if value, _ := get(t, connect(t, again), "key"); value != "old" {
+		t.Errorf("value %q", value)
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	used := t.TempDir()
+	path := saved(t, used)
+
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	content[len(content)/2] ^= 1
+	write(t, damaged, content)
+
+	cut := filepath.Join(t.TempDir(), "cut.db")
+	write(t, cut, content[:len(content)-100])
+
+	foreign := t.TempDir()
+	write(t, filepath.Join(foreign, "letters"), nil)
+
+	tests := []struct{ name, dir, path, want string }{
+		{"data", used, path, "--replace"},
+		{"another directory", foreign, path, `contains "letters": give an empty directory`},
+		{"damaged", t.TempDir(), damaged, "the checksum does not match"},
+		{"cut off", t.TempDir(), cut, "this is not a whole snapshot"},
+		{"a database file", t.TempDir(), filepath.Join(used, "member", "snap", "db"), "this is not a whole snapshot"},
+		{"no file", t.TempDir(), filepath.Join(foreign, "nothing"), "no such file"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := embeddedetcd.Restore(test.dir, test.path, false, time.Now()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+		})
+	}
+
+	server := start(t, used)
+	defer stop(t, server)
+
+	if _, err := embeddedetcd.Restore(used, path, true, time.Now()); err == nil || !strings.Contains(err.Error(), "another omni-apiserver uses") {
+		t.Errorf("under a running server: %v", err)
+	}
+
+	if value, _ := get(t, connect(t, server), "key"); value != "new" {
+		t.Errorf("value %q", value)
+	}
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRestoreRefusesNewerData(t *testing.T) {
+	server := start(t, t.TempDir())
+	client := connect(t, server)
+	put(t, client, dataversion.Key, strconv.Itoa(dataversion.Current+1))
+
+	path := filepath.Join(t.TempDir(), "snapshot.db")
+	if _, err := snapshot.Save(t.Context(), client, path); err != nil {
+		t.Fatal(err)
+	}
+
+	stop(t, server)
+
+	dir := t.TempDir()
+	if _, err := embeddedetcd.Restore(dir, path, false, time.Now()); !errors.Is(err, dataversion.ErrNewer) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRestoreThatDied: a server does not start empty where a restore was cut off, and the restore can
+// be repeated.
+func TestRestoreThatDied(t *testing.T) {
+	path := saved(t, t.TempDir())
+	dir := t.TempDir()
+
+	if err := os.MkdirAll(filepath.Join(dir, "restore.unfinished", "member", "snap"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := embeddedetcd.Start(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "did not finish: run omni-apiserver snapshot restore again") {
+		t.Errorf("start: %v", err)
+	}
+
+	restore(t, dir, path, false, time.Now())
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+
+	if want := []string{"member", "omni-apiserver.lock"}; !slices.Equal(names, want) {
+		t.Errorf("the directory contains %q, want %q", names, want)
+	}
+
+	stop(t, start(t, dir))
+}
+
+// TestRestoreThatDiedBeforeItsEnd: with data in place, what else is left does not matter.
+func TestRestoreThatDiedBeforeItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	stop(t, start(t, dir))
+
+	if err := os.Mkdir(filepath.Join(dir, "restore.unfinished"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	stop(t, start(t, dir))
+}

@@ -1,0 +1,106 @@
+package upkeep
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// worthwhileSize is the size of the file below which free space in it does not matter, in bytes.
+	worthwhileSize = 64 << 20
+	// manyFree is the share of free space in the file, in percent, from which it is defragmented.
+	manyFree = 50
+	// manyFreeNearQuota is the same for a file that is nearQuota.
+	manyFreeNearQuota = 20
+	// nearQuota is the share of the quota, in percent, from which free space is wanted back sooner.
+	nearQuota = 80
+	// warnQuota is the share of the quota, in percent, from which people are told.
+	warnQuota = 90
+	// recoverable is the share of the quota, in percent, that the content must be below before the alarm
+	// is taken back. Otherwise it would be raised again by the next writes.
+	recoverable = 90
+)
+
+// state is what etcd says about its database. Sizes are in bytes.
+type state struct {
+	size     int64 // of the file
+	inUse    int64 // of the file without free pages
+	quota    int64
+	revision int64
+	full     bool // the alarm NOSPACE: writes are refused
+	corrupt  bool // the alarm CORRUPT
+}
+
+// action is what to do next.
+type action int
+
+const (
+	nothing action = iota
+	defragment
+	makeRoom // compact, then look again
+	disarm
+)
+
+// percent returns how much of the whole a part is.
+func percent(part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+
+	return part * 100 / whole
+}
+
+func (s state) free() int64 { return percent(s.size-s.inUse, s.size) }
+func (s state) used() int64 { return percent(s.size, s.quota) }
+
+// decide says what to do about a state. due is whether a defragmentation that is not urgent may
+// happen now.
+func decide(s state, due bool) action {
+	switch {
+	case s.full && s.used() < recoverable:
+		return disarm
+	case s.full:
+		return makeRoom
+	case s.size < worthwhileSize || !due:
+		return nothing
+	case s.free() >= manyFree, s.used() >= nearQuota && s.free() >= manyFreeNearQuota:
+		return defragment
+	}
+
+	return nothing
+}
+
+// decideFull says what to do about a full database after a compaction.
+func decideFull(s state) action {
+	if s.used() >= recoverable && percent(s.inUse, s.quota) < recoverable {
+		return defragment
+	}
+
+	return nothing
+}
+
+// describe is for people; empty if all is well.
+func describe(s state) string {
+	sizes := fmt.Sprintf("the database has %s of %s (--etcd-quota-backend-bytes), %s of them in use",
+		mebibytes(s.size), mebibytes(s.quota), mebibytes(s.inUse))
+
+	switch {
+	case s.corrupt:
+		return "etcd found its database to be damaged and serves nothing: restore a snapshot (omni-apiserver snapshot restore --help)"
+	case s.full:
+		return "every write is refused: " + sizes + "; reading works, and so does deleting objects without finalizers. " +
+			"Delete what is not needed, and writing goes on by itself, mostly within a minute; or start omni-apiserver with a higher quota"
+	case s.used() >= warnQuota:
+		return "writes will soon be refused: " + sizes + "; start omni-apiserver with a higher quota, or delete what is not needed"
+	}
+
+	return ""
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+
+// due tells whether the interval has passed since the last defragmentation. An interval of 0 means
+// never.
+func due(last, now time.Time, interval time.Duration) bool {
+	return interval > 0 && now.Sub(last) >= interval
+}

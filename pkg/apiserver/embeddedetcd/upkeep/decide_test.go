@@ -1,0 +1,95 @@
+package upkeep
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const mib = 1 << 20
+
+func TestDecide(t *testing.T) {
+	tests := []struct {
+		name  string
+		state state
+		due   bool
+		want  action
+	}{
+		{"small file", state{size: 60 * mib, inUse: mib, quota: 2048 * mib}, true, nothing},
+		{"half is free", state{size: 100 * mib, inUse: 50 * mib, quota: 2048 * mib}, true, defragment},
+		{"half is free, not yet due", state{size: 100 * mib, inUse: 50 * mib, quota: 2048 * mib}, false, nothing},
+		{"less is free", state{size: 100 * mib, inUse: 51 * mib, quota: 2048 * mib}, true, nothing},
+		{"less is free near the quota", state{size: 1700 * mib, inUse: 1300 * mib, quota: 2048 * mib}, true, defragment},
+		{"little is free near the quota", state{size: 1700 * mib, inUse: 1600 * mib, quota: 2048 * mib}, true, nothing},
+		{"full", state{size: 2048 * mib, inUse: 2000 * mib, quota: 2048 * mib, full: true}, true, makeRoom},
+		{"full, no defragmentation wanted", state{size: 2048 * mib, inUse: mib, quota: 2048 * mib, full: true}, false, makeRoom},
+		{"full before the quota was raised", state{size: 2048 * mib, inUse: 2048 * mib, quota: 4096 * mib, full: true}, false, disarm},
+		{"quota not known", state{size: 100 * mib, inUse: 90 * mib}, true, nothing},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := decide(test.state, test.due); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDecideFull(t *testing.T) {
+	tests := []struct {
+		name  string
+		state state
+		want  action
+	}{
+		{"free space", state{size: 2048 * mib, inUse: 1800 * mib, quota: 2048 * mib}, defragment},
+		{"live content", state{size: 2048 * mib, inUse: 1900 * mib, quota: 2048 * mib}, nothing},
+		{"small file", state{size: 1000 * mib, inUse: 900 * mib, quota: 2048 * mib}, nothing},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := decideFull(test.state); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	tests := []struct {
+		name  string
+		state state
+		want  string
+	}{
+		{"good", state{size: 1800 * mib, inUse: 1800 * mib, quota: 2048 * mib}, ""},
+		{
+			"nearly full", state{size: 1900 * mib, inUse: 1800 * mib, quota: 2048 * mib},
+			"writes will soon be refused: the database has 1900 MiB of 2048 MiB (--etcd-quota-backend-bytes), 1800 MiB of them in use",
+		},
+		{"full", state{size: 2048 * mib, inUse: 2000 * mib, quota: 2048 * mib, full: true}, "every write is refused: "},
+		{"damaged", state{quota: 2048 * mib, corrupt: true}, "restore a snapshot"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := describe(test.state); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDue(t *testing.T) {
+	now := time.Now()
+
+	for _, test := range []struct {
+		ago, interval time.Duration
+		want          bool
+	}{
+		{time.Hour, time.Hour, true},
+		{time.Minute, time.Hour, false},
+		{time.Hour, 0, false},
+	} {
+		if got := due(now.Add(-test.ago), now, test.interval); got != test.want {
+			t.Errorf("%s after an attempt, every %s: %t", test.ago, test.interval, got)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// lookInterval is how often etcd is asked for its state.
+	lookInterval   = 10 * time.Second
+	requestTimeout = 10 * time.Second
+	// slowTimeout bounds compactions and defragmentations, which go through the whole database.
+	slowTimeout = 10 * time.Minute
+)
+
+// Keeper looks after one etcd. Run it, with all exported fields set.
+type Keeper struct {
+	// Client is of the etcd. It has one endpoint.
+	Client *clientv3.Client
+	// DataDir is the directory of the etcd, whose file system needs room for a second database during
+	// a defragmentation.
+	DataDir string
+	// Quota is the limit that etcd was started with, in bytes.
+	Quota int64
+	// DefragmentInterval is how long at least to wait from one defragmentation to the next, and for the
+	// first one; 0 means never, but for a full database.
+	DefragmentInterval time.Duration
+	// Metrics say how it goes.
+	Metrics *Metrics
+
+	notice atomic.Pointer[string]
+	last   time.Time // end of the last attempt to defragment, or the start
+}
+
+// Run looks after the etcd until the context ends. What fails is logged and tried again.
+func (k *Keeper) Run(ctx context.Context) {
+	k.last = time.Now()
+
+	for {
+		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "The upkeep of etcd failed; it is tried again", "in", lookInterval)
+		}
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookInterval):
+		}
+	}
+}
+
+// Notice says what is wrong with the database, for people; empty if all is well.
+func (k *Keeper) Notice() string {
+	if notice := k.notice.Load(); notice != nil {
+		return *notice
+	}
+
+	return ""
+}
+
+// Look does one round of what Run does.
+func (k *Keeper) Look(ctx context.Context) error {
+	s, err := k.state(ctx)
+	if err != nil {
+		return err
+	}
+
+	switch decide(s, due(k.last, time.Now(), k.DefragmentInterval)) {
+	case defragment:
+		err = k.defragment(ctx, s)
+	case makeRoom:
+		err = k.makeRoom(ctx, s)
+	case disarm:
+		err = k.disarm(ctx)
+	case nothing:
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	_, err = k.state(ctx)
+
+	return err
+}
+
+// state asks etcd and lets people see the answer.
+func (k *Keeper) state(ctx context.Context) (state, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	status, err := k.Client.Status(ctx, k.Client.Endpoints()[0])
+	if err != nil {
+		return state{}, fmt.Errorf("ask etcd for its state: %w", err)
+	}
+
+	alarms, err := k.Client.AlarmList(ctx)
+	if err != nil {
+		return state{}, fmt.Errorf("ask etcd for its alarms: %w", err)
+	}
+
+	s := state{size: status.DbSize, inUse: status.DbSizeInUse, quota: k.Quota, revision: status.Header.GetRevision()}
+
+	for _, alarm := range alarms.Alarms {
+		switch alarm.GetAlarm() {
+		case etcdserverpb.AlarmType_NOSPACE:
+			s.full = true
+		case etcdserverpb.AlarmType_CORRUPT:
+			s.corrupt = true
+		}
+	}
+
+	k.Metrics.observe(s)
+
+	notice := describe(s)
+	if before := k.notice.Swap(&notice); notice != "" && (before == nil || *before == "") {
+		klog.ErrorS(nil, "The embedded etcd needs attention", "what", notice)
+	}
+
+	return s, nil
+}
+
+// makeRoom makes an etcd that is full writable again, if its live content allows. The API server's own
+// compaction is of no help: it writes a key first.
+func (k *Keeper) makeRoom(ctx context.Context, s state) error {
+	slow, cancel := context.WithTimeout(ctx, slowTimeout)
+	defer cancel()
+
+	// Nothing is being written, so nobody still needs the revisions before.
+	if _, err := k.Client.Compact(slow, s.revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("compact a full etcd: %w", err)
+	}
+
+	s, err := k.state(ctx)
+	if err != nil {
+		return err
+	}
+
+	if decideFull(s) == defragment {
+		if err := k.defragment(ctx, s); err != nil {
+			return err
+		}
+
+		if s, err = k.state(ctx); err != nil {
+			return err
+		}
+	}
+
+	if decide(s, false) != disarm {
+		return nil
+	}
+
+	return k.disarm(ctx)
+}
+
+// disarm lets etcd write again.
+func (k *Keeper) disarm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	alarms, err := k.Client.AlarmList(ctx)
+	if err != nil {
+		return fmt.Errorf("ask etcd for its alarms: %w", err)
+	}
+
+	for _, alarm := range alarms.Alarms {
+		if alarm.GetAlarm() != etcdserverpb.AlarmType_NOSPACE {
+			continue
+		}
+
+		if _, err := k.Client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {
+			return fmt.Errorf("take back the alarm of etcd: %w", err)
+		}
+	}
+
+	klog.InfoS("The database of the embedded etcd has room again; writing goes on")
+
+	return nil
+}
+
+// defragment gives the free space in the file back. etcd answers nobody meanwhile.
+func (k *Keeper) defragment(ctx context.Context, before state) error {
+	ctx, cancel := context.WithTimeout(ctx, slowTimeout)
+	defer cancel()
+
+	begin := time.Now()
+
+	err := k.roomForCopy(before)
+	if err == nil {
+		_, err = k.Client.Defragment(ctx, k.Client.Endpoints()[0])
+	}
+
+	k.last = time.Now()
+	took := k.last.Sub(begin)
+	k.Metrics.observeDefragmentation(took, err)
+
+	if err != nil {
+		return fmt.Errorf("defragment etcd: %w", err)
+	}
+
+	klog.InfoS("Defragmented etcd", "took", took, "bytesBefore", before.size, "bytesInUse", before.inUse)
+
+	return nil
+}
+
+// roomForCopy fails if the disk could fill up, which would end etcd.
+func (k *Keeper) roomForCopy(s state) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(k.DataDir, &disk); err != nil {
+		return fmt.Errorf("ask for the free space of %s: %w", k.DataDir, err)
+	}
+
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // the types differ between systems
+	if needed := s.inUse + s.inUse/4; free < needed {
+		return fmt.Errorf("%s has %d bytes free, a copy of the database needs %d: enlarge the volume", k.DataDir, free, needed)
+	}
+
+	return nil
+}

@@ -1,0 +1,6 @@
+package apiserver
+
+import "time"
+
+// FinishWithin shortens how long a stop waits for requests that are under way.
+func (c *Config) FinishWithin(long time.Duration) { c.finishTime = long }

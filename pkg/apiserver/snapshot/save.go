@@ -1,0 +1,98 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Stream writes a snapshot of the etcd to a writer and returns its size in bytes. The client must
+// have one endpoint: the copy is that member's. After an error, what was written is worthless. The
+// context bounds the transfer, which takes about as long as copying the database file.
+func Stream(ctx context.Context, client clientv3.Maintenance, to io.Writer) (int64, error) {
+	response, err := client.SnapshotWithVersion(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("ask etcd for a snapshot: %w", err)
+	}
+	defer response.Snapshot.Close()
+
+	c := newChecked(to)
+	if _, err := io.Copy(c, response.Snapshot); err != nil {
+		return c.size, fmt.Errorf("copy the snapshot: %w", err)
+	}
+
+	if err := c.verify(); err != nil {
+		return c.size, fmt.Errorf("what etcd sent is not usable: %w", err)
+	}
+
+	return c.size, nil
+}
+
+// Save writes a snapshot of the etcd into a file, readable by its owner only, and returns its size
+// in bytes. The name appears, or the file that had it is replaced, when the snapshot is whole,
+// verified and on disk; after an error it is as before. What a killed process was writing into the same
+// directory is removed.
+func Save(ctx context.Context, client clientv3.Maintenance, path string) (int64, error) {
+	dir := filepath.Dir(path)
+
+	// A rename would replace a device, or a link such as /dev/stdout.
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is no file, but a %s: give the name of a file", path, kind(info.Mode()))
+	}
+
+	file, err := createUnfinished(dir)
+	if err != nil {
+		return 0, err
+	}
+
+	size, err := Stream(ctx, client, file)
+	if err == nil {
+		err = file.Sync()
+	}
+
+	// Named before it is closed, and with that unlocked: nobody may take it for abandoned.
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("write the snapshot: %w", err), file.Close(), os.Remove(file.Name()))
+	}
+
+	if err := file.Close(); err != nil {
+		return 0, fmt.Errorf("close the snapshot: %w", err)
+	}
+
+	return size, syncDirectory(dir)
+}
+
+func kind(mode os.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "directory"
+	case mode&os.ModeSymlink != 0:
+		return "link"
+	}
+
+	return "device"
+}
+
+// syncDirectory makes renames and removals in a directory survive a loss of power.
+func syncDirectory(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("open the directory of the snapshot: %w", err)
+	}
+	defer file.Close()
+
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("write the directory of the snapshot to disk: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,174 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// saveTimeout bounds one scheduled snapshot.
+	saveTimeout = 30 * time.Minute
+	// retryDelay is how long after a failure the next attempt is made, if the interval is not shorter.
+	retryDelay = 5 * time.Minute
+)
+
+// Schedule takes snapshots again and again. All fields are required.
+type Schedule struct {
+	// Client is of the etcd. It has one endpoint.
+	Client *clientv3.Client
+	// DataDir is the directory of the etcd, whose disk must not fill up.
+	DataDir string
+	// Dir is where the snapshots go. It is made, for its owner only, if it does not exist.
+	Dir string
+	// Interval is the time from one snapshot to the next, above 0. It goes on across restarts: the first
+	// one is taken at once if the newest one in the directory is older than this, or there is none.
+	Interval time.Duration
+	// Retention is how many snapshots are kept, above 0. Files with other names are never removed, nor
+	// is anything before a new snapshot is complete.
+	Retention int
+	// Metrics say how it goes.
+	Metrics *Metrics
+}
+
+// Run takes snapshots until the context ends. What fails is logged, counted and tried again.
+func (s *Schedule) Run(ctx context.Context) {
+	delay := s.untilFirst(time.Now())
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+		}
+
+		taken, err := s.takeOne(ctx, time.Now())
+		if ctx.Err() != nil {
+			return
+		}
+
+		delay = s.next(taken, err)
+	}
+}
+
+// next says what went wrong, and is how long to wait. Once there is a new snapshot that is the interval:
+// trying again soon would push the older ones out.
+func (s *Schedule) next(taken bool, err error) time.Duration {
+	delay := s.Interval
+	if !taken {
+		delay = min(s.Interval, retryDelay)
+	}
+
+	if err != nil {
+		s.Metrics.failures.Inc()
+		klog.ErrorS(err, "The scheduled snapshot of etcd failed; it is tried again", "directory", s.Dir, "taken", taken, "in", delay)
+	}
+
+	return delay
+}
+
+// untilFirst is how long to wait after the start.
+func (s *Schedule) untilFirst(now time.Time) time.Duration {
+	found, err := InDirectory(s.Dir)
+	if err != nil || len(found) == 0 {
+		return 0
+	}
+
+	// What has a name from the future, since the clock was set back, says nothing about when to go on, and
+	// would keep alerts silent until then.
+	newest := oldestFirst(found, now)[len(found)-1]
+	if newest.Taken.After(now) {
+		return 0
+	}
+
+	s.Metrics.succeeded(newest.Taken, newest.Size)
+
+	return max(0, newest.Taken.Add(s.Interval).Sub(now))
+}
+
+// takeOne takes a snapshot, whatever happens to older ones then.
+func (s *Schedule) takeOne(ctx context.Context, now time.Time) (taken bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return false, fmt.Errorf("make the directory: %w", err)
+	}
+
+	if err := removeAbandoned(s.Dir); err != nil {
+		return false, err
+	}
+
+	if err := CheckSpace(ctx, s.Client, s.Dir, s.DataDir); err != nil {
+		return false, fmt.Errorf("%w: enlarge the volume, keep fewer snapshots (--etcd-snapshot-retention), or put them elsewhere (--etcd-snapshot-dir)", err)
+	}
+
+	path := filepath.Join(s.Dir, nameAt(now))
+
+	size, err := Save(ctx, s.Client, path)
+	if err != nil {
+		return false, err
+	}
+
+	s.Metrics.succeeded(now, size)
+	klog.InfoS("Took a snapshot of etcd", "file", path, "bytes", size)
+
+	return true, s.prune(path, now)
+}
+
+// prune removes the oldest snapshots above Retention, but never the one that was just taken and
+// verified.
+func (s *Schedule) prune(taken string, now time.Time) error {
+	found, err := InDirectory(s.Dir)
+	if err != nil {
+		return err
+	}
+
+	var errs []error
+
+	for _, path := range surplus(oldestFirst(found, now), s.Retention, taken) {
+		if err := os.Remove(path); err != nil {
+			errs = append(errs, fmt.Errorf("remove an old snapshot: %w", err))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// oldestFirst puts what has a name from the future before everything else: it is from before the clock
+// was set back. By its name it would be kept until then, in the place of newer ones.
+func oldestFirst(found []Scheduled, now time.Time) []Scheduled {
+	sorted := slices.Clone(found)
+	slices.SortStableFunc(sorted, func(a, b Scheduled) int {
+		if future := a.Taken.After(now); future != b.Taken.After(now) {
+			if future {
+				return -1
+			}
+
+			return 1
+		}
+
+		return a.Taken.Compare(b.Taken)
+	})
+
+	return sorted
+}
+
+// surplus returns what to remove: the oldest ones above the limit, without the one to keep.
+func surplus(found []Scheduled, limit int, keep string) []string {
+	others := slices.DeleteFunc(slices.Clone(found), func(s Scheduled) bool { return s.Path == keep })
+
+	var paths []string
+	for _, old := range others[:max(0, len(others)+1-limit)] {
+		paths = append(paths, old.Path)
+	}
+
+	return paths
+}

@@ -1,0 +1,50 @@
+package snapshot
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/component-base/metrics"
+)
+
+// TestOldestFirst: what is called after a time that has not come yet is from before the clock was set
+// back, and goes before all others.
+func TestOldestFirst(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	at := func(hours int) Scheduled { return Scheduled{Taken: now.Add(time.Duration(hours) * time.Hour)} }
+
+	got := oldestFirst([]Scheduled{at(-12), at(-1), at(0), at(1), at(9000)}, now)
+	if diff := cmp.Diff([]Scheduled{at(1), at(9000), at(-12), at(-1), at(0)}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNext: a failure to remove an old snapshot must not lead to new ones every few minutes, which push
+// out those of the days before.
+func TestNext(t *testing.T) {
+	made, err := NewMetrics(metrics.NewKubeRegistry().Register)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	failed := errors.New("failed")
+
+	for _, test := range []struct {
+		name           string
+		interval, want time.Duration
+		taken          bool
+		err            error
+	}{
+		{"taken", time.Hour, time.Hour, true, nil},
+		{"taken, and an old one stays", time.Hour, time.Hour, true, failed},
+		{"not taken", time.Hour, 5 * time.Minute, false, failed},
+		{"not taken, short interval", time.Minute, time.Minute, false, failed},
+	} {
+		s := &Schedule{Interval: test.interval, Metrics: made}
+		if got := s.next(test.taken, test.err); got != test.want {
+			t.Errorf("%s: in %s, want %s", test.name, got, test.want)
+		}
+	}
+}

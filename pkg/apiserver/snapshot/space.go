@@ -1,0 +1,69 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// spareSpace must remain free on the disk of an etcd beside the database's size, in bytes.
+const spareSpace = 128 << 20
+
+// CheckSpace fails if a snapshot of the etcd does not fit into the directory, or would fill up the disk
+// that the etcd writes to, which would end it. dataDir is the data directory of the etcd; empty if it
+// is not on this machine. The client must have one endpoint.
+func CheckSpace(ctx context.Context, client *clientv3.Client, dir, dataDir string) error {
+	status, err := client.Status(ctx, client.Endpoints()[0])
+	if err != nil {
+		return fmt.Errorf("ask etcd for its size: %w", err)
+	}
+
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		return fmt.Errorf("ask for the free space of %s: %w", dir, err)
+	}
+
+	needed, purpose := status.DbSize, ""
+	if dataDir != "" && sameDisk(dir, dataDir) {
+		needed += status.DbSize + spareSpace
+		purpose = " so that etcd, on the same disk, can go on writing after it"
+	}
+
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // the types differ between systems
+	if free >= needed {
+		return nil
+	}
+
+	return fmt.Errorf("%s has %d bytes free, and %d are needed for a snapshot of up to %d bytes%s", dir, free, needed, status.DbSize, purpose)
+}
+
+// sameDisk tells whether two directories are on one file system. What cannot be found out counts as
+// such.
+func sameDisk(a, b string) bool {
+	first, err := device(a)
+	if err != nil {
+		return true
+	}
+
+	second, err := device(b)
+
+	return err != nil || first == second
+}
+
+func device(path string) (uint64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err //nolint:wrapcheck // only whether there is one matters
+	}
+
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+
+	return uint64(stat.Dev), nil //nolint:unconvert // the types differ between systems
+}

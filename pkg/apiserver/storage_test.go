@@ -1,0 +1,210 @@
+package apiserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// withoutStorage is far less than any request to a storage that is gone takes.
+const withoutStorage = time.Second
+
+func shortDirectory(t *testing.T) string {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { os.RemoveAll(dir) })
+
+	return dir
+}
+
+// TestDiscoveryWithoutStorage: clients of the whole hub ask for discovery and OpenAPI, and must not wait
+// for our etcd.
+func TestDiscoveryWithoutStorage(t *testing.T) {
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+	paths := map[string]string{
+		"/apis": aggregated, "/apis/omni.texashpc.com": "", "/apis/omni.texashpc.com/v1alpha1": "", "/version": "",
+		"/openapi/v2": "", "/openapi/v3": "", "/openapi/v3/apis/omni.texashpc.com/v1alpha1": "",
+	}
+
+	for name, end := range map[string]func(*relay){"gone": (*relay).gone, "hangs": (*relay).hang} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t)
+			s := startServerOn(t, t.TempDir(), r.between)
+
+			for path, accept := range paths { // documents are made when they are asked for the first time
+				s.get(t, path, accept)
+			}
+
+			end(r)
+
+			for path, accept := range paths {
+				begin := time.Now()
+				status, body := s.get(t, path, accept)
+
+				if took := time.Since(begin); status != http.StatusOK || took > withoutStorage {
+					t.Errorf("%s: status %d after %s: %s", path, status, took, body[:min(len(body), 200)])
+				}
+			}
+
+			ctx, cancel := context.WithTimeout(t.Context(), withoutStorage)
+			defer cancel()
+
+			if _, err := s.client.OmniV1alpha1().OmniMachines("default").Create(ctx, machine("m", "c", "30303031-3233-3435-3637-383930313230"), metav1.CreateOptions{}); err == nil {
+				t.Error("a write succeeds: the storage is still there")
+			}
+		})
+	}
+}
+
+// TestWatchWithoutStorage: a client that watches on keeps what it has and asks for the same again. Any other answer than
+// "too many requests" would make all clients list everything anew.
+func TestWatchWithoutStorage(t *testing.T) {
+	for name, end := range map[string]func(*relay){"gone": (*relay).gone, "hangs": (*relay).hang} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t)
+			s := startServerOn(t, t.TempDir(), r.between)
+			list := s.mustCall(t, http.StatusOK, http.MethodGet, clusters, "", "")
+
+			end(r)
+
+			begin := time.Now()
+			status, answer := s.get(t, clusters+"?watch=1&timeoutSeconds=60&resourceVersion="+list["metadata"].(map[string]any)["resourceVersion"].(string), "")
+
+			if took := time.Since(begin); status != http.StatusTooManyRequests || took > 10*withoutStorage {
+				t.Errorf("status %d after %s: %s", status, took, answer)
+			}
+		})
+	}
+}
+
+// TestExpired: whoever goes on with a list or a watch after a compaction is refused with 410, from which
+// every client knows how to go on: with the token that comes along, or from the beginning.
+func TestExpired(t *testing.T) {
+	dir := t.TempDir()
+	page := &v1alpha1.OmniMachineList{}
+
+	t.Run("before", func(t *testing.T) { page = firstPageThenCompacted(t, dir) })
+
+	// After a restart no cache has the old states.
+	s := startServerOn(t, dir, nil)
+	machines := s.client.OmniV1alpha1().OmniMachines("default")
+
+	_, err := machines.List(t.Context(), metav1.ListOptions{Limit: 2, Continue: page.Continue})
+	if !apierrors.IsResourceExpired(err) {
+		t.Fatalf("the rest: %v", err)
+	}
+
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) || refusal.Status().Code != http.StatusGone {
+		t.Fatalf("refused with %v", err)
+	}
+
+	rest, err := machines.List(t.Context(), metav1.ListOptions{Continue: refusal.Status().ListMeta.Continue})
+	if err != nil || len(rest.Items) != 1 || rest.Items[0].Name != "m1" {
+		t.Errorf("the rest as it is now: %+v %v", rest, err)
+	}
+
+	exact := metav1.ListOptions{ResourceVersion: page.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	if _, err := machines.List(t.Context(), exact); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a list of a state that is gone: %v", err)
+	}
+
+	if err := watchFrom(t, s, page.ResourceVersion, eventTimeout); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch from a state that is gone: %v", err)
+	}
+
+	if all, err := machines.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 2 {
+		t.Errorf("from the beginning: %+v %v", all, err)
+	} else if err := watchFrom(t, s, all.ResourceVersion, 200*time.Millisecond); err != nil {
+		t.Errorf("a watch from there: %v", err)
+	}
+}
+
+// firstPageThenCompacted is one machine of three, of a state that is gone when it returns.
+func firstPageThenCompacted(t *testing.T, dir string) *v1alpha1.OmniMachineList {
+	t.Helper()
+
+	var endpoint string
+
+	s := startServerOn(t, dir, func(options *genericoptions.EtcdOptions) { endpoint = options.StorageConfig.Transport.ServerList[0] })
+	machines := s.client.OmniV1alpha1().OmniMachines("default")
+
+	for i := range 3 {
+		one := machine(fmt.Sprintf("m%d", i), "production", fmt.Sprintf("30303031-3233-3435-3637-38393031323%d", i))
+		if _, err := machines.Create(t.Context(), one, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	page, err := machines.List(t.Context(), metav1.ListOptions{Limit: 1})
+	if err != nil || page.Continue == "" {
+		t.Fatalf("first page: %v, %+v", err, page)
+	}
+
+	if err := machines.Delete(t.Context(), "m2", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	compact(t, endpoint)
+
+	return page
+}
+
+// compact forgets all states of the storage but the present one.
+func compact(t *testing.T, endpoint string) {
+	t.Helper()
+
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: startTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+
+	now, err := client.Get(ctx, "any")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watchFrom is the error of a watch, whether it comes as an answer or as an event; none within a moment
+// is good.
+func watchFrom(t *testing.T, s *server, version string, moment time.Duration) error {
+	t.Helper()
+
+	stream, err := s.client.OmniV1alpha1().OmniMachines("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
+	if err != nil {
+		return err
+	}
+	defer stream.Stop()
+
+	select {
+	case event := <-stream.ResultChan():
+		return apierrors.FromObject(event.Object)
+	case <-time.After(moment):
+		return nil
+	}
+}

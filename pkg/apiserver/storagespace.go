@@ -1,0 +1,41 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+)
+
+// storageSpacePath answers 500 with the reason while the storage needs attention.
+const storageSpacePath = "/readyz/etcd-space"
+
+// ReportStorageSpace shows people what is wrong with the storage, as the notice says; an empty one is
+// good. /readyz/etcd-space fails with the notice, and /readyz?verbose gets a line with it.
+//
+// /readyz itself does not fail: an API server without ready replicas is taken out of the hub's API,
+// and that would end the reading and deleting that still work and are the way out.
+func ReportStorageSpace(config *genericapiserver.Config, notice func() string) {
+	build := config.BuildHandlerChainFunc
+
+	// Inside of the chain: the path has been authorised, as those of all single checks.
+	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return build(withStorageSpace(handler, notice), c)
+	}
+}
+
+func withStorageSpace(next http.Handler, notice func() string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case path == storageSpacePath && notice() != "":
+			http.Error(w, "internal server error: "+notice(), http.StatusInternalServerError)
+		case path == storageSpacePath:
+			fmt.Fprint(w, "ok")
+		case path == "/readyz" && r.URL.Query().Has("verbose") && notice() != "":
+			next.ServeHTTP(w, r)
+			fmt.Fprintf(w, "[!]etcd-space does not fail readiness, but: %s\n", notice())
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}

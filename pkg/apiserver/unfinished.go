@@ -1,0 +1,59 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// finishTime is how long a stop waits for requests that are under way. Webhooks have ten seconds to answer unless
+	// somebody gave them more, and nothing else here takes as long.
+	finishTime = 20 * time.Second
+
+	// closeTime is how much longer connections may take to close.
+	closeTime = 3 * time.Second
+)
+
+// errUnfinished is why a request's context ends in a stop.
+var errUnfinished = errors.New("the server stops, and this request took too long")
+
+// endUnfinished ends requests that are still under way so long after the server began to refuse new ones.
+//
+// The library waits for them for a minute. One client that sends half a body and then nothing would keep a server from
+// coming back for as long; with an embedded etcd nobody serves meanwhile, and with a shutdown delay kubelet would lose
+// patience first and kill the process with everything that it still does.
+func endUnfinished(config *genericapiserver.Config, after time.Duration) {
+	over, end := context.WithCancelCause(context.Background())
+	stopping, patience := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration+after
+
+	go func() {
+		<-stopping
+		time.Sleep(patience)
+		end(errUnfinished)
+	}()
+
+	build := config.BuildHandlerChainFunc
+	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return endWith(over, build(handler, c))
+	}
+}
+
+// endWith ends every request when that context ends, and tells which ones. The library answers them with 504.
+func endWith(over context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+
+		defer context.AfterFunc(over, func() {
+			klog.FromContext(r.Context()).Info("Ended a request that held up the stop", "method", r.Method, "path", r.URL.Path, "userAgent", r.UserAgent(), "from", r.RemoteAddr)
+			cancel(context.Cause(over))
+		})()
+
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
