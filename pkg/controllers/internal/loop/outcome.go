@@ -19,13 +19,14 @@ const (
 	verdictSkip
 )
 
-// Outcome is what a phase found. Make it with Continue, Note, Skip, Wait, Stall,
-// Block or Postpone.
+// Outcome is what a phase found. Make it with Continue, Note, Skip, Wait, Overtaken,
+// Stall, Block or Postpone.
 type Outcome struct {
-	verdict verdict
-	reason  string
-	message string
-	after   time.Duration
+	verdict   verdict
+	reason    string
+	message   string
+	after     time.Duration
+	overtaken bool
 }
 
 // Continue says that the phase's condition is true; the next phase runs.
@@ -38,6 +39,13 @@ func Continue(reason, format string, args ...any) Outcome {
 // watch is expected to wake it, with the kind's interval as the safety net.
 func Wait(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictWait, reason: reason, message: fmt.Sprintf(format, args...), after: after}
+}
+
+// Overtaken says that somebody else was quicker, and that what was meant to be
+// done has to be worked out anew: like Wait, with a short pause that grows while it
+// happens again and again.
+func Overtaken(reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictWait, reason: reason, message: fmt.Sprintf(format, args...), overtaken: true}
 }
 
 // Stall says that nothing goes on until somebody acts. The object is still
@@ -93,6 +101,9 @@ func (o Outcome) Blocks() bool { return o.verdict == verdictBlock }
 
 // Postpones tells whether nothing can be known yet.
 func (o Outcome) Postpones() bool { return o.verdict == verdictPostpone }
+
+// IsOvertaken tells whether the pause grows from one such outcome to the next.
+func (o Outcome) IsOvertaken() bool { return o.overtaken }
 
 // After is how long to wait at most; 0 if the interval decides.
 func (o Outcome) After() time.Duration { return o.after }

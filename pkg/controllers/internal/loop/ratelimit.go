@@ -15,6 +15,10 @@ import (
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Minute
+	// firstOvertaken and longestOvertaken are the pauses after runs in which somebody
+	// else was quicker: doubled, too, and not spread, because they are of one object.
+	firstOvertaken   = 100 * time.Millisecond
+	longestOvertaken = 10 * time.Second
 	// eventShare is the part of a pause that no event can shorten: one that fails
 	// again and again is not tried at the rate of whatever wakes it.
 	eventShare = 10
@@ -41,9 +45,11 @@ type Backoff struct {
 
 // failure is what is known of an object that failed the last time.
 type failure struct {
-	count int
-	what  string // of the object; another one deserves a try
-	held  time.Time
+	count     int
+	conflicts int    // that were tried again without a word
+	overtaken int    // runs in a row in which somebody else was quicker
+	what      string // of the object; another one deserves a try
+	held      time.Time
 }
 
 // NewBackoff makes a Backoff without failures.
@@ -111,6 +117,24 @@ func (b *Backoff) failed(request reconcile.Request, what string) {
 	b.failures[request] = failed
 }
 
+// conflicts tells how many conflicts an object had since it last succeeded.
+func (b *Backoff) conflicts(request reconcile.Request) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.failures[request].conflicts
+}
+
+// conflicted counts a conflict.
+func (b *Backoff) conflicted(request reconcile.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	failed := b.failures[request]
+	failed.conflicts++
+	b.failures[request] = failed
+}
+
 // succeeded ends a row of failures.
 func (b *Backoff) succeeded(request reconcile.Request) {
 	b.mu.Lock()
@@ -119,12 +143,31 @@ func (b *Backoff) succeeded(request reconcile.Request) {
 	delete(b.failures, request)
 }
 
+// overtaken counts a run in which somebody else was quicker, and returns the pause
+// after it.
+func (b *Backoff) overtaken(request reconcile.Request, what string) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	failed := b.failures[request]
+	failed.overtaken++
+
+	pause := doubled(firstOvertaken, longestOvertaken, failed.overtaken)
+	failed.what, failed.held = what, b.now().Add(pause/eventShare)
+	b.failures[request] = failed
+
+	return pause
+}
+
 // pauseAfter is the longest pause after a number of failures in a row.
-func pauseAfter(failures int) time.Duration {
-	pause := firstPause
-	for range failures - 1 {
-		if pause *= 2; pause >= longestPause {
-			return longestPause
+func pauseAfter(failures int) time.Duration { return doubled(firstPause, longestPause, failures) }
+
+// doubled is the pause after a number of times in a row.
+func doubled(first, longest time.Duration, times int) time.Duration {
+	pause := first
+	for range times - 1 {
+		if pause *= 2; pause >= longest {
+			return longest
 		}
 	}
 

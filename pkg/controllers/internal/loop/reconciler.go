@@ -16,9 +16,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// conflictPause is how long the loop waits after somebody else changed the
-// object meanwhile; the change itself usually wakes the loop earlier.
-const conflictPause = 200 * time.Millisecond
+const (
+	// conflictPause is how long the loop waits after somebody else changed the
+	// object, or one that a phase writes, meanwhile; the change itself usually
+	// wakes the loop earlier.
+	conflictPause = 200 * time.Millisecond
+	// quietConflicts is how many conflicts since the last success are tried again
+	// without a word. More are no coincidence, and are shown like other failures.
+	quietConflicts = 10
+)
 
 // Reconciler runs one kind. It is safe for concurrent use.
 type Reconciler[O Object, S any] struct {
@@ -69,10 +75,13 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 
-	result, known, err := r.reconcile(ctx, object)
+	quiet := r.settings.Backoff.conflicts(request) < quietConflicts
+	result, known, err := r.reconcile(ctx, object, quiet)
 
 	switch {
-	case apierrors.IsConflict(err):
+	case quiet && isConflict(err):
+		r.settings.Backoff.conflicted(request)
+
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	case err != nil:
 		r.settings.Backoff.failed(request, what)
@@ -88,8 +97,14 @@ func contentOf(object client.Object) string {
 	return fmt.Sprintf("%s %d %t %s", object.GetUID(), object.GetGeneration(), object.GetDeletionTimestamp().IsZero(), requestedAt(object))
 }
 
-// reconcile does one run. What it returns is known unless the run was postponed.
-func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O) (result reconcile.Result, known bool, err error) {
+// isConflict tells whether somebody else was quicker: what was read is not any
+// more what is there, so the next run sees more.
+func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// reconcile does one run. What it returns is known unless the run was postponed or
+// overtaken: it ends no row of failures then.
+// A quiet run shows no conflict of a phase: it heals by itself.
+func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) (result reconcile.Result, known bool, err error) {
 	deleting := !object.GetDeletionTimestamp().IsZero()
 
 	if deleting && (r.kind.Finalizer == "" || !controllerutil.ContainsFinalizer(object, r.kind.Finalizer)) {
@@ -114,6 +129,10 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O) (result reco
 		return reconcile.Result{}, true, run.err
 	}
 
+	if quiet && isConflict(run.err) {
+		return reconcile.Result{}, true, run.err
+	}
+
 	if run.last.Postpones() {
 		return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, false, nil
 	}
@@ -131,6 +150,12 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O) (result reco
 
 	if run.err != nil {
 		return reconcile.Result{}, true, run.err
+	}
+
+	if run.last.IsOvertaken() {
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+
+		return reconcile.Result{RequeueAfter: r.settings.Backoff.overtaken(request, contentOf(object))}, false, nil
 	}
 
 	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, true, nil

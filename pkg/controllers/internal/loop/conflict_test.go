@@ -1,0 +1,92 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// raced is what a phase returns when somebody else was quicker at another object.
+func raced() map[string]error {
+	return map[string]error{
+		"changed":      fmt.Errorf("hold Secret: %w", apierrors.NewConflict(corev1.Resource("secrets"), "access", errors.New("the object has been modified"))),
+		"made already": fmt.Errorf("create Secret: %w", apierrors.NewAlreadyExists(corev1.Resource("secrets"), "access")),
+	}
+}
+
+// Many objects write the same Secret at the same time: who loses has no fault.
+func TestConflictOfAPhaseIsNotShown(t *testing.T) {
+	for name, conflict := range raced() {
+		t.Run(name, func(t *testing.T) {
+			lost := 0
+			b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+				if lost++; lost == 1 {
+					return Outcome{}, conflict
+				}
+
+				return Continue("Fine", ""), nil
+			}})
+
+			got, err := b.run()
+			if err != nil || got.RequeueAfter != conflictPause {
+				t.Fatal(got, err)
+			}
+
+			if events := b.drainEvents(); b.writes.Status != 0 || events != nil {
+				t.Errorf("%d status writes, events %q", b.writes.Status, events)
+			}
+
+			if _, err := b.run(); err != nil || conditions(b.get())["Ready"] != "True Fine: " {
+				t.Error(conditions(b.get()), err)
+			}
+		})
+	}
+}
+
+// A conflict that never ends has another cause, which somebody has to see. After a
+// success the patience is there again.
+func TestConflictWithoutEndIsShown(t *testing.T) {
+	conflict, blessed := raced()["changed"], false
+	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+		if blessed {
+			return Continue("Fine", ""), nil
+		}
+
+		return Outcome{}, conflict
+	}})
+
+	r := New(b.kind, Settings{Client: b.client, Events: b.events})
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}
+
+	for range 2 {
+		for i := range quietConflicts {
+			if got, err := r.Reconcile(t.Context(), request); err != nil || got.RequeueAfter != conflictPause {
+				t.Fatal(i, got, err)
+			}
+		}
+
+		for range 2 {
+			if _, err := r.Reconcile(t.Context(), request); !errors.Is(err, conflict) {
+				t.Fatal(err)
+			}
+		}
+
+		if got, want := conditions(b.get())["Ready"], "False Error: "+conflict.Error(); got != want {
+			t.Errorf("Ready is %q, want %q", got, want)
+		}
+
+		blessed = true
+
+		if _, err := r.Reconcile(t.Context(), request); err != nil || conditions(b.get())["Ready"] != "True Fine: " {
+			t.Fatal(conditions(b.get()), err)
+		}
+
+		blessed = false
+	}
+}
