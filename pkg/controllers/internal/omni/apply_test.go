@@ -11,6 +11,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/template"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -311,6 +312,69 @@ func TestApplyDoesNotHitAnotherClusterOfTheSameName(t *testing.T) {
 
 	if _, err = st.Get(t.Context(), clusterNamed("demo").Metadata()); err != nil {
 		t.Errorf("the new cluster: %v", err)
+	}
+}
+
+// What carries no version is neither made nor torn down in a cluster that is not the one of the plan any more, whether or
+// not it is destructive.
+func TestApplyNoticesAnotherOwner(t *testing.T) {
+	for name, change := range map[string]func(*fakeOmni){
+		"the mark": func(st *fakeOmni) {
+			mustChange(t, st, clusterNamed("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set("owner", "somebody") })
+		},
+		"made again": func(st *fakeOmni) {
+			mustDestroy(t, st, clusterNamed("demo"))
+			time.Sleep(2 * time.Millisecond)
+			mustCreate(t, st, clusterNamed("demo"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := newFakeOmni()
+			patch := labelled(omnires.NewConfigPatch("p"), "demo")
+			mustCreate(t, st, clusterNamed("demo"), patch)
+
+			seen, err := readCluster(t.Context(), st, "demo")
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			result := &template.SyncResult{
+				Create:  []resource.Resource{labelled(omnires.NewConfigPatch("new"), "demo")},
+				Destroy: [][]resource.Resource{{patch}},
+			}
+			plan := planBuilder{cluster: "demo"}.build(result, seen)
+
+			change(st)
+
+			if _, err := ApplyPlan(t.Context(), st, plan, ApplyOptions{}); !errors.Is(err, ErrPlanOutdated) {
+				t.Errorf("error %v", err)
+			}
+
+			if _, err := st.Get(t.Context(), patch.Metadata()); err != nil {
+				t.Errorf("the patch: %v", err)
+			}
+		})
+	}
+}
+
+// What a half-made cluster left is not torn down once somebody has made a cluster of that name.
+func TestApplyNoticesANewCluster(t *testing.T) {
+	st := newFakeOmni()
+	mustCreate(t, st, setNamed("demo", "workers"))
+
+	plan, err := PlanDelete(t.Context(), st, "demo", DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	mustCreate(t, st, clusterNamed("demo"))
+
+	if _, err = ApplyPlan(t.Context(), st, plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, ErrPlanOutdated) {
+		t.Errorf("error %v", err)
+	}
+
+	if set, err := st.Get(t.Context(), setNamed("demo", "workers").Metadata()); err != nil || set.Metadata().Phase() != resource.PhaseRunning {
+		t.Errorf("the set: %v, %v", set, err)
 	}
 }
 

@@ -94,6 +94,10 @@ func (p *callPolicy) stream(
 	measured := &measuredStream{heard: heard}
 	started := time.Now()
 
+	if isWatch(method) {
+		options = append(options, grpc.MaxCallRecvMsgSize(MaxSnapshot))
+	}
+
 	stream, err := open(ctx, description, conn, method, options...)
 	if err != nil {
 		cancel()
@@ -142,10 +146,12 @@ func (p *callPolicy) takeTurn(ctx context.Context) error {
 	}
 }
 
+func isWatch(method string) bool { return strings.HasSuffix(method, "/Watch") }
+
 // streamContext bounds a List like any call; a Watch lives as long as its
 // caller wants.
 func streamContext(ctx context.Context, method string) (context.Context, context.CancelFunc) {
-	if strings.HasSuffix(method, "/Watch") {
+	if isWatch(method) {
 		return context.WithCancel(ctx)
 	}
 

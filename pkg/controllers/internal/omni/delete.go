@@ -55,7 +55,10 @@ func PlanDelete(ctx context.Context, st state.State, cluster string, options Del
 		return nil, err
 	}
 
-	return planBuilder{cluster: cluster, nodes: nodes}.build(result, seen), nil
+	plan := planBuilder{cluster: cluster, nodes: nodes}.build(result, seen)
+	plan.deletion = true
+
+	return plan, nil
 }
 
 // machinePhases lists what has to go before the cluster so that disconnected
@@ -86,6 +89,9 @@ func machinePhases(ctx context.Context, st state.State, cluster string) ([][]res
 		if err != nil {
 			return nil, fmt.Errorf("list patches of machine %q: %w", machine.Metadata().ID(), err)
 		}
+
+		// Omni lets nobody else destroy what one of its controllers owns.
+		own.Items = slices.DeleteFunc(own.Items, func(item resource.Resource) bool { return item.Metadata().Owner() != "" })
 
 		links = append(links, siderolink.NewLink(machine.Metadata().ID(), nil))
 		patches = append(patches, own.Items...)

@@ -19,6 +19,7 @@ const (
 	machine1 = "11111111-1111-4111-8111-111111111111"
 	machine2 = "22222222-2222-4222-8222-222222222222"
 	machine3 = "33333333-3333-4333-8333-333333333333"
+	machine4 = "44444444-4444-4444-8444-444444444444"
 )
 
 // fakeOmni is an in-memory COSI state whose watches can be cut and whose calls
@@ -29,6 +30,7 @@ type fakeOmni struct {
 	mu     sync.Mutex
 	cut    context.CancelCauseFunc
 	alive  context.Context //nolint:containedctx // stands for the network
+	silent chan struct{}   // closed when running watches tell nothing any more
 	refuse map[resource.Type]error
 	writes []string
 }
@@ -38,7 +40,7 @@ func newFakeOmni() *fakeOmni {
 		State: state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
 			return inmem.NewStateWithOptions(inmem.WithHistoryGap(20))(ns)
 		})),
-		refuse: map[resource.Type]error{},
+		refuse: map[resource.Type]error{}, silent: make(chan struct{}),
 	}
 	f.alive, f.cut = context.WithCancelCause(context.Background())
 
@@ -55,6 +57,15 @@ func (f *fakeOmni) loseWatches(err error) {
 	f.alive, f.cut = context.WithCancelCause(context.Background())
 }
 
+// silence lets every running watch tell nothing any more, and not end either; new ones work.
+func (f *fakeOmni) silence() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	close(f.silent)
+	f.silent = make(chan struct{})
+}
+
 // refuseWatch makes watches of a type fail; nil lets them work again.
 func (f *fakeOmni) refuseWatch(resourceType resource.Type, err error) {
 	f.mu.Lock()
@@ -66,7 +77,7 @@ func (f *fakeOmni) refuseWatch(resourceType resource.Type, err error) {
 // WatchKindAggregated implements state.CoreState.
 func (f *fakeOmni) WatchKindAggregated(ctx context.Context, kind resource.Kind, events chan<- []state.Event, options ...state.WatchKindOption) error {
 	f.mu.Lock()
-	alive, refusal := f.alive, f.refuse[kind.Type()]
+	alive, silent, refusal := f.alive, f.silent, f.refuse[kind.Type()]
 	f.mu.Unlock()
 
 	if refusal != nil {
@@ -90,6 +101,10 @@ func (f *fakeOmni) WatchKindAggregated(ctx context.Context, kind resource.Kind, 
 
 			select {
 			case <-ctx.Done():
+				return
+			case <-silent:
+				<-ctx.Done()
+
 				return
 			case <-alive.Done():
 				batch = []state.Event{{Type: state.Errored, Error: context.Cause(alive)}}
@@ -173,12 +188,10 @@ func (r *recorded) told(cluster string) bool {
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 
-	for range 2000 {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if condition() {
 			return
 		}
-
-		time.Sleep(2 * time.Millisecond)
 	}
 
 	t.Fatalf("did not happen in time: %s", what)

@@ -15,6 +15,11 @@ const (
 // and the run gives its worker back and comes again with growing pauses.
 const MaxThrottle = 5 * time.Second
 
+// MaxSnapshot is how much Omni may send as the first contents of one watch, in bytes: all resources of one type at once,
+// unpacked. The client library's own limit, 32 MiB, is reached with some thousand machines or some hundred clusters that
+// have long manifests, and beyond it nothing of that Omni could be seen.
+const MaxSnapshot = 512 << 20
+
 // Limits is how much one connection may ask of its Omni.
 type Limits struct {
 	// QPS is the sustained rate of calls per second. 0: DefaultQPS.

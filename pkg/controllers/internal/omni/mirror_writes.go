@@ -66,28 +66,33 @@ func (w *writes) expect(cluster string, written resource.Metadata, effect effect
 }
 
 // outstanding drops what the copy shows by now or what took too long, and
-// describes the rest; empty if there is none.
-func (w *writes) outstanding(cluster string, copied *store) string {
+// describes the rest; empty if there is none. unseen are the types of what took
+// too long: their watches may be silent.
+func (w *writes) outstanding(cluster string, copied *store) (waiting string, unseen []resource.Type) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	var kept []expectation
 
 	for _, expected := range w.expected[cluster] {
-		if w.now().Before(expected.until) && !expected.shownIn(copied) {
+		switch {
+		case expected.shownIn(copied):
+		case w.now().Before(expected.until):
 			kept = append(kept, expected)
+		default:
+			unseen = append(unseen, expected.resourceType)
 		}
 	}
 
 	if len(kept) == 0 {
 		delete(w.expected, cluster)
 
-		return ""
+		return "", unseen
 	}
 
 	w.expected[cluster] = kept
 
-	return fmt.Sprintf("%d writes, first %s %q", len(kept), KindOf(kept[0].resourceType), kept[0].id)
+	return fmt.Sprintf("%d writes, first %s %q", len(kept), KindOf(kept[0].resourceType), kept[0].id), unseen
 }
 
 func (e expectation) shownIn(copied *store) bool {

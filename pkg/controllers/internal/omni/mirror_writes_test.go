@@ -2,6 +2,7 @@ package omni
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,18 +63,20 @@ func TestWritesAreVisible(t *testing.T) {
 			w := newWrites(10*time.Second, func() time.Time { return now })
 			w.expect("demo", *at(t, "2", morning).Metadata(), test.effect)
 
-			if waiting := w.outstanding("demo", copied); (waiting == "") != test.want {
-				t.Errorf("waiting for %q", waiting)
+			if waiting, unseen := w.outstanding("demo", copied); (waiting == "") != test.want || unseen != nil {
+				t.Errorf("waiting for %q, given up %v", waiting, unseen)
 			}
 
-			if waiting := w.outstanding("other", copied); waiting != "" {
+			if waiting, _ := w.outstanding("other", copied); waiting != "" {
 				t.Errorf("another cluster waits for %q", waiting)
 			}
 
-			// Never longer than the patience.
+			// Never longer than the patience, and what was not seen by then is told.
 			now = morning.Add(10 * time.Second)
-			if waiting := w.outstanding("demo", copied); waiting != "" {
-				t.Errorf("still waiting for %q", waiting)
+
+			waiting, unseen := w.outstanding("demo", copied)
+			if waiting != "" || slices.Equal(unseen, []resource.Type{omnires.ClusterType}) == test.want {
+				t.Errorf("still waiting for %q, given up %v", waiting, unseen)
 			}
 
 			if len(w.expected) != 0 {
@@ -101,7 +104,7 @@ func TestWritesToUnmirroredTypesAreNotAwaited(t *testing.T) {
 	w := newWrites(10*time.Second, time.Now)
 	w.expect("demo", *omnires.NewMachineClass("x").Metadata(), effectCreated)
 
-	if waiting := w.outstanding("demo", newStore(mirroredKinds())); waiting != "" {
+	if waiting, _ := w.outstanding("demo", newStore(mirroredKinds())); waiting != "" {
 		t.Errorf("waiting for %q", waiting)
 	}
 }

@@ -44,6 +44,8 @@ type Plan struct {
 	steps  []step
 	locked bool
 	seen   *omnires.Cluster // the Cluster as it was when the plan was made; nil if there was none
+	// deletion tells that the Cluster is to go anyway, so that it does no harm if it is gone already.
+	deletion bool
 }
 
 // step is a change with what it takes to make it.
@@ -191,7 +193,7 @@ func PlanSync(ctx context.Context, st state.State, document []byte, options Plan
 	}
 
 	builder := planBuilder{
-		cluster: cluster, options: options, nodes: nodes, described: described, leased: leased, wanted: wantedNodes(expected),
+		cluster: cluster, options: options, nodes: nodes, live: live, described: described, leased: leased, wanted: wantedNodes(expected),
 		keeping: fullGroups(expected),
 	}
 

@@ -17,6 +17,7 @@ type planBuilder struct {
 	cluster   string
 	options   PlanOptions
 	nodes     map[string][]string // machines of each existing set
+	live      []SetState          // existing sets with the machines that people put there
 	wanted    map[string]int      // machines that the template lists for each set
 	described map[string]bool     // machines with a Machine document
 	leased    map[resourceKey]bool
@@ -224,6 +225,7 @@ func (b planBuilder) destroyStep(item resource.Resource, phase int) step {
 
 		if set, ok := item.(*omnires.MachineSet); ok {
 			s.change.OldSize = sizeOf(set, len(s.machines)).String()
+			s.change.Members = membersOf(b.live, item.Metadata().ID())
 		}
 	case omnires.MachineSetNodeType:
 		s.change.Reason = "resets the machine"

@@ -52,16 +52,20 @@ type Change struct {
 	// of Hash but not of Key: an approval is for this one update, and not for the
 	// next one between the same sizes.
 	Version string
+	// Members identifies the machines that a MachineSet to destroy holds, but for
+	// those that Omni took from a class; else empty. It is a part of Key: the set
+	// takes them with it, and leave was given for no others.
+	Members string
 	// TearingDown is true for the destruction of what is being torn down
 	// already: it only has to be finished and is not gated again.
 	TearingDown bool
 }
 
 // Key identifies a destructive change across plans: type, ID, Omni's created
-// time, old and new size. It is what Hash is made of, together with Version, and
-// what an approval remembers until the change is made.
+// time, old and new size, and the machines of a set. It is what Hash is made of,
+// together with Version, and what an approval remembers until the change is made.
 func (c Change) Key() string {
-	return strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize}, "|")
+	return strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize, c.Members}, "|")
 }
 
 // String gives one short line, such as `destroy MachineSet "demo-workers" (3 -> 0)`.

@@ -3,7 +3,10 @@ package omni
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -82,6 +85,20 @@ func liveSets(ctx context.Context, st state.State, cluster string) ([]SetState, 
 	}
 
 	return setStates(sets, nodes), nil
+}
+
+// membersOf is a short digest of the machines that people put into a set; empty
+// if there are none.
+func membersOf(sets []SetState, id string) string {
+	for _, set := range sets {
+		if set.ID == id && len(set.Machines) > 0 {
+			sum := sha256.Sum256([]byte(strings.Join(set.Machines, "\n")))
+
+			return hex.EncodeToString(sum[:16])
+		}
+	}
+
+	return ""
 }
 
 func setStates(sets []*omnires.MachineSet, nodes map[string][]string) []SetState {

@@ -101,3 +101,61 @@ func TestApplyThatIsInterruptedSkipsTheRest(t *testing.T) {
 		t.Errorf("%v: %d applied, %d skipped of %d", err, len(result.Applied), len(result.Skipped), len(plan.Changes))
 	}
 }
+
+// The leave to destroy a set is for the machines that people put there. Those that
+// Omni takes from a class come and go.
+func TestHashCoversTheMachinesOfASet(t *testing.T) {
+	base := clusterDocument + controlPlaneDocument
+	put := func(machine string) func(*testing.T, state.State) {
+		return func(t *testing.T, st state.State) {
+			t.Helper()
+			mustCreate(t, st, labelled(omnires.NewMachineSetNode(machine, setNamed("demo", "workers")), "demo"))
+		}
+	}
+	allocate := func(t *testing.T, st state.State) {
+		t.Helper()
+
+		node := labelled(omnires.NewMachineSetNode(machine2, setNamed("demo", "workers")), "demo")
+		node.Metadata().Labels().Set(omnires.LabelManagedByMachineSetNodeController, "")
+
+		if err := st.Create(t.Context(), node, state.WithCreateOwner("MachineSetNodeController")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap := func(t *testing.T, st state.State) {
+		t.Helper()
+
+		if err := st.Destroy(t.Context(), omnires.NewMachineSetNode(machine3, setNamed("demo", "workers")).Metadata()); err != nil {
+			t.Fatal(err)
+		}
+
+		put(machine4)(t, st)
+	}
+
+	for name, test := range map[string]struct {
+		workers string
+		change  func(*testing.T, state.State)
+		same    bool
+	}{
+		"another machine instead":        {workersDocument, swap, false},
+		"put into a set of a class":      {classDocument("cpu", "2"), put(machine4), false},
+		"taken from the class meanwhile": {classDocument("cpu", "2"), allocate, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := newFakeOmni()
+			mustSync(t, st, base+test.workers)
+
+			before := mustPlan(t, st, base, PlanOptions{})
+			test.change(t, st)
+			after := mustPlan(t, st, base, PlanOptions{})
+
+			if before.Changes[0].String() != after.Changes[0].String() {
+				t.Errorf("%s became %s", before.Changes[0], after.Changes[0])
+			}
+
+			if same := before.Hash == after.Hash && before.Changes[0].Key() == after.Changes[0].Key(); same != test.same {
+				t.Errorf("the same change: %v", same)
+			}
+		})
+	}
+}

@@ -87,6 +87,7 @@ func TestHash(t *testing.T) {
 		"made again since":  {with(set, func(c *Change) { c.Created = created.Add(time.Nanosecond) }), node},
 		"another old size":  {with(set, func(c *Change) { c.OldSize = "4" }), node},
 		"another new size":  {with(set, func(c *Change) { c.NewSize = "1" }), node},
+		"other machines":    {with(set, func(c *Change) { c.Members = "x" }), node},
 		"updated since":     {with(set, func(c *Change) { c.Version = "2" }), node},
 		"one already begun": {set, with(node, func(c *Change) { c.TearingDown = true })},
 	}

@@ -15,7 +15,7 @@ type opener struct {
 	mu     sync.Mutex
 	opened []string
 	fail   error
-	hold   map[string]chan struct{} // by endpoint
+	hold   map[string]chan struct{} // by endpoint; filled before the first open
 	source *fakeOmni
 }
 
@@ -238,12 +238,13 @@ func TestPoolOpensOnceForEverybody(t *testing.T) {
 
 func TestPoolSickConnectionsDoNotBlockOthers(t *testing.T) {
 	o := newOpener(t)
+	for i := range 10 {
+		o.hold[fmt.Sprintf("https://sick-%d", i)] = make(chan struct{})
+	}
+
 	p := NewPool(t.Context(), PoolOptions{Open: o.open})
 
-	for i := range 10 {
-		endpoint := fmt.Sprintf("https://sick-%d", i)
-		o.hold[endpoint] = make(chan struct{})
-
+	for endpoint := range o.hold {
 		go func() {
 			if lease, err := p.Acquire(t.Context(), Identity{UID: endpoint}, Config{Endpoint: endpoint}); err == nil {
 				lease.Release()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/seats"
 )
 
 // ApplyTimeout bounds one Apply as a whole, in time. A template with hundreds
@@ -19,7 +21,7 @@ type Session struct {
 	client *Client // nil in tests over an in-memory state
 	live   state.State
 	mirror *Mirror
-	seats  *seats // nil: no bound
+	seats  *seats.Seats[string] // nil: no bound
 }
 
 // NewSession joins a live state and a mirror of it. Pool makes sessions; this

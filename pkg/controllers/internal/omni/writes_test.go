@@ -52,8 +52,8 @@ func TestWritesGoThroughTheGate(t *testing.T) {
 	}
 
 	want := map[string][]string{
-		"apply.go": {"Create", "Update", "Teardown", "Destroy"},
-		"live.go":  {"UpdateWithConflicts"},
+		"apply_step.go": {"Create", "Update", "Teardown", "Destroy"},
+		"live.go":       {"UpdateWithConflicts"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("writes to Omni (-want +got):\n%s", diff)
