@@ -33,18 +33,19 @@ type Cluster struct {
 	core      *corev1client.CoreV1Client
 	claims    claims
 	scrub     *strings.Replacer // takes the credentials out of texts
+	limit     time.Duration     // of one Read
 	now       func() time.Time
 
-	mu      sync.Mutex
-	running chan struct{}   // closed when the probe under way ends; nil if none is
-	waiting <-chan struct{} // closed when nobody waits for that probe any more
-	probed  time.Time       // when the last probe ended
-	found   Identity
-	err     error // of the last probe
+	mu         sync.Mutex
+	running    chan struct{}   // closed when the probe under way ends; nil if none is
+	waiting    <-chan struct{} // closed when nobody waits for that probe any more
+	probed     time.Time       // when the last probe ended
+	found      Identity
+	err        error                 // of the last probe
+	unanswered func(context.Context) // what did not end in time, to be asked again; nil if nothing
 }
 
-// newCluster reads a kubeconfig. Nothing is sent. Its errors are ErrUnsafe and
-// ErrInvalid.
+// newCluster reads a kubeconfig. Nothing is sent. Its errors are ErrUnsafe and ErrInvalid.
 func newCluster(kubeconfig []byte, now func() time.Time) (*Cluster, error) {
 	a, err := parse(kubeconfig)
 	if err != nil {
@@ -56,7 +57,9 @@ func newCluster(kubeconfig []byte, now func() time.Time) (*Cluster, error) {
 		return nil, err
 	}
 
-	config, err := newConfig(a, transport)
+	scrub := a.scrubber()
+
+	config, err := newConfig(a, transport, scrub)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +69,9 @@ func newCluster(kubeconfig []byte, now func() time.Time) (*Cluster, error) {
 		return nil, fmt.Errorf("%w: cluster.server cannot be used", ErrInvalid)
 	}
 
-	return &Cluster{config: config, transport: transport, core: core, claims: readClaims(a.token), scrub: a.scrubber(), now: now}, nil
+	return &Cluster{
+		config: config, transport: transport, core: core, claims: readClaims(a.token), scrub: scrub, now: now, limit: readTimeout,
+	}, nil
 }
 
 // RESTConfig is a client configuration for the cluster. All copies share the
@@ -76,6 +81,10 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Core is a client for Secrets and Namespaces.
 func (c *Cluster) Core() corev1client.CoreV1Interface { return c.core }
+
+// Scrub takes the credentials of the kubeconfig out of a text. Whatever a request to
+// the cluster ended with needs it before it is shown; Message does it.
+func (c *Cluster) Scrub(text string) string { return c.scrub.Replace(text) }
 
 // Server is the URL that the kubeconfig leads to.
 func (c *Cluster) Server() string { return c.config.Host }
@@ -172,6 +181,11 @@ func (c *Cluster) probe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// It fell silent during the probe.
+	if err == nil && c.unanswered != nil {
+		found, err = Identity{}, ErrSilent
+	}
+
 	c.found, c.err, c.probed = found, err, c.now()
 	close(c.running)
 	c.running = nil
@@ -180,6 +194,10 @@ func (c *Cluster) probe() {
 func (c *Cluster) identify(ctx context.Context) (Identity, error) {
 	if err := c.core.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
 		return Identity{}, fmt.Errorf("ask for the version: %w", err)
+	}
+
+	if err := c.listen(ctx); err != nil {
+		return Identity{}, err
 	}
 
 	if c.claims.ClusterUUID != "" {

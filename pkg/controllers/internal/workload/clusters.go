@@ -17,7 +17,12 @@ type Key struct {
 
 // Clusters keeps one Cluster per kubeconfig. It is safe for concurrent use.
 type Clusters struct {
-	now func() time.Time
+	// Runs is how many runs may work in one cluster at the same time, so that one that hangs leaves workers to the
+	// others; 0 is no bound. It must not be changed after the first run.
+	Runs int
+
+	now   func() time.Time
+	seats seating
 
 	mu      sync.Mutex
 	entries map[Key]entry

@@ -9,12 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 )
 
 const (
@@ -32,6 +34,8 @@ type Door struct {
 	Client client.Client
 	// Live reads the content of Secrets, past every cache.
 	Live client.Reader
+
+	troubles troubles
 }
 
 // Guest is an object that wants in.
@@ -42,20 +46,25 @@ type Guest struct {
 	Cluster    string
 	Kubeconfig v1alpha1.SecretKeyReference
 	Known      string
+	// Wake wakes the object when it can come in, if it could not because of others. May be nil.
+	Wake *wake.Bell[types.NamespacedName]
 }
 
-// Opened is a workload cluster that an object may use.
+// Opened is a workload cluster that an object may use, until Done.
 type Opened struct {
 	// Cluster is the way in.
 	Cluster *Cluster
 	// ClusterID is what to write into status.clusterID. Empty if unknown.
 	ClusterID string
+
+	leave func() // gives the seat back; nil in tests
 }
 
 // Open finds the workload cluster of an object that is not being deleted: its
 // OmniCluster exists and stays, its kubeconfig is safe, the cluster answers and is
 // the right one. The kubeconfig's Secret is held (v1alpha1.KubeconfigInUseFinalizer)
-// so that a later deletion can clean up. Opened is nil unless the Outcome continues.
+// so that a later deletion can clean up. If enough runs are in the cluster already,
+// the Outcome postpones. Opened is nil unless the Outcome continues.
 func (d *Door) Open(ctx context.Context, guest Guest) (*Opened, loop.Outcome, error) {
 	parent, err := d.parent(ctx, guest)
 	if err != nil {
@@ -76,11 +85,31 @@ func (d *Door) Open(ctx context.Context, guest Guest) (*Opened, loop.Outcome, er
 		return nil, outcome, err
 	}
 
-	return d.admit(ctx, cluster, guest, parent.Status.OmniClusterID)
+	leave, outcome := d.Clusters.sit(guest)
+	if leave == nil {
+		return nil, outcome, nil
+	}
+
+	return d.admit(ctx, cluster, guest, leave, parent.Status.OmniClusterID)
 }
 
-// admit asks the cluster who it is, and decides.
-func (d *Door) admit(ctx context.Context, cluster *Cluster, guest Guest, omniClusterID string) (*Opened, loop.Outcome, error) {
+// admit lets a guest in who has a seat: to ask the cluster takes a moment, too. Who
+// is not let in has left the seat.
+func (d *Door) admit(ctx context.Context, cluster *Cluster, guest Guest, leave func(), omniClusterID string) (*Opened, loop.Outcome, error) {
+	opened, outcome, err := d.judge(ctx, cluster, guest, omniClusterID)
+	if opened == nil {
+		leave()
+
+		return nil, outcome, err
+	}
+
+	opened.leave = leave
+
+	return opened, outcome, err
+}
+
+// judge asks the cluster who it is, and decides.
+func (d *Door) judge(ctx context.Context, cluster *Cluster, guest Guest, omniClusterID string) (*Opened, loop.Outcome, error) {
 	found, err := cluster.Identify(ctx)
 	if err != nil {
 		outcome, err := d.explain(cluster, guest, err)
@@ -92,6 +121,10 @@ func (d *Door) admit(ctx context.Context, cluster *Cluster, guest Guest, omniClu
 		Found: found, OmniClusterID: omniClusterID, Known: guest.Known,
 		Accept: guest.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
 	}.Judge()
+
+	if verdict.Waits {
+		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "%s", verdict.Message), nil
+	}
 
 	if !verdict.Right {
 		return nil, loop.Stall(v1alpha1.ReasonWrongCluster, "%s", verdict.Message), nil

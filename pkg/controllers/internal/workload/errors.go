@@ -62,10 +62,10 @@ func (c *Cluster) Message(err error) string {
 	}
 
 	// A server may send back what it was sent.
-	said := redact.Line(c.scrub.Replace(err.Error()))
+	said := redact.Line(c.Scrub(err.Error()))
 
 	switch {
-	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid), errors.Is(err, ErrProbing):
+	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid), errors.Is(err, ErrProbing), errors.Is(err, ErrSilent):
 		return said
 	case apierrors.IsUnauthorized(err):
 		if expiry := c.expiry(); !expiry.IsZero() && expiry.Before(c.now()) {

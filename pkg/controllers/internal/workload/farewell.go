@@ -6,15 +6,22 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 )
 
 // longestFarewell is how long a deletion waits for a cluster that should be there
 // and does not answer. An upgrade or a repair is over by then; for ever is too long.
 const longestFarewell = time.Hour
+
+// shortestFarewell is how long this process tries, whatever the deadline: one
+// answer of an API that is overloaded or restarts says nothing, also when the
+// OmniCluster is gone, or when the controller was down until the deadline.
+const shortestFarewell = 2 * time.Minute
 
 // Part is what to do about the clean-up of an object that is being deleted.
 type Part int
@@ -32,8 +39,8 @@ const (
 
 // Farewell is what decides how an object and a workload cluster part.
 type Farewell struct {
-	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted together with
-	// the cluster in Omni (not orphaned).
+	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted and Omni destroys
+	// its cluster.
 	ParentGone, ParentDestroying bool
 	// Problem is why the cluster cannot be used now. Empty if it can.
 	Problem string
@@ -42,8 +49,13 @@ type Farewell struct {
 	// Asking is true if the problem is only that the cluster has not answered yet. A
 	// probe ends by itself, so this passes.
 	Asking bool
+	// Passing is true if the problem is one that passes by itself more often than not: the cluster did not answer, or
+	// what stands before it did.
+	Passing bool
 	// Since is when the deletion began, Now is now.
 	Since, Now time.Time
+	// First is when this process first had such a problem with this deletion. Zero counts as long ago.
+	First time.Time
 }
 
 // Decide gives the way to part, and why.
@@ -55,14 +67,39 @@ func (f Farewell) Decide() (Part, string) {
 		return PartCleanUp, ""
 	case f.NoKubeconfig:
 		return PartLetGo, f.Problem
-	case f.ParentGone && !f.Asking:
-		return PartLetGo, "its OmniCluster is gone, and the cluster cannot be used: " + f.Problem
-	case f.Now.Sub(f.Since) >= longestFarewell:
-		return PartLetGo, fmt.Sprintf("for %s the cluster could not be used: %s", longestFarewell, f.Problem)
-	default:
-		return PartWait, fmt.Sprintf("%s; it is tried until %s, then given up (set spec.deletionPolicy to Orphan to let go now)",
-			f.Problem, f.Since.Add(longestFarewell).UTC().Format(time.RFC3339))
+	case f.ParentGone && !f.Asking && !f.Passing:
+		return PartLetGo, goneWith + f.Problem
 	}
+
+	end := f.end()
+
+	switch {
+	case f.Now.Before(end):
+		return PartWait, fmt.Sprintf("%s; it is tried until %s, then given up (set spec.deletionPolicy to Orphan to let go now)",
+			f.Problem, end.UTC().Format(time.RFC3339))
+	case f.ParentGone:
+		return PartLetGo, goneWith + f.Problem
+	default:
+		return PartLetGo, fmt.Sprintf("for %s the cluster could not be used: %s", longestFarewell, f.Problem)
+	}
+}
+
+// goneWith begins the reason to let go of a cluster for which nobody vouches.
+const goneWith = "its OmniCluster is gone, and the cluster cannot be used: "
+
+// end is when the cluster is given up. Without an OmniCluster nothing says that it
+// should be there, so only what may pass is waited for.
+func (f Farewell) end() time.Time {
+	end := f.Since
+	if !f.ParentGone {
+		end = f.Since.Add(longestFarewell)
+	}
+
+	if tried := f.First.Add(shortestFarewell); !f.First.IsZero() && tried.After(end) {
+		return tried
+	}
+
+	return end
 }
 
 // Parting is a way to part, as Leave found it.
@@ -75,7 +112,8 @@ type Parting struct {
 }
 
 // Leave finds out how an object that is being deleted parts from its workload
-// cluster. The Outcome is a Block for PartWait, and continues otherwise.
+// cluster. The Outcome is a Block for PartWait, or postpones if enough runs are in the
+// cluster already, and continues otherwise.
 func (d *Door) Leave(ctx context.Context, guest Guest, now time.Time) (Parting, loop.Outcome, error) {
 	parent, err := d.parent(ctx, guest)
 	if err != nil {
@@ -86,20 +124,34 @@ func (d *Door) Leave(ctx context.Context, guest Guest, now time.Time) (Parting, 
 	omniClusterID := ""
 
 	if parent != nil {
-		farewell.ParentDestroying = !parent.DeletionTimestamp.IsZero() && !parent.Spec.DeletePolicy.Orphan &&
-			parent.Spec.ChangePolicy != v1alpha1.ChangePolicyObserve
+		farewell.ParentDestroying = destroying(parent)
 		omniClusterID = parent.Status.OmniClusterID
 	}
 
 	var opened *Opened
 
 	if !farewell.ParentDestroying {
-		if opened, err = d.tryOpen(ctx, guest, omniClusterID, &farewell); err != nil {
+		var turn loop.Outcome
+
+		opened, turn, err = d.tryOpen(ctx, guest, omniClusterID, &farewell)
+
+		switch {
+		case err != nil:
 			return Parting{}, loop.Outcome{}, err
+		case turn.Postpones():
+			return Parting{Part: PartWait}, turn, nil
 		}
 	}
 
+	if farewell.Problem != "" {
+		farewell.First = d.troubles.first(guest.Object.GetUID(), stepOpen, now)
+	}
+
 	part, why := farewell.Decide()
+	if part != PartWait {
+		d.troubles.over(guest.Object.GetUID(), stepOpen)
+	}
+
 	if part == PartWait {
 		again := later
 		if farewell.Asking {
@@ -112,38 +164,56 @@ func (d *Door) Leave(ctx context.Context, guest Guest, now time.Time) (Parting, 
 	return Parting{Part: part, Why: why, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
 }
 
-// tryOpen is Open for a farewell: what is in the way becomes its problem.
-func (d *Door) tryOpen(ctx context.Context, guest Guest, omniClusterID string, farewell *Farewell) (*Opened, error) {
-	cluster, err := d.connect(ctx, guest, false)
-	if err == nil {
-		opened, outcome, err := d.admit(ctx, cluster, guest, omniClusterID)
-		if err != nil {
-			return nil, err
-		}
+// Destroying tells whether an object's workload cluster is being destroyed with its
+// OmniCluster: what was begun there cannot end well any more.
+func (d *Door) Destroying(ctx context.Context, guest Guest) (bool, error) {
+	parent, err := d.parent(ctx, guest)
 
-		if !outcome.Continues() {
-			farewell.Problem, farewell.Asking = outcome.Message(), outcome.Postpones()
-		}
-
-		return opened, nil
-	}
-
-	farewell.NoKubeconfig = errors.Is(err, errNoKubeconfig)
-
-	outcome, err := d.explain(cluster, guest, err)
-	farewell.Problem = outcome.Message()
-
-	return nil, err
+	return parent != nil && destroying(parent), err
 }
 
-// GuestOf makes the guest of an object.
-func GuestOf(object client.Object) Guest {
+// destroying goes by what Omni says of the cluster: a deletion may also be blocked,
+// for ever, or let go of a cluster that is not the object's or that stays. Then the
+// cluster lives on, and what was made there has to be cleaned up.
+func destroying(parent *v1alpha1.OmniCluster) bool {
+	return !parent.DeletionTimestamp.IsZero() && parent.Status.Omni != nil && parent.Status.Omni.Phase == v1alpha1.ClusterPhaseDestroying
+}
+
+// tryOpen is Open for a farewell: what is in the way becomes its problem, and only
+// the wait for a turn is none.
+func (d *Door) tryOpen(ctx context.Context, guest Guest, omniClusterID string, farewell *Farewell) (*Opened, loop.Outcome, error) {
+	cluster, err := d.connect(ctx, guest, false)
+	if err != nil {
+		farewell.NoKubeconfig = errors.Is(err, errNoKubeconfig)
+
+		outcome, err := d.explain(cluster, guest, err)
+		farewell.Problem = outcome.Message()
+
+		return nil, loop.Outcome{}, err
+	}
+
+	leave, turn := d.Clusters.sit(guest)
+	if leave == nil {
+		return nil, turn, nil
+	}
+
+	opened, outcome, err := d.admit(ctx, cluster, guest, leave, omniClusterID)
+	if err == nil && !outcome.Continues() {
+		farewell.Problem, farewell.Asking = outcome.Message(), outcome.Postpones()
+		farewell.Passing = outcome.Reason() == v1alpha1.ReasonClusterUnreachable || outcome.Reason() == v1alpha1.ReasonError
+	}
+
+	return opened, loop.Outcome{}, err
+}
+
+// GuestOf makes the guest of an object, which the bell wakes; it may be nil.
+func GuestOf(object client.Object, bell *wake.Bell[types.NamespacedName]) Guest {
 	switch o := object.(type) {
 	case *v1alpha1.OmniSecretSync:
-		return Guest{Object: o, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+		return Guest{Object: o, Wake: bell, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
 	case *v1alpha1.OmniHelmRelease:
-		return Guest{Object: o, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+		return Guest{Object: o, Wake: bell, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
 	default:
-		return Guest{Object: object}
+		return Guest{Object: object, Wake: bell}
 	}
 }

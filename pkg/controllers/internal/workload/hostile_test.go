@@ -68,14 +68,21 @@ func TestServerIsShownWithoutQuery(t *testing.T) {
 // A server sends back what it was sent, in a status and as text.
 func TestEchoedCredentialsAreRemoved(t *testing.T) {
 	for name, user := range map[string]string{"token": "token: s3cret-token", "password": "username: me, password: s3cret-password"} {
-		for _, form := range []string{"status", "text"} {
+		for _, form := range []string{"status", "text", "cut text"} {
 			t.Run(name+" in a "+form, func(t *testing.T) {
 				config := serve(t, func(w http.ResponseWriter, r *http.Request) {
-					if form == "status" {
-						respond(w, 400, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":%q}`, r.Header.Get("Authorization")))
-					} else {
+					sent := r.Header.Get("Authorization")
+
+					switch form {
+					case "status":
+						respond(w, 400, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":%q}`, sent))
+					case "cut text": // client-go shows 2 KiB of a text; all but the last byte of the credential
+						sent = strings.Repeat(" ", 2048-len(sent)+1) + sent
+
+						fallthrough
+					default:
 						w.WriteHeader(http.StatusBadGateway)
-						_, _ = w.Write([]byte(r.Header.Get("Authorization")))
+						_, _ = w.Write([]byte(sent))
 					}
 				})
 				cluster := get(t, NewClusters(nil), []byte(strings.Replace(string(config), "token: s3cret-token", user, 1)))
@@ -86,7 +93,7 @@ func TestEchoedCredentialsAreRemoved(t *testing.T) {
 				}
 
 				message := cluster.Message(err)
-				if strings.Contains(message, "s3cret") || strings.Contains(message, base64.StdEncoding.EncodeToString([]byte("me:s3cret-password"))) {
+				if strings.Contains(message, "s3cret") || strings.Contains(message, base64.StdEncoding.EncodeToString([]byte("me:s3cret-password"))[:20]) {
 					t.Errorf("the message shows the credentials: %s", message)
 				}
 			})

@@ -84,6 +84,8 @@ type Claim struct {
 type Verdict struct {
 	// Right is true if the cluster may be used.
 	Right bool
+	// Waits is true if it is not Right only because nobody has said yet which cluster is meant.
+	Waits bool
 	// ClusterID is what to remember as status.clusterID if Right; empty if the
 	// identity is unknown.
 	ClusterID string
@@ -92,8 +94,9 @@ type Verdict struct {
 }
 
 // Judge decides whether a cluster may be used: it must be the OmniCluster's, as
-// far as that can be told, and the same as before. A person overrules both by
-// naming it in the annotation.
+// far as that can be told, and the same as before. A token of Omni is never taken
+// at its first word: Omni is about to tell which cluster it has to be for. A person
+// overrules all that by naming the cluster in the annotation.
 func (c Claim) Judge() Verdict {
 	switch {
 	case c.Found.Source == SourceNone:
@@ -109,6 +112,10 @@ func (c Claim) Judge() Verdict {
 	case c.Known != "" && c.Known != c.Found.ID:
 		return Verdict{Message: fmt.Sprintf("the kubeconfig leads to cluster %s, before it was %s; nothing is done there: "+
 			"to go on with it, set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.Known, c.Found.ID)}
+	case c.Found.Source == SourceToken && c.OmniClusterID == "" && c.Known == "":
+		return Verdict{Waits: true, Message: fmt.Sprintf("the kubeconfig is for cluster %s; whether that is the OmniCluster's is not known yet: "+
+			"waiting for its ID (status.omniClusterID), nothing is done there before. An OmniCluster that has no cluster of its own in Omni, "+
+			"such as with changePolicy Observe, never shows one: then set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.Found.ID)}
 	case c.Found.Source == SourceKubeSystem:
 		return Verdict{Right: true, ClusterID: c.Found.ID, Message: "connected; the cluster is known by the UID of its namespace kube-system"}
 	default:
@@ -125,4 +132,18 @@ func (c Claim) judgeUnknown() Verdict {
 	}
 
 	return Verdict{Right: true, Message: "connected; which cluster it is was not checked: the kubeconfig holds no token of Omni and its user may not read the namespace kube-system"}
+}
+
+// Moved says where an object's work stays that a person has led to another cluster
+// than before, and why, as the end of "X stays"; empty if it works with the same.
+func Moved(before, now string) string {
+	if before == "" || before == now {
+		return ""
+	}
+
+	if now == "" {
+		now = "whose ID is not known"
+	}
+
+	return fmt.Sprintf("in cluster %s: the object goes on in the cluster %s, as accepted. Remove it by hand, unless both are the same cluster", before, now)
 }

@@ -44,7 +44,12 @@ func TestJudge(t *testing.T) {
 		says  string
 	}{
 		{"first look, the OmniCluster's", Claim{Found: token, OmniClusterID: "A"}, true, "A", "connected to cluster A"},
-		{"first look, OmniCluster not known", Claim{Found: token}, true, "A", "connected"},
+		// It may be anybody's: a kubeconfig with a mistake in it would be believed, and then the right one not.
+		{"first look, OmniCluster's not known", Claim{Found: token}, false, "", "waiting for its ID"},
+		{"first look, OmniCluster's not known, accepted", Claim{Found: token, Accept: "A"}, true, "A", "as accepted"},
+		{"the same as before, OmniCluster's not known", Claim{Found: token, Known: "A"}, true, "A", "connected"},
+		{"another than before, OmniCluster's not known", Claim{Found: token, Known: "B"}, false, "", "before it was B"},
+		{"kube-system, OmniCluster's not known", Claim{Found: system}, true, "U", "kube-system"},
 		{"first look, another OmniCluster's", Claim{Found: token, OmniClusterID: "B"}, false, "", "accept-cluster: A"},
 		{"the same as before", Claim{Found: token, OmniClusterID: "A", Known: "A"}, true, "A", "connected"},
 		{"made again in Omni", Claim{Found: token, OmniClusterID: "A", Known: "old"}, false, "", "before it was old"},
@@ -63,9 +68,23 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := test.claim.Judge()
-			if got.Right != test.right || got.ClusterID != test.id || !strings.Contains(got.Message, test.says) {
+			if waits := strings.Contains(test.says, "waiting"); got.Waits != waits || got.Right != test.right || got.ClusterID != test.id || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %+v, want right %v, ID %q, a message with %q", got, test.right, test.id, test.says)
 			}
 		})
+	}
+}
+
+func TestMoved(t *testing.T) {
+	for _, test := range []struct{ before, now, want string }{
+		{"", "B", ""},
+		{"A", "A", ""},
+		{"", "", ""},
+		{"A", "B", "in cluster A: the object goes on in the cluster B,"},
+		{"A", "", "in cluster A: the object goes on in the cluster whose ID is not known,"},
+	} {
+		if got := Moved(test.before, test.now); got == "" != (test.want == "") || !strings.HasPrefix(got, test.want) {
+			t.Errorf("from %q to %q: %q", test.before, test.now, got)
+		}
 	}
 }

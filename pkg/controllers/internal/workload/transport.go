@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -67,7 +68,7 @@ func newTransport(a *access) (*http.Transport, error) {
 
 // newConfig makes the client configuration that consumers get. The credentials
 // are in its transport, not in its fields: it can be copied and printed.
-func newConfig(a *access, transport http.RoundTripper) (*rest.Config, error) {
+func newConfig(a *access, transport http.RoundTripper, scrub *strings.Replacer) (*rest.Config, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
@@ -82,18 +83,22 @@ func newConfig(a *access, transport http.RoundTripper) (*rest.Config, error) {
 
 	return &rest.Config{
 		Host:      a.server,
-		Transport: &sameHost{host: server.Host, next: authenticated},
+		Transport: &sameHost{host: server.Host, scrub: scrub, next: authenticated},
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
+		// What a server warns of would be logged as it is.
+		WarningHandlerWithContext: rest.NoWarnings{},
 	}, nil
 }
 
 // sameHost refuses requests to other hosts (client-go follows redirects and would
-// send the credentials along), and answers without end.
+// send the credentials along), and answers without end. What it lets through as an
+// error holds no credentials.
 type sameHost struct {
-	host string
-	next http.RoundTripper
+	host  string
+	scrub *strings.Replacer
+	next  http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -109,6 +114,10 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := s.next.RoundTrip(request)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller is net/http
+	}
+
+	if err := scrubRefusal(response, s.scrub); err != nil {
+		return nil, err
 	}
 
 	// A watch goes on for as long as it goes on; its events are small.

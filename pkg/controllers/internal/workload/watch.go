@@ -7,13 +7,20 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// ClusterIDChanged lets through updates of an OmniCluster that change
-// status.omniClusterID: the objects in its cluster have to look again.
-func ClusterIDChanged() predicate.Predicate {
+// ParentChanged lets through updates of an OmniCluster that change what the door
+// goes by: its spec, a deletion, status.omniClusterID, and that Omni destroys the
+// cluster. The objects in its cluster have to look again.
+func ParentChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, standingChanged())
+}
+
+// standingChanged is ParentChanged for the status.
+func standingChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isCluster := e.ObjectOld.(*v1alpha1.OmniCluster)
 		after, stillCluster := e.ObjectNew.(*v1alpha1.OmniCluster)
 
-		return isCluster && stillCluster && before.Status.OmniClusterID != after.Status.OmniClusterID
+		return isCluster && stillCluster &&
+			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after))
 	}}
 }
