@@ -3,8 +3,7 @@ package helm
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"math"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -14,7 +13,7 @@ import (
 
 func (c *Client) install(hard, soft context.Context, s *session, request Request) error {
 	if request.Settings.CreateNamespace {
-		if err := c.createNamespace(hard); err != nil {
+		if err := c.createNamespace(hard, request); err != nil {
 			return err
 		}
 	}
@@ -43,7 +42,11 @@ func (c *Client) install(hard, soft context.Context, s *session, request Request
 	return err
 }
 
-func (c *Client) upgrade(soft context.Context, s *session, request Request) error {
+func (c *Client) upgrade(hard, soft context.Context, s *session, request Request) error {
+	if err := c.beginWithCRDs(hard, soft, s, request); err != nil {
+		return err
+	}
+
 	upgrade := action.NewUpgrade(s.config)
 	upgrade.Namespace = c.target.Namespace
 	upgrade.Labels = request.labels()
@@ -69,6 +72,17 @@ func (c *Client) upgrade(soft context.Context, s *session, request Request) erro
 	_, err = upgrade.RunWithContext(ctx, c.target.Name, request.Chart, request.Values.Tree())
 
 	return err
+}
+
+// beginWithCRDs installs the CRDs before an upgrade over attempts of which none
+// was ever in effect: it stands for the install.
+func (c *Client) beginWithCRDs(hard, soft context.Context, s *session, request Request) error {
+	observed, err := s.storage.list()
+	if err != nil || request.Settings.SkipCRDs || observed.lastGood(math.MaxInt) != nil {
+		return err
+	}
+
+	return c.installCRDs(hard, soft, s, request)
 }
 
 // appliedByServer tells whether the last revision was applied by the server.
@@ -98,6 +112,9 @@ func (c *Client) rollBack(soft context.Context, s *session, request Request) err
 		return err
 	}
 
+	s.values.add(record.Config)
+	s.storage.rollback = true
+
 	rollback := action.NewRollback(s.config)
 	rollback.Version = request.Decision.Revision
 	rollback.MaxHistory = request.Settings.MaxHistory
@@ -109,28 +126,31 @@ func (c *Client) rollBack(soft context.Context, s *session, request Request) err
 	return rollback.Run(c.target.Name)
 }
 
-func (c *Client) uninstall(soft context.Context, s *session, request Request) error {
-	uninstall := action.NewUninstall(s.config)
-	uninstall.DisableHooks = request.Settings.DisableHooks
-	uninstall.Timeout = request.Settings.Timeout
-	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(soft)}
-
-	_, err := uninstall.Run(c.target.Name)
-
-	switch {
-	case err == nil, errors.Is(err, driver.ErrReleaseNotFound):
-		return nil
-	case s.last.get() != "" && strings.HasPrefix(err.Error(), "failed to delete release"):
-		// Helm's error names the release only.
-		return fmt.Errorf("%w: %s", err, s.last.get())
-	default:
-		return err
+// newest is the record of the newest revision. What that was made from is kept
+// out of messages: hooks were rendered with it.
+func (c *Client) newest(s *session) (*releasev1.Release, error) {
+	last, err := s.config.Releases.Last(c.target.Name)
+	if err != nil {
+		return nil, err
 	}
+
+	record, err := asRelease(last)
+	if err != nil {
+		return nil, err
+	}
+
+	s.values.add(record.Config)
+
+	return record, nil
 }
 
 // test runs the chart's tests and notes the result on the revision. A test that
 // fails is an error.
 func (c *Client) test(soft context.Context, s *session, request Request) error {
+	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		return err
+	}
+
 	tests := action.NewReleaseTesting(s.config)
 	tests.Namespace = c.target.Namespace
 	tests.Timeout = request.Settings.Timeout
@@ -147,7 +167,7 @@ func (c *Client) test(soft context.Context, s *session, request Request) error {
 
 	if err != nil {
 		// A stop says nothing about the tests, nor does a cluster that cannot be reached.
-		if reason := reasonOf(err); errors.Is(soft.Err(), context.Canceled) || reason == ReasonUnreachable || reason == ReasonForbidden {
+		if errors.Is(soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable {
 			return err
 		}
 

@@ -29,6 +29,8 @@ const DefaultGrace = 20 * time.Second
 type Target struct {
 	// Config leads to the workload cluster.
 	Config *rest.Config
+	// Scrub takes the credentials of Config out of a text: a server may send back what it was sent. May be nil.
+	Scrub func(text string) string
 	// Name is Helm's name of the release, Namespace where it is.
 	Name, Namespace string
 }
@@ -72,6 +74,7 @@ type session struct {
 	config  *action.Configuration
 	storage *resumable
 	last    *lastError
+	values  *discretion
 }
 
 // open makes Helm's configuration for one action. All its requests end with ctx.
@@ -81,17 +84,17 @@ func (c *Client) open(ctx context.Context, values Values) (*session, error) {
 		return nil, err
 	}
 
-	last := &lastError{}
-	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: values, last: last}))
+	last, discreet := &lastError{}, c.discretion(values)
+	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: discreet, last: last}))
 
 	if err := config.Init(clients, c.target.Namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	storage := &resumable{Driver: config.Releases.Driver, release: c.target.Name, begun: func() {}}
+	storage := newResumable(config.Releases.Driver, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
 	config.Releases.Driver = storage
 
-	return &session{config: config, storage: storage, last: last}, nil
+	return &session{config: config, storage: storage, last: last, values: discreet}, nil
 }
 
 // Details is what the record of a revision says about its chart.
@@ -121,7 +124,7 @@ func (c *Client) Details(ctx context.Context, revision int) (Details, error) {
 	}
 
 	if record.Info != nil {
-		details.Description, details.Changed = record.Info.Description, record.Info.LastDeployed
+		details.Description, details.Changed = c.scrub(record.Info.Description), record.Info.LastDeployed
 	}
 
 	return details, nil
@@ -142,7 +145,7 @@ func (c *Client) record(ctx context.Context, revision int) (*releasev1.Release, 
 	}
 
 	if err != nil {
-		return nil, classify(fmt.Sprintf("read revision %d", revision), err, Values{})
+		return nil, classify(fmt.Sprintf("read revision %d", revision), err, c.discretion(Values{}))
 	}
 
 	return asRelease(found)

@@ -5,6 +5,11 @@ import (
 	"time"
 )
 
+// handoverTime is how long a pending revision of ours counts as being worked on
+// by the process that began it: a leader that lost its lease, or hangs, may still
+// be at it, and what it began goes on for its grace.
+const handoverTime = DefaultGrace + abandonTime + 3*time.Second
+
 // foreignLockTime is how long an action of another client may take, in time,
 // before its lock counts as left behind: six times Helm's default timeout.
 const foreignLockTime = 30 * time.Minute
@@ -45,6 +50,8 @@ type Wanted struct {
 	Attempt string
 	// Owner is the UID of the OmniHelmRelease.
 	Owner string
+	// Process names the running controller; see Revision.Process.
+	Process string
 	// Failures are those of this attempt that left no revision behind, or whose revision is gone.
 	Failures int
 	// Retries is how often a failed action is tried again.
@@ -85,6 +92,11 @@ func Decide(wanted Wanted, observed Observed, now time.Time) Decision {
 	decision := decidePresent(wanted, observed, latest, now)
 	decision.Failures = failures
 
+	// A rollback is still due when the last attempt has failed, and has as many attempts of its own.
+	if decision.Action == ActionRollback && failures > 2*wanted.Retries+1 {
+		return Decision{Action: ActionStall, Failures: failures, Why: fmt.Sprintf("%d attempts and rollbacks failed", failures)}
+	}
+
 	if failures > wanted.Retries && (decision.Action == ActionInstall || decision.Action == ActionUpgrade) && decision.Resume == 0 {
 		return Decision{Action: ActionStall, Failures: failures, Why: fmt.Sprintf("%d attempts failed", failures)}
 	}
@@ -98,7 +110,7 @@ func decideAbsent(wanted Wanted, latest *Revision, now time.Time) Decision {
 	}
 
 	if wait := lockedFor(wanted, latest, now); wait > 0 {
-		return waitForLock(latest, wait)
+		return waitForLock(wanted, latest, wait)
 	}
 
 	return Decision{Action: ActionUninstall, Why: "the release is not wanted any more"}
@@ -118,6 +130,8 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 		return decideFailed(wanted, observed, latest)
 	case latest.Status == StatusUninstalled:
 		return Decision{Action: ActionInstall, Why: "the release was uninstalled"}
+	case wanted.RollBack && observed.rollBackDue(wanted.Attempt):
+		return rollBack(observed, latest, fmt.Sprintf("the rollback in revision %d was not finished", latest.Number))
 	default:
 		// Also over a failed install: only an upgrade removes what that left behind and nobody wants any more.
 		return Decision{Action: ActionUpgrade, Why: "the chart, the values or the options are other ones"}
@@ -137,20 +151,25 @@ func decideFailed(wanted Wanted, observed Observed, latest *Revision) Decision {
 		return put(observed, latest.Number, latest.Number, "the last action was interrupted")
 	}
 
-	if good := observed.lastGood(latest.Number); good != nil && wanted.RollBack {
-		return Decision{Action: ActionRollback, Revision: good.Number, Why: fmt.Sprintf("revision %d failed", latest.Number)}
+	if wanted.RollBack && observed.lastGood(latest.Number) != nil {
+		return rollBack(observed, latest, fmt.Sprintf("revision %d failed", latest.Number))
 	}
 
 	return put(observed, latest.Number+1, 0, fmt.Sprintf("revision %d failed", latest.Number))
 }
 
-// decidePending deals with a revision whose action has no result. Only one
-// controller acts at a time (it leads), and it looks at a release only when its
-// own action on it has ended: a pending revision of this object is one that
-// nobody works on any more. For another client's, only time tells.
+// rollBack goes back to the last good revision before the latest, which there is.
+func rollBack(observed Observed, latest *Revision, why string) Decision {
+	return Decision{Action: ActionRollback, Revision: observed.lastGood(latest.Number).Number, Why: why}
+}
+
+// decidePending deals with a revision whose action has no result. A controller
+// looks at a release only when its own action on it has ended: a pending revision
+// that this process made is one that nobody works on any more. For another
+// process's and another client's, only time tells.
 func decidePending(wanted Wanted, observed Observed, latest *Revision, now time.Time) Decision {
 	if wait := lockedFor(wanted, latest, now); wait > 0 {
-		return waitForLock(latest, wait)
+		return waitForLock(wanted, latest, wait)
 	}
 
 	if latest.Owner == wanted.Owner && latest.Content == wanted.Content && latest.Status != StatusPendingRollback {
@@ -160,16 +179,28 @@ func decidePending(wanted Wanted, observed Observed, latest *Revision, now time.
 	return Decision{Action: ActionUnlock, Revision: latest.Number, Why: fmt.Sprintf("revision %d was left %s", latest.Number, latest.Status)}
 }
 
-// lockedFor is how long another client's action has to be waited for.
+// lockedFor is how long another's action has to be waited for.
 func lockedFor(wanted Wanted, latest *Revision, now time.Time) time.Duration {
-	if !latest.Status.pending() || latest.Owner != "" && latest.Owner == wanted.Owner {
+	lock := max(foreignLockTime, wanted.LockTime)
+
+	if latest.Owner != "" && latest.Owner == wanted.Owner {
+		lock = handoverTime
+	}
+
+	if !latest.Status.pending() || lock == handoverTime && latest.Process == wanted.Process {
 		return 0
 	}
 
-	return max(0, latest.Modified.Add(max(foreignLockTime, wanted.LockTime)).Sub(now))
+	// Clocks differ: nothing is locked for longer than it can be.
+	return min(lock, max(0, latest.Modified.Add(lock).Sub(now)))
 }
 
-func waitForLock(latest *Revision, wait time.Duration) Decision {
+func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
+	if latest.Owner != "" && latest.Owner == wanted.Owner {
+		return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another process of the controller left revision %d %s at %s and may still be at work; "+
+			"it is finished here %s after that", latest.Number, latest.Status, latest.Modified.UTC().Format(time.RFC3339), handoverTime)}
+	}
+
 	return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another Helm client left revision %d %s at %s; if it is not at work any more, "+
 		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, latest.Modified.UTC().Format(time.RFC3339))}
 }

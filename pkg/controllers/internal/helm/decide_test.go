@@ -25,6 +25,9 @@ func other(r *Revision)       { r.Content, r.Attempt = "old", "old" }
 func foreign(r *Revision)     { r.Content, r.Attempt, r.Owner = "", "", "" }
 func interrupted(r *Revision) { r.Interrupted = true }
 func old(r *Revision)         { r.Modified = testTime().Add(-31 * time.Minute) }
+func elsewhere(r *Revision)   { r.Process = "another" }
+func recent(r *Revision)      { r.Modified = testTime().Add(-5 * time.Second) }
+func future(r *Revision)      { r.Modified = testTime().Add(time.Hour) }
 func passed(r *Revision)      { r.Tested = TestsPassed }
 
 func TestDecide(t *testing.T) {
@@ -83,6 +86,25 @@ func TestDecide(t *testing.T) {
 			Decision{Action: ActionWait, After: 59 * time.Minute}},
 		{"another client died", plain, []Revision{rev(2, StatusPendingUpgrade, foreign, old), rev(1, StatusDeployed)}, Decision{Action: ActionUnlock, Revision: 2}},
 		{"another object's lock", plain, []Revision{rev(2, StatusPendingUpgrade, func(r *Revision) { r.Owner = "other" })}, Decision{Action: ActionWait, After: 29 * time.Minute}},
+
+		{"another process may be at it", plain, []Revision{rev(1, StatusPendingInstall, elsewhere, recent)}, Decision{Action: ActionWait, After: 20 * time.Second}},
+		{"another process, whose clock is wrong", plain, []Revision{rev(1, StatusPendingInstall, elsewhere, future)}, Decision{Action: ActionWait, After: 25 * time.Second}},
+		{"this process is not at it any more", plain, []Revision{rev(1, StatusPendingInstall, recent)}, Decision{Action: ActionInstall, Resume: 1}},
+		{"another process has died", plain, []Revision{rev(1, StatusPendingInstall, elsewhere)}, Decision{Action: ActionInstall, Resume: 1}},
+		{"another process has begun to roll back", rolling, []Revision{rev(3, StatusPendingRollback, other, elsewhere, recent), rev(2, StatusFailed), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionWait, After: 20 * time.Second, Failures: 1}},
+		{"to be removed, another process may be at it", absent, []Revision{rev(1, StatusPendingInstall, elsewhere, recent)}, Decision{Action: ActionWait, After: 20 * time.Second}},
+
+		{"a rollback that was not finished is finished", rolling, []Revision{rev(3, StatusFailed, other), rev(2, StatusFailed), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionRollback, Revision: 1, Failures: 1}},
+		{"a failed upgrade to something else is no rollback", rolling, []Revision{rev(2, StatusFailed, other), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionUpgrade}},
+		{"a rollback that is not wanted any more", plain, []Revision{rev(3, StatusFailed, other), rev(2, StatusFailed), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"rollbacks are tried again", with(func(w *Wanted) { w.RollBack, w.Failures = true, 3 }), []Revision{rev(2, StatusFailed), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionRollback, Revision: 1, Failures: 3}},
+		{"rollbacks end, too", with(func(w *Wanted) { w.RollBack, w.Failures = true, 4 }), []Revision{rev(2, StatusFailed), rev(1, StatusDeployed, other)},
+			Decision{Action: ActionStall, Failures: 4}},
 
 		{"gone", absent, nil, Decision{Action: ActionNone}},
 		{"to be removed", absent, []Revision{rev(1, StatusFailed)}, Decision{Action: ActionUninstall}},

@@ -7,12 +7,14 @@
 //   - Decide is a pure function from what is wanted and what was observed to the
 //     next Decision. It needs no memory of its own.
 //   - Client.Run does one action and blocks while it waits, so call it where that
-//     holds up nobody.
+//     holds up nobody. It reads a record once, and of the history only what Helm
+//     looks into.
 //
 // What a revision was made from is written as labels on Helm's own record of it:
 // the digest of chart, values and options, the attempt, the owner. So a restart,
 // a lost status or a new kubeconfig causes no revision. A revision that a crash
-// left pending is made again under its own number.
+// left pending is made again under its own number, but not while the process
+// that began it may still be at it.
 //
 // Differences between the stored manifest and the cluster are found by
 // Client.Drift with server-side dry runs.

@@ -29,7 +29,9 @@ const maxDifferentPaths = 10
 
 // Drift compares the stored manifest of a revision with the cluster, by
 // server-side dry runs: what the server would change is what differs. Objects
-// of hooks are not looked at. Errors are *Error, or ErrRevisionGone.
+// of hooks are not looked at. An object that cannot be compared does not keep the
+// others from it: then there are differences and an error. Errors are *Error, or
+// ErrRevisionGone.
 func (c *Client) Drift(ctx context.Context, revision int, ignores []Ignore) ([]Difference, error) {
 	return c.compare(ctx, revision, ignores, nil)
 }
@@ -52,25 +54,82 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []Ignore, co
 		return nil, err
 	}
 
+	var (
+		differences []Difference
+		problems    []error
+	)
+
 	objects, err := s.config.KubeClient.Build(strings.NewReader(record.Manifest), false)
 	if err != nil {
-		return nil, classify("read the manifest of the release", err, Values{})
-	}
+		failed := classify("read the manifest of the release", err, c.discretion(Values{}))
+		if len(objects) == 0 || endsComparison(ctx, failed) {
+			return nil, failed
+		}
 
-	var differences []Difference
+		// A kind that the cluster does not know any more, for example.
+		problems = append(problems, failed)
+	}
 
 	for _, info := range objects {
 		difference, err := c.compareObject(info, ignores, correct)
-		if err != nil {
-			return differences, classify("compare "+identify(info).String(), err, Values{})
-		}
-
 		if difference != nil {
 			differences = append(differences, *difference)
 		}
+
+		if err == nil {
+			continue
+		}
+
+		failed := classify("compare "+identify(info).String(), err, c.discretion(Values{}))
+		if problems = append(problems, failed); endsComparison(ctx, failed) {
+			break
+		}
 	}
 
-	return differences, nil
+	return differences, summed(problems)
+}
+
+// endsComparison tells whether the next object would fail in the same way, after
+// a long wait.
+func endsComparison(ctx context.Context, failed error) bool {
+	var failure *Error
+	if !errors.As(failed, &failure) {
+		return true
+	}
+
+	return ctx.Err() != nil || failure.Reason == ReasonUnreachable || failure.Reason == ReasonTimeout || failure.Reason == ReasonInterrupted
+}
+
+// maxNamedProblems is how many objects that could not be compared are named.
+const maxNamedProblems = 3
+
+// summed makes one error of all; the last one tells why a comparison has ended.
+func summed(problems []error) error {
+	if len(problems) == 0 {
+		return nil
+	}
+
+	var (
+		texts   []string
+		failure *Error
+	)
+
+	for i, problem := range problems {
+		if i == maxNamedProblems {
+			texts = append(texts, fmt.Sprintf("and %d more problems", len(problems)-i))
+
+			break
+		}
+
+		texts = append(texts, problem.Error())
+	}
+
+	reason := ReasonFailed
+	if errors.As(problems[len(problems)-1], &failure) {
+		reason = failure.Reason
+	}
+
+	return &Error{Reason: reason, Message: strings.Join(texts, "; ")}
 }
 
 func (c *Client) compareObject(info *resource.Info, ignores []Ignore, correct func(*resource.Info, map[string]any, bool) (map[string]any, error)) (*Difference, error) {

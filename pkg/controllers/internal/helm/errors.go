@@ -33,19 +33,30 @@ type Error struct {
 	Reason Reason
 	// Message says what failed and why.
 	Message string
+	// Still is closed when Helm has returned after all; nil unless Helm did not return. Until then
+	// the action has no effect any more, but goes on using a processor.
+	Still <-chan struct{}
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
+// endlessError is an action that does not return.
+type endlessError struct{ returned <-chan struct{} }
+
+// Error says what the reason may be.
+func (e *endlessError) Error() string {
+	return "Helm does not return; a template of the chart may loop without end"
+}
+
 // classify makes an *Error of what Helm or the cluster said while doing something.
-func classify(doing string, err error, values Values) error {
+func classify(doing string, err error, secrets *discretion) error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
 	}
 
-	return &Error{Reason: reasonOf(err), Message: fmt.Sprintf("%s: %s", doing, values.Redact(err.Error()))}
+	return &Error{Reason: reasonOf(err), Message: fmt.Sprintf("%s: %s", doing, secrets.redact(err.Error()))}
 }
 
 func reasonOf(err error) Reason {

@@ -18,7 +18,7 @@ const (
 // and remembers the last error: some of Helm's own errors leave the cause out.
 type logHandler struct {
 	log    logr.Logger
-	values Values
+	values *discretion
 	last   *lastError
 	attrs  []slog.Attr
 }
@@ -43,7 +43,7 @@ func (h *logHandler) Handle(_ context.Context, record slog.Record) error {
 	var pairs []any
 
 	add := func(attr slog.Attr) bool {
-		value := h.values.Redact(attr.Value.String())
+		value := h.values.redact(attr.Value.String())
 		pairs = append(pairs, attr.Key, value)
 
 		if attr.Key == "error" {
@@ -70,7 +70,7 @@ func (h *logHandler) Handle(_ context.Context, record slog.Record) error {
 		log = log.V(infoVerbosity)
 	}
 
-	log.Info("helm: "+h.values.Redact(record.Message), pairs...)
+	log.Info("helm: "+h.values.redact(record.Message), pairs...)
 
 	return nil
 }

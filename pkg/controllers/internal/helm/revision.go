@@ -27,6 +27,8 @@ const (
 	labelOwner = labelPrefix + "owner"
 	// labelRevision is the number of the revision whose labels these are.
 	labelRevision = labelPrefix + "revision"
+	// labelProcess names the process of the controller that made the revision.
+	labelProcess = labelPrefix + "process"
 	// labelChartVersion is the version of the chart, with _ for +.
 	labelChartVersion = labelPrefix + "chart-version"
 	// labelTested is the result of the chart's tests.
@@ -82,6 +84,9 @@ type Revision struct {
 	Content, Attempt string
 	// Owner is the UID of the OmniHelmRelease that made the revision; empty if another client did.
 	Owner string
+	// Process names the process of the controller that made the revision; empty if another client or a
+	// former version did.
+	Process string
 	// ChartVersion is the version of the chart; empty if another client made the revision.
 	ChartVersion string
 	// Tested is the result of the tests.
@@ -116,6 +121,24 @@ func (o Observed) lastGood(before int) *Revision {
 	}
 
 	return nil
+}
+
+// rollBackDue tells whether a rollback after a failed attempt was begun and did
+// not end well: nothing after the failed revision was ever in effect, and the
+// newest is no attempt but what a rollback has left.
+func (o Observed) rollBackDue(attempt string) bool {
+	for i := range o.Revisions {
+		r := &o.Revisions[i]
+
+		switch {
+		case r.Status.good() || r.Interrupted:
+			return false
+		case r.Attempt == attempt && r.Status == StatusFailed:
+			return i > 0 && o.lastGood(r.Number) != nil
+		}
+	}
+
+	return false
 }
 
 // failures counts the failed revisions of an attempt.
@@ -159,7 +182,7 @@ func (c *Client) Observe(ctx context.Context) (Observed, error) {
 
 	list, err := client.Resource(secretsResource()).Namespace(c.target.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return Observed{}, classify("list the revisions of the release", err, Values{})
+		return Observed{}, classify("list the revisions of the release", err, c.discretion(Values{}))
 	}
 
 	observed := Observed{Revisions: make([]Revision, 0, len(list.Items))}
@@ -195,7 +218,7 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 
 	return Revision{
 		Number: number, Status: Status(record.Labels["status"]),
-		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner],
+		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner], Process: record.Labels[labelProcess],
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
 		Interrupted: record.Labels[labelInterrupted] != "", Created: created, Modified: modified,
 	}, true

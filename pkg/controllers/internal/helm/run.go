@@ -9,9 +9,6 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
-	"helm.sh/helm/v4/pkg/release"
-	"helm.sh/helm/v4/pkg/release/common"
-	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,10 +44,31 @@ type Request struct {
 	Wanted Wanted
 	// Settings are how to do it.
 	Settings Settings
+	// Observed is what the decision was made from; nil if Run is to look itself.
+	Observed *Observed
 	// Chart is needed to install and upgrade. It must not be used by anybody else: Helm changes it.
 	Chart *chart.Chart
 	// Values to render the chart with; of the other actions only what to keep out of messages.
 	Values Values
+	// Note is told what an operator wants to know beside the end of the action. May be nil.
+	Note func(note Note, text string)
+}
+
+// Note says what something is about that is told beside the end of an action.
+type Note string
+
+// The notes.
+const (
+	// NoteNamespaceCreated is of a namespace that was made for the release. It stays.
+	NoteNamespaceCreated Note = "NamespaceCreated"
+	// NoteObjectsKept is of objects that stay when the release goes: the chart keeps them, or they are somebody else's.
+	NoteObjectsKept Note = "ObjectsKept"
+)
+
+func (r *Request) note(note Note, text string) {
+	if r.Note != nil {
+		r.Note(note, text)
+	}
 }
 
 // Run does one action and returns when it has ended: at the latest after the
@@ -73,15 +91,26 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 
 	s, err := c.open(hard, request.Values)
 	if err != nil {
-		return classify("prepare "+string(request.Decision.Action), err, request.Values)
+		return classify("prepare "+string(request.Decision.Action), err, c.discretion(request.Values))
 	}
 
-	s.storage.hidden = request.Decision.Resume
+	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
+	if request.Observed != nil {
+		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
+	}
+
 	s.config.Releases.MaxHistory = request.Settings.MaxHistory
 
 	err = c.attend(hard, soft, s, request)
 	if err == nil {
 		return nil
+	}
+
+	var endless *endlessError
+	if errors.As(err, &endless) {
+		// Nothing that the action uses may be touched any more.
+		return &Error{Reason: ReasonTimeout, Still: endless.returned, Message: fmt.Sprintf("%s did not end within %s: %s", request.Decision.Action,
+			request.Settings.Timeout, endless)}
 	}
 
 	if ctx.Err() != nil {
@@ -90,19 +119,20 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 
 	if soft.Err() != nil {
 		return &Error{Reason: ReasonTimeout, Message: fmt.Sprintf("%s did not end within %s: %s", request.Decision.Action,
-			request.Settings.Timeout, request.Values.Redact(err.Error()))}
+			request.Settings.Timeout, s.values.redact(err.Error()))}
 	}
 
-	return classify(string(request.Decision.Action), err, request.Values)
+	return classify(string(request.Decision.Action), err, s.values)
 }
 
 // attend does the action and leaves it alone if it does not end with hard: a
 // template that loops cannot be stopped. Nothing that is left alone reaches the
 // cluster any more.
 func (c *Client) attend(hard, soft context.Context, s *session, request Request) error {
-	done := make(chan error, 1)
+	done, returned := make(chan error, 1), make(chan struct{})
 
 	go func() {
+		defer close(returned)
 		// A chart that makes Helm panic must not end the controller, with all
 		// that it does for others. The text of a panic may hold anything.
 		defer func() {
@@ -124,7 +154,7 @@ func (c *Client) attend(hard, soft context.Context, s *session, request Request)
 	case err := <-done:
 		return err
 	case <-time.After(abandonTime):
-		return errors.New("Helm does not return; a template of the chart may loop without end")
+		return &endlessError{returned}
 	}
 }
 
@@ -139,7 +169,7 @@ func (c *Client) act(hard, soft context.Context, s *session, request Request) er
 	case ActionInstall:
 		return c.install(hard, soft, s, request)
 	case ActionUpgrade:
-		return c.upgrade(soft, s, request)
+		return c.upgrade(hard, soft, s, request)
 	case ActionRollback:
 		return c.rollBack(soft, s, request)
 	case ActionUninstall:
@@ -191,78 +221,9 @@ func versionLabel(version string) string {
 	return strings.TrimRight(text[:min(len(text), validation.LabelValueMaxLength)], "-_.")
 }
 
-// unlock marks a revision as failed whose action has no result. If it has one
-// by now, that counts.
-func (c *Client) unlock(s *session, revision int) error {
-	return c.change(s, revision, func(record *releasev1.Release) {
-		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown {
-			return
-		}
-
-		record.SetStatus(common.StatusFailed, fmt.Sprintf("was left %s by an action that never ended", record.Info.Status))
-	})
-}
-
-// interrupted marks a revision that a stop of the controller ended, so that it
-// is made again under its own number. If there is no time for that, it stays
-// pending, which leads to the same.
-func (c *Client) interrupted(s *session, request Request, cause error) error {
-	failure := &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
-		request.Values.Redact(cause.Error()))}
-
-	if request.Decision.Action != ActionInstall && request.Decision.Action != ActionUpgrade {
-		return failure
-	}
-
-	last, err := s.config.Releases.Last(c.target.Name)
-	if err != nil {
-		return failure
-	}
-
-	record, err := asRelease(last)
-	if err != nil || record.Info.Status != common.StatusFailed || record.Labels[labelAttempt] != request.Wanted.Attempt {
-		return failure
-	}
-
-	if err := c.change(s, record.Version, func(record *releasev1.Release) { record.Labels[labelInterrupted] = "true" }); err != nil {
-		c.log.Info("an interrupted revision could not be marked", "release", c.target.Name, "error", err.Error())
-	}
-
-	return failure
-}
-
-// change reads, changes and writes the record of a revision.
-func (c *Client) change(s *session, revision int, change func(*releasev1.Release)) error {
-	var (
-		found release.Releaser
-		err   error
-	)
-
-	if found, err = s.config.Releases.Get(c.target.Name, revision); err != nil {
-		return fmt.Errorf("read revision %d: %w", revision, err)
-	}
-
-	record, err := asRelease(found)
-	if err != nil {
-		return err
-	}
-
-	if record.Labels == nil {
-		record.Labels = map[string]string{}
-	}
-
-	change(record)
-
-	if err := s.config.Releases.Update(record); err != nil {
-		return fmt.Errorf("write revision %d: %w", revision, err)
-	}
-
-	return nil
-}
-
 // createNamespace makes the release's namespace if it is missing. Who may not
 // make namespaces may still use one that is there.
-func (c *Client) createNamespace(ctx context.Context) error {
+func (c *Client) createNamespace(ctx context.Context, request Request) error {
 	client, err := kubernetes.NewForConfig(bounded(ctx, c.target.Config))
 	if err != nil {
 		return fmt.Errorf("make a client for the workload cluster: %w", err)
@@ -274,7 +235,11 @@ func (c *Client) createNamespace(ctx context.Context) error {
 	}
 
 	_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.target.Namespace}}, metav1.CreateOptions{FieldManager: FieldManager})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+
+	switch {
+	case err == nil:
+		request.note(NoteNamespaceCreated, fmt.Sprintf("created namespace %s in the workload cluster; it stays when the release is uninstalled", c.target.Namespace))
+	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create namespace %q: %w", c.target.Namespace, err)
 	}
 

@@ -72,10 +72,31 @@ func variants(texts []string) []string {
 		}
 	}
 
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	slices.SortFunc(all, longestFirst)
 
 	return slices.Compact(all)
 }
+
+// withOlder also keeps older values out of texts, as far as they are not among
+// the current ones that came from no Secret.
+func (v Values) withOlder(config map[string]any) Values {
+	plain := map[string]bool{}
+
+	for _, text := range collect(nil, v.tree) {
+		plain[text] = !slices.Contains(v.secrets, text)
+	}
+
+	older := slices.DeleteFunc(collect(nil, config), func(text string) bool { return plain[text] })
+	all := append(variants(older), v.secrets...)
+	slices.SortFunc(all, longestFirst)
+	v.secrets = slices.Compact(all)
+
+	return v
+}
+
+// longestFirst sorts texts so that no part of a long one remains when a short one
+// was replaced.
+func longestFirst(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) }
 
 // Redact makes a text of Helm or of a cluster fit for conditions and logs: one
 // line, and nothing in it that came from a Secret.

@@ -2,32 +2,61 @@ package helm
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"helm.sh/helm/v4/pkg/release"
+	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// resumable is Helm's storage, with three additions.
+// resumable is Helm's storage for one action, with these additions.
 //
 // One revision can be hidden, whose action was interrupted: Helm then makes the
 // next revision under the same number, and the old record is overwritten in one
 // step. So a crash causes no second revision, and there is a record of what the
 // crash left behind at every moment.
 //
-// Each record that is made here names its own number in a label: other clients
-// copy our labels to the revisions that they make, and those are not ours.
+// Each record that is made here names its own number and the process that made
+// it in labels: other clients copy our labels to the revisions that they make,
+// and those are not ours.
 //
-// And the first record that an action makes is told of: from then on, what the
+// The first record that an action makes is told of: from then on, what the
 // action does has to be ended in order.
+//
+// And a record is read once. Helm lists all of a release's records, with the
+// charts in them, many times in one action. Here the labels of the records are
+// listed once, or not at all if they are known, and only those records are read
+// that Helm looks into: the newest, and the one that is deployed. The others are
+// hollow, and never written.
 type resumable struct {
 	driver.Driver
 
 	release string
-	hidden  int // number of the hidden revision; 0 hides none
+	hidden  int    // number of the hidden revision; 0 hides none
+	process string // that makes records now
 	begun   func()
+	// rollback leaves revisions failed that have failed. Helm calls one superseded when
+	// a rollback from it fails, too: the next rollback would go to it.
+	rollback bool
+	// list tells which revisions there are.
+	list func() (Observed, error)
+	// keep says why no record may be removed; nil, or a nil error, if one may be.
+	keep func() error
+
+	statuses map[int]Status // of all revisions; nil before they were listed
+	read     map[string]*releasev1.Release
+	hollow   map[*releasev1.Release]struct{}
+}
+
+func newResumable(wrapped driver.Driver, name string, list func() (Observed, error)) *resumable {
+	return &resumable{
+		Driver: wrapped, release: name, begun: func() {}, list: list,
+		read: map[string]*releasev1.Release{}, hollow: map[*releasev1.Release]struct{}{},
+	}
 }
 
 // Get implements driver.Driver.
@@ -36,64 +65,219 @@ func (r *resumable) Get(name string) (release.Releaser, error) {
 		return nil, driver.ErrReleaseNotFound
 	}
 
-	return r.Driver.Get(name)
+	if kept := r.read[name]; kept != nil {
+		return copyRecord(kept), nil
+	}
+
+	found, err := r.Driver.Get(name)
+	if err != nil {
+		return nil, err
+	}
+
+	record, err := asRelease(found)
+	if err != nil {
+		return nil, err
+	}
+
+	r.read[name] = copyRecord(record)
+
+	return record, nil
 }
 
-// Query implements driver.Driver.
+// Query implements driver.Driver. Of the labels only the status counts: the
+// others name the release, and there is but one.
 func (r *resumable) Query(labels map[string]string) ([]release.Releaser, error) {
-	all, err := r.Driver.Query(labels)
-	if err != nil || r.hidden == 0 {
-		return all, err
+	numbers, err := r.visible()
+	if err != nil {
+		return nil, err
 	}
 
-	var visible []release.Releaser
+	var found []release.Releaser
 
-	for _, one := range all {
-		if revision, ok := one.(*releasev1.Release); !ok || revision.Version != r.hidden {
-			visible = append(visible, one)
+	for i, number := range numbers {
+		if status := labels["status"]; status != "" && status != string(r.statuses[number]) {
+			continue
 		}
+
+		if i < len(numbers)-1 && r.statuses[number] != StatusDeployed {
+			found = append(found, r.stub(number))
+
+			continue
+		}
+
+		one, err := r.Get(key(r.release, number))
+		if errors.Is(err, driver.ErrReleaseNotFound) {
+			return nil, changedMeanwhile(r.release, number)
+		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		found = append(found, one)
 	}
 
-	if len(visible) == 0 {
+	if len(found) == 0 {
 		return nil, driver.ErrReleaseNotFound
 	}
 
-	return visible, nil
+	return found, nil
+}
+
+// visible are the numbers of all revisions but the hidden one, the newest last.
+func (r *resumable) visible() ([]int, error) {
+	if r.statuses == nil {
+		observed, err := r.list()
+		if err != nil {
+			return nil, err
+		}
+
+		r.statuses = map[int]Status{}
+		for i := range observed.Revisions {
+			r.statuses[observed.Revisions[i].Number] = observed.Revisions[i].Status
+		}
+
+		// What was read or written here before counts more.
+		for _, record := range r.read {
+			r.statuses[record.Version] = Status(record.Info.Status)
+		}
+	}
+
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.statuses)), func(number int) bool { return number == r.hidden }), nil
+}
+
+// stub stands for a record of which Helm wants to know its number and status only.
+func (r *resumable) stub(number int) *releasev1.Release {
+	made := &releasev1.Release{Name: r.release, Version: number, Info: &releasev1.Info{Status: common.Status(r.statuses[number])}}
+	r.hollow[made] = struct{}{}
+
+	return made
 }
 
 // Create implements driver.Driver.
 func (r *resumable) Create(name string, made release.Releaser) error {
-	defer r.begun()
+	defer func() { r.begun() }()
 
-	if record, ok := made.(*releasev1.Release); ok {
-		labels := maps.Clone(record.Labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
-
-		labels[labelRevision] = strconv.Itoa(record.Version)
-		record.Labels = labels
+	record, err := asRelease(made)
+	if err != nil {
+		return err
 	}
+
+	labels := maps.Clone(record.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+
+	labels[labelRevision], labels[labelProcess] = strconv.Itoa(record.Version), r.process
+	record.Labels = labels
 
 	if r.hides(name) {
 		r.hidden = 0
 
-		return r.Driver.Update(name, made)
+		return r.Update(name, made)
 	}
 
-	if err := r.Driver.Create(name, made); err != nil || r.hidden == 0 {
+	if err := r.Driver.Create(name, made); errors.Is(err, driver.ErrReleaseExists) {
+		return changedMeanwhile(r.release, record.Version)
+	} else if err != nil {
 		return err
 	}
 
+	r.note(name, record)
+
+	if r.hidden == 0 {
+		return nil
+	}
+
 	// Helm counts from the start again if it sees no other revision.
-	obsolete := key(r.release, r.hidden)
+	obsolete := r.hidden
 	r.hidden = 0
 
-	if _, err := r.Driver.Delete(obsolete); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+	if _, err := r.Delete(key(r.release, obsolete)); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
 
 	return nil
 }
 
+// Update implements driver.Driver.
+func (r *resumable) Update(name string, changed release.Releaser) error {
+	record, err := asRelease(changed)
+	if err != nil {
+		return err
+	}
+
+	if _, hollow := r.hollow[record]; hollow {
+		return fmt.Errorf("revision %d was not read and must not be written", record.Version)
+	}
+
+	if known := r.read[name]; r.rollback && known != nil && known.Info.Status == common.StatusFailed && record.Info.Status == common.StatusSuperseded {
+		return nil
+	}
+
+	if err := r.Driver.Update(name, changed); err != nil {
+		return err
+	}
+
+	r.note(name, record)
+
+	return nil
+}
+
+// Delete implements driver.Driver.
+func (r *resumable) Delete(name string) (release.Releaser, error) {
+	if r.keep != nil {
+		if err := r.keep(); err != nil {
+			return nil, err
+		}
+	}
+
+	deleted, err := r.Driver.Delete(name)
+	if err != nil {
+		return nil, err
+	}
+
+	delete(r.read, name)
+	maps.DeleteFunc(r.statuses, func(number int, _ Status) bool { return key(r.release, number) == name })
+
+	return deleted, nil
+}
+
+// note remembers what was written.
+func (r *resumable) note(name string, record *releasev1.Release) {
+	r.read[name] = copyRecord(record)
+
+	if r.statuses != nil && record.Info != nil {
+		r.statuses[record.Version] = Status(record.Info.Status)
+	}
+}
+
 func (r *resumable) hides(name string) bool { return r.hidden != 0 && name == key(r.release, r.hidden) }
+
+// copyRecord copies what Helm changes in a record: it changes what it reads, and
+// does not always write it.
+func copyRecord(record *releasev1.Release) *releasev1.Release {
+	copied := *record
+	copied.Labels = maps.Clone(record.Labels)
+
+	if record.Info != nil {
+		info := *record.Info
+		copied.Info = &info
+	}
+
+	copied.Hooks = slices.Clone(record.Hooks)
+	for i, hook := range copied.Hooks {
+		if hook != nil {
+			own := *hook
+			copied.Hooks[i] = &own
+		}
+	}
+
+	return &copied
+}
+
+// changedMeanwhile is the error when somebody else was at the release.
+func changedMeanwhile(release string, number int) error {
+	return &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("somebody else made or removed revision %d at the same time; what to do is decided anew. "+
+		"If this is said again and again, look at the labels of Secret %s: Helm finds its records by them", number, key(release, number))}
+}

@@ -2,8 +2,10 @@ package helm
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
@@ -27,9 +29,138 @@ func newStorage(t *testing.T, hidden int, records ...*releasev1.Release) (*stora
 	}
 
 	begun := 0
-	wrapped := &resumable{Driver: memory, release: "demo", hidden: hidden, begun: func() { begun++ }}
+	wrapped := newResumable(memory, "demo", func() (Observed, error) {
+		found, err := memory.Query(map[string]string{"name": "demo", "owner": "helm"})
+		if errors.Is(err, driver.ErrReleaseNotFound) {
+			return Observed{}, nil
+		}
+
+		var observed Observed
+
+		for _, one := range found {
+			revision := one.(*releasev1.Release)
+			observed.Revisions = append(observed.Revisions, Revision{Number: revision.Version, Status: Status(revision.Info.Status)})
+		}
+
+		return observed, err
+	})
+	wrapped.hidden, wrapped.begun, wrapped.process = hidden, func() { begun++ }, "this"
 
 	return storage.Init(wrapped), wrapped, &begun
+}
+
+// counting counts what a driver is asked.
+type counting struct {
+	driver.Driver
+
+	gets []string
+}
+
+// Get implements driver.Driver.
+func (c *counting) Get(name string) (release.Releaser, error) {
+	c.gets = append(c.gets, name)
+
+	return c.Driver.Get(name)
+}
+
+// Helm looks at the history again and again; each record that it needs is read once, and the others never.
+func TestRecordsAreReadOnce(t *testing.T) {
+	store, wrapped, _ := newStorage(t, 0, record(1, common.StatusSuperseded), record(2, common.StatusDeployed), record(3, common.StatusFailed))
+	counted := &counting{Driver: wrapped.Driver}
+	wrapped.Driver = counted
+
+	for range 3 {
+		history, err := store.History("demo")
+		if err != nil || len(history) != 3 {
+			t.Fatalf("history: %v, %v", history, err)
+		}
+
+		deployed, err := store.Deployed("demo")
+		if err != nil || deployed.(*releasev1.Release).Version != 2 {
+			t.Fatalf("deployed: %v, %v", deployed, err)
+		}
+
+		last, err := store.Last("demo")
+		if err != nil || last.(*releasev1.Release).Version != 3 {
+			t.Fatalf("last: %v, %v", last, err)
+		}
+
+		// What is changed and not written does not count.
+		last.(*releasev1.Release).Info.Status = common.StatusDeployed
+	}
+
+	if want := []string{key("demo", 2), key("demo", 3)}; !slices.Equal(counted.gets, want) {
+		t.Errorf("read %v, want %v", counted.gets, want)
+	}
+
+	history, err := store.History("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := store.Update(history[0]); err == nil {
+		t.Error("a record that was not read was written")
+	}
+
+	// What is written counts at once.
+	if err := store.Update(record(2, common.StatusSuperseded)); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := store.Create(record(4, common.StatusDeployed)); err != nil {
+		t.Fatal(err)
+	}
+
+	deployed, err := store.DeployedAll("demo")
+	if err != nil || len(deployed) != 1 || deployed[0].(*releasev1.Release).Version != 4 {
+		t.Errorf("deployed: %v, %v", deployed, err)
+	}
+
+	if _, err := store.Delete("demo", 4); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := store.Deployed("demo"); !errors.Is(err, driver.ErrNoDeployedReleases) {
+		t.Errorf("deployed after the removal: %v", err)
+	}
+}
+
+// Somebody else makes or removes a revision between the look and the action.
+func TestSomebodyElseIsQuicker(t *testing.T) {
+	store, wrapped, _ := newStorage(t, 0, record(1, common.StatusDeployed))
+
+	if _, err := store.Last("demo"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := wrapped.Driver.Create(key("demo", 2), record(2, common.StatusDeployed)); err != nil {
+		t.Fatal(err)
+	}
+
+	var failure *Error
+	if err := store.Create(record(2, common.StatusPendingUpgrade)); !errors.As(err, &failure) || failure.Reason != ReasonInterrupted {
+		t.Errorf("made: %v", err)
+	}
+
+	store, wrapped, _ = newStorage(t, 0, record(1, common.StatusDeployed))
+	wrapped.statuses = map[int]Status{1: StatusSuperseded, 2: StatusDeployed}
+
+	if _, err := store.Last("demo"); !errors.As(err, &failure) || failure.Reason != ReasonInterrupted {
+		t.Errorf("removed: %v", err)
+	}
+}
+
+func TestRecordsThatAreKept(t *testing.T) {
+	store, wrapped, _ := newStorage(t, 0, record(1, common.StatusUninstalling))
+	wrapped.keep = func() error { return errors.New("objects are left") }
+
+	if _, err := store.Delete("demo", 1); err == nil {
+		t.Error("the record was removed")
+	}
+
+	if _, err := store.Last("demo"); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAnInterruptedRevisionIsMadeAgain(t *testing.T) {
@@ -52,8 +183,8 @@ func TestAnInterruptedRevisionIsMadeAgain(t *testing.T) {
 		t.Errorf("the last revision is %v, %v, begun %d", last, err, *begun)
 	}
 
-	if err := store.Create(record(2, common.StatusPendingUpgrade)); !errors.Is(err, driver.ErrReleaseExists) {
-		t.Errorf("a second record: %v", err)
+	if err := store.Create(record(2, common.StatusPendingUpgrade)); err == nil {
+		t.Error("a second record was made")
 	}
 }
 
@@ -86,7 +217,7 @@ func TestLabelsThatWereCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if made.Labels[labelRevision] != "3" || shared[labelRevision] != "" {
+	if made.Labels[labelRevision] != "3" || made.Labels[labelProcess] != "this" || shared[labelRevision] != "" {
 		t.Errorf("labels %v, shared %v", made.Labels, shared)
 	}
 

@@ -38,8 +38,10 @@ type Values struct {
 }
 
 // Merge merges layers in their order: objects are merged, everything else is
-// replaced by the later layer. Integers stay integers of any size; what fits
-// no 64 bits stays as it is written. Errors name the layer and nothing of it.
+// replaced by the later layer. Integers stay integers; in JSON, such as in
+// spec.chart.values, one that fits no 64 bits stays as it is written. All other
+// numbers that float64 can hold become that, as in Helm, because templates compute
+// with them: 1.10 is 1.1. Errors name the layer and nothing of it.
 func Merge(layers []Layer) (Values, error) {
 	tree := map[string]any{}
 
@@ -180,8 +182,8 @@ func parseJSON(text []byte) (map[string]any, error) {
 	return converted, nil
 }
 
-// convert turns numbers into what templates can compute with, as long as
-// nothing is lost.
+// convert turns numbers into what templates can compute with. No integer loses
+// a digit by that; a number with a fraction or an exponent may.
 func convert(value any) any {
 	switch typed := value.(type) {
 	case map[string]any:

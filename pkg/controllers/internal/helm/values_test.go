@@ -39,6 +39,11 @@ func TestMerge(t *testing.T) {
 			},
 		},
 		{
+			name:   "numbers that become others, as in Helm",
+			layers: []Layer{text("a", "a: 1.10\nb: 123456789012345678901234567890"), text("b", `{"c":1.10,"d":9007199254740993.0,"e":1e400}`)},
+			want:   map[string]any{"a": 1.1, "b": 1.2345678901234568e+29, "c": 1.1, "d": 9007199254740992.0, "e": json.Number("1e400")},
+		},
+		{
 			name:   "target paths",
 			layers: []Layer{text("a", "db: {user: u}"), {From: "b", Text: []byte("0123\n"), TargetPath: "db.password"}, {From: "c", Text: []byte("v"), TargetPath: `a.b\.c/d`}},
 			want:   map[string]any{"db": map[string]any{"user": "u", "password": "0123\n"}, "a": map[string]any{"b.c/d": "v"}},

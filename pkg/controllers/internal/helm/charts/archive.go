@@ -50,11 +50,9 @@ func (a *Archive) Load() (*chart.Chart, error) {
 		return nil, fail(Invalid, "chart %s %s is a library: it cannot be installed by itself", a.resolved.Name, a.resolved.Version)
 	}
 
-	// The signature is of a file, under the name that the index gives it: an index
-	// can offer an old chart, or another one, as the newest.
+	// A signature is of a file, under the name that the index gives it.
 	if a.signed && (loaded.Metadata.Name != a.resolved.Name || loaded.Metadata.Version != a.resolved.Version) {
-		return nil, fail(Unverified, "chart %s %s: what is signed is %s %s; the repository offers it under another name or version", a.resolved.Name,
-			a.resolved.Version, redact.Line(loaded.Metadata.Name), redact.Line(loaded.Metadata.Version))
+		return nil, fail(Unverified, "chart %s %s: %s", a.resolved.Name, a.resolved.Version, redact.Line(otherChart(loaded.Metadata.Name, loaded.Metadata.Version).Error()))
 	}
 
 	return loaded, nil
@@ -63,9 +61,7 @@ func (a *Archive) Load() (*chart.Chart, error) {
 // checkSize counts what a chart holds when it is unpacked, without unpacking
 // it, and fails as soon as that exceeds the limit.
 func checkSize(data []byte, limit int64) error {
-	remaining := limit
-
-	err := count(bytes.NewReader(data), &remaining, 0)
+	err := count(bytes.NewReader(data), &budget{stream: limit, files: limit}, 0)
 	if errors.Is(err, errBudget) {
 		return fail(TooLarge, "the chart is larger than the limit of %d MiB when it is unpacked", limit>>20)
 	}
@@ -80,9 +76,22 @@ func checkSize(data []byte, limit int64) error {
 // errBudget is a chart that is too large.
 var errBudget = errors.New("too large") //nolint:gochecknoglobals // a sentinel
 
+// budget is what a chart may still hold. A stream has more than its files, by
+// headers and padding, but less if files are sparse: each has a limit of its own.
+type budget struct{ stream, files int64 }
+
+// spend takes something off a budget.
+func spend(left *int64, bytes int64) error {
+	if *left -= bytes; *left < 0 {
+		return errBudget
+	}
+
+	return nil
+}
+
 // count takes the size of everything in an archive, and in the archives of
 // subcharts inside it, off remaining.
-func count(packed io.Reader, remaining *int64, depth int) error {
+func count(packed io.Reader, remaining *budget, depth int) error {
 	if depth > maxNesting {
 		return errBudget
 	}
@@ -94,8 +103,7 @@ func count(packed io.Reader, remaining *int64, depth int) error {
 	defer unzipped.Close()
 
 	// Headers and padding are read by the tar reader itself and count, too.
-	budgeted := &budgetReader{reader: unzipped, remaining: remaining}
-	entries := tar.NewReader(budgeted)
+	entries := tar.NewReader(&budgetReader{reader: unzipped, remaining: &remaining.stream})
 
 	for {
 		header, err := entries.Next()
@@ -107,11 +115,11 @@ func count(packed io.Reader, remaining *int64, depth int) error {
 			return err
 		}
 
-		if *remaining -= tarBlock; *remaining < 0 {
-			return errBudget
+		if err := errors.Join(spend(&remaining.stream, tarBlock), spend(&remaining.files, header.Size)); err != nil {
+			return err
 		}
 
-		if isSubchart(header.Name) {
+		if !header.FileInfo().IsDir() && isSubchart(header.Name) {
 			if err := count(entries, remaining, depth+1); err != nil {
 				return err
 			}
@@ -119,10 +127,11 @@ func count(packed io.Reader, remaining *int64, depth int) error {
 	}
 }
 
-// isSubchart tells whether Helm unpacks a file of a chart as another chart. It
-// takes names with backslashes, as archives of Windows have them.
+// isSubchart tells whether Helm unpacks a file of a chart as another chart. Like
+// Helm it takes names with backslashes, as archives of Windows have them, and
+// does not mind slashes and dots at the end.
 func isSubchart(name string) bool {
-	name = strings.ReplaceAll(name, `\`, "/")
+	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 
 	return strings.HasSuffix(name, ".tgz") && path.Base(path.Dir(name)) == "charts"
 }
@@ -137,8 +146,8 @@ type budgetReader struct {
 func (b *budgetReader) Read(p []byte) (int, error) {
 	n, err := b.reader.Read(p)
 
-	if *b.remaining -= int64(n); *b.remaining < 0 {
-		return 0, errBudget
+	if err := spend(b.remaining, int64(n)); err != nil {
+		return 0, err
 	}
 
 	return n, err

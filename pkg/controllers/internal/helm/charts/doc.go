@@ -3,10 +3,11 @@
 // own network position.
 //
 // A Fetcher works in two steps. Resolve says which chart a Source means now: its
-// version and the digest of its archive. That is all an idle release needs, and
-// costs no download. Open returns the chart itself, checked against that digest
-// and, if asked for, its provenance file; it downloads only what the cache does
-// not hold.
+// version and the digest of its archive, which is signed by a key of the keyring
+// if there is one. That is all an idle release needs, and costs no download of a
+// chart; a provenance file is read once for as long as the process runs. Open
+// returns the chart itself, checked against that digest; it downloads only what
+// the cache does not hold.
 //
 // What it guarantees:
 //   - No connection is made to a loopback, link-local, multicast, unspecified or

@@ -20,7 +20,7 @@ const (
 	DefaultCacheBytes = 48 << 20
 	// DefaultTimeout bounds one Resolve or Open.
 	DefaultTimeout = 2 * time.Minute
-	// DefaultParallelDownloads is how many charts are downloaded at once.
+	// DefaultParallelDownloads is how many large charts and indexes are downloaded at once.
 	DefaultParallelDownloads = 4
 )
 
@@ -33,7 +33,8 @@ type Options struct {
 	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes, CacheBytes int64
 	// Timeout bounds one Resolve or Open; 0 means the default.
 	Timeout time.Duration
-	// ParallelDownloads is how many charts are downloaded at once; 0 means the default.
+	// ParallelDownloads is how many charts and indexes of more than 1 MiB are downloaded at once. Half as
+	// many downloads of any size are under way from one host. 0 means the default.
 	ParallelDownloads int
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -41,12 +42,13 @@ type Options struct {
 
 // Fetcher finds and downloads charts. It is safe for concurrent use.
 type Fetcher struct {
-	options   Options
-	guard     guard
-	cache     *cache
-	downloads chan struct{}
-	flights   singleflight.Group
-	now       func() time.Time
+	options Options
+	guard   guard
+	cache   *cache
+	signed  *cache // what was found to be signed; apart, so that charts do not push it out
+	gate    *gate
+	flights singleflight.Group
+	now     func() time.Time
 }
 
 // New makes a Fetcher.
@@ -64,7 +66,7 @@ func New(options Options) *Fetcher {
 
 	return &Fetcher{
 		options: options, guard: guard{allowed: options.AllowedAddresses}, cache: newCache(options.CacheBytes),
-		downloads: make(chan struct{}, options.ParallelDownloads), now: options.Now,
+		signed: newCache(signedBytes), gate: newGate(options.ParallelDownloads), now: options.Now,
 	}
 }
 
@@ -75,8 +77,9 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// Resolve says which chart a source means now. It downloads the chart only if
-// nothing else tells its digest. Errors are *Error.
+// Resolve says which chart a source means now, and checks its provenance if there
+// is a keyring. It downloads the chart only if nothing else tells its digest.
+// Errors are *Error.
 func (f *Fetcher) Resolve(ctx context.Context, source Source) (*Resolved, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
@@ -87,11 +90,21 @@ func (f *Fetcher) Resolve(ctx context.Context, source Source) (*Resolved, error)
 	}
 	defer s.close()
 
+	resolve := f.resolveRepository
 	if source.isOCI() {
-		return f.resolveOCI(ctx, s, &source)
+		resolve = f.resolveOCI
 	}
 
-	return f.resolveRepository(ctx, s, &source)
+	resolved, err := resolve(ctx, s, &source)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := f.verify(ctx, s, &source, resolved); err != nil {
+		return nil, err
+	}
+
+	return resolved, nil
 }
 
 // Open returns the archive of a chart that Resolve found with the same source:
@@ -107,15 +120,13 @@ func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (
 	}
 	defer s.close()
 
-	data, err := f.archive(ctx, s, &source, resolved)
-	if err != nil {
+	if err := f.verify(ctx, s, &source, resolved); err != nil {
 		return nil, err
 	}
 
-	if source.Keyring != nil {
-		if err := f.verify(ctx, s, &source, resolved, data); err != nil {
-			return nil, err
-		}
+	data, err := f.archive(ctx, s, &source, resolved)
+	if err != nil {
+		return nil, err
 	}
 
 	return &Archive{data: data, resolved: *resolved, signed: source.Keyring != nil}, nil
@@ -133,36 +144,57 @@ func (f *Fetcher) archive(ctx context.Context, s *session, source *Source, resol
 		return kept, nil
 	}
 
-	value, err := f.once(ctx, key, func(ctx context.Context) (any, error) {
-		if resolved.ManifestDigest != "" {
-			return f.downloadBlob(ctx, s, resolved)
+	value, err := f.once(ctx, key, resolved.fullLocation(), func(ctx context.Context) (any, error) {
+		// Somebody else's download may have ended since.
+		if kept, ok := f.cache.get(key).([]byte); ok {
+			return kept, nil
 		}
 
-		return f.download(ctx, s, resolved)
+		return f.downloadChecked(ctx, s, source, resolved)
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	data := value.([]byte) //nolint:forcetypeassert // both downloads return nothing else
+	return value.([]byte), nil //nolint:forcetypeassert // the function above returns nothing else
+}
+
+// downloadChecked downloads an archive, checks it, and keeps it.
+func (f *Fetcher) downloadChecked(ctx context.Context, s *session, source *Source, resolved *Resolved) ([]byte, error) {
+	download := f.download
+	if resolved.ManifestDigest != "" {
+		download = f.downloadBlob
+	}
+
+	data, err := download(ctx, s, resolved)
+	if err != nil {
+		return nil, err
+	}
 
 	if got := digestOf(data); got != resolved.ArchiveDigest {
 		return nil, fail(DigestMismatch, "chart %s %s has digest %s, expected %s: it was replaced or damaged on the way", resolved.Name,
 			resolved.Version, got, resolved.ArchiveDigest)
 	}
 
+	return data, f.keep(source, resolved.ArchiveDigest, data)
+}
+
+// keep puts an archive into the cache. Nothing else does: what comes out of the
+// cache is not larger than allowed when it is unpacked.
+func (f *Fetcher) keep(source *Source, digest string, data []byte) error {
 	if err := checkSize(data, f.options.MaxUnpackedBytes); err != nil {
-		return nil, err
+		return err
 	}
 
-	f.cache.put(key, data, int64(len(data)))
+	f.cache.put(archiveKey(source, digest), data, int64(len(data)))
 
-	return data, nil
+	return nil
 }
 
 // once runs fetch for the first of all who want the same at the same time. It
-// is not the first one's context that bounds it: others wait for it, too.
-func (f *Fetcher) once(ctx context.Context, key string, fetch func(context.Context) (any, error)) (any, error) {
+// is not the first one's context that bounds it: others wait for it, too. If it
+// takes too long, all are told the same of the location.
+func (f *Fetcher) once(ctx context.Context, key, location string, fetch func(context.Context) (any, error)) (any, error) {
 	result := f.flights.DoChan(key, func() (found any, err error) {
 		// Here nobody else could catch it: what a server sends must not end the controller.
 		defer func() {
@@ -179,20 +211,8 @@ func (f *Fetcher) once(ctx context.Context, key string, fetch func(context.Conte
 
 	select {
 	case <-ctx.Done():
-		return nil, explain(ctx.Err(), "the chart's repository")
+		return nil, explain(ctx.Err(), placeOf(location))
 	case got := <-result:
 		return got.Val, got.Err
 	}
 }
-
-// acquire waits for one of the places for downloads.
-func (f *Fetcher) acquire(ctx context.Context) error {
-	select {
-	case f.downloads <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fail(Timeout, "too many charts are being downloaded; this one waited in vain")
-	}
-}
-
-func (f *Fetcher) release() { <-f.downloads }

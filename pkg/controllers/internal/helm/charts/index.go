@@ -69,7 +69,7 @@ func (f *Fetcher) index(ctx context.Context, s *session, source *Source, newest 
 		return kept, nil
 	}
 
-	value, err := f.once(ctx, key, func(ctx context.Context) (any, error) { return f.fetchIndex(ctx, s, source, kept) })
+	value, err := f.once(ctx, key, indexURL(source), func(ctx context.Context) (any, error) { return f.fetchIndex(ctx, s, source, kept) })
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +78,11 @@ func (f *Fetcher) index(ctx context.Context, s *session, source *Source, newest 
 	f.cache.put(key, fetched, fetched.cost())
 
 	return fetched, nil
+}
+
+// indexURL is where the index of a repository is.
+func indexURL(source *Source) string {
+	return strings.TrimSuffix(source.Repository, "/") + "/index.yaml"
 }
 
 func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, kept *index) (any, error) {
@@ -91,7 +96,13 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, ke
 		header.Set("If-Modified-Since", kept.modified)
 	}
 
-	response, err := s.do(ctx, http.MethodGet, strings.TrimSuffix(source.Repository, "/")+"/index.yaml", header)
+	leave, err := f.gate.enter(ctx, s.host)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+
+	response, err := s.do(ctx, http.MethodGet, indexURL(source), header)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +119,15 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, ke
 		return nil, s.refused(response, "chart index")
 	}
 
-	data, err := read(response, f.options.MaxIndexBytes, "index")
+	data, done, err := s.readLarge(ctx, response, f.options.MaxIndexBytes, "index")
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 
-	parsed, err := parseIndex(data)
-	if err != nil {
+	var parsed *index
+
+	if err := f.gate.parse(ctx, func() (err error) { parsed, err = parseIndex(data); return err }); err != nil {
 		return nil, err
 	}
 

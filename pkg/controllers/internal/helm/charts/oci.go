@@ -186,17 +186,18 @@ func parseManifest(data []byte, chart string) (*artifact, error) {
 // downloadBlob fetches the archive of a chart from a registry.
 func (f *Fetcher) downloadBlob(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
 	if resolved.size > f.options.MaxArchiveBytes {
-		return nil, tooLarge("chart archive", resolved.location+resolved.ArchiveDigest, f.options.MaxArchiveBytes)
+		return nil, tooLarge("chart archive", resolved.fullLocation(), f.options.MaxArchiveBytes)
 	}
 
-	if err := f.acquire(ctx); err != nil {
+	leave, err := f.gate.enter(ctx, s.host)
+	if err != nil {
 		return nil, err
 	}
-	defer f.release()
+	defer leave()
 
 	s.host = registryHost(s.host)
 
-	return s.fetch(ctx, resolved.location+resolved.ArchiveDigest, nil, f.options.MaxArchiveBytes, "chart archive")
+	return s.fetch(ctx, resolved.fullLocation(), nil, f.options.MaxArchiveBytes, "chart archive")
 }
 
 // downloadSignature fetches the provenance file of a chart from a registry.
@@ -231,5 +232,5 @@ func (s *session) fetch(ctx context.Context, location string, header http.Header
 		return nil, s.refused(response, what)
 	}
 
-	return read(response, limit, what)
+	return s.read(ctx, response, limit, what)
 }

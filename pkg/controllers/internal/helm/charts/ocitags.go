@@ -40,7 +40,7 @@ func (s *session) tags(ctx context.Context, location string) ([]string, error) {
 			return nil, err
 		}
 
-		page, err := readTags(s, response)
+		page, err := readTags(ctx, s, response)
 		if err != nil {
 			return nil, err
 		}
@@ -58,14 +58,14 @@ func (s *session) tags(ctx context.Context, location string) ([]string, error) {
 	return versions, nil
 }
 
-func readTags(s *session, response *http.Response) ([]string, error) {
+func readTags(ctx context.Context, s *session, response *http.Response) ([]string, error) {
 	defer discard(response)
 
 	if response.StatusCode != http.StatusOK {
 		return nil, s.refused(response, "chart")
 	}
 
-	data, err := read(response, maxManifestBytes, "list of tags")
+	data, err := s.read(ctx, response, maxManifestBytes, "list of tags")
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (s *session) fetchToken(ctx context.Context, challenge map[string]string) (
 		return "", s.refused(response, "token")
 	}
 
-	data, err := read(response, maxProvenanceBytes, "token")
+	data, err := s.read(ctx, response, maxProvenanceBytes, "token")
 	if err != nil {
 		return "", err
 	}

@@ -35,7 +35,10 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *session, source *Sou
 		}
 
 		resolved.ArchiveDigest = digestOf(archive)
-		f.cache.put(archiveKey(source, resolved.ArchiveDigest), archive, int64(len(archive)))
+
+		if err := f.keep(source, resolved.ArchiveDigest, archive); err != nil {
+			return nil, err
+		}
 	}
 
 	return resolved, nil
@@ -113,10 +116,11 @@ func normalDigest(text string) string {
 
 // download fetches the archive of a chart. It is not checked against any digest.
 func (f *Fetcher) download(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
-	if err := f.acquire(ctx); err != nil {
+	leave, err := f.gate.enter(ctx, hostOf(resolved.location))
+	if err != nil {
 		return nil, err
 	}
-	defer f.release()
+	defer leave()
 
 	response, err := s.do(ctx, http.MethodGet, resolved.location, nil)
 	if err != nil {
@@ -128,12 +132,43 @@ func (f *Fetcher) download(ctx context.Context, s *session, resolved *Resolved) 
 		return nil, s.refused(response, "chart archive")
 	}
 
-	return read(response, f.options.MaxArchiveBytes, "chart archive")
+	return s.read(ctx, response, f.options.MaxArchiveBytes, "chart archive")
+}
+
+// hostOf is the host of a URL; empty if it has none.
+func hostOf(location string) string {
+	parsed, err := url.Parse(location)
+	if err != nil {
+		return ""
+	}
+
+	return strings.ToLower(parsed.Host)
+}
+
+// provenanceURL is where the provenance file of an archive is: next to it, with
+// the query of the archive's own URL.
+func provenanceURL(archive string) (string, error) {
+	location, err := url.Parse(archive)
+	if err != nil {
+		return "", fail(Invalid, "the repository names a URL that cannot be used")
+	}
+
+	location.Path += ".prov"
+	if location.RawPath != "" {
+		location.RawPath += ".prov"
+	}
+
+	return location.String(), nil
 }
 
 // provenance fetches the provenance file of a chart in a repository.
 func (s *session) provenance(ctx context.Context, resolved *Resolved) ([]byte, error) {
-	response, err := s.do(ctx, http.MethodGet, resolved.location+".prov", nil)
+	location, err := provenanceURL(resolved.location)
+	if err != nil {
+		return nil, err
+	}
+
+	response, err := s.do(ctx, http.MethodGet, location, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -147,5 +182,5 @@ func (s *session) provenance(ctx context.Context, resolved *Resolved) ([]byte, e
 		return nil, s.refused(response, "provenance file")
 	}
 
-	return read(response, maxProvenanceBytes, "provenance file")
+	return s.read(ctx, response, maxProvenanceBytes, "provenance file")
 }

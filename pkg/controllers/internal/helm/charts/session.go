@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,6 +30,7 @@ const (
 // nothing of one source is shared with another.
 type session struct {
 	client      *http.Client
+	gate        *gate
 	transport   *http.Transport
 	credentials Credentials
 	host        string // the only host[:port] that gets the credentials
@@ -65,6 +67,7 @@ func (f *Fetcher) newSession(source *Source) (*session, error) {
 
 	return &session{
 		client:      &http.Client{Transport: transport, CheckRedirect: checkRedirect},
+		gate:        f.gate,
 		transport:   transport,
 		credentials: source.Credentials,
 		host:        source.Host(),
@@ -76,6 +79,9 @@ func (s *session) close() { s.transport.CloseIdleConnections() }
 // checkRedirect follows few redirects, never from encrypted to plain, and drops
 // the credentials as soon as a redirect has left the first host.
 func checkRedirect(request *http.Request, via []*http.Request) error {
+	// It would tell the next host the whole URL, with a query that may be a signature.
+	request.Header.Del("Referer")
+
 	if len(via) >= maxRedirects {
 		return fail(Unreachable, "%s redirects more than %d times", place(via[0].URL), maxRedirects)
 	}
@@ -102,6 +108,16 @@ func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && strings.Equ
 // place is a URL as it may be shown: without query, which can hold a signature.
 func place(location *url.URL) string {
 	return (&url.URL{Scheme: location.Scheme, Host: location.Host, Path: location.Path}).String()
+}
+
+// placeOf is place of a text.
+func placeOf(location string) string {
+	parsed, err := url.Parse(location)
+	if err != nil {
+		return "the chart's repository"
+	}
+
+	return place(parsed)
 }
 
 // do sends a request. Credentials go along only to the repository's own host.
@@ -140,23 +156,63 @@ func (s *session) do(ctx context.Context, method, location string, header http.H
 }
 
 // read returns the body of an answer, at most limit bytes of it.
-func read(response *http.Response, limit int64, what string) ([]byte, error) {
+func (s *session) read(ctx context.Context, response *http.Response, limit int64, what string) ([]byte, error) {
+	data, done, err := s.readLarge(ctx, response, limit, what)
+	if err != nil {
+		return nil, err
+	}
+
+	done()
+
+	return data, nil
+}
+
+// readLarge returns the body of an answer, at most limit bytes of it. While it is
+// large it has one of the places for that; done gives it back when the data is
+// not needed any more.
+func (s *session) readLarge(ctx context.Context, response *http.Response, limit int64, what string) (data []byte, done func(), err error) {
 	at := place(response.Request.URL)
 
 	if response.ContentLength > limit {
-		return nil, tooLarge(what, at, limit)
+		return nil, nil, tooLarge(what, at, limit)
 	}
 
-	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
-	if err != nil {
-		return nil, explain(fmt.Errorf("read %s: %w", what, err), at)
+	leave := func() {}
+
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
+
+	var buffer bytes.Buffer
+
+	for _, step := range []int64{min(smallBytes, limit), limit} {
+		// One byte more than may be there tells that there is more.
+		if _, err := io.Copy(&buffer, io.LimitReader(response.Body, step+1-int64(buffer.Len()))); err != nil {
+			return nil, nil, explain(fmt.Errorf("read %s: %w", what, err), at)
+		}
+
+		switch size := int64(buffer.Len()); {
+		case size > limit:
+			return nil, nil, tooLarge(what, at, limit)
+		case size <= step:
+			return buffer.Bytes(), leave, nil
+		}
+
+		entered, err := s.gate.enterLarge(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		leave = entered
+
+		if response.ContentLength > 0 {
+			buffer.Grow(int(response.ContentLength) - buffer.Len() + bytes.MinRead)
+		}
 	}
 
-	if int64(len(data)) > limit {
-		return nil, tooLarge(what, at, limit)
-	}
-
-	return data, nil
+	return nil, nil, tooLarge(what, at, limit)
 }
 
 func tooLarge(what, at string, limit int64) error {

@@ -84,7 +84,16 @@ type Resolved struct {
 	// ManifestDigest is sha256:<hex> of the OCI manifest; empty for a repository.
 	ManifestDigest string
 
-	location  string // URL of the archive
+	location  string // URL of the archive; of a registry only what comes before the digest
 	size      int64  // of the archive if it is known, else 0
 	signature string // digest of the provenance layer of a registry; empty if there is none
+}
+
+// fullLocation is the URL of the archive, of a registry too.
+func (r *Resolved) fullLocation() string {
+	if r.ManifestDigest != "" {
+		return r.location + r.ArchiveDigest
+	}
+
+	return r.location
 }

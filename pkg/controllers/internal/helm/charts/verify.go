@@ -5,47 +5,60 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/url"
 	"path"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"helm.sh/helm/v4/pkg/provenance"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 )
 
-// maxProvenanceBytes is the largest provenance file.
-const maxProvenanceBytes = 1 << 20
+const (
+	// maxProvenanceBytes is the largest provenance file.
+	maxProvenanceBytes = 1 << 20
+	// signedBytes is how much is remembered of what was found to be signed: some ten thousand charts.
+	signedBytes = 1 << 20
+)
 
-// verify checks an archive against its provenance file. What was found to be
-// signed once is not asked for again while the cache remembers it.
-func (f *Fetcher) verify(ctx context.Context, s *session, source *Source, resolved *Resolved, archive []byte) error {
-	key := "verified/" + sum(source.scope(), resolved.Name, resolved.Version, resolved.ArchiveDigest, resolved.location, string(source.Keyring))
-	if f.cache.get(key) != nil {
+// verify checks with the keyring, if there is one, that a chart is signed. A
+// provenance file names the digest of the archive, so the archive itself is not
+// needed: what is deployed already is checked without a download of the chart.
+// What was found to be signed is remembered for as long as the process runs.
+func (f *Fetcher) verify(ctx context.Context, s *session, source *Source, resolved *Resolved) error {
+	if source.Keyring == nil {
+		return nil
+	}
+
+	key := sum(source.scope(), resolved.Name, resolved.Version, resolved.ArchiveDigest, resolved.location, string(source.Keyring))
+	if f.signed.get(key) != nil {
 		return nil
 	}
 
 	var (
-		signed []byte
-		err    error
+		file []byte
+		err  error
 	)
 
 	if resolved.ManifestDigest != "" {
-		signed, err = f.downloadSignature(ctx, s, resolved)
+		file, err = f.downloadSignature(ctx, s, resolved)
 	} else {
-		signed, err = s.provenance(ctx, resolved)
+		file, err = s.provenance(ctx, resolved)
 	}
 
 	if err != nil {
 		return err
 	}
 
-	if err := checkProvenance(archive, signed, source.Keyring, fileNames(resolved)); err != nil {
+	if err := checkProvenance(file, source.Keyring, resolved); err != nil {
 		return fail(Unverified, "chart %s %s: %s", resolved.Name, resolved.Version, redact.Line(err.Error()))
 	}
 
-	f.cache.put(key, true, int64(len(key)))
+	f.signed.put(key, true, int64(len(key)))
 
 	return nil
 }
@@ -53,24 +66,73 @@ func (f *Fetcher) verify(ctx context.Context, s *session, source *Source, resolv
 // fileNames are the names under which a provenance file may list the archive.
 func fileNames(resolved *Resolved) []string {
 	names := []string{resolved.Name + "-" + resolved.Version + ".tgz"}
-	if base := path.Base(resolved.location); resolved.ManifestDigest == "" && base != names[0] {
-		names = append(names, base)
+	if resolved.ManifestDigest != "" {
+		return names
+	}
+
+	// Without a query, which is no part of a file's name.
+	if location, err := url.Parse(resolved.location); err == nil && path.Base(location.Path) != names[0] {
+		names = append(names, path.Base(location.Path))
 	}
 
 	return names
 }
 
-func checkProvenance(archive, signed, keyring []byte, names []string) error {
+// checkProvenance checks the signature of a provenance file, and that it is of
+// this chart: of its archive, and under its name and version. Helm's own check
+// wants the archive itself, which would have to be downloaded for it; what it does
+// is done here with the digest, and with the same libraries.
+func checkProvenance(file, keyring []byte, resolved *Resolved) error {
 	keys, err := readKeyring(keyring)
 	if err != nil {
 		return err
 	}
 
-	signatory := &provenance.Signatory{KeyRing: keys}
+	block, _ := clearsign.Decode(file)
+	if block == nil {
+		return errors.New("its provenance file holds no signature")
+	}
+
+	if _, err := openpgp.CheckDetachedSignature(keys, bytes.NewReader(block.Bytes), block.ArmoredSignature.Body, nil); err != nil {
+		return fmt.Errorf("no valid signature of a key of verify.keyringSecretRef: %w", err)
+	}
+
+	var (
+		signed struct{ Name, Version string }
+		sums   provenance.SumCollection
+	)
+
+	if err := provenance.ParseMessageBlock(block.Plaintext, &signed, &sums); err != nil {
+		return errors.New("its provenance file is not readable")
+	}
+
+	// An index can offer an old chart, or another one, as the newest. What a file
+	// leaves out is seen when the chart is loaded.
+	if signed.Name != "" && signed.Name != resolved.Name || signed.Version != "" && signed.Version != resolved.Version {
+		return otherChart(signed.Name, signed.Version)
+	}
+
+	return checkSum(sums.Files, resolved)
+}
+
+// otherChart says that a signature is of another chart than the one it is offered for.
+func otherChart(name, version string) error {
+	return fmt.Errorf("what is signed is %s %s; the repository offers it under another name or version", name, version)
+}
+
+// checkSum checks the digest that a provenance file gives for the archive, under
+// any of the names that it may have there.
+func checkSum(files map[string]string, resolved *Resolved) error {
+	names := fileNames(resolved)
+	err := fmt.Errorf("its provenance file does not name %s", names[0])
 
 	for _, name := range names {
-		if _, err = signatory.Verify(archive, signed, name); err == nil {
+		switch digest := files[name]; digest {
+		case "": // first, so that nothing is never taken for a digest
+		case resolved.ArchiveDigest:
 			return nil
+		default:
+			err = fmt.Errorf("its provenance file is of another archive: it gives %s the digest %s, not %s", name, digest, resolved.ArchiveDigest)
 		}
 	}
 

@@ -138,6 +138,21 @@ func TestProvenanceIsRemembered(t *testing.T) {
 	}
 }
 
+// The provenance file is next to the archive, also if the index names a URL with a query.
+func TestProvenanceOfAURLWithAQuery(t *testing.T) {
+	chart := chartserver.ConfigMapChart("demo", "1.0.0")
+	signer := newKey(t, "signer")
+
+	repository := startRepository(t)
+	repository.AddFile("files/odd.tgz", chart.Pack())
+	repository.AddFile("files/odd.tgz.prov", sign(t, signer, chart.Pack(), "odd.tgz"))
+	answer(repository, "/index.yaml", "apiVersion: v1\nentries: {demo: [{name: demo, version: 1.0.0, urls: ['files/odd.tgz?token=a/b']}]}\n")
+
+	if _, err := fetch(newFetcher(charts.Options{}), charts.Source{Repository: repository.URL(), Chart: "demo", Keyring: public(t, false, signer)}); err != nil {
+		t.Errorf("%v; requests: %v", err, repository.Requests())
+	}
+}
+
 func TestASignedChartUnderAnotherVersion(t *testing.T) {
 	old := chartserver.ConfigMapChart("demo", "1.0.0")
 	signer := newKey(t, "signer")
@@ -156,4 +171,22 @@ func TestASignedChartUnderAnotherVersion(t *testing.T) {
 
 	_, err = archive.Load()
 	wantReason(t, err, charts.Unverified, "demo 2.0.0", "demo 1.0.0")
+}
+
+// Nor is a chart looked at whose provenance file is of another version.
+func TestAProvenanceFileOfAnotherVersion(t *testing.T) {
+	old := chartserver.ConfigMapChart("demo", "1.0.0")
+	signer := chartserver.NewSigner("signer")
+
+	repository := startRepository(t)
+	repository.Add(old)
+	repository.AddFile("demo-1.0.0.tgz.prov", signer.Sign(old))
+	answer(repository, "/index.yaml", "apiVersion: v1\nentries: {demo: [{name: demo, version: 2.0.0, urls: [demo-1.0.0.tgz], digest: "+chartserver.Digest(old.Pack())+"}]}\n")
+
+	_, err := newFetcher(charts.Options{}).Resolve(t.Context(), charts.Source{Repository: repository.URL(), Chart: "demo", Keyring: signer.PublicKey()})
+	wantReason(t, err, charts.Unverified, "demo 2.0.0", "demo 1.0.0")
+
+	if got := repository.Downloads(); got != 0 {
+		t.Errorf("%d downloads", got)
+	}
 }

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +29,43 @@ func texts(differences []helm.Difference) []string {
 	}
 
 	return all
+}
+
+// An object that the server refuses to compare keeps the others from nothing.
+func TestDriftOfTheRest(t *testing.T) {
+	r := newRelease(t)
+	r.want(helm.ActionInstall, chartOf("1.0.0", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fixed}\nimmutable: true\ndata: {a: \"1\"}\n---\n"+
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata: {a: \"1\"}\n"), "")
+
+	core := cluster.Client().CoreV1().ConfigMaps(r.namespace)
+	fixed := r.configMap("fixed")
+	fixed.ResourceVersion, fixed.UID, fixed.ManagedFields, fixed.Data = "", "", nil, map[string]string{"a": "2"}
+
+	if err := errors.Join(core.Delete(t.Context(), "fixed", metav1.DeleteOptions{}), core.Delete(t.Context(), "other", metav1.DeleteOptions{})); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := core.Create(t.Context(), fixed, metav1.CreateOptions{FieldManager: "kubectl"}); err != nil {
+		t.Fatal(err)
+	}
+
+	found, err := r.client.Drift(t.Context(), 1, nil)
+	wantReason(t, err, helm.ReasonFailed)
+
+	if diff := cmp.Diff([]string{"ConfigMap " + r.namespace + "/other is missing"}, texts(found)); diff != "" {
+		t.Error(diff)
+	}
+
+	if err == nil || !strings.Contains(err.Error(), "compare ConfigMap "+r.namespace+"/fixed") {
+		t.Error(err)
+	}
+
+	_, err = r.client.Correct(t.Context(), 1, nil)
+	wantReason(t, err, helm.ReasonFailed)
+
+	if got := r.configMap("other").Data["a"]; got != "1" {
+		t.Errorf("the object that can be corrected says %q", got)
+	}
 }
 
 func TestDrift(t *testing.T) {

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -93,63 +92,43 @@ func TestSecretValuesAreNotTold(t *testing.T) {
 	}
 }
 
-// The loop of this template ends after about 15 seconds, so that it does not burden other tests for ever.
+// The loop of this template ends after some 15 to 60 seconds, so that it does not burden other tests for ever.
 func TestEndlessTemplate(t *testing.T) {
 	r := newRelease(t)
 	r.settings.Timeout = time.Second
 
 	begun := time.Now()
-	_, err := r.step(t.Context(), chartOf("1.0.0", `{{ range $a := until 150 }}{{ range $b := until 1000000 }}{{ end }}{{ end }}`), "")
+	_, err := r.step(t.Context(), chartOf("1.0.0", `{{ range $a := until 350 }}{{ range $b := until 1000000 }}{{ end }}{{ end }}`), "")
 	wantReason(t, err, helm.ReasonTimeout)
 
 	if took := time.Since(begun); took > 12*time.Second {
 		t.Errorf("took %s", took)
 	}
+
+	var failure *helm.Error
+	if !errors.As(err, &failure) || failure.Still == nil {
+		t.Fatalf("%v does not tell that Helm goes on", err)
+	}
+
+	select {
+	case <-failure.Still:
+	case <-time.After(5 * time.Minute):
+		t.Error("it is not told that Helm has returned")
+	}
 }
 
-const crd = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: things.live.example.com, annotations: {from: VERSION}}
-spec:
-  group: live.example.com
-  names: {kind: Thing, plural: things}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`
+// A record without Helm's labels is in the way and is not seen.
+func TestARecordWithoutLabels(t *testing.T) {
+	r := newRelease(t)
 
-func TestCRDs(t *testing.T) {
-	client, err := apiextensions.NewForConfig(cluster.RESTConfig())
-	if err != nil {
+	if err := cluster.CreateNamespace(t.Context(), r.namespace); err != nil {
 		t.Fatal(err)
 	}
 
-	get := func() *apiextensionsv1.CustomResourceDefinition {
-		t.Helper()
-
-		found, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), "things.live.example.com", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		return found
+	record := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sh.helm.release.v1.demo.v1"}}
+	if _, err := cluster.Client().CoreV1().Secrets(r.namespace).Create(t.Context(), record, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 
-	chart := func(version string) chartserver.Chart {
-		made := chartOf(version, "apiVersion: live.example.com/v1\nkind: Thing\nmetadata: {name: {{ .Release.Namespace }}}\n")
-		made.Files["crds/things.yaml"] = strings.ReplaceAll(crd, "VERSION", version)
-
-		return made
-	}
-
-	t.Run("first", func(t *testing.T) {
-		r := newRelease(t)
-		r.want(helm.ActionInstall, chart("1.0.0"), "")
-		r.want(helm.ActionNone, chart("1.0.0"), "")
-	})
-	t.Run("second", func(t *testing.T) { newRelease(t).want(helm.ActionInstall, chart("2.0.0"), "") })
-
-	if got := get().Annotations["from"]; got != "1.0.0" {
-		t.Errorf("the CRD is from %q: an existing one was overwritten", got)
-	}
+	r.wantError(helm.ActionInstall, chartserver.ConfigMapChart("demo", "1.0.0"), "", helm.ReasonInterrupted, record.Name, "labels")
 }

@@ -8,13 +8,14 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
-// hooked is a chart with a Job as a hook; nothing runs Jobs here.
+// hooked is a chart with a Job as a hook; no node runs its Pod here.
 func hooked(event string) chartserver.Chart {
 	chart := chartserver.ConfigMapChart("demo", "1.0.0")
 	chart.Files["templates/hook.yaml"] = fmt.Sprintf(`apiVersion: batch/v1
@@ -31,22 +32,25 @@ spec:
 }
 
 // finishHook marks the Job of a hook as complete or failed as soon as it is there.
-func (r *release) finishHook(condition batchv1.JobConditionType) {
+func (r *release) finishHook(condition batchv1.JobConditionType) { r.finishJob("hook", condition) }
+
+// finishJob marks a Job as complete or failed as soon as it is there.
+func (r *release) finishJob(name string, condition batchv1.JobConditionType) {
 	r.t.Helper()
 
 	go func() {
 		for ctx := r.t.Context(); ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-			if finish(ctx, r.namespace, condition) == nil {
+			if finish(ctx, r.namespace, name, condition) == nil {
 				return
 			}
 		}
 	}()
 }
 
-func finish(ctx context.Context, namespace string, condition batchv1.JobConditionType) error {
+func finish(ctx context.Context, namespace, name string, condition batchv1.JobConditionType) error {
 	jobs := cluster.Client().BatchV1().Jobs(namespace)
 
-	job, err := jobs.Get(ctx, "hook", metav1.GetOptions{})
+	job, err := jobs.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -58,7 +62,11 @@ func finish(ctx context.Context, namespace string, condition batchv1.JobConditio
 		job.Status.CompletionTime = &now
 	}
 
-	job.Status.StartTime = &now
+	// The job controller may have started it: that time cannot be changed.
+	if job.Status.StartTime == nil {
+		job.Status.StartTime = &now
+	}
+
 	job.Status.Active, job.Status.Ready = 0, nil
 	job.Status.Conditions = []batchv1.JobCondition{
 		{Type: before, Status: corev1.ConditionTrue, LastTransitionTime: now},
@@ -114,5 +122,42 @@ func TestTests(t *testing.T) {
 				t.Errorf("the new revision is %q", got)
 			}
 		})
+	}
+}
+
+// Tests that this user may not run have failed: they are not run again and again.
+func TestTestsThatAreForbidden(t *testing.T) {
+	owner := newRelease(t)
+	owner.wanted.Test = true
+	owner.want(helm.ActionInstall, hooked("test"), "")
+
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "records"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "records"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "records"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "keeper"}},
+	}
+
+	rbac := cluster.Client().RbacV1()
+	_, err := rbac.Roles(owner.namespace).Create(t.Context(), role, metav1.CreateOptions{})
+
+	if _, bound := rbac.RoleBindings(owner.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil || bound != nil {
+		t.Fatal(err, bound)
+	}
+
+	config, err := cluster.RESTConfigFor("keeper")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r := newReleaseFor(t, config)
+	r.wanted.Test = true
+	r.wantError(helm.ActionTest, hooked("test"), "", helm.ReasonForbidden, "jobs")
+	r.want(helm.ActionNone, hooked("test"), "")
+
+	if got := r.observe().Latest().Tested; got != helm.TestsFailed {
+		t.Errorf("tests are %q", got)
 	}
 }

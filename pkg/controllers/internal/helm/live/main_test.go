@@ -56,6 +56,7 @@ type release struct {
 	settings  helm.Settings
 	wanted    helm.Wanted
 	logged    *logBuffer
+	notes     []string
 }
 
 // newRelease makes a release called "demo" in a namespace of the test's own.
@@ -134,9 +135,10 @@ func (r *release) decide(packed chartserver.Chart, values string) (helm.Decision
 	wanted := r.wanted
 	wanted.Content = helm.Digest(chartserver.Digest(packed.Pack()), merged.Digest())
 	wanted.Attempt = helm.Digest(wanted.Content, fmt.Sprint(r.settings))
-	decision := helm.Decide(wanted, r.observe(), time.Now())
+	observed := r.observe()
+	decision := helm.Decide(wanted, observed, time.Now())
 
-	return decision, helm.Request{Decision: decision, Wanted: wanted, Settings: r.settings, Values: merged}
+	return decision, helm.Request{Decision: decision, Wanted: wanted, Settings: r.settings, Values: merged, Observed: &observed}
 }
 
 // step does what is next, and returns what it was.
@@ -149,6 +151,7 @@ func (r *release) step(ctx context.Context, packed chartserver.Chart, values str
 	}
 
 	request.Chart = load(r.t, packed)
+	request.Note = func(note helm.Note, text string) { r.notes = append(r.notes, string(note)+": "+text) }
 
 	return decision.Action, r.client.Run(ctx, request)
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -251,6 +252,61 @@ func TestACrashMakesNoSecondRevision(t *testing.T) {
 
 	if got := r.numbers(); got != nil {
 		t.Errorf("left behind: %v", got)
+	}
+}
+
+// An uninstall that did not see its objects go keeps the records: nobody would know of the objects otherwise.
+func TestAnUninstallThatDidNotFinish(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stopped %v", stopped), func(t *testing.T) {
+			r := newRelease(t)
+			chart := chartserver.ConfigMapChart("demo", "1.0.0")
+			r.want(helm.ActionInstall, chart, "")
+
+			hold := func(finalizers ...string) {
+				t.Helper()
+
+				held := r.configMap("demo")
+				held.Finalizers = finalizers
+
+				if _, err := cluster.Client().CoreV1().ConfigMaps(r.namespace).Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hold("example.com/hold")
+
+			r.wanted.Absent = true
+			ctx, reason := t.Context(), helm.ReasonTimeout
+
+			if stopped {
+				stopping, cancel := context.WithTimeoutCause(ctx, 2*time.Second, context.Canceled)
+				defer cancel()
+
+				ctx, reason = stopping, helm.ReasonInterrupted
+			} else {
+				r.settings.Timeout = 2 * time.Second
+			}
+
+			action, err := r.step(ctx, chart, "")
+			if action != helm.ActionUninstall {
+				t.Fatalf("%s", action)
+			}
+
+			wantReason(t, err, reason)
+
+			if diff := cmp.Diff([]string{"1 uninstalling"}, r.numbers()); diff != "" {
+				t.Error(diff)
+			}
+
+			hold()
+
+			r.settings.Timeout = 20 * time.Second
+			r.want(helm.ActionUninstall, chart, "")
+
+			if got := r.numbers(); got != nil {
+				t.Errorf("left behind: %v", got)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,134 @@
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// coverAll adds to the newest revision what older ones may have left: Helm
+// uninstalls what the newest names, and attempts that failed removed nothing, or
+// not all, of what was there before them. Helm itself spares objects that do not
+// bear the marks of the release.
+func (c *Client) coverAll(s *session, newest *releasev1.Release) error {
+	numbers, err := s.storage.visible()
+	if err != nil {
+		return err
+	}
+
+	for _, number := range unfinished(numbers, s.storage.statuses) {
+		found, err := s.config.Releases.Get(c.target.Name, number)
+		if errors.Is(err, driver.ErrReleaseNotFound) {
+			continue
+		}
+
+		if err != nil {
+			return fmt.Errorf("read revision %d: %w", number, err)
+		}
+
+		older, err := asRelease(found)
+		if err != nil {
+			return err
+		}
+
+		s.values.add(older.Config)
+
+		if newest.Manifest, err = c.joined(newest.Manifest, older.Manifest); err != nil {
+			return fmt.Errorf("read the manifest of revision %d: %w", number, err)
+		}
+	}
+
+	s.storage.read[key(c.target.Name, newest.Version)] = copyRecord(newest)
+
+	return nil
+}
+
+// unfinished are the revisions before the newest whose objects may be left, the
+// newest of them first: those since the last one that replaced all before it, and
+// the deployed one. Numbers are sorted.
+func unfinished(numbers []int, statuses map[int]Status) []int {
+	older := slices.Clone(numbers[:max(0, len(numbers)-1)])
+	slices.Reverse(older)
+
+	latest := statuses[numbers[len(numbers)-1]]
+	if latest == StatusDeployed || latest == StatusUninstalled {
+		return nil
+	}
+
+	if deployed := slices.IndexFunc(older, func(number int) bool { return statuses[number] == StatusDeployed }); deployed >= 0 {
+		return older[:deployed+1]
+	}
+
+	if replaced := slices.IndexFunc(older, func(number int) bool { return statuses[number] == StatusSuperseded }); replaced >= 0 {
+		return older[:replaced]
+	}
+
+	return older
+}
+
+// joined is a manifest and those objects of an older one that it does not name.
+func (c *Client) joined(manifest, older string) (string, error) {
+	known := map[Object]bool{}
+
+	objects, err := objectsOf(manifest)
+	if err != nil {
+		return "", err
+	}
+
+	for _, object := range objects {
+		known[c.named(object)] = true
+	}
+
+	if objects, err = objectsOf(older); err != nil {
+		return "", err
+	}
+
+	for _, object := range objects {
+		if known[c.named(object)] {
+			continue
+		}
+
+		text, err := object.MarshalJSON()
+		if err != nil {
+			return "", err
+		}
+
+		manifest += "\n---\n" + string(text)
+	}
+
+	return manifest, nil
+}
+
+// objectsOf are the objects of a stored manifest.
+func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+
+	documents := releaseutil.SplitManifests(manifest)
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		some, err := readObjects([]byte(documents[name]))
+		if err != nil {
+			return nil, err
+		}
+
+		objects = append(objects, some...)
+	}
+
+	return objects, nil
+}
+
+// named tells objects of manifests apart: by no version, and by the namespace in
+// which they land, if they have one.
+func (c *Client) named(object *unstructured.Unstructured) Object {
+	kind, namespace := object.GroupVersionKind(), object.GetNamespace()
+	if namespace == "" {
+		namespace = c.target.Namespace
+	}
+
+	return Object{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: object.GetName()}
+}

@@ -1,0 +1,75 @@
+package helm
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+)
+
+// deletions notes whether objects were seen to be gone. Helm removes the records
+// of a release even if they were not. It is safe for concurrent use.
+type deletions struct {
+	mu  sync.Mutex
+	err error
+}
+
+// failure is why objects may be left; nil if none are.
+func (d *deletions) failure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return d.err
+}
+
+// watch makes an action tell what came of waiting for deletions.
+func (d *deletions) watch(config *action.Configuration) error {
+	client, ok := config.KubeClient.(*kube.Client)
+	if !ok {
+		return fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
+	}
+
+	config.KubeClient = &deletingClient{Client: client, deletions: d}
+
+	return nil
+}
+
+// deletingClient is Helm's client; its waiters are watched.
+type deletingClient struct {
+	*kube.Client
+
+	deletions *deletions
+}
+
+// GetWaiterWithOptions implements kube.InterfaceWaitOptions.
+func (c *deletingClient) GetWaiterWithOptions(strategy kube.WaitStrategy, options ...kube.WaitOption) (kube.Waiter, error) {
+	waiter, err := c.Client.GetWaiterWithOptions(strategy, options...)
+	if err != nil {
+		return nil, err
+	}
+
+	return &deletingWaiter{Waiter: waiter, deletions: c.deletions}, nil
+}
+
+// deletingWaiter notes what comes of waiting for deletions.
+type deletingWaiter struct {
+	kube.Waiter
+
+	deletions *deletions
+}
+
+// WaitForDelete implements kube.Waiter.
+func (w *deletingWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
+	err := w.Waiter.WaitForDelete(resources, timeout)
+
+	w.deletions.mu.Lock()
+	defer w.deletions.mu.Unlock()
+
+	if w.deletions.err == nil {
+		w.deletions.err = err
+	}
+
+	return err
+}

@@ -1,0 +1,155 @@
+package helm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func (c *Client) uninstall(soft context.Context, s *session, request Request) error {
+	record, err := c.newest(s)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if err := c.coverAll(s, record); err != nil {
+		return err
+	}
+
+	left := &deletions{}
+	// Objects that are left need a record that knows them.
+	s.storage.keep = onceFine(func() error {
+		err := cmp.Or(left.failure(), soft.Err())
+		if err == nil {
+			err = c.allGone(s, record.Manifest)
+		}
+
+		if err != nil {
+			return fmt.Errorf("the records of the release are kept, because objects of it may be left: %w", err)
+		}
+
+		return nil
+	})
+
+	if err := left.watch(s.config); err != nil {
+		return err
+	}
+
+	uninstall := action.NewUninstall(s.config)
+	uninstall.DisableHooks = request.Settings.DisableHooks
+	uninstall.Timeout = request.Settings.Timeout
+	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(soft)}
+
+	response, err := uninstall.Run(c.target.Name)
+
+	switch {
+	case err == nil:
+		if response != nil && response.Info != "" {
+			// On one line: it names the objects in a list.
+			request.note(NoteObjectsKept, s.values.redact(strings.Join(strings.Fields(response.Info), " ")))
+		}
+
+		return nil
+	case errors.Is(err, driver.ErrReleaseNotFound):
+		return nil
+	case s.last.get() != "" && strings.HasPrefix(err.Error(), "failed to delete release"):
+		// Helm's error names the release only.
+		return fmt.Errorf("%w: %s", err, s.last.get())
+	default:
+		return err
+	}
+}
+
+// onceFine does not ask again once the answer was nil.
+func onceFine(ask func() error) func() error {
+	fine := false
+
+	return func() error {
+		if fine {
+			return nil
+		}
+
+		err := ask()
+		fine = err == nil
+
+		return err
+	}
+}
+
+// allGone is an error if an object of a manifest is still there, or cannot be
+// looked for. Helm deletes only what it can read, says nothing of the rest, and
+// takes an object in an unknown state for one that is gone.
+func (c *Client) allGone(s *session, manifest string) error {
+	due, err := toDelete(manifest)
+	if err != nil {
+		return err
+	}
+
+	objects, err := s.config.KubeClient.Build(strings.NewReader(due), false)
+	if err != nil {
+		return fmt.Errorf("read the manifest of the release: %w", err)
+	}
+
+	for _, info := range objects {
+		if info.Name == "" { // a generated name has no counterpart
+			continue
+		}
+
+		live, err := getObject(info)
+
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("whether %s is gone cannot be told: %w", identify(info), err)
+		case c.owns(live):
+			return fmt.Errorf("%s is still there", identify(info))
+		}
+	}
+
+	return nil
+}
+
+// toDelete is what Helm means to delete of a manifest: the documents without a
+// policy.
+func toDelete(manifest string) (string, error) {
+	_, files, err := releaseutil.SortManifests(releaseutil.SplitManifests(manifest), nil, releaseutil.UninstallOrder)
+	if err != nil {
+		return "", fmt.Errorf("read the manifest of the release: %w", err)
+	}
+
+	var due strings.Builder
+
+	for _, file := range files {
+		if head := file.Head.Metadata; head != nil {
+			if _, has := head.Annotations[kube.ResourcePolicyAnno]; has {
+				continue
+			}
+		}
+
+		due.WriteString("\n---\n" + file.Content)
+	}
+
+	return due.String(), nil
+}
+
+// owns tells whether a live object bears the marks of the release.
+func (c *Client) owns(live map[string]any) bool {
+	object := unstructured.Unstructured{Object: live}
+	annotations := object.GetAnnotations()
+
+	return object.GetLabels()[managedByLabel] == managedByHelm &&
+		annotations[releaseAnnotation] == c.target.Name && annotations[namespaceAnnotation] == c.target.Namespace
+}
