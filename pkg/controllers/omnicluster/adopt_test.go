@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -34,16 +36,43 @@ func handmade(t *testing.T, edit func(*v1alpha1.OmniCluster)) *bench {
 		t.Fatal(err)
 	}
 
+	// Omni gives a new cluster its ID a moment later; one that is to be adopted has had it for long.
+	b.eventually("the ID of the cluster", func() string {
+		if _, err := safe.StateGet[*omnires.ClusterUUID](t.Context(), b.omni.State(), omnires.NewClusterUUID("demo").Metadata()); err != nil {
+			return err.Error()
+		}
+
+		return ""
+	})
+
 	b.setByHand("theirs", b.machines[1])
 	b.patchByHand("500-theirs")
 	b.create(newControlPlane("cp", b.machines[0]), newWorkers("w", machineClass, 1))
 
+	// A local copy that has all of that from the beginning.
+	b.pool.Forget("uid-connection")
+	b.connect()
+
 	return b
+}
+
+// untilKnown reconciles until the object knows which cluster it has taken over and waits for approval of the rest.
+func (b *bench) untilKnown() *v1alpha1.OmniCluster {
+	b.t.Helper()
+	b.eventually("the ID of the cluster", func() string {
+		if b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval").Status.OmniClusterID == "" {
+			return "it is not known"
+		}
+
+		return ""
+	})
+
+	return b.get()
 }
 
 func TestAdopt(t *testing.T) {
 	b := handmade(t, nil)
-	cluster := b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	cluster := b.untilKnown()
 	says(t, message(cluster, "Ready"), `MachineSet "demo-theirs"`, `ConfigPatch "500-theirs"`, "the cluster is being adopted", cluster.Status.Plan.Hash)
 
 	if !cluster.Status.Adopting || cluster.Status.OmniClusterID == "" || cluster.Status.Plan.Destroys != 2 {
@@ -160,7 +189,7 @@ func TestAdoptFromAnotherObject(t *testing.T) {
 		}
 	}
 
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	b.untilKnown()
 
 	if !b.hasEvent("Adopted", "from OmniCluster elsewhere/boss (UID uid-other)") {
 		t.Errorf("no event of whose it was: %q", b.seen)

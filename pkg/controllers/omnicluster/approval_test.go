@@ -2,13 +2,17 @@ package omnicluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
 
 // resize changes what the document of the worker set asks for.
@@ -94,6 +98,87 @@ func TestApprovalTakenBack(t *testing.T) {
 	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 	b.advance(10 * settleTime)
 	b.quiet()
+	b.wantTornDown()
+}
+
+// listedSet is a cluster with a set of one listed machine, whose document is
+// gone: its teardown waits for approval.
+func listedSet(t *testing.T) *bench {
+	t.Helper()
+
+	listed := newWorkers("w", "", 0)
+	b := newBench(t, newCluster())
+	listed.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{Machines: []string{b.machines[1]}}
+	b.create(newControlPlane("cp", b.machines[0]), listed)
+	b.until("Ready", metav1.ConditionTrue, "Running")
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+	b.delete(listed)
+	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+
+	return b
+}
+
+// swapByHand takes one machine out of a set and puts another in, past our
+// operator, and waits until that is to be seen.
+func (b *bench) swapByHand(set, out, in string) {
+	b.t.Helper()
+
+	from := omnires.NewMachineSet(set)
+
+	// Omni may be quicker and destroy it itself.
+	err := b.omni.State().TeardownAndDestroy(b.t.Context(), omnires.NewMachineSetNode(out, from).Metadata())
+	if err != nil && !state.IsNotFoundError(err) {
+		b.t.Fatal(err)
+	}
+
+	b.byHand(inCluster(omnires.NewMachineSetNode(in, from)))
+
+	lease, _ := b.pool.Get("uid-connection")
+	defer lease.Release()
+
+	b.eventually("the other machine to be seen", func() string {
+		seen, err := lease.Observe(b.t.Context(), benchCluster)
+		if err != nil {
+			return err.Error()
+		}
+
+		has := func(id string) bool {
+			return slices.ContainsFunc(seen.MachineList, func(m omni.Machine) bool { return m.ID == id && m.MachineSet == set })
+		}
+
+		return map[bool]string{false: fmt.Sprint(seen.MachineList)}[has(in) && !has(out)]
+	})
+}
+
+// An approval is for the machines that were in the set: as many others are not
+// what somebody looked at.
+func TestApprovalIsForTheMachinesOfASet(t *testing.T) {
+	b := listedSet(t)
+	hash := b.get().Status.Plan.Hash
+	b.swapByHand("demo-w", b.machines[1], b.machines[2])
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = hash })
+	b.run()
+	b.waitsAgain(hash, 1)
+	b.wantTornDown()
+	b.approvePlan()
+	b.until("Ready", metav1.ConditionTrue, "Running")
+	b.wantTornDown("MachineSets demo-w")
+}
+
+func TestRememberedApprovalIsForTheMachinesOfASet(t *testing.T) {
+	b := listedSet(t)
+	hash := b.get().Status.Plan.Hash
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend, o.Spec.ApprovedPlan = true, hash })
+	b.run()
+
+	if got := b.get().Status.Plan.Approved; len(got) != 1 {
+		t.Fatalf("approved: %v", got)
+	}
+
+	b.swapByHand("demo-w", b.machines[1], b.machines[2])
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
+	b.run()
+	b.waitsAgain(hash, 1)
 	b.wantTornDown()
 }
 

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -384,41 +383,6 @@ func shown(cluster *v1alpha1.OmniCluster) []string {
 	}
 
 	return lines
-}
-
-func meta(name string, uid types.UID) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: benchNamespace, Name: name, UID: uid, Generation: 1, CreationTimestamp: metav1.Unix(1700000000, 0)}
-}
-
-func newCluster() *v1alpha1.OmniCluster {
-	return &v1alpha1.OmniCluster{
-		ObjectMeta: meta(benchCluster, "uid-demo"),
-		Spec: v1alpha1.OmniClusterSpec{
-			ConnectionRef: v1alpha1.LocalObjectReference{Name: "omni"},
-			Kubernetes:    v1alpha1.OmniClusterKubernetes{Version: "v1.35.1"},
-			Talos:         v1alpha1.OmniClusterTalos{Version: "v1.13.3"},
-			ChangePolicy:  v1alpha1.ChangePolicyApply,
-		},
-	}
-}
-
-func newControlPlane(name string, machines ...string) *v1alpha1.OmniControlPlane {
-	return &v1alpha1.OmniControlPlane{
-		ObjectMeta: meta(name, types.UID("uid-"+name)),
-		Spec: v1alpha1.OmniControlPlaneSpec{
-			ClusterRef: v1alpha1.LocalObjectReference{Name: benchCluster}, MachineSetMachines: v1alpha1.MachineSetMachines{Machines: machines},
-		},
-	}
-}
-
-func newWorkers(name, class string, size int32) *v1alpha1.OmniWorkers {
-	return &v1alpha1.OmniWorkers{
-		ObjectMeta: meta(name, types.UID("uid-"+name)),
-		Spec: v1alpha1.OmniWorkersSpec{
-			ClusterRef:         v1alpha1.LocalObjectReference{Name: benchCluster},
-			MachineSetMachines: v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: class, Size: new(intstr.FromInt32(size))}},
-		},
-	}
 }
 
 // running is a bench with a cluster that runs: one control plane, two workers.

@@ -33,3 +33,27 @@ func TestNotConnected(t *testing.T) {
 		})
 	}
 }
+
+// A connection that is led elsewhere before Omni told the ID of the cluster makes
+// no second one: the first would be lost.
+func TestEndpointChangedBeforeTheIDIsKnown(t *testing.T) {
+	cluster := newCluster()
+	cluster.Status.Endpoint = "https://elsewhere.example.com"
+	b := newBench(t, cluster)
+	b.create(newControlPlane("cp", b.machines[0]))
+
+	cluster = b.until("Stalled", metav1.ConditionTrue, "EndpointChanged")
+	says(t, message(cluster, "Ready"), "https://elsewhere.example.com", b.omni.Endpoint(), "change it back", "spec.deletePolicy.orphan")
+	b.quiet()
+
+	if got := b.get().Status.Endpoint; got != "https://elsewhere.example.com" || b.remoteWrites() != 0 {
+		t.Errorf("endpoint %s, %d writes", got, b.remoteWrites())
+	}
+
+	// The way out that the message names.
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
+	b.delete(newCluster())
+	b.untilGone()
+	b.create(newCluster())
+	b.until("Ready", metav1.ConditionTrue, "Running")
+}

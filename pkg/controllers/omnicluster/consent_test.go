@@ -30,7 +30,29 @@ func (b *bench) byHand(made ...resource.Resource) {
 		if err := b.omni.State().Create(b.t.Context(), item); err != nil {
 			b.t.Fatal(err)
 		}
+
+		b.awaitCopy(item)
 	}
+}
+
+// awaitCopy waits until the local copy shows a resource. Each type has a watch of its own, and a plan from half of what
+// was made is another plan.
+func (b *bench) awaitCopy(item resource.Resource) {
+	b.t.Helper()
+
+	lease, open := b.pool.Get("uid-connection")
+	if !open {
+		return
+	}
+	defer lease.Release()
+
+	b.eventually("the local copy", func() string {
+		if _, err := lease.Mirror().State().Get(b.t.Context(), item.Metadata()); err != nil {
+			return err.Error()
+		}
+
+		return ""
+	})
 }
 
 // setByHand makes a worker set with listed machines past our operator.

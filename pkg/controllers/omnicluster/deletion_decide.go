@@ -8,9 +8,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
 
-// patience is how long a deletion waits quietly for a session with Omni, which
-// takes a moment after a start. After that it is blocked, or, with orphan, lets
-// go and leaves the mark: a mark on an orphan only informs.
+// patience is how long a deletion waits quietly for a session with Omni since it
+// is missing: it takes a moment after a start, and a watch may be lost for a
+// second. After that the deletion is blocked, or, with orphan, lets go and leaves
+// the mark: a mark on an orphan only informs.
 const patience = 30 * time.Second
 
 // deletion is what decides what deleting an OmniCluster does in Omni.
@@ -32,8 +33,13 @@ type deletion struct {
 	// knownID is the ID of the cluster that this object made, and recreate the
 	// value of the annotation that allows another one in its place.
 	knownID, recreate string
-	// since is how long ago the deletion was requested.
-	since time.Duration
+	// outage is for how long there has been no session, if there is none.
+	outage time.Duration
+	// behind is true if there is a session, and the local copy does not show our
+	// own last writes yet: live is not known, and will be in a moment.
+	behind bool
+	// blocked is true if the status says so already.
+	blocked bool
 }
 
 // step is what a deletion does next.
@@ -51,19 +57,51 @@ func (d deletion) decide() (step, loop.Outcome) {
 	switch {
 	case d.observe:
 		return stepLetGo, released("spec.changePolicy is Observe: cluster %q stays in Omni as it is", d.name)
+	case d.behind:
+		return stepWait, d.hold(d.session.After(), "waiting to see cluster %q in Omni: %s", d.name, d.session.Message())
 	case d.orphan:
 		return d.decideOrphan()
-	case !d.everSynced && !(d.session.Continues() && owned(d.live, d.uid)):
-		return stepLetGo, released("this object never wrote cluster %q to Omni; nothing is destroyed", d.name)
-	case !d.session.Continues() && d.since < patience:
-		return stepWait, loop.Wait(patience-d.since, d.session.Reason(), "waiting for Omni to destroy cluster %q: %s", d.name, d.session.Message())
 	case !d.session.Continues():
-		return stepWait, loop.Block(d.session.After(), d.session.Reason(),
-			"cluster %q cannot be destroyed in Omni: %s. Restore the connection, or set spec.deletePolicy.orphan to leave the cluster in Omni",
-			d.name, d.session.Message())
+		return d.decideUnreached()
+	case !d.everSynced && !owned(d.live, d.uid):
+		return stepLetGo, d.neverWrote()
 	}
 
 	return d.decideDestroy()
+}
+
+// decideUnreached is for an Omni that cannot be used. That the status knows of no
+// write is no proof that there was none, so it is given its time, too.
+func (d deletion) decideUnreached() (step, loop.Outcome) {
+	switch {
+	case !d.everSynced && d.neverReached():
+		return stepLetGo, d.neverWrote()
+	case d.outage < patience:
+		return stepWait, d.hold(patience-d.outage, "waiting for Omni to destroy cluster %q: %s", d.name, d.session.Message())
+	case !d.everSynced:
+		return stepLetGo, d.neverWrote()
+	}
+
+	return stepWait, loop.Block(d.session.After(), d.session.Reason(),
+		"cluster %q cannot be destroyed in Omni: %s. Restore the connection, or set spec.deletePolicy.orphan to leave the cluster in Omni",
+		d.name, d.session.Message())
+}
+
+// hold waits for what will be over in a moment: a deletion that is blocked for
+// another reason, or was before a restart, goes on to say so.
+func (d deletion) hold(after time.Duration, format string, args ...any) loop.Outcome {
+	if d.blocked {
+		return loop.Postpone(after, d.session.Reason(), format, args...)
+	}
+
+	return loop.Wait(after, d.session.Reason(), format, args...)
+}
+
+// neverReached is true without an OmniConnection: no session is on its way.
+func (d deletion) neverReached() bool { return d.session.Reason() == v1alpha1.ReasonConnectionNotFound }
+
+func (d deletion) neverWrote() loop.Outcome {
+	return released("this object never wrote cluster %q to Omni; nothing is destroyed", d.name)
 }
 
 func (d deletion) decideOrphan() (step, loop.Outcome) {
@@ -74,10 +112,10 @@ func (d deletion) decideOrphan() (step, loop.Outcome) {
 			d.name, shownTime(d.live.TearingDownSince), d.name)
 	case d.session.Continues() && owned(d.live, d.uid):
 		return stepUnmark, released("cluster %q stays in Omni, without this object's mark", d.name)
-	case d.session.Continues(), !d.everSynced:
+	case d.session.Continues(), !d.everSynced && (d.neverReached() || d.outage >= patience):
 		return stepLetGo, released("spec.deletePolicy.orphan is set: nothing is changed in Omni")
-	case d.since < patience:
-		return stepWait, loop.Wait(patience-d.since, v1alpha1.ReasonDeleting,
+	case d.outage < patience:
+		return stepWait, loop.Wait(patience-d.outage, v1alpha1.ReasonDeleting,
 			"waiting for Omni to take this object's mark off cluster %q: %s", d.name, d.session.Message())
 	default:
 		return stepLetGo, released("cluster %q stays in Omni with this object's mark, because Omni cannot be used: %s", d.name, d.session.Message())

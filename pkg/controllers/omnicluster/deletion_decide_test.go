@@ -12,6 +12,8 @@ import (
 func TestDeletionDecision(t *testing.T) {
 	working := released("connected")
 	broken := loop.Wait(0, "ConnectionNotReady", "there is no key")
+	missing := loop.Wait(0, "ConnectionNotFound", "there is no OmniConnection")
+	late := loop.Wait(time.Second, "MirrorNotSynced", "the copy is behind")
 	ours := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1"}}
 	locked, leaving := ours, ours
 	locked.Locked = true
@@ -43,9 +45,15 @@ func TestDeletionDecision(t *testing.T) {
 		"ours, its ID has gone already": {deletion{everSynced: true, session: working, live: unidentified, knownID: "old"}, stepDestroy, "Deleting", false, ""},
 		"ours, but the status was lost": {deletion{session: working, live: ours}, stepDestroy, "Deleting", false, "being destroyed"},
 		"never synced":                  {deletion{session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "never wrote"},
-		"never synced, no session":      {deletion{session: broken}, stepLetGo, "Deleting", false, "never wrote"},
-		"no session yet":                {deletion{everSynced: true, session: broken, since: time.Second}, stepWait, "ConnectionNotReady", false, "no key"},
-		"no session for long":           {deletion{everSynced: true, session: broken, since: time.Hour}, stepWait, "ConnectionNotReady", true, "Restore the connection"},
+		"never synced, no session yet":  {deletion{session: broken}, stepWait, "ConnectionNotReady", false, "no key"},
+		"never synced, no session":      {deletion{session: broken, outage: time.Hour}, stepLetGo, "Deleting", false, "never wrote"},
+		"never synced, no connection":   {deletion{session: missing}, stepLetGo, "Deleting", false, "never wrote"},
+		"no session yet":                {deletion{everSynced: true, session: broken, outage: time.Second}, stepWait, "ConnectionNotReady", false, "no key"},
+		"no session for long":           {deletion{everSynced: true, session: broken, outage: time.Hour}, stepWait, "ConnectionNotReady", true, "Restore the connection"},
+		"the copy is behind":            {deletion{everSynced: true, session: late, behind: true, outage: time.Hour}, stepWait, "MirrorNotSynced", false, "behind"},
+		"never synced, behind":          {deletion{session: late, behind: true}, stepWait, "MirrorNotSynced", false, "behind"},
+		"orphan, behind":                {deletion{orphan: true, everSynced: true, session: late, behind: true, outage: time.Hour}, stepWait, "MirrorNotSynced", false, "behind"},
+		"observe, behind":               {deletion{observe: true, everSynced: true, session: late, behind: true}, stepLetGo, "Deleting", false, "Observe"},
 		"observe":                       {deletion{observe: true, everSynced: true, session: working, live: ours}, stepLetGo, "Deleting", false, "Observe"},
 		"observe, no session":           {deletion{observe: true, everSynced: true, session: broken}, stepLetGo, "Deleting", false, "Observe"},
 		"orphan":                        {deletion{orphan: true, everSynced: true, session: working, live: ours}, stepUnmark, "Deleting", false, "without this object's mark"},
@@ -53,9 +61,11 @@ func TestDeletionDecision(t *testing.T) {
 		"orphan, locked":                {deletion{orphan: true, everSynced: true, session: working, live: locked}, stepUnmark, "Deleting", false, ""},
 		"orphan, not ours":              {deletion{orphan: true, everSynced: true, session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "nothing is changed"},
 		"orphan, gone":                  {deletion{orphan: true, everSynced: true, session: working}, stepLetGo, "Deleting", false, "nothing is changed"},
-		"orphan, no session yet":        {deletion{orphan: true, everSynced: true, session: broken, since: time.Second}, stepWait, "Deleting", false, "mark"},
-		"orphan, no session for long":   {deletion{orphan: true, everSynced: true, session: broken, since: time.Hour}, stepLetGo, "Deleting", false, "Omni cannot be used"},
-		"orphan, never synced":          {deletion{orphan: true, session: broken}, stepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, no session yet":        {deletion{orphan: true, everSynced: true, session: broken, outage: time.Second}, stepWait, "Deleting", false, "mark"},
+		"orphan, no session for long":   {deletion{orphan: true, everSynced: true, session: broken, outage: time.Hour}, stepLetGo, "Deleting", false, "Omni cannot be used"},
+		"orphan, never synced yet":      {deletion{orphan: true, session: broken}, stepWait, "Deleting", false, "mark"},
+		"orphan, never synced":          {deletion{orphan: true, session: broken, outage: time.Hour}, stepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, no connection":         {deletion{orphan: true, session: missing}, stepLetGo, "Deleting", false, "nothing is changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.deletion.name, test.deletion.uid = "demo", "uid-1"

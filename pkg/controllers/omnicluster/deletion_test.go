@@ -96,13 +96,16 @@ func TestOrphaned(t *testing.T) {
 	}
 }
 
-// Nothing ever reached Omni: the deletion does not wait for anything.
+// Nothing ever reached Omni, as far as the status knows: the deletion does not
+// wait for long.
 func TestDeletedBeforeAnythingWasMade(t *testing.T) {
 	b := newBench(t, newCluster())
 	b.run()
 	b.pool.Forget("uid-connection")
 	b.advance(time.Hour)
 	b.delete(newCluster())
+	b.until("Ready", metav1.ConditionFalse, "ConnectionNotReady")
+	b.advance(patience)
 	b.untilGone()
 }
 
@@ -122,7 +125,8 @@ func TestDeletionWithoutAConnection(t *testing.T) {
 	b.pool.Forget("uid-connection")
 	b.advance(time.Hour) // no grace after a start
 	b.delete(newCluster())
-	b.advance(2 * time.Hour) // and the deletion is old
+	b.run()
+	b.advance(2 * time.Hour) // and it does not come back
 
 	cluster := b.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 	says(t, message(cluster, "DeletionBlocked"), "orphan", `OmniConnection "omni"`)

@@ -4,6 +4,7 @@
 //
 // Everything that could destroy something is decided by pure functions in files
 // of their own: whose cluster it is (ownership.go), which part of a plan may be
-// applied now (gate.go), what a deletion does (deletion_decide.go), and whether
-// a set of destructive changes has settled (settle.go).
+// applied now (gate.go), what the user has approved (approval.go), what a
+// deletion does (deletion_decide.go), and whether a set of destructive changes
+// has settled (settle.go).
 package omnicluster

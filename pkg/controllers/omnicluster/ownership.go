@@ -17,6 +17,9 @@ type claim struct {
 	adopt    bool   // spec.adopt
 	recreate string // value of the annotation that allows a lost cluster to be made again
 	live     omni.Live
+	// lastSeen is status.endpoint, where the cluster is or may be, and endpoint is
+	// where the connection leads now.
+	lastSeen, endpoint string
 }
 
 // markKeys are the annotations that hold the owner's mark.
@@ -43,8 +46,15 @@ func judgeClaim(c claim) loop.Outcome {
 			c.name, shownTime(live.TearingDownSince))
 	case owned(live, c.uid):
 		return judgeIdentity(c)
+	case c.knownID == "" && c.lastSeen != "" && c.lastSeen != c.endpoint:
+		return loop.Stall(v1alpha1.ReasonEndpointChanged,
+			"cluster %q may be at %s, but the connection leads to %s, and Omni had not told the cluster's ID before: change it back. "+
+				"To make the cluster at %s and leave what is at %s, delete this object with spec.deletePolicy.orphan and create it again",
+			c.name, c.lastSeen, c.endpoint, c.endpoint, c.lastSeen)
 	case live.Exists && c.knownID != "" && live.Marks.UID != "":
 		return loop.Stall(v1alpha1.ReasonOwnershipLost, "cluster %q in Omni now belongs to %s; it is not taken back", c.name, owner(live.Marks))
+	case adoptable(c) && live.UUID == "":
+		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "cluster %q is to be adopted; waiting for Omni to tell its ID", c.name)
 	case adoptable(c):
 		return loop.Continue(v1alpha1.ReasonUpToDate, "the cluster is to be adopted")
 	case live.Exists:
@@ -60,7 +70,8 @@ func judgeClaim(c claim) loop.Outcome {
 
 // adoptable tells whether a cluster that is not ours may be taken over: on the
 // user's word, and only by an object that never had a cluster. So two objects
-// that want the same cluster never take turns.
+// that want the same cluster do not take turns. That an object had one is known
+// from the ID in its status: a cluster whose ID Omni has not told yet waits.
 func adoptable(c claim) bool { return c.adopt && c.knownID == "" && c.live.Exists }
 
 // replaced tells whether a cluster that carries our mark is known to be another

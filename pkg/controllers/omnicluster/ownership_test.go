@@ -42,13 +42,16 @@ func TestJudgeClaim(t *testing.T) {
 		},
 		"somebody made it by hand": {claim{live: omni.Live{Exists: true}}, false, true, "NotOwned", `cluster "demo" exists`},
 		"somebody made it by hand, adopt": {
-			claim{adopt: true, live: omni.Live{Exists: true}}, true, false, "UpToDate", "to be adopted",
+			claim{adopt: true, live: omni.Live{Exists: true, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"somebody made it by hand, adopt, Omni has not told the ID": {
+			claim{adopt: true, live: omni.Live{Exists: true}}, false, false, "Progressing", "waiting for Omni to tell its ID",
 		},
 		"another object's": {
 			claim{live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "OmniCluster other/boss of management cluster hub-b (UID uid-2)",
 		},
 		"another object's, adopt": {
-			claim{adopt: true, live: omni.Live{Exists: true, Marks: theirs}}, true, false, "UpToDate", "to be adopted",
+			claim{adopt: true, live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
 		},
 		"another object took it": {
 			claim{knownID: "id", live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "other/boss",
@@ -64,6 +67,16 @@ func TestJudgeClaim(t *testing.T) {
 		},
 		"somebody else's, adopt, being torn down": {
 			claim{adopt: true, live: omni.Live{Exists: true, TearingDown: true}}, false, false, "RemoteDeleting", "torn down",
+		},
+		"elsewhere once": {claim{lastSeen: "https://a", endpoint: "https://b"}, false, true, "EndpointChanged", "may be at https://a"},
+		"elsewhere once, somebody else's here, adopt": {
+			claim{adopt: true, lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, UUID: "id"}}, false, true, "EndpointChanged", "https://b",
+		},
+		"the endpoint has another name": {
+			claim{lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark",
+		},
+		"elsewhere once, to be made again here": {
+			claim{knownID: "id", recreate: "id", lastSeen: "https://a", endpoint: "https://b"}, true, false, "UpToDate", "free",
 		},
 		"gone": {claim{knownID: "id"}, false, true, "RemoteClusterGone", "omni.texashpc.com/recreate: id"},
 		"gone, to be made again": {

@@ -42,6 +42,7 @@ type reconciler struct {
 	events  events.EventRecorder
 	options Options
 	settled *settleMemory
+	outages *outageMemory
 
 	firstLook sync.Once
 	started   time.Time // when the first object was looked at
@@ -52,7 +53,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{client: cached, live: live, events: recorder, options: options, settled: newSettleMemory()}
+	return &reconciler{client: cached, live: live, events: recorder, options: options, settled: newSettleMemory(), outages: newOutageMemory()}
 }
 
 // scope is what the phases of one run share. Fields are empty until their phase
@@ -79,7 +80,7 @@ type scope struct {
 	unasked   []omni.Change // destructive changes that wait for an approval
 	claimed   bool          // the cluster is this object's to change
 	follows   bool          // Omni is made to follow the documents: nothing but they decide
-	reserve   bool          // write the endpoint, and that a cluster is taken over, before the first write to Omni
+	reserve   bool          // write the endpoint, what is approved, and that a cluster is taken over, before Omni is written to
 	wrote     bool          // Omni took a change in this run
 	synced    bool          // Omni has what the documents say
 	remote    *omni.Status
@@ -112,6 +113,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Reported: r.measure,
 		Gone: func(name types.NamespacedName) {
 			r.settled.forget(name)
+			r.outages.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {
@@ -258,6 +260,8 @@ func availableReason(reason string) string {
 	switch reason {
 	case omni.ReasonKubernetesUpgrading, omni.ReasonTalosUpgrading:
 		return v1alpha1.ReasonUpgrading
+	case omni.ReasonUpgradeFailed:
+		return v1alpha1.ReasonUpgradeFailed
 	default:
 		return v1alpha1.ReasonNotRunning
 	}

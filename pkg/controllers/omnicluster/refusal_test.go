@@ -237,11 +237,8 @@ func TestDuplicateClusterName(t *testing.T) {
 	}
 
 	says(t, message(found, "Stalled"), `"demo"`, "older")
+	b.until("Ready", metav1.ConditionTrue, "Running")
 	b.quiet()
-
-	if !apimeta.IsStatusConditionTrue(b.get().Status.Conditions, "Ready") {
-		t.Errorf("the older one: %v", shown(b.get()))
-	}
 }
 
 func TestValues(t *testing.T) {

@@ -19,6 +19,11 @@ func remoteStatus(status omni.Status, described map[string]bool) *v1alpha1.OmniC
 		Upgrades:           v1alpha1.UpgradeStatuses{Kubernetes: upgradeStatus(status.Kubernetes), Talos: upgradeStatus(status.Talos)},
 	}
 
+	// Omni works the phase out from the teardown, a moment later.
+	if status.TearingDown {
+		remote.Phase = v1alpha1.ClusterPhaseDestroying
+	}
+
 	for _, set := range status.MachineSets {
 		remote.MachineSets = append(remote.MachineSets, v1alpha1.MachineSetStatus{
 			Name: set.Name, Phase: set.Phase, Ready: setReady(set), Machines: machineCounts(set.Machines), LockedUpdates: int32(set.LockedUpdates),

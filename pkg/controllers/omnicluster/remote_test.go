@@ -47,3 +47,25 @@ func TestRemoteStatus(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Omni works out the phase some time after the teardown was requested; who must know reads it here.
+func TestRemoteStatusOfATeardown(t *testing.T) {
+	if got := remoteStatus(omni.Status{Exists: true, TearingDown: true, Phase: "Running"}, nil).Phase; got != v1alpha1.ClusterPhaseDestroying {
+		t.Errorf("phase %q", got)
+	}
+}
+
+func TestAvailableReason(t *testing.T) {
+	for reason, want := range map[string]string{
+		omni.ReasonKubernetesUpgrading:   "Upgrading",
+		omni.ReasonTalosUpgrading:        "Upgrading",
+		omni.ReasonUpgradeFailed:         "UpgradeFailed",
+		omni.ReasonControlPlaneNotReady:  "NotRunning",
+		omni.ReasonKubernetesAPINotReady: "NotRunning",
+		omni.ReasonStatusPending:         "NotRunning",
+	} {
+		if got := availableReason(reason); got != want {
+			t.Errorf("%s is shown as %s, want %s", reason, got, want)
+		}
+	}
+}

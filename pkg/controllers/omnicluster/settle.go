@@ -29,6 +29,9 @@ func (s settling) settle(uid types.UID, keys []string, now time.Time, settleTime
 	case s.uid != uid:
 		return settling{uid: uid, keys: keys, since: now}
 	case s.settled && subset(keys, s.keys):
+		// What is not among them any more, and comes back, is new.
+		s.keys = keys
+
 		return s
 	case !slices.Equal(keys, s.keys):
 		return settling{uid: uid, keys: keys, since: now}

@@ -50,6 +50,12 @@ func TestSettle(t *testing.T) {
 			{12 * time.Second, "u", nil, false, 0},
 			{13 * time.Second, "u", []string{"c"}, false, 10 * time.Second},
 		},
+		"what came back while it is carried out and goes again": {
+			{0, "u", []string{"a", "b"}, false, 10 * time.Second},
+			{10 * time.Second, "u", []string{"a", "b"}, true, 0},
+			{11 * time.Second, "u", []string{"a"}, true, 0},
+			{99 * time.Hour, "u", []string{"a", "b"}, false, 10 * time.Second},
+		},
 		"something new while it is carried out": {
 			{0, "u", []string{"a", "b"}, false, 10 * time.Second},
 			{10 * time.Second, "u", []string{"a", "b"}, true, 0},

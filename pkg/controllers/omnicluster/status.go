@@ -49,6 +49,11 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		r.settled.forget(client.ObjectKeyFromObject(s.cluster))
 	}
 
+	// Whoever takes an approval back does not wait for a plan, or for Omni.
+	if s.cluster.Spec.ApprovedPlan == "" {
+		forgetApprovals(status)
+	}
+
 	switch {
 	case s.plan != nil:
 		logPlan(ctx, s)
@@ -58,7 +63,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.AppliedMachineSets, status.AppliedManifests = next.sets, next.manifests
 	case s.looked:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
-		status.Plan = nil
+		status.Plan = onlyApprovals(*status)
 	}
 
 	if s.reserve || s.wrote || s.synced {
@@ -212,7 +217,7 @@ func (r *reconciler) measure(cluster *v1alpha1.OmniCluster) {
 	name := client.ObjectKeyFromObject(cluster)
 	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, cluster.Status.Conditions, cluster.Name)
 
-	if plan := cluster.Status.Plan; plan != nil {
+	if plan := cluster.Status.Plan; isPlan(plan) {
 		r.options.Objects.SetPlan(name, &metrics.PlanCounts{Creates: int(plan.Creates), Updates: int(plan.Updates), Destroys: int(plan.Destroys)})
 	} else {
 		r.options.Objects.SetPlan(name, nil)

@@ -33,14 +33,15 @@ func (r *reconciler) findCredentials(ctx context.Context, s *scope) (loop.Outcom
 }
 
 func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if err := r.guardSecret(ctx, s); err != nil {
+	users, err := r.guardSecret(ctx, s)
+	if err != nil {
 		return loop.Outcome{}, err
 	}
 
 	ref := s.connection.Spec.Auth.ServiceAccountSecretRef
 	secret := &corev1.Secret{}
 
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.connection.Namespace, Name: ref.Name}, secret)
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: s.connection.Namespace, Name: ref.Name}, secret)
 	if apierrors.IsNotFound(err) {
 		return loop.Wait(0, v1alpha1.ReasonSecretNotFound, "Secret %q does not exist", ref.Name), nil
 	}
@@ -59,17 +60,18 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 		return keyRefused(ref, err), nil
 	}
 
+	kept := r.warnOfDeletion(s.connection, secret, users)
 	expires, _ := key.ExpiresAt()
 	s.key, s.secretUID, s.reported = key, secret.UID, &expires
 
 	if key.Expired(r.options.Now()) {
-		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one",
-			key.Name(), ref.Name, shownTime(expires)), nil
+		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one%s",
+			key.Name(), ref.Name, shownTime(expires), kept), nil
 	}
 
 	r.warnOfExpiry(s.connection, key.Name(), expires)
 
-	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s", key.Name(), shownExpiry(expires)), nil
+	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s%s", key.Name(), shownExpiry(expires), kept), nil
 }
 
 // keyRefused says what is wrong with a value; the sentinels repeat nothing of it.
@@ -99,23 +101,47 @@ func (r *reconciler) warnOfExpiry(connection *v1alpha1.OmniConnection, account s
 	}
 }
 
+// warnOfDeletion says, with one event for each Secret, that a Secret cannot go
+// because clusters need it: whoever waits for its end, to make it again with
+// another key, would wait for ever. Empty: it is not being deleted.
+func (r *reconciler) warnOfDeletion(connection *v1alpha1.OmniConnection, secret *corev1.Secret, users []string) string {
+	if secret.DeletionTimestamp.IsZero() || len(users) == 0 {
+		return ""
+	}
+
+	text := fmt.Sprintf("Secret %q is being deleted, and kept because %s cannot do without: write the new key into it with kubectl patch, "+
+		"or name another Secret in spec.auth.serviceAccountSecretRef", secret.Name, nameSome("OmniCluster", users))
+
+	r.mu.Lock()
+	last, told := r.kept[connection.UID]
+	r.kept[connection.UID] = secret.UID
+	r.mu.Unlock()
+
+	if !told || last != secret.UID {
+		r.events.Eventf(connection, nil, corev1.EventTypeWarning, "SecretKept", "CheckKey", "%s", text)
+	}
+
+	return "; " + text
+}
+
 // guardSecret makes sure that the key's Secret outlives the OmniClusters that
-// need it, and lets go of Secrets that nobody needs any more.
-func (r *reconciler) guardSecret(ctx context.Context, s *scope) error {
+// need it, and lets go of Secrets that nobody needs any more. It returns the
+// names of those OmniClusters.
+func (r *reconciler) guardSecret(ctx context.Context, s *scope) ([]string, error) {
 	users, err := r.users(ctx, client.ObjectKeyFromObject(s.connection))
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if len(users) > 0 {
 		if err := r.holdSecret(ctx, client.ObjectKey{
 			Namespace: s.connection.Namespace, Name: s.connection.Spec.Auth.ServiceAccountSecretRef.Name,
 		}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 
-	return r.releaseSecrets(ctx, s.connection.Namespace)
+	return users, r.releaseSecrets(ctx, s.connection.Namespace)
 }
 
 func (r *reconciler) holdSecret(ctx context.Context, name client.ObjectKey) error {

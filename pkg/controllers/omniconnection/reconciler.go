@@ -48,6 +48,7 @@ type reconciler struct {
 	mu     sync.Mutex
 	uids   map[types.NamespacedName]types.UID // of the connections that were seen
 	warned map[types.UID]time.Time            // the expiry that was warned of
+	kept   map[types.UID]types.UID            // the Secret that was told to be kept
 	checks map[types.UID]*check
 }
 
@@ -58,7 +59,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 	return &reconciler{
 		client: cached, live: live, events: recorder, options: options,
-		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{}, checks: map[types.UID]*check{},
+		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
+		kept: map[types.UID]types.UID{}, checks: map[types.UID]*check{},
 	}
 }
 
@@ -229,6 +231,7 @@ func (r *reconciler) gone(name types.NamespacedName) {
 	uid := r.uids[name]
 	delete(r.uids, name)
 	delete(r.warned, uid)
+	delete(r.kept, uid)
 	delete(r.checks, uid)
 	r.mu.Unlock()
 

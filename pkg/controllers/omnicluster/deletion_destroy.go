@@ -1,0 +1,95 @@
+package omnicluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// destroy advances the cluster's destruction by what can be done now, and names
+// what it waits for.
+func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error) {
+	current, err := r.isCurrent(ctx, s.cluster)
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	if !current {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object changed meanwhile"), nil
+	}
+
+	plan, err := s.lease.PlanDelete(ctx, s.name, omni.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
+	if err != nil {
+		return explainDestroy(err)
+	}
+
+	// The local copy goes on while we work: is it still ours?
+	live, err := s.lease.Inspect(ctx, s.name, markKeys())
+	if err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	if live.Exists && (!owned(live, string(s.cluster.UID)) || live.UUID != s.live.UUID) {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
+	}
+
+	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Leave: omni.EveryChange})
+	r.announce(s.cluster, result)
+
+	if err != nil {
+		return explainDestroy(err)
+	}
+
+	if err := r.catchUp(ctx, s); err != nil {
+		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", s.name), nil
+	}
+
+	progress, err := s.lease.DeleteProgress(ctx, s.name)
+	if err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	if progress.Gone {
+		return r.confirmGone(ctx, s)
+	}
+
+	return describeProgress(s.name, progress, s.cluster.Spec.DeletePolicy.DestroyMachines, r.options.Now()), nil
+}
+
+// confirmGone lets go once Omni itself has no cluster of ours any more.
+func (r *reconciler) confirmGone(ctx context.Context, s *scope) (loop.Outcome, error) {
+	live, err := s.lease.InspectLive(ctx, s.name, markKeys())
+	if err != nil {
+		return loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	if owned(live, string(s.cluster.UID)) {
+		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q still is in Omni", s.name), nil
+	}
+
+	return r.letGo(s, released("cluster %q was destroyed in Omni", s.name)), nil
+}
+
+// explainDestroy turns the error of a destruction into what the user is told.
+func explainDestroy(err error) (loop.Outcome, error) {
+	message := omni.Message(err)
+
+	switch class := omni.Classify(err); {
+	case errors.Is(err, omni.ErrClusterLocked):
+		return loop.Block(0, v1alpha1.ReasonRemoteLocked, "%s: unlock it there, or set spec.deletePolicy.orphan", message), nil
+	case class == omni.ClassRefused:
+		return loop.Block(0, v1alpha1.ReasonRefused, "%s", message), nil
+	case class == omni.ClassDenied:
+		return loop.Block(0, v1alpha1.ReasonPermissionDenied, "%s", message), nil
+	case class == omni.ClassConflict, class == omni.ClassNotReady, class == omni.ClassGone:
+		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "%s", message), nil
+	case class == omni.ClassUnauthenticated, class == omni.ClassKeyExpired, class == omni.ClassKeyInvalid:
+		return loop.Block(5*time.Second, v1alpha1.ReasonConnectionNotReady, "%s", message), nil
+	default:
+		return loop.Outcome{}, errors.New(message)
+	}
+}

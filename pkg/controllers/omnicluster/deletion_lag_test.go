@@ -1,0 +1,142 @@
+package omnicluster
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// lagging is an Omni whose watch of clusters tells of nothing before it is let on.
+type lagging struct {
+	state.State
+
+	on <-chan struct{}
+}
+
+func (l lagging) WatchKindAggregated(ctx context.Context, kind resource.Kind, told chan<- []state.Event, options ...state.WatchKindOption) error {
+	if kind.Type() != omnires.ClusterType {
+		return l.State.WatchKindAggregated(ctx, kind, told, options...)
+	}
+
+	happened := make(chan []state.Event)
+	if err := l.State.WatchKindAggregated(ctx, kind, happened, options...); err != nil {
+		return err
+	}
+
+	go l.pass(ctx, happened, told)
+
+	return nil
+}
+
+func (l lagging) pass(ctx context.Context, happened <-chan []state.Event, told chan<- []state.Event) {
+	var held []state.Event
+
+	on := l.on
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-on:
+			on = nil
+		case events := <-happened:
+			held = append(held, events...)
+		}
+
+		now := held
+		if on != nil {
+			now, held = split(held)
+		} else {
+			held = nil
+		}
+
+		if len(now) > 0 && !tell(ctx, told, now) {
+			return
+		}
+	}
+}
+
+// split takes the end of the first contents out of what is held back.
+func split(events []state.Event) (now, held []state.Event) {
+	for _, event := range events {
+		if event.Type == state.Bootstrapped {
+			now = append(now, event)
+		} else {
+			held = append(held, event)
+		}
+	}
+
+	return now, held
+}
+
+func tell(ctx context.Context, told chan<- []state.Event, events []state.Event) bool {
+	select {
+	case told <- events:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lag gives the controller a new local copy that shows no cluster until the
+// returned function is called.
+func (b *bench) lag() (catchUp func()) {
+	b.t.Helper()
+
+	on := make(chan struct{})
+
+	b.pool.Close()
+	b.pool = omni.NewPool(b.t.Context(), omni.PoolOptions{
+		Open: func(_ context.Context, _ omni.Config, options omni.MirrorOptions) (*omni.Session, error) {
+			return omni.NewSession(b.omni.State(), omni.StartMirror(b.t.Context(), lagging{b.omni.State(), on}, options)), nil
+		},
+	})
+	b.t.Cleanup(b.pool.Close)
+	b.connect()
+	b.restart()
+
+	return func() { close(on) }
+}
+
+// A copy that does not show the cluster yet does not make it gone.
+func TestDeletionWaitsForTheCopyToShowTheCluster(t *testing.T) {
+	b := running(t)
+	catchUp := b.lag()
+	b.delete(newCluster())
+
+	for range 5 {
+		b.run()
+	}
+
+	says(t, message(b.get(), "Ready"), "does not show")
+
+	if b.hasEvent("Released") || !b.view().Exists {
+		t.Errorf("Omni has %+v, events %q", b.view(), b.seen)
+	}
+
+	catchUp()
+	b.untilGone()
+
+	if b.view().Exists || !b.hasEvent("Released") {
+		t.Errorf("Omni has %+v, events %q", b.view(), b.seen)
+	}
+}
+
+// That the copy shows no cluster any more is not the last word either.
+func TestDestroyedIsConfirmedByOmni(t *testing.T) {
+	b := running(t)
+	b.lag()
+
+	lease, _ := b.pool.Get("uid-connection")
+	defer lease.Release()
+
+	outcome, err := b.reconciler.destroy(t.Context(), &scope{cluster: b.get(), name: benchCluster, lease: lease})
+	if err != nil || outcome.Continues() {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
