@@ -17,10 +17,17 @@ import (
 // chartTimeout bounds one question to a chart repository, and one download.
 const chartTimeout = time.Minute
 
+// clusterShare is the part of the workers of a kind that one workload cluster may
+// keep: one that hangs leaves the rest to the others.
+const clusterShare = 4
+
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one door, and with it the connections.
 func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options) error {
-	door := &workload.Door{Clusters: workload.NewClusters(nil), Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	clusters := workload.NewClusters(nil)
+	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterShare)
+
+	door := &workload.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 
 	if err := kubeconfigsecret.Add(mgr); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)

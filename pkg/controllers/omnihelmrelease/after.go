@@ -23,6 +23,11 @@ func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
 	}
 
 	if s.decision.Action == helm.ActionTest {
+		if testsAreVain(s) {
+			return testsFailed(s, failureReason(s.last.err), fmt.Sprintf("the result of the tests cannot be noted: %s. They run again with the next "+
+				"revision, or when the annotation %s gets a new value", s.last.err, v1alpha1.AnnotationReconcileRequestedAt)), nil
+		}
+
 		if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
 			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s", s.last.err), nil
 		}
@@ -41,11 +46,23 @@ func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
 		said = s.last.err.Error()
 	}
 
+	return testsFailed(s, v1alpha1.ReasonTestsFailed, said+". The tests run again with the next revision"), nil
+}
+
+// testsFailed tells what is wrong with the tests, as far as that counts.
+func testsFailed(s *scope, reason, said string) loop.Outcome {
 	if s.release.Spec.Test.IgnoreFailures {
-		return loop.Note(v1alpha1.ReasonTestsFailed, "%s; %s (spec.test.ignoreFailures is set)", deployed(s), said), nil
+		return loop.Note(reason, "%s; %s (spec.test.ignoreFailures is set)", deployed(s), said)
 	}
 
-	return loop.Stall(v1alpha1.ReasonTestsFailed, "%s; %s. The tests run again with the next revision", deployed(s), said), nil
+	return loop.Stall(reason, "%s; %s", deployed(s), said)
+}
+
+// testsAreVain tells whether the tests were run as often as an action is tried,
+// and their result was noted nowhere. A cluster that cannot be reached is waited for.
+func testsAreVain(s *scope) bool {
+	return s.last.action == helm.ActionTest && s.last.attempt == s.want.Attempt && s.last.failed() && s.last.row > s.want.Retries &&
+		!interrupted(s.last.err) && failureReason(s.last.err) != v1alpha1.ReasonClusterUnreachable
 }
 
 // compare looks for differences between the release and the live objects, and
@@ -60,7 +77,7 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 	revision, ignores, engine, values := s.latest().Number, ignored(spec.Ignore), s.engine, s.values
 	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), requested(s.release), s.opened.ClusterID)
 
-	found, ok := r.drift.ask(client.ObjectKeyFromObject(s.release), question{key: key, group: clusterOf(s.release)}, fresh(s.release), patience, func(ctx context.Context) ([]helm.Difference, error) {
+	found, ok := r.drift.ask(client.ObjectKeyFromObject(s.release), question{key: key, group: clusterOf(s.release)}, fresh(s.release), func(ctx context.Context) ([]helm.Difference, error) {
 		differences, err := engine.Drift(ctx, revision, ignores)
 
 		return differences, discreet(err, values)
@@ -68,15 +85,15 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 
 	switch {
 	case !ok:
-		return s.asking("comparing release %s with the live objects", fullName(s.release)), nil
+		return s.asking(v1alpha1.ConditionDrifted, "comparing release %s with the live objects", fullName(s.release)), nil
 	case errors.Is(found.err, helm.ErrRevisionGone):
 		return loop.Skip(v1alpha1.ReasonProgressing, "%s", found.err), nil
-	case found.err != nil:
+	case found.err != nil && len(found.value) == 0:
 		return r.explainCluster(s, found.err), nil
 	case len(found.value) == 0:
 		return loop.Continue(v1alpha1.ReasonNoDrift, "%s; no live object differs", deployed(s)), nil
 	case spec.Mode == v1alpha1.DriftWarn:
-		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s", deployed(s), listed(found.value)), nil
+		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s%s", deployed(s), listed(found.value), notCompared(found)), nil
 	default:
 		return r.correct(s, found, revision, ignores), nil
 	}
@@ -86,6 +103,10 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 // that lasts is seen at the next comparison.
 func (r *reconciler) correct(s *scope, found looked[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
 	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.at) {
+		if s.last.err == nil && found.err != nil {
+			return r.explainCluster(s, found.err)
+		}
+
 		if s.last.err == nil {
 			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(found.value))
 		}
@@ -106,7 +127,16 @@ func (r *reconciler) correct(s *scope, found looked[[]helm.Difference], revision
 		return discreet(err, values)
 	})
 
-	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s", deployed(s), listed(found.value))
+	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(found.value), notCompared(found))
+}
+
+// notCompared tells of objects that could not be compared, if there are any.
+func notCompared(found looked[[]helm.Difference]) string {
+	if found.err == nil {
+		return ""
+	}
+
+	return ". Not everything could be compared: " + found.err.Error()
 }
 
 // discreet takes what came from a Secret out of an error: a server that refuses an
@@ -117,7 +147,7 @@ func discreet(err error, values helm.Values) error {
 		return err
 	}
 
-	return &helm.Error{Reason: failure.Reason, Message: values.Redact(failure.Message)}
+	return &helm.Error{Reason: failure.Reason, Message: values.Redact(failure.Message), Still: failure.Still}
 }
 
 func ignored(rules []v1alpha1.DriftIgnore) []helm.Ignore {

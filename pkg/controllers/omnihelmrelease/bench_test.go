@@ -1,6 +1,7 @@
 package omnihelmrelease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -29,125 +30,34 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
-// cluster is a workload cluster of the imagination with one release in it.
-type cluster struct {
-	mu          sync.Mutex
-	now         func() time.Time
-	revisions   []helm.Revision // the newest first
-	did         []helm.Action
-	values      helm.Values // of the last action
-	fail        error       // of every install and upgrade
-	hold        chan struct{}
-	differences []helm.Difference
-	lost        error // of every observation
-}
-
-func (c *cluster) Observe(context.Context) (helm.Observed, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return helm.Observed{Revisions: slices.Clone(c.revisions)}, c.lost
-}
-
-func (c *cluster) Details(_ context.Context, revision int) (helm.Details, error) {
-	return helm.Details{Number: revision, Chart: "demo", ChartVersion: "1.0.0", AppVersion: "app", Description: "it broke"}, nil
-}
-
-func (c *cluster) Run(ctx context.Context, request helm.Request) error {
-	c.mu.Lock()
-	hold := c.hold
-	c.did = append(c.did, request.Decision.Action)
-	c.values = request.Values
-	c.mu.Unlock()
-
-	if hold != nil {
-		select {
-		case <-hold:
-		case <-ctx.Done():
-			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "interrupted"}
-		}
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	made := helm.Revision{
-		Number: len(c.revisions) + 1, Status: helm.StatusDeployed, Content: request.Wanted.Content, Attempt: request.Wanted.Attempt,
-		Owner: request.Wanted.Owner, ChartVersion: "1.0.0", Modified: c.now(),
-	}
-
-	switch request.Decision.Action {
-	case helm.ActionUninstall:
-		c.revisions = nil
-
-		return nil
-	case helm.ActionTest:
-		c.revisions[0].Tested = helm.TestsPassed
-		if c.fail != nil {
-			c.revisions[0].Tested = helm.TestsFailed
-		}
-
-		return c.fail
-	case helm.ActionRollback:
-		made.Content = c.revisions[len(c.revisions)-1].Content
-	default:
-		if c.fail != nil {
-			made.Status = helm.StatusFailed
-		}
-	}
-
-	if made.Status == helm.StatusDeployed {
-		for i := range c.revisions {
-			if c.revisions[i].Status == helm.StatusDeployed {
-				c.revisions[i].Status = helm.StatusSuperseded
-			}
-		}
-	}
-
-	c.revisions = append([]helm.Revision{made}, c.revisions...)
-
-	if request.Decision.Action == helm.ActionRollback {
-		return nil
-	}
-
-	return c.fail
-}
-
-func (c *cluster) Drift(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.differences, nil
-}
-
-func (c *cluster) Correct(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.did = append(c.did, actionCorrect)
-	found := c.differences
-	c.differences = nil
-
-	return found, nil
-}
-
-// actions are what was done, in order.
-func (c *cluster) actions() []helm.Action {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return slices.Clone(c.did)
-}
-
 // openDoor lets everybody in.
-type openDoor struct{ parting workload.Parting }
+type openDoor struct {
+	id         string // of another cluster than cluster-id; empty for that
+	parting    workload.Parting
+	destroying bool
+	cluster    *workload.Cluster // for the real engine; else nil
+	troubles   *workload.Door    // remembers troubles; else nil
+}
 
 func (d *openDoor) Open(context.Context, workload.Guest) (*workload.Opened, loop.Outcome, error) {
-	return &workload.Opened{ClusterID: "cluster-id"}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
+	return &workload.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id")}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
 }
 
 func (d *openDoor) Leave(context.Context, workload.Guest, time.Time) (workload.Parting, loop.Outcome, error) {
 	return d.parting, loop.Continue(v1alpha1.ReasonDeleting, ""), nil
+}
+
+func (d *openDoor) Destroying(context.Context, workload.Guest) (bool, error) {
+	return d.destroying, nil
+}
+
+// InTrouble has been in trouble for as long as anybody may be, unless somebody remembers.
+func (d *openDoor) InTrouble(object client.Object, now time.Time) time.Time {
+	if d.troubles != nil {
+		return d.troubles.InTrouble(object, now)
+	}
+
+	return time.Time{}
 }
 
 // bench runs the real loop and the real chart sources against a cluster of the imagination.

@@ -25,11 +25,11 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 	s.source, s.key = source, sourceKey(source, s.release)
 
-	found, ok := r.found.ask(client.ObjectKeyFromObject(s.release), question{key: s.key, group: source.Host()}, fresh(s.release), patience, func(ctx context.Context) (*charts.Resolved, error) {
+	found, ok := r.found.ask(client.ObjectKeyFromObject(s.release), question{key: s.key, group: source.Host()}, fresh(s.release), func(ctx context.Context) (*charts.Resolved, error) {
 		return r.charts.Resolve(ctx, source)
 	})
 	if !ok {
-		return s.asking("looking for chart %s", source.Chart), nil
+		return s.asking(v1alpha1.ConditionChartFetched, "looking for chart %s", source.Chart), nil
 	}
 
 	now := r.options.Now()

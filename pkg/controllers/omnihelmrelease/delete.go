@@ -14,26 +14,23 @@ import (
 
 // delete uninstalls the release, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if s.last.running() {
-		// Whatever else is under way is not wanted any more.
-		if s.last.action != helm.ActionUninstall {
-			r.runner.interrupt(s.release.UID)
-		}
+	orphan := s.release.Spec.DeletionPolicy == v1alpha1.ReleaseOrphan
 
-		return underWay(s.release, s.last), nil
+	if s.last.running() {
+		return r.interruptUnwanted(ctx, s, orphan)
 	}
 
 	if s.release.Status.ReleaseName == "" {
 		return loop.Continue(v1alpha1.ReasonDeleting, "nothing was released"), nil
 	}
 
-	if s.release.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+	if orphan {
 		r.left(s, "spec.deletionPolicy is Orphan")
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release stays"), nil
 	}
 
-	parting, outcome, err := r.door.Leave(ctx, workload.GuestOf(s.release), r.options.Now())
+	parting, outcome, err := r.door.Leave(ctx, workload.GuestOf(s.release, r.wake), r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
@@ -50,9 +47,24 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	return r.uninstall(ctx, s), nil
 }
 
+// interruptUnwanted ends whatever is under way but the uninstall, and that, too, if
+// nobody wants it any more or the cluster goes away under it.
+func (r *reconciler) interruptUnwanted(ctx context.Context, s *scope, orphan bool) (loop.Outcome, error) {
+	destroying, err := r.door.Destroying(ctx, workload.GuestOf(s.release, r.wake))
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	if orphan || destroying || s.last.action != helm.ActionUninstall {
+		r.runner.interrupt(s.release.UID)
+	}
+
+	return underWay(s.release, s.last), nil
+}
+
 // uninstall looks what there is and begins to uninstall it.
 func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
-	observed, err := r.observe(ctx, s)
+	observed, err := observe(ctx, s)
 	if err != nil {
 		explained := r.explainCluster(s, err)
 
@@ -77,15 +89,19 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	}
 
 	s.observed = &observed
-	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
+	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), Process: r.process, LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
 	s.decision = helm.Decide(s.want, observed, r.options.Now())
 
 	if s.decision.Action == helm.ActionWait {
 		return r.farewell(s, v1alpha1.ReasonLocked, s.decision.Why)
 	}
 
-	if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
-		return r.farewell(s, failureReason(s.last.err), s.last.err.Error())
+	// What failed is tried again after a pause, and no more when that has lasted too long.
+	if at := notBefore(s.release, s.last, s.decision); !at.IsZero() {
+		outcome := r.farewell(s, failureReason(s.last.err), s.last.err.Error())
+		if outcome.Continues() || at.After(r.options.Now()) {
+			return outcome
+		}
 	}
 
 	r.begin(s, helm.ActionUninstall, r.action(s))
@@ -95,7 +111,15 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 
 // farewell holds the deletion up, and lets go when that has lasted too long.
 func (r *reconciler) farewell(s *scope, reason, problem string) loop.Outcome {
-	part, why := workload.Farewell{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: r.options.Now()}.Decide()
+	now := r.options.Now()
+
+	// An attempt that fails may have taken an hour itself.
+	first := r.door.InTrouble(s.release, now)
+	if tried := s.last.tried; s.last.failed() && s.last.action == helm.ActionUninstall && !tried.IsZero() && tried.Before(first) {
+		first = tried
+	}
+
+	part, why := workload.Farewell{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: now, First: first}.Decide()
 	if part == workload.PartLetGo {
 		r.left(s, why)
 
@@ -105,9 +129,13 @@ func (r *reconciler) farewell(s *scope, reason, problem string) loop.Outcome {
 	return loop.Block(clusterPause, reason, "%s", why)
 }
 
-// left tells what stays behind in the workload cluster.
+// left tells why the release stays in the workload cluster.
 func (r *reconciler) left(s *scope, why string) {
+	r.stays(s, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.release.Spec.ClusterRef.Name, why))
+}
+
+// stays tells of a release that is left, in which cluster, and why.
+func (r *reconciler) stays(s *scope, inCluster string) {
 	r.events.Eventf(s.release, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "%s",
-		limited(fmt.Sprintf("Helm release %s/%s stays in the workload cluster of OmniCluster %q: %s",
-			s.release.Status.Namespace, s.release.Status.ReleaseName, s.release.Spec.ClusterRef.Name, why)))
+		limited(fmt.Sprintf("Helm release %s/%s stays %s", s.release.Status.Namespace, s.release.Status.ReleaseName, inCluster)))
 }

@@ -109,7 +109,9 @@ func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decisi
 		failures = decision.Failures
 	}
 
-	if last.failed() && last.action == decision.Action && !interrupted(last.err) {
+	// What was interrupted once is begun again at once. Twice in a row, something
+	// gets in its way each time.
+	if last.failed() && last.action == decision.Action && (last.row > 1 || !interrupted(last.err)) {
 		failures = max(failures, last.row)
 	}
 
@@ -158,11 +160,8 @@ func (r *reconciler) exhausted(ctx context.Context, s *scope) string {
 	if s.last.err != nil {
 		said = s.last.err.Error()
 	} else if failed := lastFailed(s.observed, s.want.Attempt); failed != nil {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-
-		if details, err := s.engine.Details(ctx, failed.Number); err == nil {
-			said = fmt.Sprintf("revision %d: %s", failed.Number, s.values.Redact(details.Description))
+		if found, err := details(ctx, s, failed.Number); err == nil {
+			said = fmt.Sprintf("revision %d: %s", failed.Number, s.values.Redact(found.Description))
 		}
 	}
 

@@ -37,14 +37,24 @@ type looks[T any] struct {
 	ended func(types.NamespacedName)
 	// keep is how long a result counts.
 	keep func(fresh time.Duration, result looked[T]) time.Duration
+	// patience is how long a group is waited for.
+	patience time.Duration
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*look[T]
+	silent  map[string]*silence // by group
+}
+
+// silence is that of a group that has not answered everything yet.
+type silence struct {
+	looks  int
+	enough chan struct{} // closed when it has been waited for
 }
 
 // look is one question of one object.
 type look[T any] struct {
-	key       string
+	question
+
 	done      chan struct{}
 	abandoned bool
 	cancel    context.CancelFunc
@@ -52,20 +62,21 @@ type look[T any] struct {
 }
 
 func newLooks[T any](places *places, now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
-	return &looks[T]{places: places, now: now, ended: ended, keep: keep, entries: map[types.NamespacedName]*look[T]{}}
+	return &looks[T]{
+		places: places, now: now, ended: ended, keep: keep, patience: patience,
+		entries: map[types.NamespacedName]*look[T]{}, silent: map[string]*silence{},
+	}
 }
 
-// ask returns the answer to a question. If it is not known
-// and not there within patience, ok is false, and ended is called when it is.
-func (l *looks[T]) ask(name types.NamespacedName, asked question, fresh, patience time.Duration, do func(context.Context) (T, error)) (result looked[T], ok bool) {
-	entry := l.entry(name, asked, fresh, do)
-
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+// ask returns the answer to a question. If it is not known, and not there when its
+// group has been silent for as long as patience, ok is false, and ended is called
+// when it is. A group that hangs so costs its patience once, however many ask.
+func (l *looks[T]) ask(name types.NamespacedName, asked question, fresh time.Duration, do func(context.Context) (T, error)) (result looked[T], ok bool) {
+	entry, enough := l.entry(name, asked, fresh, do)
 
 	select {
 	case <-entry.done:
-	case <-timer.C:
+	case <-enough:
 	}
 
 	l.mu.Lock()
@@ -81,8 +92,9 @@ func (l *looks[T]) ask(name types.NamespacedName, asked question, fresh, patienc
 	}
 }
 
-// entry finds the look that answers the question, or begins one.
-func (l *looks[T]) entry(name types.NamespacedName, asked question, fresh time.Duration, do func(context.Context) (T, error)) *look[T] {
+// entry finds the look that answers the question, or begins one; enough is closed
+// when it is not to be waited for any longer.
+func (l *looks[T]) entry(name types.NamespacedName, asked question, fresh time.Duration, do func(context.Context) (T, error)) (entry *look[T], enough <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -97,32 +109,49 @@ func (l *looks[T]) entry(name types.NamespacedName, asked question, fresh time.D
 		select {
 		case <-found.done:
 			if l.now().Before(found.result.until) {
-				return found
+				return found, nil
 			}
 
 			row = found.result.row
 		default:
-			return found
+			return found, l.silent[found.group].enough
 		}
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
-	begun := &look[T]{key: asked.key, done: make(chan struct{}), cancel: cancel}
+	begun := &look[T]{question: asked, done: make(chan struct{}), cancel: cancel}
 	l.entries[name] = begun
 
-	go l.run(ctx, name, asked.group, begun, row, fresh, do)
+	group := l.silent[asked.group]
+	if group == nil {
+		group = &silence{enough: make(chan struct{})}
+		l.silent[asked.group] = group
 
-	return begun
+		time.AfterFunc(l.patience, func() { close(group.enough) })
+	}
+
+	group.looks++
+
+	go l.run(ctx, name, begun, row, fresh, do)
+
+	return begun, group.enough
 }
 
-func (l *looks[T]) run(ctx context.Context, name types.NamespacedName, group string, begun *look[T], row int, fresh time.Duration, do func(context.Context) (T, error)) {
+// answered notes the end of a look. Called with the lock held.
+func (l *looks[T]) answered(group string) {
+	if l.silent[group].looks--; l.silent[group].looks == 0 {
+		delete(l.silent, group)
+	}
+}
+
+func (l *looks[T]) run(ctx context.Context, name types.NamespacedName, begun *look[T], row int, fresh time.Duration, do func(context.Context) (T, error)) {
 	defer begun.cancel()
 
 	var value T
 
 	err := context.Canceled // nobody asks any more
 
-	l.places.run(ctx, group, func() {
+	l.places.run(ctx, begun.group, func() {
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
 
@@ -143,6 +172,7 @@ func (l *looks[T]) run(ctx context.Context, name types.NamespacedName, group str
 	result.until = result.at.Add(l.keep(fresh, result))
 	begun.result = result
 
+	l.answered(begun.group)
 	close(begun.done)
 
 	abandoned := begun.abandoned

@@ -26,7 +26,9 @@ func TestLooks(t *testing.T) {
 		})
 	name := types.NamespacedName{Name: "app"}
 	ask := func(key string, patience time.Duration) (looked[int], bool) {
-		return l.ask(name, question{key: key}, time.Minute, patience, func(context.Context) (int, error) {
+		l.patience = patience
+
+		return l.ask(name, question{key: key}, time.Minute, func(context.Context) (int, error) {
 			asked++
 			<-hold
 

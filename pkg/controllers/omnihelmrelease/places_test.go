@@ -68,10 +68,11 @@ func TestAPanicIsAnError(t *testing.T) {
 
 func TestLooksAreLimitedAndGivenUp(t *testing.T) {
 	l := newLooks(newPlaces(8, 1), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
+	l.patience = time.Millisecond
 	begun, stopped := make(chan string, 4), make(chan string, 4)
 
 	ask := func(name, key string) {
-		l.ask(types.NamespacedName{Name: name}, question{key: key, group: "slow"}, time.Minute, time.Millisecond, func(ctx context.Context) (int, error) {
+		l.ask(types.NamespacedName{Name: name}, question{key: key, group: "slow"}, time.Minute, func(ctx context.Context) (int, error) {
 			begun <- name + key
 			<-ctx.Done()
 			stopped <- name + key

@@ -11,6 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
 
 // put makes the release what it has to be: it looks, decides, and begins at most
@@ -18,6 +19,12 @@ import (
 func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() {
 		return underWay(s.release, s.last), nil
+	}
+
+	if endless, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
+		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return; a template of the chart may loop without end. "+
+			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: correct the chart, then restart the controller",
+			endless.action, fullName(s.release), endless.begun.UTC().Format(time.RFC3339)), nil
 	}
 
 	if path, err := r.cycle(ctx, s.release); err != nil {
@@ -28,7 +35,7 @@ func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 
 	s.engine = r.engine(s.opened, s.release.EffectiveReleaseName(), s.release.Spec.Namespace)
 
-	observed, err := r.observe(ctx, s)
+	observed, err := observe(ctx, s)
 	if err != nil {
 		return r.explainCluster(s, err), nil
 	}
@@ -41,6 +48,7 @@ func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 
 	s.observed = &observed
 	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
+	s.want.Process = r.process
 	s.decision = helm.Decide(s.want, disown(observed, s.want.Owner), r.options.Now())
 
 	switch s.decision.Action {
@@ -75,11 +83,16 @@ func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
 	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), running.begun.UTC().Format(time.RFC3339))
 }
 
-func (r *reconciler) observe(ctx context.Context, s *scope) (helm.Observed, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+// observe reads which revisions there are.
+func observe(ctx context.Context, s *scope) (helm.Observed, error) {
+	return workload.Read(ctx, s.opened.Cluster, s.engine.Observe)
+}
 
-	return s.engine.Observe(ctx)
+// details reads what a revision was made from.
+func details(ctx context.Context, s *scope, revision int) (helm.Details, error) {
+	return workload.Read(ctx, s.opened.Cluster, func(ctx context.Context) (helm.Details, error) {
+		return s.engine.Details(ctx, revision)
+	})
 }
 
 // act begins the action that was decided, if it may begin now.
@@ -135,7 +148,9 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 // action, and only if the action needs one. If that, or the wait for a place, has
 // taken long, somebody else may have been at the release: it is looked at again.
 func (r *reconciler) action(s *scope) func(context.Context) error {
-	request := helm.Request{Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Values: s.values}
+	request := helm.Request{
+		Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Values: s.values, Observed: s.observed, Note: r.note(s.release.DeepCopy()),
+	}
 	source, resolved, engine, observed, decided := s.source, s.resolved, s.engine, *s.observed, r.options.Now()
 
 	return func(ctx context.Context) error {
@@ -148,6 +163,10 @@ func (r *reconciler) action(s *scope) func(context.Context) error {
 			if request.Chart, err = archive.Load(); err != nil {
 				return err
 			}
+		}
+
+		if ctx.Err() != nil {
+			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 		}
 
 		if r.options.Now().Sub(decided) > callTimeout {

@@ -2,10 +2,13 @@ package omnihelmrelease
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +56,8 @@ type fetcher interface {
 type door interface {
 	Open(ctx context.Context, guest workload.Guest) (*workload.Opened, loop.Outcome, error)
 	Leave(ctx context.Context, guest workload.Guest, now time.Time) (workload.Parting, loop.Outcome, error)
+	Destroying(ctx context.Context, guest workload.Guest) (bool, error)
+	InTrouble(object client.Object, now time.Time) time.Time
 }
 
 // reconciler holds what the phases need.
@@ -64,6 +69,8 @@ type reconciler struct {
 	door    door
 	charts  fetcher
 	engine  func(opened *workload.Opened, name, namespace string) engine
+
+	process string // names this process on what it makes
 
 	runner *runner
 	found  *looks[*charts.Resolved]
@@ -77,10 +84,12 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	}
 
 	r := &reconciler{
-		client: cached, live: live, events: recorder, options: options,
+		client: cached, live: live, events: recorder, options: options, process: strings.ToLower(rand.Text()),
 		wake: wake.NewBell[types.NamespacedName](wake.Pacing{}),
 		engine: func(opened *workload.Opened, name, namespace string) engine {
-			return helm.New(helm.Target{Config: opened.Cluster.RESTConfig(), Name: name, Namespace: namespace}, log, 0)
+			cluster := opened.Cluster
+
+			return helm.New(helm.Target{Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: name, Namespace: namespace}, log, 0)
 		},
 	}
 	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency
@@ -167,7 +176,13 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 		},
 		Delete: []loop.Phase[*scope]{{Run: r.delete}},
 		Report: r.report,
+		Close:  func(s *scope) { s.opened.Done() },
 		Reported: func(release *v1alpha1.OmniHelmRelease) {
+			// The phases of a suspended object do not run.
+			if release.Spec.Suspend && release.DeletionTimestamp.IsZero() {
+				r.runner.withdraw(release.UID)
+			}
+
 			r.options.Objects.SetInfo(objectOf(client.ObjectKeyFromObject(release)), release.Status.Conditions, release.Spec.ClusterRef.Name)
 		},
 		Gone: r.forget,
@@ -195,35 +210,36 @@ func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(re
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.door.Open(ctx, workload.GuestOf(s.release))
+	opened, outcome, err := r.door.Open(ctx, workload.GuestOf(s.release, r.wake))
 	s.opened = opened
 
 	return outcome, err
 }
 
-// calm tells whether the status says that the object was Ready, with its current
-// generation, when the run began: a question that takes long then leaves it.
-func (s *scope) calm() bool {
+// told tells whether the status holds the last answer of a phase to the current
+// generation, and what the last action did. A question that takes long then leaves
+// it as it is: a verdict that is asked for again and again must not come and go.
+func (s *scope) told(condition string) bool {
 	status := &s.release.Status
-	if status.ObservedGeneration != s.release.Generation || s.last.running() {
+	if status.ObservedGeneration != s.release.Generation {
 		return false
 	}
 
-	for i := range status.Conditions {
-		if c := &status.Conditions[i]; c.Type == v1alpha1.ConditionReady {
-			return c.Status == "True" && (s.last.ended.IsZero() || status.LastActionTime != nil && !status.LastActionTime.Time.Before(whole(s.last.ended)))
-		}
+	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(whole(s.last.ended))) {
+		return false
 	}
 
-	return false
+	last := apimeta.FindStatusCondition(status.Conditions, condition)
+
+	return last != nil && last.ObservedGeneration == s.release.Generation && last.Reason != v1alpha1.ReasonBlocked
 }
 
 // whole is a time as the API keeps it.
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// asking is the outcome while a question is not answered yet.
-func (s *scope) asking(format string, args ...any) loop.Outcome {
-	if s.calm() {
+// asking is the outcome of a phase while its question is not answered yet.
+func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
+	if s.told(condition) {
 		return loop.Postpone(lookTimeout, v1alpha1.ReasonProgressing, format, args...)
 	}
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,7 +165,7 @@ func TestDeletion(t *testing.T) {
 	}{
 		"uninstalled": {func(*bench) {}, []helm.Action{helm.ActionInstall, helm.ActionUninstall}, "UninstallSucceeded"},
 		"orphan": {func(b *bench) {
-			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.DeletionOrphan })
+			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan })
 		}, []helm.Action{helm.ActionInstall}, "LeftBehind"},
 		"cluster destroyed": {func(b *bench) { b.door.parting = workload.Parting{Part: workload.PartLetGo, Why: "destroyed"} }, []helm.Action{helm.ActionInstall}, "destroyed"},
 		"taken by another":  {func(b *bench) { b.cluster.revisions[0].Owner = "another" }, []helm.Action{helm.ActionInstall}, "not this object's"},
@@ -200,115 +199,25 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// said are all events so far.
-func (b *bench) said() string {
-	var texts []string
-
-	for {
-		select {
-		case text := <-b.events.Events:
-			texts = append(texts, text)
-		default:
-			return strings.Join(texts, "\n")
-		}
-	}
-}
-
-func TestADeletionInterruptsWhatIsUnderWay(t *testing.T) {
-	b := newBench(t)
-	b.run()
-	b.cluster.hold = make(chan struct{})
-	b.look()
-	b.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
-
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
-		t.Fatal(err)
-	}
-
-	b.look()
-	b.cluster.mu.Lock()
-	b.cluster.hold = nil
-	b.cluster.mu.Unlock()
-	b.settle()
+// An object that cannot be compared keeps nothing of the others back.
+func TestDriftThatIsNotWhole(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
+	b.cluster.differences = []helm.Difference{{Object: helm.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+	b.cluster.compared = &helm.Error{Reason: helm.ReasonFailed, Message: "compare Secret x: a webhook refuses dry runs"}
 	b.settle()
 
-	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("the object is there: %v", err)
-	}
-}
-
-func TestAnUninstallKnowsWhatToKeepSecret(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) {
-		r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words", Key: "word", TargetPath: "word"}}
-	})
-
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "words"}, Data: map[string][]byte{"word": []byte("canary")}}
-	if err := b.client.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
+	message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound)
+	if !strings.Contains(message, "ConfigMap app is missing") || !strings.Contains(message, "a webhook refuses dry runs") {
+		t.Error(message)
 	}
 
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
 	b.settle()
-	b.restart()
+	b.wantActions(helm.ActionInstall, actionCorrect)
 
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
-		t.Fatal(err)
+	if message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonError); !strings.Contains(message, "a webhook refuses dry runs") {
+		t.Error(message)
 	}
-
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUninstall)
-
-	if got := b.cluster.values.Redact("the canary is refused"); got != "the [removed] is refused" {
-		t.Error(got)
-	}
-}
-
-// Who waits long for a turn must not do what was decided about another release.
-func TestAnActionThatWaitedLooksAgain(t *testing.T) {
-	for name, test := range map[string]struct {
-		waited time.Duration
-		found  []helm.Revision // when the turn comes
-		want   []helm.Action
-	}{
-		"not long":           {time.Second, []helm.Revision{{Number: 1, Owner: "another"}}, []helm.Action{helm.ActionUninstall}},
-		"long, the same":     {time.Minute, []helm.Revision{{Number: 1, Owner: "uid-of-app"}}, []helm.Action{helm.ActionUninstall}},
-		"long, another's":    {time.Minute, []helm.Revision{{Number: 1, Owner: "another"}}, nil},
-		"long, gone":         {time.Minute, nil, nil},
-		"long, one revision": {time.Minute, []helm.Revision{{Number: 2}, {Number: 1, Owner: "uid-of-app"}}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			run := b.r.action(&scope{
-				release: b.get(), engine: b.cluster, decision: helm.Decision{Action: helm.ActionUninstall},
-				observed: &helm.Observed{Revisions: []helm.Revision{{Number: 1, Owner: "uid-of-app"}}},
-			})
-
-			b.pass(test.waited)
-			b.cluster.revisions = test.found
-
-			if err := run(t.Context()); interrupted(err) != (test.want == nil) {
-				t.Errorf("it ended with %v", err)
-			}
-
-			b.wantActions(test.want...)
-		})
-	}
-}
-
-func TestOutages(t *testing.T) {
-	b := newBench(t)
-	b.settle()
-	b.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
-	b.run()
-	b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterUnreachable)
-	b.cluster.lost = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not list"}
-	b.run()
-	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden)
-	b.cluster.lost = nil
-	b.charts.Close()
-	b.pass(time.Hour)
-	b.run()
-	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
-	b.wantActions(helm.ActionInstall)
 }
 
 func TestSuspended(t *testing.T) {

@@ -22,6 +22,8 @@ type job struct {
 	before  int    // failures of the attempt before this action
 	row     int    // actions of the attempt in a row that ended with an error, this one included
 	begun   time.Time
+	placed  bool      // it has a place and was begun indeed
+	tried   time.Time // when the first of the row was begun indeed
 	ended   time.Time // zero while it runs
 	err     error
 
@@ -71,6 +73,7 @@ type runner struct {
 
 	mu      sync.Mutex
 	jobs    map[types.UID]job
+	endless map[types.NamespacedName]job // actions that did not return
 	names   map[types.NamespacedName]types.UID
 	stopped bool
 	running sync.WaitGroup
@@ -82,7 +85,7 @@ func newRunner(parallel, perCluster int, now func() time.Time, ended func(types.
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		places: newPlaces(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{},
+		places: newPlaces(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
 		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
@@ -118,8 +121,17 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 		return
 	}
 
+	// An uninstall renders nothing and ends.
+	if _, endless := r.endless[where.NamespacedName]; endless && begun.action != helm.ActionUninstall {
+		return
+	}
+
+	if !r.succeed(where) {
+		return
+	}
+
 	if last.failed() && last.attempt == begun.attempt {
-		begun.row = last.row
+		begun.row, begun.tried = last.row, last.tried
 	}
 
 	ctx, cancel := context.WithCancel(r.life)
@@ -129,7 +141,19 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 	r.running.Go(func() {
 		defer cancel()
 
-		err := r.inPlace(ctx, where.cluster, run)
+		err := r.inPlace(ctx, where.cluster, func(ctx context.Context) error {
+			r.mu.Lock()
+			begun.placed = true
+
+			if begun.tried.IsZero() {
+				begun.tried = r.now()
+			}
+
+			r.jobs[where.uid] = begun
+			r.mu.Unlock()
+
+			return run(ctx)
+		})
 
 		r.mu.Lock()
 		begun.ended, begun.err = r.now(), err
@@ -141,10 +165,74 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 		}
 
 		r.jobs[where.uid] = begun
+		r.await(where.NamespacedName, begun)
 		r.mu.Unlock()
 
 		r.ended(where.NamespacedName)
 	})
+}
+
+// succeed drops what is known of an earlier object of the same name. It is false
+// while an action of that one runs, which is asked to end. Called with the lock held.
+func (r *runner) succeed(where place) bool {
+	earlier, known := r.names[where.NamespacedName]
+	if !known || earlier == where.uid {
+		return true
+	}
+
+	if found := r.jobs[earlier]; found.running() {
+		found.cancel()
+
+		return false
+	}
+
+	delete(r.jobs, earlier)
+
+	return true
+}
+
+// await remembers an action that did not return, until it does. Called with the
+// lock held.
+func (r *runner) await(name types.NamespacedName, ended job) {
+	var failure *helm.Error
+	if !errors.As(ended.err, &failure) || failure.Still == nil {
+		return
+	}
+
+	r.endless[name] = ended
+
+	// A stop of the controller does not wait for it.
+	go func() {
+		<-failure.Still
+
+		r.mu.Lock()
+		delete(r.endless, name)
+		r.mu.Unlock()
+
+		r.ended(name)
+	}()
+}
+
+// stuck returns the action of a release that has ended without a return of Helm:
+// it has no effect any more and uses a processor; ok is false if there is none.
+// It counts for an object of the same name, too, that was made after it.
+func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	found, ok = r.endless[name]
+
+	return found, ok
+}
+
+// withdraw takes back the action of a release if it still waits for its turn.
+func (r *runner) withdraw(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if found := r.jobs[uid]; found.running() && !found.placed {
+		found.cancel()
+	}
 }
 
 // inPlace runs an action in one of the places of its cluster and of all.

@@ -51,6 +51,81 @@ func TestOneActionForEachRelease(t *testing.T) {
 	}
 }
 
+// After an action that does not return nothing is begun but an uninstall, until it returns.
+func TestAnActionThatDoesNotReturn(t *testing.T) {
+	r, ended := newTestRunner(1)
+	still := make(chan struct{})
+	nothing := func(context.Context) error { return nil }
+	name := types.NamespacedName{Name: "a"}
+
+	r.begin(testPlace("a"), job{action: helm.ActionInstall}, func(context.Context) error {
+		return &helm.Error{Reason: helm.ReasonTimeout, Message: "it does not return", Still: still}
+	})
+	<-ended
+
+	if found, ok := r.stuck(name); !ok || found.action != helm.ActionInstall || r.job("a").running() {
+		t.Fatalf("stuck: %+v %v", found, ok)
+	}
+
+	again := testPlace("a")
+	again.uid = "made anew under the same name"
+	r.begin(again, job{action: helm.ActionUpgrade}, nothing)
+	r.begin(testPlace("a"), job{action: helm.ActionUpgrade}, nothing)
+
+	if r.job("a").action != helm.ActionInstall || !r.job(again.uid).begun.IsZero() {
+		t.Error("another action was begun beside the one that does not return")
+	}
+
+	r.begin(testPlace("b"), job{action: helm.ActionInstall}, nothing)
+	<-ended
+	r.begin(testPlace("a"), job{action: helm.ActionUninstall}, nothing)
+	<-ended
+	close(still)
+
+	if got := <-ended; got != "a" {
+		t.Errorf("%s was woken", got)
+	}
+
+	if _, ok := r.stuck(name); ok {
+		t.Error("it has returned")
+	}
+
+	r.begin(testPlace("a"), job{action: helm.ActionUpgrade}, nothing)
+	<-ended
+}
+
+// What waits for its turn can be taken back, what runs cannot.
+func TestWithdraw(t *testing.T) {
+	r, ended := newTestRunner(1)
+	release, begun := make(chan struct{}), make(chan struct{})
+
+	r.begin(testPlace("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
+		close(begun)
+		<-release
+
+		return ctx.Err()
+	})
+	<-begun
+	r.begin(testPlace("b"), job{action: helm.ActionInstall}, func(context.Context) error {
+		t.Error("b ran")
+
+		return nil
+	})
+	r.withdraw("a")
+	r.withdraw("b")
+
+	if got := <-ended; got != "b" || !interrupted(r.job("b").err) {
+		t.Errorf("%s ended, b with %v", got, r.job("b").err)
+	}
+
+	close(release)
+	<-ended
+
+	if err := r.job("a").err; err != nil {
+		t.Errorf("what ran ended with %v", err)
+	}
+}
+
 func TestPlacesAreLimited(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan string, 2)
@@ -112,5 +187,33 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 
 	if found := r.job("c"); !found.begun.IsZero() {
 		t.Error("an action began after the stop")
+	}
+}
+
+// An object that is made again, before anybody saw that it was gone, finds nothing of the one before.
+func TestAnObjectThatIsMadeAgain(t *testing.T) {
+	r, ended := newTestRunner(2)
+	first, again := testPlace("a"), testPlace("a")
+	again.uid = "again"
+
+	r.begin(first, job{action: helm.ActionInstall}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	r.begin(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
+
+	if r.job("again").running() {
+		t.Error("two actions on one release")
+	}
+
+	<-ended // the first is not wanted any more
+	r.begin(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
+	<-ended
+
+	if len(r.jobs) != 1 {
+		t.Errorf("%d jobs are kept, want that of the new object", len(r.jobs))
+	}
+
+	r.forget(again.NamespacedName)
+
+	if len(r.jobs) != 0 || len(r.names) != 0 {
+		t.Errorf("kept: %v, %v", r.jobs, r.names)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
 
 const (
@@ -27,7 +28,12 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.ReleaseName, status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
 	}
 
-	if s.opened != nil && (s.reserve || status.ReleaseName != "") && s.release.DeletionTimestamp.IsZero() {
+	if s.opened != nil && status.ReleaseName != "" {
+		// What it made in another cluster before stays there, and nobody would know.
+		if moved := workload.Moved(status.ClusterID, s.opened.ClusterID); moved != "" {
+			r.stays(s, moved)
+		}
+
 		status.ClusterID = s.opened.ClusterID
 	}
 
@@ -68,14 +74,11 @@ func (r *reconciler) reportRevisions(ctx context.Context, s *scope) {
 	status.History = history(s.observed.Revisions)
 
 	if effective := inEffect(s.observed.Revisions); changed && effective != nil {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-
 		status.Chart, status.ChartVersion, status.AppVersion = "", effective.ChartVersion, ""
 
 		// Empty, it is read again the next time.
-		if details, err := s.engine.Details(ctx, effective.Number); err == nil {
-			status.Chart, status.ChartVersion, status.AppVersion = redact.Line(details.Chart), redact.Line(details.ChartVersion), redact.Line(details.AppVersion)
+		if found, err := details(ctx, s, effective.Number); err == nil {
+			status.Chart, status.ChartVersion, status.AppVersion = redact.Line(found.Chart), redact.Line(found.ChartVersion), redact.Line(found.AppVersion)
 		}
 	}
 }
@@ -130,6 +133,13 @@ func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action,
 
 	r.events.Eventf(release, nil, corev1.EventTypeWarning, names[action]+"Failed", names[action], "%s",
 		limited(string(action)+" of release "+fullName(release)+": "+err.Error()))
+}
+
+// note tells of what an action did beside its end.
+func (r *reconciler) note(release *v1alpha1.OmniHelmRelease) func(helm.Note, string) {
+	return func(note helm.Note, text string) {
+		r.events.Eventf(release, nil, corev1.EventTypeNormal, string(note), "Helm", "%s", limited("release "+fullName(release)+": "+text))
+	}
 }
 
 // limited cuts a text for an event.

@@ -17,6 +17,27 @@ func TestSettingsHaveDefaults(t *testing.T) {
 	}
 }
 
+// What the spec says arrives at Helm, all of it.
+func TestSettings(t *testing.T) {
+	release := newTestRelease(v1alpha1.HelmChart{})
+	release.Spec.Timeout, release.Spec.MaxHistory = "1m", new(int32(3))
+	release.Spec.Wait, release.Spec.WaitForJobs, release.Spec.DisableHooks, release.Spec.SkipCRDs = true, true, true, true
+	release.Spec.TakeOwnership, release.Spec.CreateNamespace = true, true
+
+	want := helm.Settings{
+		Timeout: time.Minute, MaxHistory: 3, Wait: true, WaitForJobs: true, DisableHooks: true, SkipCRDs: true, TakeOwnership: true, CreateNamespace: true,
+	}
+	if diff := cmp.Diff(want, settings(release)); diff != "" {
+		t.Error(diff)
+	}
+
+	// The rules want wait with it; alone it waits for nothing.
+	release.Spec.Wait, want.Wait, want.WaitForJobs = false, false, false
+	if diff := cmp.Diff(want, settings(release)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWanted(t *testing.T) {
 	release := func(changes ...func(*v1alpha1.OmniHelmRelease)) *v1alpha1.OmniHelmRelease {
 		made := newTestRelease(v1alpha1.HelmChart{})

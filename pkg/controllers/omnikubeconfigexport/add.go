@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,12 +63,15 @@ func clusterChanged() predicate.Predicate {
 	}}
 }
 
+// connectionChanged lets through what an export can depend on: another key, too, which may allow what the one before
+// did not.
 func connectionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.OmniConnection)
 		after, also := e.ObjectNew.(*v1alpha1.OmniConnection)
 
 		return !ok || !also || before.UID != after.UID || before.Generation != after.Generation ||
+			!equality.Semantic.DeepEqual(before.Status.ServiceAccount, after.Status.ServiceAccount) ||
 			apimeta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionReady) !=
 				apimeta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady)
 	}}

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,7 +48,8 @@ type bench struct {
 	loop       *loop.Reconciler[*v1alpha1.OmniKubeconfigExport, *scope]
 	now        time.Time
 	writes     []string
-	failWrites bool // of Secrets
+	failWrites bool   // of Secrets
+	looked     func() // before each deletion of a Secret; may be nil
 	export     string
 }
 
@@ -226,6 +228,10 @@ func (b *bench) interceptors() interceptor.Funcs {
 				return err
 			}
 
+			if err := b.meant(ctx, c, o, opts); err != nil {
+				return err
+			}
+
 			return c.Delete(ctx, o, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -234,6 +240,26 @@ func (b *bench) interceptors() interceptor.Funcs {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}
+}
+
+// meant is an error if the preconditions of a deletion do not hold; the fake API knows nothing of UIDs.
+func (b *bench) meant(ctx context.Context, c client.WithWatch, o client.Object, opts []client.DeleteOption) error {
+	if b.looked != nil {
+		b.looked()
+	}
+
+	must := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
+	live := index.SecretMetadata()
+
+	if must == nil || c.Get(ctx, client.ObjectKeyFromObject(o), live) != nil {
+		return nil
+	}
+
+	if must.UID != nil && *must.UID != live.UID || must.ResourceVersion != nil && *must.ResourceVersion != live.ResourceVersion {
+		return apierrors.NewConflict(corev1.Resource("secrets"), o.GetName(), errDiskFull)
+	}
+
+	return nil
 }
 
 func (b *bench) reconcile() (reconcile.Result, error) {

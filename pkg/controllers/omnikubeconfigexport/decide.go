@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -24,22 +26,38 @@ type last struct {
 	name, hash string
 }
 
-// judgeOwner decides whose the target is. The label decides; only where it was
-// taken off is the content a proof: nobody else knows that kubeconfig.
-func judgeOwner(secret *corev1.Secret, uid string, of shape, written last) ownership {
+// judgeOwner decides whose the target is. The mark decides; only where the label
+// was taken off is the content a proof: nobody else knows that kubeconfig.
+func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last) ownership {
 	if secret == nil {
 		return absent
 	}
 
-	switch owner := secret.Labels[v1alpha1.LabelExportUID]; {
-	case owner == uid:
+	switch {
+	case marked(secret, uid, written.name):
 		return ours
-	case owner == "" && written.hash != "" && written.name == secret.Name && of.hash(secret.Data) == written.hash:
+	case secret.Labels[v1alpha1.LabelExportUID] == "" && written.hash != "" && written.name == secret.Name && of.hash(secret.Data) == written.hash:
 		return ours
 	default:
 		return foreign
 	}
 }
+
+// marked tells whether a Secret carries the mark of an export and is no copy: one
+// that somebody made under another name carries the label as well. The status
+// (written; empty if nothing was) counts like the annotation, which can be lost.
+func marked(secret metav1.Object, uid types.UID, written string) bool {
+	if uid == "" || secret.GetLabels()[v1alpha1.LabelExportUID] != string(uid) {
+		return false
+	}
+
+	as := secret.GetAnnotations()[v1alpha1.AnnotationExportSecret]
+
+	return as == writtenAs(secret.GetNamespace(), secret.GetName()) || written == secret.GetName() || as == "" && written == ""
+}
+
+// writtenAs is the value of AnnotationExportSecret.
+func writtenAs(namespace, name string) string { return namespace + "/" + name }
 
 // found is what a Secret of ours holds.
 type found struct {

@@ -76,10 +76,16 @@ func TestJudgeOwner(t *testing.T) {
 	of := shape{format: v1alpha1.FormatKubeconfig, key: "kubeconfig"}
 	content := map[string][]byte{"kubeconfig": []byte("x")}
 	labelled := func(uid string) *corev1.Secret {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "target"}, Data: content}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "target"}, Data: content}
 		if uid != "" {
 			secret.Labels = map[string]string{v1alpha1.LabelExportUID: uid}
 		}
+
+		return secret
+	}
+	writtenAs := func(as string) *corev1.Secret {
+		secret := labelled("me")
+		secret.Annotations = map[string]string{v1alpha1.AnnotationExportSecret: as}
 
 		return secret
 	}
@@ -90,7 +96,15 @@ func TestJudgeOwner(t *testing.T) {
 		want   ownership
 	}{
 		"none":                    {nil, last{}, absent},
-		"ours":                    {labelled("me"), last{}, ours},
+		"ours":                    {writtenAs("ns/target"), last{}, ours},
+		"ours, the status is old": {writtenAs("ns/target"), last{"former", "h"}, ours},
+		"annotation never there":  {labelled("me"), last{}, ours},
+		"annotation lost":         {labelled("me"), last{"target", "h"}, ours},
+		"annotation changed":      {writtenAs("ns/x"), last{"target", "h"}, ours},
+		"a copy":                  {writtenAs("ns/source"), last{"source", of.hash(content)}, foreign},
+		"a copy, status lost":     {writtenAs("ns/source"), last{}, foreign},
+		"a copy without it":       {labelled("me"), last{"source", of.hash(content)}, foreign},
+		"copied from a namespace": {writtenAs("other/target"), last{}, foreign},
 		"of another export":       {labelled("you"), last{}, foreign},
 		"of another, our content": {labelled("you"), last{"target", of.hash(content)}, foreign},
 		"of nobody":               {labelled(""), last{}, foreign},

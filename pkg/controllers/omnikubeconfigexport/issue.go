@@ -19,14 +19,7 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, err
 	}
 
-	status := &s.export.Status
-
-	written := last{hash: status.KubeconfigHash}
-	if status.TargetSecretRef != nil {
-		written.name = status.TargetSecretRef.Name
-	}
-
-	owner := judgeOwner(s.secret, string(s.export.UID), s.shape, written)
+	owner := judgeOwner(s.secret, s.export.UID, s.shape, last{name: writtenName(s.export), hash: s.export.Status.KubeconfigHash})
 	if outcome := r.judgeTarget(owner, s); !outcome.Continues() {
 		return outcome, nil
 	}
@@ -76,8 +69,11 @@ func (r *reconciler) judgeTarget(owner ownership, s *scope) loop.Outcome {
 
 // belongsTo says whose a Secret is that is not ours.
 func belongsTo(s *scope) string {
-	if s.secret.Labels[v1alpha1.LabelExportUID] == "" {
+	switch s.secret.Labels[v1alpha1.LabelExportUID] {
+	case "":
 		return "it exists and was not made by an OmniKubeconfigExport"
+	case string(s.export.UID):
+		return fmt.Sprintf("it is a copy of Secret %q that somebody made", s.secret.Annotations[v1alpha1.AnnotationExportSecret])
 	}
 
 	owner := s.secret.Annotations[v1alpha1.AnnotationExportName]

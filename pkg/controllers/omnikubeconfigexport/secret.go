@@ -10,12 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 )
 
@@ -34,7 +32,8 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, fmt.Errorf("render the kubeconfig: %w", err)
 	}
 
-	if err := r.store(ctx, s, want); err != nil {
+	corrected, err := r.store(ctx, s, want)
+	if err != nil {
 		return loop.Outcome{}, err
 	}
 
@@ -44,6 +43,9 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
 			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", want.Name, s.want.User, shownTime(content.claims.expires()), s.cause)
+	} else if corrected {
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretCorrected", "WriteSecret",
+			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", want.Name)
 	}
 
 	if err := r.removeFormer(ctx, s); err != nil {
@@ -58,36 +60,40 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		want.Name, s.want.User, s.want.ClusterName, shownTime(content.claims.expires())), nil
 }
 
-// store makes the target what it should be, if it is not.
-func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) error {
+// store makes the target what it should be, if it is not. corrected tells whether
+// there was one that was not.
+func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) (corrected bool, err error) {
 	has := s.secret
 
-	if has != nil && apiequality.Semantic.DeepEqual(has, want) {
-		return nil
+	switch {
+	case has == nil:
+		return false, r.create(ctx, want)
+	case apiequality.Semantic.DeepEqual(has, want):
+		return false, nil
+	case has.Type == want.Type && (has.Immutable == nil || !*has.Immutable):
+		// With the resourceVersion that was read: a change in between is looked at first.
+		if err := r.client.Update(ctx, want); err != nil {
+			return false, fmt.Errorf("update Secret %q: %w", want.Name, err)
+		}
+
+		return true, nil
 	}
 
 	// Neither can be changed in place. Whoever made it so changed our Secret.
-	if has != nil && (has.Type != want.Type || has.Immutable != nil && *has.Immutable) {
-		if err := r.client.Delete(ctx, has, exactly(has)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("replace Secret %q: %w", has.Name, err)
-		}
-
-		has = nil
-		want.UID, want.ResourceVersion, want.Immutable = "", "", nil
+	if err := r.client.Delete(ctx, has, exactly(has)); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("replace Secret %q: %w", has.Name, err)
 	}
 
-	if has == nil {
-		// Somebody else may have been quicker: then the next run sees whose it is.
-		if err := r.client.Create(ctx, want); err != nil {
-			return fmt.Errorf("create Secret %q: %w", want.Name, err)
-		}
+	want.UID, want.ResourceVersion, want.Immutable = "", "", nil
 
-		return nil
-	}
+	return true, r.create(ctx, want)
+}
 
-	// With the resourceVersion that was read: a change in between is looked at first.
-	if err := r.client.Update(ctx, want); err != nil {
-		return fmt.Errorf("update Secret %q: %w", want.Name, err)
+// create makes the target. Somebody else may have been quicker: then the next run
+// sees whose it is.
+func (r *reconciler) create(ctx context.Context, want *corev1.Secret) error {
+	if err := r.client.Create(ctx, want); err != nil {
+		return fmt.Errorf("create Secret %q: %w", want.Name, err)
 	}
 
 	return nil
@@ -121,6 +127,7 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 
 	maps.Copy(want.Annotations, map[string]string{
 		v1alpha1.AnnotationExportName:       s.export.Name,
+		v1alpha1.AnnotationExportSecret:     writtenAs(want.Namespace, want.Name),
 		v1alpha1.AnnotationExportCluster:    s.shape.cluster,
 		v1alpha1.AnnotationKubeconfigHash:   s.shape.hash(data),
 		v1alpha1.AnnotationSpecHash:         content.specHash,
@@ -174,121 +181,4 @@ func nonNil(m map[string]string) map[string]string {
 	}
 
 	return m
-}
-
-// removeFormer deletes the Secrets of this export that are not its target any
-// more: by their label, because a status may have been lost, and by the status,
-// because a cache may be behind.
-func (r *reconciler) removeFormer(ctx context.Context, s *scope) error {
-	names, err := r.owned(ctx, s.export)
-	if err != nil {
-		return err
-	}
-
-	for _, name := range names {
-		if name == s.export.Spec.TargetSecretRef.Name {
-			continue
-		}
-
-		if err := r.remove(ctx, s.export, name, "the target is Secret "+s.export.Spec.TargetSecretRef.Name+" now"); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// owned names the Secrets that may be this export's.
-func (r *reconciler) owned(ctx context.Context, export *v1alpha1.OmniKubeconfigExport) ([]string, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-
-	err := r.client.List(ctx, list, client.InNamespace(export.Namespace), client.MatchingFields{index.ByExportUID: string(export.UID)})
-	if err != nil {
-		return nil, fmt.Errorf("list the Secrets of this export: %w", err)
-	}
-
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-
-	if written := export.Status.TargetSecretRef; written != nil {
-		names = append(names, written.Name)
-	}
-
-	slices.Sort(names)
-
-	return slices.Compact(names), nil
-}
-
-// remove deletes a Secret if it is this export's and still what was looked at.
-func (r *reconciler) remove(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, name, why string) error {
-	secret := index.SecretMetadata()
-
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: export.Namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("read the metadata of Secret %q: %w", name, err)
-	}
-
-	if secret.Labels[v1alpha1.LabelExportUID] != string(export.UID) || !secret.DeletionTimestamp.IsZero() {
-		return nil
-	}
-
-	if err := r.client.Delete(ctx, secret, exactly(secret)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete Secret %q: %w", name, err)
-	}
-
-	r.events.Eventf(export, nil, corev1.EventTypeNormal, "SecretDeleted", "DeleteSecret", "Secret %q was deleted: %s", name, why)
-
-	return nil
-}
-
-// exactly lets a deletion happen only to the very object that was read.
-func exactly(object client.Object) client.DeleteOption {
-	uid, version := object.GetUID(), object.GetResourceVersion()
-
-	return client.Preconditions{UID: &uid, ResourceVersion: &version}
-}
-
-// delete removes the Secret, or leaves it behind, as the policy says. Omni has
-// no part in it: a token ends by itself.
-func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	names, err := r.owned(ctx, s.export)
-	if err != nil {
-		return loop.Outcome{}, err
-	}
-
-	// Neither the status nor the cache may know yet of a Secret that was just made.
-	names = append(names, s.export.Spec.TargetSecretRef.Name)
-	slices.Sort(names)
-
-	for _, name := range slices.Compact(names) {
-		if s.export.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-			r.leave(ctx, s.export, name)
-
-			continue
-		}
-
-		if err := r.remove(ctx, s.export, name, "its OmniKubeconfigExport is being deleted; the token itself stays valid until it expires"); err != nil {
-			return loop.Outcome{}, err
-		}
-	}
-
-	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
-}
-
-// leave tells of a Secret that stays.
-func (r *reconciler) leave(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, name string) {
-	secret := index.SecretMetadata()
-
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: export.Namespace, Name: name}, secret)
-	if err == nil && secret.Labels[v1alpha1.LabelExportUID] == string(export.UID) {
-		r.events.Eventf(export, nil, corev1.EventTypeNormal, "SecretLeft", "DeleteSecret",
-			"Secret %q was left behind, as spec.deletionPolicy says; its token is valid until %s", name, secret.Annotations[v1alpha1.AnnotationExpirationTime])
-	}
 }

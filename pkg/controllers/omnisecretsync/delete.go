@@ -3,12 +3,10 @@ package omnisecretsync
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
@@ -17,75 +15,81 @@ import (
 
 // delete removes what was written, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	written := writtenPlace(s.sync)
-
-	if written == (place{}) {
+	if len(knownPlaces(s.sync)) == 0 {
 		return loop.Continue(v1alpha1.ReasonDeleting, "nothing was written"), nil
 	}
 
 	if s.sync.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-		r.left(s, written, "spec.deletionPolicy is Orphan")
+		r.leftAll(s, "spec.deletionPolicy is Orphan")
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the Secret stays"), nil
 	}
 
-	parting, outcome, err := r.options.Door.Leave(ctx, workload.GuestOf(s.sync), r.options.Now())
+	parting, outcome, err := r.options.Door.Leave(ctx, workload.GuestOf(s.sync, r.wake), r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
 	if parting.Part == workload.PartLetGo {
-		r.left(s, written, parting.Why)
+		r.leftAll(s, parting.Why)
 
 		return outcome, nil
 	}
 
-	return r.cleanUp(ctx, s, parting.Opened.Cluster)
+	s.opened = parting.Opened
+
+	return r.cleanUp(ctx, s, s.opened.Cluster)
 }
 
-// cleanUp removes the Secrets where one may be: a crash may have come between a
-// changed place and the status that says so.
+// cleanUp removes the Secrets wherever one may be.
 func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cluster) (loop.Outcome, error) {
-	places := []place{writtenPlace(s.sync), wantedPlace(s.sync)}
-
-	for _, where := range slices.Compact(places) {
+	for _, where := range knownPlaces(s.sync) {
 		kept, err := r.remove(ctx, s, cluster, where)
-
-		if err != nil {
-			// The answer that the cluster is there is out of date: the next look asks again.
-			if workload.Unreachable(err) {
-				cluster.Doubt()
+		if err == nil {
+			if kept != "" && where == writtenPlace(s.sync) {
+				r.left(s, where, kept)
 			}
 
-			part, why := workload.Farewell{
-				Problem: fmt.Sprintf("remove Secret %s: %s", where, cluster.Message(err)),
-				Since:   s.sync.DeletionTimestamp.Time, Now: r.options.Now(),
-			}.Decide()
-
-			if part != workload.PartLetGo {
-				return loop.Block(retryPause, workload.Reason(err), "%s", why), nil
-			}
-
-			kept = why
+			continue
 		}
 
-		if kept != "" && where == writtenPlace(s.sync) {
-			r.left(s, where, kept)
+		part, why := r.giveUp(s, cluster, where, err)
+		if part != workload.PartLetGo {
+			return loop.Block(retryPause, workload.Reason(err), "%s", why), nil
 		}
+
+		r.left(s, where, why)
 	}
 
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
 }
 
+// giveUp decides about a Secret that could not be removed.
+func (r *reconciler) giveUp(s *scope, cluster *workload.Cluster, where place, err error) (workload.Part, string) {
+	// The answer that the cluster is there is out of date: the next look asks again.
+	if workload.Unreachable(err) {
+		cluster.Doubt()
+	}
+
+	problem := fmt.Sprintf("remove Secret %s: %s", where, cluster.Message(err))
+
+	// Most likely nothing could be written there either.
+	if apierrors.IsForbidden(err) && !confirmed(s.sync, where) {
+		return workload.PartLetGo, problem
+	}
+
+	return workload.Farewell{
+		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Door.InTrouble(s.sync, r.options.Now()),
+	}.Decide()
+}
+
 // remove deletes one Secret if it is ours. kept says why one stays; it is empty if
 // none is there any more.
 func (r *reconciler) remove(ctx context.Context, s *scope, cluster *workload.Cluster, where place) (kept string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 
-	secrets := cluster.Core().Secrets(where.namespace)
-
-	live, err := secrets.Get(ctx, where.name, metav1.GetOptions{})
+	live, err := read(ctx, cluster, where)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -98,29 +102,45 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *workload.Clu
 		return "it does not carry this object's mark", nil
 	}
 
-	if err := secrets.Delete(ctx, where.name, exactly(live)); err != nil && !apierrors.IsNotFound(err) {
+	if err := deleteExactly(ctx, cluster, where, live); err != nil {
 		return "", fmt.Errorf("delete Secret %s: %w", where, err)
 	}
 
-	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "Deleted", "Delete", "Deleted Secret %s in the workload cluster", where)
+	stays := ""
+	if s.sync.Spec.CreateNamespace {
+		stays = fmt.Sprintf("; namespace %s stays, also if it was made for it", where.namespace)
+	}
+
+	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "Deleted", "Delete", "Deleted Secret %s in the workload cluster%s", where, stays)
 
 	return "", nil
 }
 
-// left tells what stays behind in the workload cluster, if anything can be there.
+// leftAll is left for every place.
+func (r *reconciler) leftAll(s *scope, why string) {
+	for _, where := range knownPlaces(s.sync) {
+		r.left(s, where, why)
+	}
+}
+
+// left tells why something stays in the workload cluster.
 func (r *reconciler) left(s *scope, where place, why string) {
+	r.stays(s, where, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.sync.Spec.ClusterRef.Name, why))
+}
+
+// stays tells of a Secret that is left, if one can be there, in which cluster, and why.
+func (r *reconciler) stays(s *scope, where place, inCluster string) {
 	what := "stays"
 
-	// The place is noted before the first write; without a hash no write was confirmed.
-	if s.sync.Status.Target.Hash == "" {
+	// The place is noted before the first write.
+	if !confirmed(s.sync, where) {
 		synced := apimeta.FindStatusCondition(s.sync.Status.Conditions, v1alpha1.ConditionSynced)
-		if synced != nil && synced.Reason == v1alpha1.ReasonForeignTarget {
+		if synced != nil && synced.Reason == v1alpha1.ReasonForeignTarget && where == wantedPlace(s.sync) {
 			return // what is there is somebody else's
 		}
 
 		what = "may be left, its first write was not confirmed, and stays"
 	}
 
-	r.events.Eventf(s.sync, nil, corev1.EventTypeWarning, "LeftBehind", "Delete",
-		"Secret %s %s in the workload cluster of OmniCluster %q: %s", where, what, s.sync.Spec.ClusterRef.Name, why)
+	r.events.Eventf(s.sync, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "Secret %s %s %s", where, what, inCluster)
 }

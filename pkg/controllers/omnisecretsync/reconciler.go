@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
 
@@ -24,8 +25,8 @@ const (
 	// interval is how often the target is looked at when nothing triggers it: a
 	// change of it in the workload cluster is found then.
 	interval = 5 * time.Minute
-	// callTimeout bounds one request to a workload cluster.
-	callTimeout = 20 * time.Second
+	// placeTimeout bounds what one run does at one place of a workload cluster, all requests together.
+	placeTimeout = time.Minute
 )
 
 // reconciler holds what the phases need.
@@ -34,6 +35,7 @@ type reconciler struct {
 	live    client.Reader
 	events  events.EventRecorder
 	options Options
+	wake    *wake.Bell[types.NamespacedName]
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -41,7 +43,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{client: cached, live: live, events: recorder, options: options}
+	return &reconciler{client: cached, live: live, events: recorder, options: options, wake: wake.NewBell[types.NamespacedName](wake.Pacing{})}
 }
 
 // scope is what the phases of one run share. Fields are empty until their phase
@@ -53,6 +55,7 @@ type scope struct {
 	opened *workload.Opened
 
 	reserve bool // note in the status where a Secret is about to be written
+	dropped bool // the oldest pending place is done with
 	wrote   bool
 	synced  bool
 }
@@ -70,6 +73,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniSecretSync, *scope] {
 		},
 		Delete: []loop.Phase[*scope]{{Run: r.delete}},
 		Report: r.report,
+		Close:  func(s *scope) { s.opened.Done() },
 		Reported: func(sync *v1alpha1.OmniSecretSync) {
 			r.options.Objects.SetInfo(objectOf(client.ObjectKeyFromObject(sync)), sync.Status.Conditions, sync.Spec.ClusterRef.Name)
 		},
@@ -106,7 +110,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.options.Door.Open(ctx, workload.GuestOf(s.sync))
+	opened, outcome, err := r.options.Door.Open(ctx, workload.GuestOf(s.sync, r.wake))
 	s.opened = opened
 
 	return outcome, err

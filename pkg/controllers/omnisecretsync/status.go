@@ -7,19 +7,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
 
 // report writes what a run did into the status.
 func (r *reconciler) report(_ context.Context, s *scope) {
 	status := &s.sync.Status
 
-	if s.reserve {
-		where := wantedPlace(s.sync)
-		status.Target = &v1alpha1.SyncedSecret{Namespace: where.namespace, Name: where.name}
-	}
+	// First: what it wrote before is where it was before.
+	r.reportCluster(s)
 
-	if s.opened != nil && (s.reserve || s.synced) {
-		status.ClusterID = s.opened.ClusterID
+	where := wantedPlace(s.sync)
+
+	switch {
+	case s.dropped:
+		status.PendingTargets = status.PendingTargets[1:]
+	case s.reserve && status.Target == nil:
+		status.Target = &v1alpha1.SyncedSecret{Namespace: where.namespace, Name: where.name}
+	case s.reserve:
+		status.PendingTargets = append(status.PendingTargets, v1alpha1.NamespacedSecretReference{Namespace: where.namespace, Name: where.name})
 	}
 
 	if s.wrote {
@@ -28,9 +34,25 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	}
 
 	if s.synced {
-		where := wantedPlace(s.sync)
+		status.PendingTargets = nil
 		status.Target = &v1alpha1.SyncedSecret{
 			Namespace: where.namespace, Name: where.name, Type: string(s.want.secretType), Hash: s.want.hash(),
 		}
 	}
+}
+
+// reportCluster notes in which cluster the object has done something. What it wrote
+// in another one before stays there, and nobody would know.
+func (r *reconciler) reportCluster(s *scope) {
+	if s.opened == nil || !s.reserve && !s.dropped && !s.synced && s.sync.DeletionTimestamp.IsZero() {
+		return
+	}
+
+	if moved := workload.Moved(s.sync.Status.ClusterID, s.opened.ClusterID); moved != "" {
+		for _, where := range knownPlaces(s.sync) {
+			r.stays(s, where, moved)
+		}
+	}
+
+	s.sync.Status.ClusterID = s.opened.ClusterID
 }

@@ -3,44 +3,29 @@ package omnisecretsync
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
 
-// place is where a Secret is.
-type place struct{ namespace, name string }
-
-func (p place) String() string { return p.namespace + "/" + p.name }
-
-// wantedPlace is where the spec wants the Secret, writtenPlace where the status
-// says that one was written; the zero place if none was.
-func wantedPlace(sync *v1alpha1.OmniSecretSync) place {
-	return place{namespace: sync.Spec.TargetSecretRef.Namespace, name: sync.Spec.TargetSecretRef.Name}
-}
-
-func writtenPlace(sync *v1alpha1.OmniSecretSync) place {
-	if sync.Status.Target == nil {
-		return place{}
-	}
-
-	return place{namespace: sync.Status.Target.Namespace, name: sync.Status.Target.Name}
-}
-
-// write makes the target what it has to be, then removes the one from before if
-// the place has changed.
+// write makes the target what it has to be, then removes what is at other places
+// of this object.
 func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) {
-	wanted, written := wantedPlace(s.sync), writtenPlace(s.sync)
+	wanted := wantedPlace(s.sync)
 
-	// The status has to say where a Secret may be before there is one: a deletion
-	// after a crash would not look for it otherwise.
-	if written == (place{}) {
+	// The status has to say where a Secret may be before there is one: nobody would
+	// look for it otherwise after a crash, or after the next change of the target.
+	if !slices.Contains(knownPlaces(s.sync), wanted) {
+		if len(s.sync.Status.PendingTargets) >= mostPending {
+			return r.removeOldest(ctx, s)
+		}
+
 		s.reserve = true
 
 		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to write Secret %s", wanted), nil
@@ -55,9 +40,13 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return outcome, nil
 	}
 
-	if written != wanted {
-		if _, err := r.remove(ctx, s, s.opened.Cluster, written); err != nil {
-			return explain(s, fmt.Errorf("remove the former target %s: %w", written, err)), nil
+	for _, other := range knownPlaces(s.sync) {
+		if other == wanted {
+			continue
+		}
+
+		if err := r.removeFormer(ctx, s, other); err != nil {
+			return explain(s, fmt.Errorf("remove the former target %s: %w", other, err)), nil
 		}
 	}
 
@@ -66,14 +55,42 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	return outcome, nil
 }
 
+// removeFormer removes what is at a place that is not the target any more. A place
+// at which the right to look is missing cannot hold back the target for ever: if
+// no write there was ever confirmed, an event tells of it instead.
+func (r *reconciler) removeFormer(ctx context.Context, s *scope, former place) error {
+	_, err := r.remove(ctx, s, s.opened.Cluster, former)
+	if err == nil || !apierrors.IsForbidden(err) || confirmed(s.sync, former) {
+		return err
+	}
+
+	r.left(s, former, s.opened.Cluster.Message(err))
+
+	return nil
+}
+
+// removeOldest makes room for another place: who changes the target again and again
+// while nothing can be written must not make the status grow without end.
+func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, error) {
+	oldest := pendingPlaces(s.sync)[0]
+
+	if err := r.removeFormer(ctx, s, oldest); err != nil {
+		return explain(s, fmt.Errorf("remove the former target %s: %w", oldest, err)), nil
+	}
+
+	s.dropped = true
+
+	return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to write Secret %s", wantedPlace(s.sync)), nil
+}
+
 // writeTarget carries out what target.decide says.
 func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (loop.Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 
-	secrets := s.opened.Cluster.Core().Secrets(wanted.namespace)
+	cluster := s.opened.Cluster
 
-	live, err := secrets.Get(ctx, wanted.name, metav1.GetOptions{})
+	live, err := read(ctx, cluster, wanted)
 	if apierrors.IsNotFound(err) {
 		live = nil
 	} else if err != nil {
@@ -81,7 +98,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 	}
 
 	todo, why := target{
-		uid: string(s.sync.UID), known: writtenPlace(s.sync) == wanted && s.sync.Status.Target.Hash != "",
+		uid: string(s.sync.UID), known: confirmed(s.sync, wanted),
 		adopt: s.sync.Spec.Adopt, from: s.source, live: live, want: s.want,
 	}.decide()
 
@@ -98,7 +115,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 	case actionUpdate:
 		s.want.fill(live)
 
-		result, err := secrets.Update(ctx, live, metav1.UpdateOptions{})
+		result, err := update(ctx, cluster, wanted, live)
 		if err != nil {
 			return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
 		}
@@ -112,7 +129,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 
 		r.wrote(s, "Updated", wanted)
 	case actionReplace:
-		if err := secrets.Delete(ctx, wanted.name, exactly(live)); err != nil && !apierrors.IsNotFound(err) {
+		if err := deleteExactly(ctx, cluster, wanted, live); err != nil {
 			return loop.Outcome{}, fmt.Errorf("delete Secret %s to make it again: %w", wanted, err)
 		}
 
@@ -150,49 +167,11 @@ func (r *reconciler) fightPause(s *scope, wanted place) time.Duration {
 	return shortestPeace - r.options.Now().Sub(status.LastSyncTime.Time)
 }
 
-// create makes the Secret, and its namespace if that is asked for and missing.
-func (r *reconciler) create(ctx context.Context, s *scope, wanted place) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
-	s.want.fill(secret)
-
-	core := s.opened.Cluster.Core()
-
-	_, err := core.Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{})
-	if !apierrors.IsNotFound(err) || !s.sync.Spec.CreateNamespace {
-		return wrap(err, "create Secret %s", wanted)
-	}
-
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: wanted.namespace, Labels: map[string]string{labelManagedBy: managedBy},
-	}}
-
-	if _, err := core.Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return wrap(err, "create namespace %s", wanted.namespace)
-	}
-
-	_, err = core.Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{})
-
-	return wrap(err, "create Secret %s", wanted)
-}
-
 // wrote notes a write and tells of it.
 func (r *reconciler) wrote(s *scope, what string, where place) {
 	s.wrote = true
 
 	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, what, what, "%s Secret %s in the workload cluster", what, where)
-}
-
-// exactly deletes the Secret that was read, and no other of the same name.
-func exactly(live *corev1.Secret) metav1.DeleteOptions {
-	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}}
-}
-
-func wrap(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-
-	return fmt.Errorf(format+": %w", append(args, err)...)
 }
 
 // explain turns an error of the workload cluster into what the user is told.

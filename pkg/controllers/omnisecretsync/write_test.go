@@ -34,7 +34,7 @@ func clusterAt(t *testing.T, handler http.HandlerFunc) *workload.Cluster {
 	cluster, err := workload.NewClusters(nil).Get(workload.Key{}, fmt.Appendf(nil, `current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: '%s', certificate-authority-data: %s}}]
-users: [{name: it, user: {token: t}}]`, server.URL, base64.StdEncoding.EncodeToString(ca)))
+users: [{name: it, user: {token: workload-token}}]`, server.URL, base64.StdEncoding.EncodeToString(ca)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +142,46 @@ func TestRefusalShowsNoValue(t *testing.T) {
 	}
 }
 
+// A gateway before the cluster answers with the header that it was sent.
+func TestEchoedTokenIsRemoved(t *testing.T) {
+	cluster := clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+		fmt.Fprint(w, "upstream failed: "+r.Header.Get("Authorization"))
+	})
+	recorder := events.NewFakeRecorder(10)
+	r := newReconciler(nil, nil, recorder, Options{Door: &workload.Door{}, Now: func() time.Time { return time.Unix(3600, 0) }})
+
+	said := map[string]string{}
+
+	written, err := r.write(t.Context(), scopeOf(t, cluster))
+	if said["write"] = written.Message(); err != nil {
+		t.Fatal(err)
+	}
+
+	s := scopeOf(t, cluster)
+	s.sync.DeletionTimestamp = &metav1.Time{Time: time.Unix(1800, 0)}
+
+	blocked, err := r.cleanUp(t.Context(), s, cluster)
+	if said["delete"] = blocked.Message(); err != nil || !blocked.Blocks() {
+		t.Fatal(blocked, err)
+	}
+
+	s.sync.DeletionTimestamp = &metav1.Time{Time: time.Unix(-3600, 0)}
+	r.options.Now = func() time.Time { return time.Unix(3600+180, 0) } // it was tried for long enough
+
+	if given, err := r.cleanUp(t.Context(), s, cluster); err != nil || !given.Continues() {
+		t.Fatal(given, err)
+	}
+
+	said["event"] = <-recorder.Events
+
+	for where, text := range said {
+		if strings.Contains(text, "workload-token") || !strings.Contains(text, "upstream failed: Bearer [removed]") {
+			t.Errorf("%s: %s", where, text)
+		}
+	}
+}
+
 // Nothing is said to be left behind where nothing was written.
 func TestLeft(t *testing.T) {
 	for _, test := range []struct {
@@ -168,6 +208,54 @@ func TestLeft(t *testing.T) {
 
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A person leads the object to another cluster: what it wrote in the former one stays, and is told of once.
+func TestSecretsAreLeftInTheFormerCluster(t *testing.T) {
+	for name, note := range map[string]func(*scope){
+		"synced":            func(s *scope) { s.synced = true },
+		"about to write":    func(s *scope) { s.reserve, s.sync.Spec.TargetSecretRef.Name = true, "third" },
+		"a place was freed": func(s *scope) { s.dropped = true },
+		"deleted":           func(s *scope) { s.sync.DeletionTimestamp = &metav1.Time{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			r := newReconciler(nil, nil, recorder, Options{})
+			s := scopeOf(t, nil)
+			s.opened.ClusterID = "A"
+			s.sync.Status.ClusterID = "A"
+			s.sync.Status.PendingTargets = []v1alpha1.NamespacedSecretReference{{Namespace: "apps", Name: "second"}}
+			s.sync.Status.Conditions = conditions(v1alpha1.ReasonUpToDate)
+
+			r.report(t.Context(), &scope{sync: s.sync.DeepCopy(), want: s.want, opened: s.opened, synced: true})
+
+			if len(recorder.Events) != 0 {
+				t.Fatal(<-recorder.Events)
+			}
+
+			s.opened.ClusterID = "B"
+			note(s)
+
+			// A run that has not done anything yet leaves the status as it is.
+			if name != "deleted" {
+				r.report(t.Context(), &scope{sync: s.sync, opened: s.opened})
+			}
+
+			r.report(t.Context(), s)
+			r.report(t.Context(), &scope{sync: s.sync, want: s.want, opened: s.opened, synced: true})
+
+			if len(recorder.Events) != 2 || s.sync.Status.ClusterID != "B" {
+				t.Fatalf("%d events, cluster %s", len(recorder.Events), s.sync.Status.ClusterID)
+			}
+
+			for _, want := range []string{"Secret apps/second may be left", "Secret apps/pull stays"} {
+				if got := <-recorder.Events; !strings.HasPrefix(got, "Warning LeftBehind "+want) ||
+					!strings.Contains(got, " stays in cluster A: the object goes on in the cluster B") {
+					t.Error(got)
+				}
 			}
 		})
 	}

@@ -1,0 +1,140 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+)
+
+// cluster is a workload cluster of the imagination with one release in it.
+type cluster struct {
+	mu          sync.Mutex
+	now         func() time.Time
+	revisions   []helm.Revision // the newest first
+	did         []helm.Action
+	values      helm.Values // of the last action
+	fail        error       // of every install and upgrade
+	refuse      error       // of every action, before it changes anything
+	during      func()      // in every action
+	hold        chan struct{}
+	differences []helm.Difference
+	compared    error         // of every comparison
+	slow        time.Duration // every comparison takes so long
+	lost        error         // of every observation
+	note        string        // of every action; empty: none
+}
+
+func (c *cluster) Observe(context.Context) (helm.Observed, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return helm.Observed{Revisions: slices.Clone(c.revisions)}, c.lost
+}
+
+func (c *cluster) Details(_ context.Context, revision int) (helm.Details, error) {
+	return helm.Details{Number: revision, Chart: "demo", ChartVersion: "1.0.0", AppVersion: "app", Description: "it broke"}, nil
+}
+
+func (c *cluster) Run(ctx context.Context, request helm.Request) error {
+	c.mu.Lock()
+	hold := c.hold
+	c.did = append(c.did, request.Decision.Action)
+	c.values = request.Values
+	refuse, during := c.refuse, c.during
+	c.mu.Unlock()
+
+	if during != nil {
+		during()
+	}
+
+	if c.note != "" {
+		request.Note(helm.NoteNamespaceCreated, c.note)
+	}
+
+	if refuse != nil {
+		return refuse
+	}
+
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "interrupted"}
+		}
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	made := helm.Revision{
+		Number: len(c.revisions) + 1, Status: helm.StatusDeployed, Content: request.Wanted.Content, Attempt: request.Wanted.Attempt,
+		Owner: request.Wanted.Owner, ChartVersion: "1.0.0", Modified: c.now(),
+	}
+
+	switch request.Decision.Action {
+	case helm.ActionUninstall:
+		c.revisions = nil
+
+		return nil
+	case helm.ActionTest:
+		c.revisions[0].Tested = helm.TestsPassed
+		if c.fail != nil {
+			c.revisions[0].Tested = helm.TestsFailed
+		}
+
+		return c.fail
+	case helm.ActionRollback:
+		made.Content = c.revisions[len(c.revisions)-1].Content
+	default:
+		if c.fail != nil {
+			made.Status = helm.StatusFailed
+		}
+	}
+
+	if made.Status == helm.StatusDeployed {
+		for i := range c.revisions {
+			if c.revisions[i].Status == helm.StatusDeployed {
+				c.revisions[i].Status = helm.StatusSuperseded
+			}
+		}
+	}
+
+	c.revisions = append([]helm.Revision{made}, c.revisions...)
+
+	if request.Decision.Action == helm.ActionRollback {
+		return nil
+	}
+
+	return c.fail
+}
+
+func (c *cluster) Drift(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	time.Sleep(c.slow)
+
+	return c.differences, c.compared
+}
+
+func (c *cluster) Correct(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.did = append(c.did, actionCorrect)
+	found := c.differences
+	c.differences = nil
+
+	return found, nil
+}
+
+// actions are what was done, in order.
+func (c *cluster) actions() []helm.Action {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return slices.Clone(c.did)
+}

@@ -1,0 +1,99 @@
+package omnihelmrelease
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// A release whose cluster cannot be used while it is deleted, through the real door: nothing is uninstalled anywhere,
+// what may heal is waited for and named, and what is left behind as well.
+func TestDeletionWithoutTheRightCluster(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"another"}}`)
+	}))
+	t.Cleanup(server.Close)
+
+	for name, test := range map[string]struct {
+		kubeconfig []byte // nil: there is none
+		orphaned   bool   // its OmniCluster is gone
+		waits      bool
+		says       string
+	}{
+		"KubeconfigNotFound":           {nil, false, false, `Secret "access" does not exist`},
+		"UnsafeKubeconfig":             {kubeconfigFor(server, "tokenFile: /token"), false, true, "user.tokenFile"},
+		"UnsafeKubeconfig, no parent":  {kubeconfigFor(server, "tokenFile: /token"), true, false, "user.tokenFile"},
+		"KubeconfigInvalid":            {[]byte("none"), false, true, `Secret "access"`},
+		"WrongCluster":                 {kubeconfigFor(server, "token: t"), false, true, "accept-cluster: another"},
+		"WrongCluster, without parent": {kubeconfigFor(server, "token: t"), true, false, "accept-cluster: another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(r *v1alpha1.OmniHelmRelease) {
+				r.Spec.ClusterRef.Name, r.Spec.KubeconfigSecretRef.Name = "demo", "access"
+			})
+			b.settle()
+			b.admit(test.kubeconfig, !test.orphaned)
+			b.remove()
+			b.lookIn()
+
+			if test.waits {
+				if message := b.want(v1alpha1.ConditionDeletionBlocked, yes, v1alpha1.ReasonClusterUnreachable); !strings.Contains(message, test.says) {
+					t.Error(message)
+				}
+
+				for range 13 { // a little more than the hour
+					b.pass(5 * time.Minute)
+					b.lookIn()
+				}
+			}
+
+			if said := b.said(); !b.gone() || !strings.Contains(said, "LeftBehind") || !strings.Contains(said, test.says) {
+				t.Errorf("gone: %t, events: %s", b.gone(), said)
+			}
+
+			b.wantActions(helm.ActionInstall)
+		})
+	}
+}
+
+// admit puts the real door in place of the open one.
+func (b *bench) admit(kubeconfig []byte, parent bool) {
+	b.t.Helper()
+
+	if kubeconfig != nil {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "access"}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+		if err := b.client.Create(b.t.Context(), secret); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+
+	if parent {
+		if err := b.client.Create(b.t.Context(), &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+
+	b.r.door = &workload.Door{Clusters: workload.NewClusters(b.now), Client: b.client, Live: b.client}
+}
+
+// lookIn looks until the cluster has been asked.
+func (b *bench) lookIn() {
+	b.t.Helper()
+
+	for b.look(); !b.gone(); b.look() {
+		if ready := b.want(v1alpha1.ConditionReady, no, v1alpha1.ReasonClusterUnreachable); !strings.Contains(ready, "waiting for the workload cluster") {
+			return
+		}
+	}
+}

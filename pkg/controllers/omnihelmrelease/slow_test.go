@@ -1,0 +1,158 @@
+package omnihelmrelease
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// impatient makes everything that takes 20 ms take too long for a worker.
+func (b *bench) impatient() {
+	b.r.found.patience, b.r.drift.patience = time.Millisecond, time.Millisecond
+	b.r.charts = charts.New(charts.Options{
+		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: b.now, Timeout: 500 * time.Millisecond,
+	})
+}
+
+// answered waits until the last look has ended.
+func answered[T any](l *looks[T]) {
+	name := types.NamespacedName{Namespace: "ns", Name: "app"}
+
+	l.mu.Lock()
+	entry := l.entries[name]
+	l.mu.Unlock()
+
+	if entry != nil {
+		<-entry.done
+	}
+}
+
+// ask reconciles after the interval, and again after each answer.
+func (b *bench) ask() {
+	b.t.Helper()
+	b.pass(10 * time.Minute)
+	b.look()
+	answered(b.r.found)
+	b.look()
+	answered(b.r.drift)
+	b.look()
+}
+
+// hang answers nobody.
+func hang(repository *chartserver.Repository) {
+	repository.Handle("/index.yaml", func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() })
+}
+
+// What takes long is told when it is known, and not again before it is something else.
+func TestWhatTakesLongIsToldOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*bench)
+		reason  string
+	}{
+		"a repository that hangs": {func(b *bench) { hang(b.charts) }, v1alpha1.ReasonRepositoryUnreachable},
+		"a slow repository without the chart": {func(b *bench) {
+			b.charts.Handle("/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
+				time.Sleep(20 * time.Millisecond)
+				_, _ = w.Write([]byte("entries: {other: []}"))
+			})
+		}, v1alpha1.ReasonChartNotFound},
+		"a slow comparison": {func(b *bench) { b.cluster.slow = 20 * time.Millisecond }, v1alpha1.ReasonNoDrift},
+		"a slow comparison that fails": {func(b *bench) {
+			b.cluster.slow, b.cluster.compared = 20*time.Millisecond, &helm.Error{Reason: helm.ReasonTimeout, Message: "too slow"}
+		}, v1alpha1.ReasonClusterUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
+			b.settle()
+			b.impatient()
+			test.prepare(b)
+			b.ask()
+
+			before := b.get()
+			ready := yes
+
+			if test.reason != v1alpha1.ReasonNoDrift {
+				ready = no
+			}
+
+			b.want(v1alpha1.ConditionReady, ready, test.reason)
+			b.said()
+
+			for range 3 {
+				b.ask()
+			}
+
+			if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+				t.Errorf("the status was written again: %+v", after.Status)
+			}
+
+			if said := b.said(); said != "" {
+				t.Errorf("events: %s", said)
+			}
+		})
+	}
+}
+
+// What is looked for while nothing is known of it is told.
+func TestANewObjectSaysThatItLooks(t *testing.T) {
+	b := newBench(t)
+	b.impatient()
+	hang(b.charts)
+	b.look()
+	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
+	answered(b.r.found)
+	b.look()
+	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
+
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Version = "1.0.1" })
+	b.look()
+	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
+}
+
+// A worker waits for a host that hangs once, however many releases want its charts.
+func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
+	const patience = 200 * time.Millisecond
+
+	b := newBench(t)
+	hung := chartserver.StartRepository()
+
+	defer hung.Close()
+	hang(hung)
+
+	b.r.found.patience = patience
+	begun := time.Now()
+
+	for i := range 20 {
+		name := fmt.Sprintf("hung-%d", i)
+		b.add(name, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Repository = hung.URL() })
+		b.lookAt(name)
+		b.lookAt(name)
+	}
+
+	b.r.found.patience = time.Minute
+	b.settle()
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+
+	if took := time.Since(begun); took > 10*patience {
+		t.Errorf("the only worker was held up for %s", took)
+	}
+}
+
+func (b *bench) lookAt(name string) {
+	b.t.Helper()
+
+	if _, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}}); err != nil {
+		b.t.Fatal(err)
+	}
+}

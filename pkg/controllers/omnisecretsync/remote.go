@@ -1,0 +1,104 @@
+package omnisecretsync
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+)
+
+// read reads a Secret of the workload cluster.
+func read(ctx context.Context, cluster *workload.Cluster, where place) (*corev1.Secret, error) {
+	return workload.Read(ctx, cluster, func(ctx context.Context) (*corev1.Secret, error) {
+		return cluster.Core().Secrets(where.namespace).Get(ctx, where.name, metav1.GetOptions{})
+	})
+}
+
+// change writes something for a Secret. Should it hang, the cluster is asked with a
+// dry run for an empty Secret of that name: it passes the webhooks and changes nothing.
+func change[T any](ctx context.Context, cluster *workload.Cluster, where place, write func(context.Context) (T, error)) (T, error) {
+	return workload.Write(ctx, cluster, write, func(ctx context.Context) {
+		empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: where.namespace, Name: where.name}}
+		_, _ = cluster.Core().Secrets(where.namespace).Create(ctx, empty, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	})
+}
+
+// update writes a Secret that was read.
+func update(ctx context.Context, cluster *workload.Cluster, where place, secret *corev1.Secret) (*corev1.Secret, error) {
+	return change(ctx, cluster, where, func(ctx context.Context) (*corev1.Secret, error) {
+		return cluster.Core().Secrets(where.namespace).Update(ctx, secret, metav1.UpdateOptions{})
+	})
+}
+
+// deleteExactly deletes the Secret that was read, and no other of the same name. One that
+// is gone is fine.
+func deleteExactly(ctx context.Context, cluster *workload.Cluster, where place, live *corev1.Secret) error {
+	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}}
+
+	_, err := change(ctx, cluster, where, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, cluster.Core().Secrets(where.namespace).Delete(ctx, where.name, exactly)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	return err
+}
+
+// create makes the Secret, and its namespace if that is asked for and missing.
+func (r *reconciler) create(ctx context.Context, s *scope, wanted place) error {
+	cluster := s.opened.Cluster
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
+	s.want.fill(secret)
+
+	write := func(ctx context.Context) (*corev1.Secret, error) {
+		return cluster.Core().Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{})
+	}
+
+	_, err := change(ctx, cluster, wanted, write)
+	if !apierrors.IsNotFound(err) || !s.sync.Spec.CreateNamespace {
+		return wrap(err, "create Secret %s", wanted)
+	}
+
+	if err := r.createNamespace(ctx, s, wanted); err != nil {
+		return wrap(err, "create namespace %s", wanted.namespace)
+	}
+
+	_, err = change(ctx, cluster, wanted, write)
+
+	return wrap(err, "create Secret %s", wanted)
+}
+
+// createNamespace makes the namespace of the Secret, unless somebody was quicker.
+func (r *reconciler) createNamespace(ctx context.Context, s *scope, wanted place) error {
+	cluster := s.opened.Cluster
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: wanted.namespace, Labels: map[string]string{labelManagedBy: managedBy},
+	}}
+
+	_, err := change(ctx, cluster, wanted, func(ctx context.Context) (*corev1.Namespace, error) {
+		return cluster.Core().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+
+	if err == nil {
+		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "NamespaceCreated", "CreateNamespace",
+			"Created namespace %s in the workload cluster; it stays when this object is deleted", wanted.namespace)
+	}
+
+	return err
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
