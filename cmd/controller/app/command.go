@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
 const description = `omni-controller makes Omni follow the objects of the API group omni.texashpc.com.
@@ -27,6 +29,8 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		Short: "Make Omni follow the objects of omni.texashpc.com",
 		Long:  description,
 		Args:  cobra.NoArgs,
+		// Version makes cobra answer --version.
+		Version: version.Get().String(),
 		RunE: func(*cobra.Command, []string) error {
 			if err := options.Validate(); err != nil {
 				return err
@@ -43,6 +47,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	}
 
 	options.AddFlags(command.Flags())
+	command.Flags().Bool("version", false, "Print the version and exit.")
 	command.AddCommand(newExportCommand(ctx))
 
 	return command

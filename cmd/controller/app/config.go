@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
 const (
@@ -42,12 +43,12 @@ type Config struct {
 // Config makes the configuration. It reads files and the environment, and calls
 // nobody.
 func (o *Options) Config() (*Config, error) {
-	hub, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	hub, err := o.hub()
 	if err != nil {
-		return nil, fmt.Errorf("find the management cluster: %w", err)
+		return nil, err
 	}
 
-	hub.UserAgent = "omni-controller"
+	hub.UserAgent = version.Get().UserAgent("omni-controller")
 	hub.QPS, hub.Burst = requestsPerSecond, requestBurst
 
 	scheme, err := newScheme()
@@ -64,12 +65,34 @@ func (o *Options) Config() (*Config, error) {
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.leaseNamespace(),
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(leaseRetry),
 		Metrics:                       server.Options{BindAddress: o.MetricsBindAddress},
 		HealthProbeBindAddress:        o.HealthProbeBindAddress,
 		PprofBindAddress:              o.PprofBindAddress,
 		GracefulShutdownTimeout:       &shutdown,
 		Controller:                    config.Controller{CacheSyncTimeout: cacheSyncTimeout},
 	}}, nil
+}
+
+// hub is how to reach the management cluster.
+func (o *Options) hub() (*rest.Config, error) {
+	if o.Kubeconfig == "" {
+		hub, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("find the management cluster: outside of a cluster give --kubeconfig: %w", err)
+		}
+
+		return hub, nil
+	}
+
+	hub, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the management cluster: --kubeconfig: %w", err)
+	}
+
+	return hub, nil
 }
 
 // cacheOptions restrict every watch to the one namespace that is served, and keep managed fields out

@@ -7,14 +7,19 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// Run starts the controllers and returns when the context ends.
+// Run starts the controllers and returns when the context ends. A stop that comes while it waits
+// for the API is no error.
 func Run(ctx context.Context, options *Options) error {
 	preferMemory()
 
@@ -23,21 +28,36 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 
-	if err := waitForStart(ctx, config.Hub, options.StartTimeout); err != nil {
+	klog.InfoS("Starting omni-controller", "version", version.Get().String(), "serves", options.serves(), "managementCluster", config.Hub.Host)
+
+	mapper, err := waitForStart(ctx, config.Hub, options.StartTimeout)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			klog.InfoS("Stopped before it worked, because it was told to", "whileItTriedTo", err.Error())
+
+			return nil
+		}
+
 		return err
 	}
+
+	config.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 
 	addresses, err := options.chartAddresses()
 	if err != nil {
 		return err
 	}
 
-	mgr, err := manager.New(config.Hub, config.Manager)
+	mgr, err := newManager(config)
 	if err != nil {
-		return fmt.Errorf("set up the manager: %w", err)
+		return err
 	}
 
 	if err := addHealthChecks(mgr); err != nil {
+		return err
+	}
+
+	if err := addDefinitionsWatch(mgr, config.Hub); err != nil {
 		return err
 	}
 
@@ -52,8 +72,51 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 
-	if err := mgr.Start(ctx); err != nil {
+	if err := explainLost(mgr.Start(ctx)); err != nil {
 		return fmt.Errorf("run the controllers: %w", err)
+	}
+
+	return nil
+}
+
+// serves is which objects are served, for the log.
+func (o *Options) serves() string {
+	if o.AllNamespaces {
+		return "all namespaces"
+	}
+
+	return "namespace " + o.Namespace
+}
+
+// newManager makes the manager, with a lease that is stricter than the library's.
+func newManager(config *Config) (manager.Manager, error) {
+	lease, lock, err := newLease(config.Hub, config.Manager.LeaderElectionNamespace)
+	if err != nil {
+		return nil, err
+	}
+
+	// Not used without leader election.
+	config.Manager.LeaderElectionResourceLockInterface = lease
+
+	mgr, err := manager.New(config.Hub, config.Manager)
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+
+	lock.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // what the library itself takes for its lock
+
+	return mgr, nil
+}
+
+// addDefinitionsWatch makes the start-up check last.
+func addDefinitionsWatch(mgr manager.Manager, hub *rest.Config) error {
+	watch, err := newDefinitionsWatch(hub)
+	if err != nil {
+		return err
+	}
+
+	if err := mgr.Add(watch); err != nil {
+		return fmt.Errorf("add the watch for definitions: %w", err)
 	}
 
 	return nil

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -40,11 +39,13 @@ func kinds() []string {
 
 // waitForStart returns when the controller may start: no custom resource
 // definition of our group exists, and the API group is served. It waits for a
-// hub and for an API that are not there yet.
-func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) error {
+// hub and for an API that are not there yet. The mapper that it returns knows
+// our kinds: another one could still get a list without them, since every
+// kube-apiserver gathers what extension servers serve at its own pace.
+func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) (meta.RESTMapper, error) {
 	checks, err := newStartChecks(hub)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("gave up after --start-timeout"))
@@ -54,8 +55,12 @@ func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) 
 
 	for {
 		err := checks.run(ctx)
-		if err == nil || errors.Is(err, errRefused) {
-			return err
+		if err == nil {
+			return checks.mapper, nil
+		}
+
+		if errors.Is(err, errRefused) {
+			return nil, err
 		}
 
 		if time.Since(logged) >= logEvery {
@@ -66,7 +71,7 @@ func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) 
 
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the API: %w: %w", context.Cause(ctx), err)
+			return nil, fmt.Errorf("wait for the API: %w: %w", context.Cause(ctx), err)
 		case <-time.After(retryPause):
 		}
 	}
@@ -75,19 +80,24 @@ func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) 
 // startChecks asks the hub.
 type startChecks struct {
 	definitions metadata.Getter
-	discovery   discovery.DiscoveryInterface
+	mapper      meta.RESTMapper
 }
 
 func newStartChecks(hub *rest.Config) (*startChecks, error) {
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout = callTimeout
 
-	client, err := metadata.NewForConfig(bounded)
+	transport, err := rest.HTTPClientFor(bounded)
 	if err != nil {
 		return nil, fmt.Errorf("start-up check: %w", err)
 	}
 
-	finder, err := discovery.NewDiscoveryClientForConfig(bounded)
+	client, err := metadata.NewForConfigAndClient(bounded, transport)
+	if err != nil {
+		return nil, fmt.Errorf("start-up check: %w", err)
+	}
+
+	mapper, err := apiutil.NewDynamicRESTMapper(bounded, transport)
 	if err != nil {
 		return nil, fmt.Errorf("start-up check: %w", err)
 	}
@@ -96,7 +106,7 @@ func newStartChecks(hub *rest.Config) (*startChecks, error) {
 		definitions: client.Resource(schema.GroupVersionResource{
 			Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 		}),
-		discovery: finder,
+		mapper: mapper,
 	}, nil
 }
 
@@ -108,35 +118,22 @@ func (c *startChecks) run(ctx context.Context) error {
 	return c.findAPI()
 }
 
-// refuseDefinitions fails if custom resource definitions of our group exist:
-// they collide with our API, and the objects in them belong to an operator
-// whose finalizers destroy real clusters.
+// refuseDefinitions fails if custom resource definitions of our group exist, or
+// if it may not look for them.
 func (c *startChecks) refuseDefinitions(ctx context.Context) error {
-	var found []string
+	found, err := c.findDefinitions(ctx)
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: it may not look for custom resource definitions of the group %s, which would collide with this API; "+
+			"bind its service account to the ClusterRole omni-controller-crd-check (artifacts/kustomize/base/rbac-controller.yaml): %w",
+			errRefused, v1alpha1.GroupName, err)
+	}
 
-	for _, kind := range kinds() {
-		name := kind + "." + v1alpha1.GroupName
-
-		_, err := c.definitions.Get(ctx, name, metav1.GetOptions{})
-
-		switch {
-		case err == nil:
-			found = append(found, name)
-		case apierrors.IsNotFound(err):
-		case apierrors.IsForbidden(err):
-			return fmt.Errorf("%w: it may not look for custom resource definitions of the group %s, which would collide with this API; "+
-				"bind its service account to the ClusterRole omni-controller-crd-check (artifacts/deploy/rbac-controller.yaml): %w",
-				errRefused, v1alpha1.GroupName, err)
-		default:
-			return fmt.Errorf("look for CustomResourceDefinition %s: %w", name, err)
-		}
+	if err != nil {
+		return err
 	}
 
 	if len(found) > 0 {
-		return fmt.Errorf("%w: the custom resource definitions %s exist. They belong to another operator of the same group. "+
-			"Do not just delete them: that deletes their objects, and that operator then destroys their clusters. "+
-			"Stop that operator, export the objects, remove their finalizers, then delete the definitions and start again",
-			errRefused, strings.Join(found, ", "))
+		return fmt.Errorf("%w: %s", errRefused, collision(found))
 	}
 
 	return nil
@@ -144,20 +141,10 @@ func (c *startChecks) refuseDefinitions(ctx context.Context) error {
 
 // findAPI fails until the API group is served with all its kinds.
 func (c *startChecks) findAPI() error {
-	served, err := c.discovery.ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
-	if err != nil {
-		return fmt.Errorf("the hub does not serve %s yet (APIService v1alpha1.%s): %w",
-			v1alpha1.SchemeGroupVersion, v1alpha1.GroupName, err)
-	}
-
-	names := map[string]bool{}
-	for _, resource := range served.APIResources {
-		names[resource.Name] = true
-	}
-
 	for _, kind := range kinds() {
-		if !names[kind] {
-			return fmt.Errorf("the hub does not serve %s in %s", kind, v1alpha1.SchemeGroupVersion)
+		if _, err := c.mapper.KindFor(v1alpha1.SchemeGroupVersion.WithResource(kind)); err != nil {
+			return fmt.Errorf("the hub does not serve %s in %s yet (APIService v1alpha1.%s): %w",
+				kind, v1alpha1.SchemeGroupVersion, v1alpha1.GroupName, err)
 		}
 	}
 

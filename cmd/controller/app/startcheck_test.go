@@ -1,17 +1,23 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // hub answers as a kube-apiserver would: definitions by name with a code, and the
@@ -21,6 +27,7 @@ type hub struct {
 	served      []string
 	calls       atomic.Int32
 	unavailable int32 // so many calls are answered with 503 first
+	stale       bool  // the list of everything served is of before our group was served
 }
 
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,6 +53,12 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
+	if r.URL.Path == "/apis" {
+		h.writeGroups(w, r)
+
+		return
+	}
+
 	if r.URL.Path == "/apis/omni.texashpc.com/v1alpha1" && h.served != nil {
 		list := &metav1.APIResourceList{GroupVersion: "omni.texashpc.com/v1alpha1"}
 		for _, name := range h.served {
@@ -58,6 +71,37 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+}
+
+// writeGroups lists what is served, as a kube-apiserver gathered it: in one
+// document with all resources if that is asked for.
+func (h *hub) writeGroups(w http.ResponseWriter, r *http.Request) {
+	if !h.stale || !strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") {
+		version := metav1.GroupVersionForDiscovery{GroupVersion: "omni.texashpc.com/v1alpha1", Version: "v1alpha1"}
+		writeJSON(w, http.StatusOK, &metav1.APIGroupList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"},
+			Groups:   []metav1.APIGroup{{Name: "omni.texashpc.com", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}},
+		})
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	_ = json.NewEncoder(w).Encode(&apidiscoveryv2.APIGroupDiscoveryList{Items: []apidiscoveryv2.APIGroupDiscovery{
+		group("apps", apidiscoveryv2.DiscoveryFreshnessCurrent, "deployments"),
+		group("omni.texashpc.com", apidiscoveryv2.DiscoveryFreshnessStale),
+	}})
+}
+
+func group(name string, freshness apidiscoveryv2.DiscoveryFreshness, resources ...string) apidiscoveryv2.APIGroupDiscovery {
+	version := apidiscoveryv2.APIVersionDiscovery{Version: "v1alpha1", Freshness: freshness}
+	for _, resource := range resources {
+		version.Resources = append(version.Resources, apidiscoveryv2.APIResourceDiscovery{
+			Resource: resource, Scope: apidiscoveryv2.ScopeNamespace, ResponseKind: &metav1.GroupVersionKind{Group: name, Version: "v1alpha1", Kind: resource},
+		})
+	}
+
+	return apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}, Versions: []apidiscoveryv2.APIVersionDiscovery{version}}
 }
 
 func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason) {
@@ -78,7 +122,18 @@ func start(t *testing.T, h *hub, timeout time.Duration) error {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	return waitForStart(t.Context(), &rest.Config{Host: server.URL}, timeout)
+	mapper, err := waitForStart(t.Context(), &rest.Config{Host: server.URL}, timeout)
+	if err != nil {
+		return err
+	}
+
+	for _, kind := range kinds() {
+		if _, err := mapper.RESTMapping(schema.GroupKind{Group: "omni.texashpc.com", Kind: kind}, "v1alpha1"); err != nil {
+			t.Errorf("the mapper of a controller that may start: %s", err)
+		}
+	}
+
+	return nil
 }
 
 func TestStarts(t *testing.T) {
@@ -116,14 +171,70 @@ func TestWaitsForTheAPI(t *testing.T) {
 	}
 }
 
+// A kube-apiserver may serve our group and not list it yet among all that it serves.
+func TestWaitsForTheListOfKinds(t *testing.T) {
+	if err := start(t, &hub{served: kinds(), stale: true}, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestGivesUpInTheEnd(t *testing.T) {
 	for name, h := range map[string]*hub{
 		"not served":       {},
 		"a kind is absent": {served: kinds()[:7]},
 	} {
-		err := start(t, h, 100*time.Millisecond)
+		err := start(t, h, time.Second)
 		if err == nil || errors.Is(err, errRefused) || !strings.Contains(err.Error(), "--start-timeout") || !strings.Contains(err.Error(), "does not serve") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A stop while it waits is no failure.
+func TestStopsWhileItWaits(t *testing.T) {
+	h := &hub{unavailable: 1 << 30}
+
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"hub": {Server: server.URL}},
+		Contexts:       map[string]*clientcmdapi.Context{"hub": {Cluster: "hub"}},
+		CurrentContext: "hub",
+	}, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, stop)
+
+	if err := Run(ctx, parse(t, "--namespace=apps", "--kubeconfig="+kubeconfig)); err != nil {
+		t.Error(err)
+	}
+
+	if h.calls.Load() == 0 {
+		t.Error("it did not ask")
+	}
+}
+
+func TestSaysHowToReachTheHub(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+
+	for flag, want := range map[string]string{
+		"--kubeconfig=":             "outside of a cluster give --kubeconfig",
+		"--kubeconfig=/nonexistent": "--kubeconfig: stat /nonexistent: no such file or directory",
+	} {
+		if err := Run(t.Context(), parse(t, "--namespace=apps", flag)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", flag, err, want)
+		}
+	}
+}
+
+func TestServes(t *testing.T) {
+	for want, args := range map[string][]string{"namespace apps": {"--namespace=apps"}, "all namespaces": {"--namespace=apps", "--all-namespaces"}} {
+		if got := parse(t, args...).serves(); got != want {
+			t.Errorf("%v: %s", args, got)
 		}
 	}
 }

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// watchHub runs a definitionsWatch against the hub until it ends by itself, or for so long.
+func watchHub(t *testing.T, h *hub, during time.Duration) error {
+	t.Helper()
+
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+
+	watch, err := newDefinitionsWatch(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if watch.interval != 20*time.Second || watch.NeedLeaderElection() {
+		t.Errorf("looks every %s, only as the leader: %t", watch.interval, watch.NeedLeaderElection())
+	}
+
+	watch.interval = time.Millisecond
+
+	ctx, cancel := context.WithTimeout(t.Context(), during)
+	defer cancel()
+
+	return watch.Start(ctx)
+}
+
+// Definitions that are made while the controller runs end it, with what to do.
+func TestStopsBesideDefinitions(t *testing.T) {
+	err := watchHub(t, &hub{definitions: map[string]int{"omniworkers.omni.texashpc.com": http.StatusOK}}, time.Minute)
+	if !errors.Is(err, errDefinitions) {
+		t.Fatal(err)
+	}
+
+	for _, text := range []string{"omni-controller stops", "omniworkers.omni.texashpc.com", "finalizers", "docs/how-to/migrate.md"} {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("the error does not say %q: %v", text, err)
+		}
+	}
+}
+
+// While nobody collides, and while nobody can tell, the controller runs on; the answers
+// that matter are still heard after errors.
+func TestRunsOnWithoutDefinitions(t *testing.T) {
+	for name, h := range map[string]*hub{
+		"none":                 {},
+		"may not look":         {definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusForbidden}},
+		"the hub does not say": {unavailable: 1 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := watchHub(t, h, 300*time.Millisecond); err != nil {
+				t.Error(err)
+			}
+
+			if h.calls.Load() < 2 {
+				t.Errorf("%d calls", h.calls.Load())
+			}
+		})
+	}
+
+	err := watchHub(t, &hub{unavailable: 2, definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK}}, time.Minute)
+	if !errors.Is(err, errDefinitions) {
+		t.Errorf("after two failures: %v", err)
+	}
+}
+
+func TestFindDefinitions(t *testing.T) {
+	h := &hub{definitions: map[string]int{
+		"omnimachines.omni.texashpc.com":    http.StatusOK,
+		"omniconnections.omni.texashpc.com": http.StatusOK,
+	}}
+
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+
+	checks, err := newStartChecks(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	found, err := checks.findDefinitions(t.Context())
+	if err != nil || strings.Join(found, " ") != "omniconnections.omni.texashpc.com omnimachines.omni.texashpc.com" {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// leaseDuration is how long others wait for a leader that does not renew its lease.
+	leaseDuration = 15 * time.Second
+	// renewDeadline is how long a leader tries to renew it before it gives up.
+	renewDeadline = 10 * time.Second
+	// leaseRetry is the pause between two tries, and between two looks of those who wait.
+	leaseRetry = 2 * time.Second
+	// leaseMargin is how long before leaseDuration a leader has to have ended, whatever holds it up.
+	leaseMargin = 2 * time.Second
+	// leaseCallTimeout bounds one call, so that a call that hangs is not the only one before renewDeadline.
+	leaseCallTimeout = renewDeadline / 2
+	// leaderElectionLost is the text of the library's error, which has no value to compare with.
+	leaderElectionLost = "leader election lost"
+)
+
+// lease is the lease of the leader election, and ends the process before another controller can hold it too.
+//
+// The library alone does not: when the hub hangs it first tries to hand the lease back, for up to another ten
+// seconds; and a leader that was itself frozen (a node that was suspended, a virtual machine that was moved) goes on
+// for ten seconds after it sees another's name in the lease. Two controllers that write to one Omni at a time undo
+// each other's safeguards: each settles, asks and checks for itself.
+type lease struct {
+	resourcelock.Interface
+
+	// lost ends the process.
+	lost func(reason string)
+
+	mu sync.Mutex
+	// watchdog runs while this process holds the lease; nil otherwise.
+	watchdog *time.Timer
+}
+
+// newLease makes the lease. The lock that it returns too is its inside, which takes a recorder of events.
+func newLease(hub *rest.Config, namespace string) (*lease, *resourcelock.LeaseLock, error) {
+	config := rest.CopyConfig(hub)
+	config.Timeout = leaseCallTimeout
+
+	client, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up the leader election: %w", err)
+	}
+
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up the leader election: %w", err)
+	}
+
+	inner := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
+		Client:     client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+	}
+
+	return &lease{Interface: inner, lost: endProcess}, inner, nil
+}
+
+// endProcess ends this process at once, with what it is doing. That is as safe as a kill, and the only way to be sure
+// that nothing is under way any more.
+func endProcess(reason string) {
+	klog.ErrorS(nil, "This controller does not lead any more and ends at once, so that no two controllers work; it will be started again and wait for the lease",
+		"reason", reason)
+	klog.FlushAndExit(time.Second, 1)
+}
+
+// explainLost says what the end of the leader election means; other errors are left alone.
+func explainLost(err error) error {
+	if err == nil || !strings.Contains(err.Error(), leaderElectionLost) {
+		return err
+	}
+
+	return fmt.Errorf("%w: the lease could not be renewed for %s, because the hub's kube-apiserver did not answer or refused it (the log before this "+
+		"says why); whoever gets the lease works now, and this controller is one of them again when it is started again", err, renewDeadline)
+}
+
+// Get implements resourcelock.Interface.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() && l.held() {
+		l.lost("the lease " + l.Describe() + " is held by " + record.HolderIdentity)
+	}
+
+	return record, raw, err //nolint:wrapcheck // the library looks into it
+}
+
+// Create implements resourcelock.Interface.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	begin := time.Now()
+
+	err := l.Interface.Create(ctx, record)
+	l.wrote(begin, record, err)
+
+	return err //nolint:wrapcheck // the library looks into it
+}
+
+// Update implements resourcelock.Interface.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	begin := time.Now()
+
+	err := l.Interface.Update(ctx, record)
+	l.wrote(begin, record, err)
+
+	return err //nolint:wrapcheck // the library looks into it
+}
+
+// wrote notes until when the lease is surely ours. Others count from when they see the record, which is after the
+// beginning of the request that wrote it.
+func (l *lease) wrote(begin time.Time, record resourcelock.LeaderElectionRecord, err error) {
+	if err != nil {
+		return
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.watchdog != nil {
+		l.watchdog.Stop()
+		l.watchdog = nil
+	}
+
+	if record.HolderIdentity == l.Identity() {
+		l.watchdog = time.AfterFunc(time.Until(begin.Add(leaseDuration-leaseMargin)), func() {
+			l.lost(fmt.Sprintf("the lease %s could not be renewed for %s: the hub's kube-apiserver does not answer, or this process stood still",
+				l.Describe(), leaseDuration-leaseMargin))
+		})
+	}
+}
+
+// held reports whether this process took the lease and did not give it back.
+func (l *lease) held() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.watchdog != nil
+}
