@@ -52,6 +52,8 @@ func StartRegistry() *Registry {
 
 // Close stops the server.
 func (r *Registry) Close() {
+	// Else a client whose connection is closed comes back before the end.
+	_ = r.server.Listener.Close()
 	r.server.CloseClientConnections()
 	r.server.Close()
 }

@@ -46,6 +46,8 @@ func start(run func(*httptest.Server)) *Repository {
 
 // Close stops the server.
 func (r *Repository) Close() {
+	// Else a client whose connection is closed comes back before the end.
+	_ = r.server.Listener.Close()
 	r.server.CloseClientConnections()
 	r.server.Close()
 }

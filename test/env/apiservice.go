@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 )
@@ -64,7 +66,8 @@ func (h *Hub) registerAPIService(ctx context.Context, port int) error {
 }
 
 // apiServed returns nil when the aggregated API can be used through kube-apiserver: the
-// APIService is Available, and both discovery and the OpenAPI index have it.
+// APIService is Available, and discovery of the group, discovery of everything and the OpenAPI
+// index have it. kube-apiserver gathers the latter two in the background.
 func (h *Hub) apiServed(ctx context.Context) error {
 	client, err := aggregator.NewForConfig(h.RESTConfig())
 	if err != nil {
@@ -85,6 +88,10 @@ func (h *Hub) apiServed(ctx context.Context) error {
 		return fmt.Errorf("discovery: %w", err)
 	}
 
+	if err := h.listedByAll(ctx); err != nil {
+		return err
+	}
+
 	index, err := h.client.Discovery().RESTClient().Get().AbsPath("/openapi/v3").DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("read the OpenAPI index: %w", err)
@@ -92,6 +99,26 @@ func (h *Hub) apiServed(ctx context.Context) error {
 
 	if !strings.Contains(string(index), "apis/"+apiGroup+"/"+apiVersion) {
 		return errors.New("the OpenAPI index does not have the group yet")
+	}
+
+	return nil
+}
+
+// listedByAll returns nil when the list of everything that is served has the group, from which
+// kubectl and others take what a kind is.
+func (h *Hub) listedByAll(ctx context.Context) error {
+	client, err := discovery.NewDiscoveryClientForConfig(h.RESTConfig())
+	if err != nil {
+		return giveUp{fmt.Errorf("make client: %w", err)}
+	}
+
+	_, everything, _, err := client.GroupsAndMaybeResourcesWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("discovery of everything: %w", err)
+	}
+
+	if everything[schema.GroupVersion{Group: apiGroup, Version: apiVersion}] == nil {
+		return errors.New("discovery of everything does not have the group yet, or not any more")
 	}
 
 	return nil

@@ -2,13 +2,15 @@ package env
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 )
 
 // componentTimeout bounds the start of one of this repository's programs until it works.
-const componentTimeout = time.Minute
+// Twice what kube-apiserver pauses at most (30 s and 60 s, from kube-aggregator 0.37) between two looks
+// at an API that was away for long.
+const componentTimeout = 2 * time.Minute
 
 // component is one of this repository's programs, which tests stop, kill and start again.
 type component struct {
@@ -20,11 +22,12 @@ type component struct {
 
 // launch starts the program and waits until it works.
 func (c *component) launch(ctx context.Context) error {
-	if err := c.hub.start(c.spec); err != nil {
+	started, err := c.hub.start(c.spec)
+	if err != nil {
 		return err
 	}
 
-	c.current = c.hub.process(c.spec.name)
+	c.current = started
 
 	return c.current.eventuallyAlive(ctx, componentTimeout, c.spec.name+" to work", c.ready)
 }
@@ -49,19 +52,27 @@ func (c *component) Kill() {
 // Restart stops the program, if it runs, and starts it again with the same ports, flags and
 // data; then it waits until it works.
 func (c *component) Restart(ctx context.Context) error {
+	var stopped error
 	if !c.current.hasExited() {
-		if err := c.Stop(); err != nil {
-			return fmt.Errorf("restart: %w", err)
-		}
+		stopped = c.Stop()
 	}
 
 	c.hub.forget(c.current)
 
-	return c.launch(ctx)
+	return errors.Join(stopped, c.launch(ctx))
 }
 
 // Running reports whether the program runs.
 func (c *component) Running() bool { return !c.current.hasExited() }
+
+// Crashed returns an error with the end of the log if the program has ended without being asked.
+func (c *component) Crashed() error {
+	if p := c.current; p.hasExited() && !p.killed.Load() {
+		return p.crash()
+	}
+
+	return nil
+}
 
 // ProcessID returns the process ID of the program's latest start.
 func (c *component) ProcessID() int { return c.current.pid }

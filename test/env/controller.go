@@ -43,7 +43,7 @@ type Controller struct {
 	healthURL  string
 }
 
-// StartController starts omni-controller with the rights of artifacts/deploy, bound in the
+// StartController starts omni-controller with the rights that are deployed, bound in the
 // namespaces it serves, and returns when its readiness check passes. The aggregated API has
 // to be served before. The context bounds the start only.
 func (h *Hub) StartController(ctx context.Context, options ControllerOptions) (*Controller, error) {

@@ -32,7 +32,7 @@ func (h *Hub) startEtcd(durable bool) error {
 	h.etcdURL = "https://" + client.address()
 	peerURL := "http://" + peer.address()
 
-	return h.start(processSpec{
+	_, err = h.start(processSpec{
 		name:   "etcd",
 		binary: h.tools.Etcd,
 		args: []string{
@@ -51,6 +51,8 @@ func (h *Hub) startEtcd(durable bool) error {
 			"--client-cert-auth",
 		},
 	})
+
+	return err
 }
 
 // startKubeAPIServer starts kube-apiserver and waits until it is ready.
@@ -70,15 +72,16 @@ func (h *Hub) startKubeAPIServer(ctx context.Context, extraArgs []string) error 
 		return err
 	}
 
-	if err := h.start(processSpec{
+	server, err := h.start(processSpec{
 		name:   "kube-apiserver",
 		binary: h.tools.KubeAPIServer,
 		args:   append(h.kubeAPIServerArgs(port.number), extraArgs...),
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 
-	return h.process("kube-apiserver").eventuallyAlive(ctx, controlPlaneTimeout, "kube-apiserver to be ready", func(ctx context.Context) error {
+	return server.eventuallyAlive(ctx, controlPlaneTimeout, "kube-apiserver to be ready", func(ctx context.Context) error {
 		answer, err := h.client.Discovery().RESTClient().Get().AbsPath("/readyz").Param("verbose", "true").DoRaw(ctx)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, answer)
@@ -138,7 +141,7 @@ func (h *Hub) StartControllerManager(ctx context.Context) error {
 		return errors.New("kube-controller-manager was started before")
 	}
 
-	if err := h.start(processSpec{
+	manager, err := h.start(processSpec{
 		name:   "kube-controller-manager",
 		binary: h.tools.KubeControllerManager,
 		args: []string{
@@ -153,12 +156,13 @@ func (h *Hub) StartControllerManager(ctx context.Context) error {
 			"--service-account-private-key-file=" + h.creds.file("service-account.key"),
 			"--root-ca-file=" + h.creds.file("ca.crt"),
 		},
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 
 	// The service account of the namespace is made by a controller: when it is there, they run.
-	return h.process("kube-controller-manager").eventuallyAlive(ctx, controlPlaneTimeout, "kube-controller-manager to work", func(ctx context.Context) error {
+	return manager.eventuallyAlive(ctx, controlPlaneTimeout, "kube-controller-manager to work", func(ctx context.Context) error {
 		_, err := h.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 
 		return err

@@ -98,7 +98,7 @@ func (c *credentials) writePair(name string, pair keyPair) error {
 }
 
 func (c *credentials) writeFile(name string, content []byte) error {
-	if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
+	if err := replaceFile(c.file(name), content); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
 

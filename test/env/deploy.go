@@ -1,35 +1,51 @@
 package env
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // SystemNamespace is where the operator's own Service and service accounts live.
 const SystemNamespace = "omni-cluster-operator-system"
 
-// Names that artifacts/deploy gives to the operator's identities and roles.
+// Names that the deployment gives to the operator's programs, identities and roles.
 const (
 	apiServerName  = "omni-apiserver"
 	controllerName = "omni-controller"
 )
 
-// applyDeployment applies the namespace and RBAC files of artifacts/deploy. The processes run
-// with exactly these rights, so that a missing rule shows in tests.
-func (h *Hub) applyDeployment(ctx context.Context) error {
+// deploymentFile returns the path of a file of artifacts/kustomize/base, which is what users install.
+func deploymentFile(name string) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
-		return err
+		return "", err
 	}
 
+	return filepath.Join(root, "artifacts", "kustomize", "base", name+".yaml"), nil
+}
+
+// applyDeployment applies the namespace and the RBAC files that users install. The processes run
+// with exactly these rights, so that a missing rule shows in tests.
+func (h *Hub) applyDeployment(ctx context.Context) error {
 	args := []string{"apply"}
+
 	for _, name := range []string{"namespace", "rbac-apiserver", "rbac-controller", "rbac-users"} {
-		args = append(args, "-f", filepath.Join(root, "artifacts", "deploy", name+".yaml"))
+		path, err := deploymentFile(name)
+		if err != nil {
+			return err
+		}
+
+		args = append(args, "-f", path)
 	}
 
 	if _, _, err := h.Kubectl(ctx, args...); err != nil {
@@ -47,25 +63,87 @@ func (h *Hub) serviceAccountKubeconfig(name string) (string, error) {
 		"system:serviceaccounts", "system:serviceaccounts:"+SystemNamespace)
 }
 
-// grantController binds the controller's role in one namespace, or, if namespace is empty,
-// in all.
+// grantController gives the controller its rights in one namespace, or, if namespace is empty,
+// in all, with its lease where the operator lives. Which rights, and whose, is what the deployment
+// says for its own namespace.
 func (h *Hub) grantController(ctx context.Context, namespace string) error {
-	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: controllerName}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: controllerName, Namespace: SystemNamespace}}
-	meta := metav1.ObjectMeta{Name: controllerName, Namespace: namespace}
-
-	var err error
-	if namespace == "" {
-		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: role, Subjects: subjects}
-		_, err = h.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
-	} else {
-		binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: role, Subjects: subjects}
-		_, err = h.client.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+	// A second controller of the namespace finds the rights of the first.
+	if err := errors.Join(
+		ignoreExisting(h.bindController(ctx, namespace)),
+		h.grantLease(ctx, cmp.Or(namespace, SystemNamespace)),
+	); err != nil {
+		return fmt.Errorf("grant the controller its rights: %w", err)
 	}
 
-	// A second controller of the namespace finds the binding of the first.
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("bind the role of the controller: %w", err)
+	return nil
+}
+
+// bindController binds the controller's role in one namespace, or, if namespace is empty, in all.
+func (h *Hub) bindController(ctx context.Context, namespace string) error {
+	deployed := &rbacv1.RoleBinding{}
+	if err := readDeployment("rbac-namespaces", deployed); err != nil {
+		return err
+	}
+
+	meta := metav1.ObjectMeta{Name: deployed.Name, Namespace: namespace}
+
+	if namespace == "" {
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: deployed.RoleRef, Subjects: deployed.Subjects}
+		_, err := h.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+
+		return err
+	}
+
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: deployed.RoleRef, Subjects: deployed.Subjects}
+	_, err := h.client.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+
+	return err
+}
+
+// grantLease gives the controller the right to its lease in a namespace.
+func (h *Hub) grantLease(ctx context.Context, namespace string) error {
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	if err := readDeployment("rbac-lease", role, binding); err != nil {
+		return err
+	}
+
+	role.Namespace, binding.Namespace = namespace, namespace
+	_, roleErr := h.client.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{})
+	_, bindingErr := h.client.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+
+	return errors.Join(ignoreExisting(roleErr), ignoreExisting(bindingErr))
+}
+
+func ignoreExisting(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+
+	return err
+}
+
+// readDeployment reads the objects of a file of the deployment, which begins with a comment.
+func readDeployment(name string, into ...any) error {
+	path, err := deploymentFile(name)
+	if err != nil {
+		return err
+	}
+
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the deployment: %w", err)
+	}
+
+	documents := strings.Split(string(content), "\n---\n")[1:]
+	if len(documents) != len(into) {
+		return fmt.Errorf("read the deployment: %s has %d objects, not %d", path, len(documents), len(into))
+	}
+
+	for i, document := range documents {
+		// Strict: a Role is no RoleBinding.
+		if err := yaml.UnmarshalStrict([]byte(document), into[i]); err != nil {
+			return fmt.Errorf("read the deployment: %s: %w", path, err)
+		}
 	}
 
 	return nil

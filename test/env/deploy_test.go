@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeployment checks the rights that artifacts/deploy gives, by asking the real authoriser,
+// TestDeployment checks the rights that the deployment gives, by asking the real authoriser,
 // and what a hub says about an API server that is not there.
 func TestDeployment(t *testing.T) {
 	// The controller manager is needed: it fills the roles view, edit and admin.
@@ -68,6 +68,7 @@ func testRights(t *testing.T, hub *Hub) {
 		omni       = "omni.texashpc.com"
 		crd        = "apiextensions.k8s.io"
 		crds       = "customresourcedefinitions"
+		leases     = "coordination.k8s.io"
 	)
 
 	for _, a := range []access{
@@ -90,6 +91,10 @@ func testRights(t *testing.T, hub *Hub) {
 		{controller, "delete", omni, "omniclusters", "", "", "default", false},
 		{controller, "get", "", "secrets", "", "", "kube-system", false},
 		{controller, "get", omni, "omniclusters", "", "", "kube-system", false},
+		{controller, "update", leases, "leases", "", "omni-controller", "default", true},
+		{controller, "create", leases, "leases", "", "", "default", true},
+		{controller, "get", leases, "leases", "", "another", "default", false},
+		{controller, "update", leases, "leases", "", "omni-controller", "kube-system", false},
 
 		{"view", "list", omni, "omniclusters", "", "", "default", true},
 		{"view", "get", omni, "omniclusters", "template", "", "default", false},
@@ -101,7 +106,7 @@ func testRights(t *testing.T, hub *Hub) {
 		{"admin", "deletecollection", omni, "omnimachines", "", "", "default", true},
 	} {
 		// Aggregated roles are filled a moment after they were made.
-		if err := Eventually(t.Context(), 10*time.Second, fmt.Sprintf("%+v", a), func(ctx context.Context) error {
+		if err := Eventually(t.Context(), controlPlaneTimeout, fmt.Sprintf("%+v", a), func(ctx context.Context) error {
 			return review(ctx, hub, a)
 		}); err != nil {
 			t.Error(err)

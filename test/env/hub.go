@@ -59,6 +59,7 @@ type Hub struct {
 	mu        sync.Mutex
 	processes []*process // in the order of their start
 	ports     []*port
+	fronts    []*Front
 	users     int // kubeconfig files made so far, for their names
 }
 
@@ -140,14 +141,18 @@ func (h *Hub) startControlPlane(ctx context.Context, options Options) error {
 // Calling Stop again does nothing.
 func (h *Hub) Stop() error {
 	h.mu.Lock()
-	processes, ports := h.processes, h.ports
-	h.processes, h.ports = nil, nil
+	processes, ports, fronts := h.processes, h.ports, h.fronts
+	h.processes, h.ports, h.fronts = nil, nil, nil
 	h.mu.Unlock()
 
 	var errs []error
 
 	for _, p := range slices.Backward(processes) {
 		errs = append(errs, p.stop(stopGrace))
+	}
+
+	for _, f := range fronts {
+		errs = append(errs, f.close())
 	}
 
 	for _, p := range ports {

@@ -3,12 +3,12 @@ package env
 import "slices"
 
 // start starts a process of the hub, with its log in the hub's directory.
-func (h *Hub) start(spec processSpec) error {
+func (h *Hub) start(spec processSpec) (*process, error) {
 	spec.logPath = h.LogPath(spec.name)
 
 	p, err := startProcess(spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	h.mu.Lock()
@@ -16,7 +16,7 @@ func (h *Hub) start(spec processSpec) error {
 
 	h.processes = append(h.processes, p)
 
-	return nil
+	return p, nil
 }
 
 // process returns the hub's running or ended process of that name, or nil.

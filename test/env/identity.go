@@ -45,3 +45,11 @@ func (h *Hub) CA() []byte { return h.creds.cluster.certPEM }
 func (h *Hub) FrontProxyClient() (cert, key []byte) {
 	return h.creds.frontProxyClient.cert, h.creds.frontProxyClient.key
 }
+
+// FrontProxyClientNamed issues, as PEM, a client certificate of the front proxy's authority with a common name of the
+// caller's choice. API servers believe headers of the name that FrontProxyClient has, and of no other.
+func (h *Hub) FrontProxyClientNamed(name string) (cert, key []byte, err error) {
+	pair, err := h.creds.frontProxy.issue(leaf{commonName: name})
+
+	return pair.cert, pair.key, err
+}

@@ -3,11 +3,11 @@ package env
 import (
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strconv"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // OmniAPIServerOptions says how to start omni-apiserver. The zero value is usable.
@@ -29,10 +29,11 @@ type OmniAPIServer struct {
 	// Restart.
 	EtcdDataDir string
 
-	url string
+	address string
+	port    int
 }
 
-// StartOmniAPIServer starts omni-apiserver with the rights of artifacts/deploy, registers the
+// StartOmniAPIServer starts omni-apiserver with the rights that are deployed, registers the
 // APIService, and returns when the API is served through kube-apiserver. A hub has one at
 // most. The context bounds the start only.
 func (h *Hub) StartOmniAPIServer(ctx context.Context, options OmniAPIServerOptions) (*OmniAPIServer, error) {
@@ -40,21 +41,49 @@ func (h *Hub) StartOmniAPIServer(ctx context.Context, options OmniAPIServerOptio
 		return nil, fmt.Errorf("%s was started before; use Restart", apiServerName)
 	}
 
-	if options.Binary == "" {
-		binaries, err := BuildBinaries(ctx, h.progress)
-		if err != nil {
-			return nil, err
-		}
-
-		options.Binary = binaries.OmniAPIServer
+	if err := h.buildAPIServer(ctx, &options); err != nil {
+		return nil, err
 	}
 
-	port, err := h.reservePort()
+	s, err := h.newOmniAPIServer(apiServerName, []string{"--etcd-data-dir=" + dataDir(h, apiServerName)}, options)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := h.prepareOmniAPIServer(ctx, port.number); err != nil {
+	s.component.ready = s.served
+
+	if err := h.prepareOmniAPIServer(ctx, s.port); err != nil {
+		return nil, err
+	}
+
+	return s, s.launch(ctx)
+}
+
+// buildAPIServer fills in the program if the caller did not name one.
+func (h *Hub) buildAPIServer(ctx context.Context, options *OmniAPIServerOptions) error {
+	if options.Binary != "" {
+		return nil
+	}
+
+	binaries, err := BuildBinaries(ctx, h.progress)
+	options.Binary = binaries.OmniAPIServer
+
+	return err
+}
+
+// dataDir is where the embedded etcd of that omni-apiserver is.
+func dataDir(h *Hub, name string) string {
+	if name == apiServerName {
+		return filepath.Join(h.Dir, "omni-etcd")
+	}
+
+	return filepath.Join(h.Dir, name+"-etcd")
+}
+
+// newOmniAPIServer decides about the port and flags; its user decides when it is ready.
+func (h *Hub) newOmniAPIServer(name string, storage []string, options OmniAPIServerOptions) (*OmniAPIServer, error) {
+	port, err := h.reservePort()
+	if err != nil {
 		return nil, err
 	}
 
@@ -63,23 +92,20 @@ func (h *Hub) StartOmniAPIServer(ctx context.Context, options OmniAPIServerOptio
 		return nil, err
 	}
 
-	s := &OmniAPIServer{EtcdDataDir: filepath.Join(h.Dir, "omni-etcd"), url: "https://" + port.address()}
-	s.component = &component{hub: h, ready: s.served, spec: processSpec{
-		name:   apiServerName,
-		binary: options.Binary,
-		args: append([]string{
-			"--kubeconfig=" + kubeconfig,
-			"--authentication-kubeconfig=" + kubeconfig,
-			"--authorization-kubeconfig=" + kubeconfig,
-			"--bind-address=" + loopback,
-			"--secure-port=" + strconv.Itoa(port.number),
-			"--tls-cert-file=" + h.creds.file(apiServerName+".crt"),
-			"--tls-private-key-file=" + h.creds.file(apiServerName+".key"),
-			"--etcd-data-dir=" + s.EtcdDataDir,
-		}, options.Args...),
-	}}
+	args := append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + loopback,
+		"--secure-port=" + strconv.Itoa(port.number),
+		"--tls-cert-file=" + h.creds.file(apiServerName+".crt"),
+		"--tls-private-key-file=" + h.creds.file(apiServerName+".key"),
+	}, storage...)
 
-	return s, s.launch(ctx)
+	s := &OmniAPIServer{EtcdDataDir: dataDir(h, name), address: port.address(), port: port.number}
+	s.component = &component{hub: h, spec: processSpec{name: name, binary: options.Binary, args: append(args, options.Args...)}}
+
+	return s, nil
 }
 
 // prepareOmniAPIServer does what an installation does: RBAC, certificate, registration.
@@ -88,12 +114,7 @@ func (h *Hub) prepareOmniAPIServer(ctx context.Context, port int) error {
 		return err
 	}
 
-	// kube-apiserver connects to localhost but verifies the name of the Service.
-	if err := h.creds.issueFiles(apiServerName, leaf{
-		commonName: apiServerName,
-		dnsNames:   []string{apiServerName + "." + SystemNamespace + ".svc", "localhost"},
-		addresses:  []net.IP{net.ParseIP(loopback)},
-	}); err != nil {
+	if err := h.issueServingCertificate(); err != nil {
 		return err
 	}
 
@@ -103,10 +124,16 @@ func (h *Hub) prepareOmniAPIServer(ctx context.Context, port int) error {
 // served returns nil when the server itself is ready and its API can be used through
 // kube-apiserver, whose own view of it may be up to 30 seconds old.
 func (s *OmniAPIServer) served(ctx context.Context) error {
-	config := s.hub.RESTConfig()
-	config.Host = s.url
+	if err := s.Ready(ctx); err != nil {
+		return err
+	}
 
-	direct, err := kubernetes.NewForConfig(config)
+	return s.hub.apiServed(ctx)
+}
+
+// Ready returns nil when the server's own readiness check passes.
+func (s *OmniAPIServer) Ready(ctx context.Context) error {
+	direct, err := kubernetes.NewForConfig(s.RESTConfig())
 	if err != nil {
 		return giveUp{fmt.Errorf("make client: %w", err)}
 	}
@@ -116,9 +143,29 @@ func (s *OmniAPIServer) served(ctx context.Context) error {
 		return fmt.Errorf("not ready: %w: %s", err, answer)
 	}
 
-	return s.hub.apiServed(ctx)
+	return nil
+}
+
+// RestartDirectly is Restart for tests that go past kube-apiserver: it waits for the server's own readiness check only,
+// and not for kube-apiserver, which looks at a server that was gone only every 30 seconds.
+func (s *OmniAPIServer) RestartDirectly(ctx context.Context) error {
+	through := s.component.ready
+	s.component.ready = s.Ready
+
+	defer func() { s.component.ready = through }()
+
+	return s.Restart(ctx)
+}
+
+// RESTConfig returns a new client configuration for the administrator that goes past kube-apiserver, without
+// client-side rate limits.
+func (s *OmniAPIServer) RESTConfig() *rest.Config {
+	config := s.hub.RESTConfig()
+	config.Host = s.URL()
+
+	return config
 }
 
 // URL returns the server's own address, for tests that go past kube-apiserver. Its certificate
 // is signed by Hub.CA.
-func (s *OmniAPIServer) URL() string { return s.url }
+func (s *OmniAPIServer) URL() string { return "https://" + s.address }

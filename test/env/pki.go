@@ -31,12 +31,13 @@ type authority struct {
 }
 
 // leaf describes a certificate to issue. Without names it is a client certificate,
-// otherwise a serving one.
+// otherwise a serving one, and with both it is either, as members of a cluster need.
 type leaf struct {
 	commonName    string
 	organizations []string
 	dnsNames      []string
 	addresses     []net.IP
+	both          bool
 }
 
 // keyPair is a certificate and its private key, both as PEM.
@@ -88,6 +89,10 @@ func (a *authority) issue(l leaf) (keyPair, error) {
 
 	if len(l.dnsNames)+len(l.addresses) > 0 {
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}
+
+	if l.both {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	}
 
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)

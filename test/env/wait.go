@@ -15,6 +15,9 @@ type giveUp struct{ error }
 
 func (g giveUp) Unwrap() error { return g.error }
 
+// GiveUp makes Eventually return at once with this error of a check.
+func GiveUp(err error) error { return giveUp{err} }
+
 // Eventually calls check again and again until it returns nil. An error of check is the
 // state seen last: when timeout or ctx ends first, it is part of the returned error, together
 // with what, which completes the sentence "wait for ...". Each call of check gets a context

@@ -1,6 +1,7 @@
 package env_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -70,8 +71,12 @@ func useWorkload(t *testing.T, cluster *env.Hub) {
 
 	bind(t, cluster, "deployers", "cluster-admin")
 
-	if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatalf("with a binding: %v", err)
+	if err := env.Eventually(ctx, time.Minute, "the binding to count", func(ctx context.Context) error {
+		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{})
+
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 
 	watch, err := client.CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=news"})

@@ -101,11 +101,15 @@ func (p *kubernetesProxy) shut() {
 	p.backends.closeAll()
 }
 
-// proxyRefusal is an answer that the proxy gives itself.
+// proxyRefusal is an answer that the proxy gives itself. Its text is empty where the real server
+// says nothing but the status.
 type proxyRefusal struct {
 	code int
 	text string
 }
+
+// proxyError is what the real server says when no Kubernetes API can be reached.
+const proxyError = "proxy error"
 
 // ServeHTTP forwards a request to the workload cluster that its token names.
 func (p *kubernetesProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -113,14 +117,15 @@ func (p *kubernetesProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	token, refused := p.authenticate(r)
 	if refused != nil {
-		http.Error(recorder, refused.text, refused.code)
+		recorder.WriteHeader(refused.code)
+		_, _ = io.WriteString(recorder, refused.text) // a client that is gone hears nothing
 
 		return
 	}
 
 	target := p.backends.get(token.Cluster)
 	if target == nil {
-		http.Error(recorder, "no healthy Kubernetes API of the cluster", http.StatusBadGateway)
+		http.Error(recorder, proxyError, http.StatusBadGateway)
 
 		return
 	}
@@ -134,7 +139,7 @@ func (p *kubernetesProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		FlushInterval: -1, // events of a watch must not wait for more
 		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			http.Error(w, "no healthy Kubernetes API of the cluster", http.StatusBadGateway)
+			http.Error(w, proxyError, http.StatusBadGateway)
 		},
 	}
 
@@ -145,22 +150,22 @@ func (p *kubernetesProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *kubernetesProxy) authenticate(r *http.Request) (*tokenClaims, *proxyRefusal) {
 	raw, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !found {
-		return nil, &proxyRefusal{http.StatusUnauthorized, "Unauthorized"}
+		return nil, &proxyRefusal{http.StatusUnauthorized, ""}
 	}
 
 	token, err := p.sim.signer.verify(raw)
 	// Omni issues tokens without groups, and then does not accept them.
 	if err != nil || token.Cluster == "" || token.Subject == "" || len(token.Groups) == 0 {
-		return nil, &proxyRefusal{http.StatusUnauthorized, "Unauthorized"}
+		return nil, &proxyRefusal{http.StatusUnauthorized, "the token is not valid"}
 	}
 
 	uuid, err := find[*omni.ClusterUUID](r.Context(), p.sim.resources, omni.NewClusterUUID(token.Cluster).Metadata())
 	if err != nil || uuid == nil {
-		return nil, &proxyRefusal{http.StatusInternalServerError, "failed to get cluster UUID"}
+		return nil, &proxyRefusal{http.StatusInternalServerError, ""}
 	}
 
 	if uuid.TypedSpec().Value.GetUuid() != token.ClusterUUID {
-		return nil, &proxyRefusal{http.StatusForbidden, "the token is for another cluster of that name"}
+		return nil, &proxyRefusal{http.StatusForbidden, ""}
 	}
 
 	return token, nil

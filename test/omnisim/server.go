@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	_ "google.golang.org/grpc/encoding/gzip" // the client library compresses its requests
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/siderolabs/omni/client/api/omni/management"
 	"github.com/siderolabs/omni/client/pkg/compression"
@@ -26,6 +28,11 @@ import (
 // watchHistory is how many events of one resource type a watch may fall behind before it is
 // ended with an error. Omni itself keeps a few thousand.
 const watchHistory = 20000
+
+// pingsAllowed is the shortest time between two pings of a client. Omni answers gRPC from a plain HTTP server, which
+// minds no pings; a gRPC server by itself ends connections that ping more often than every five minutes, and the client
+// library does so every minute.
+const pingsAllowed = time.Second
 
 // Server is a running simulator. Its methods may be called from several goroutines.
 type Server struct {
@@ -134,6 +141,7 @@ func (s *Server) serve(address string) error {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.MaxSendMsgSize(constants.GRPCMaxMessageSize),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAllowed, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(s.faults.unary, s.authenticateUnary, s.journal.unary),
 		grpc.ChainStreamInterceptor(s.faults.stream, s.authenticateStream, s.journal.stream),
 	}

@@ -55,20 +55,6 @@ func (s *suite) kubeconfigs(t *testing.T) {
 		}
 	})
 
-	t.Run("proxy", func(t *testing.T) {
-		raw, err := ask(operator, name, time.Hour, "robot")
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		groupless, err := operator.Management().WithCluster(name).Kubeconfig(deadline(t), management.WithServiceAccount(time.Hour, "robot"))
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		s.proxyAnswers(t, raw, groupless)
-	})
-
 	_, readerKey := s.account(t, "Reader")
 
 	for _, test := range []struct {

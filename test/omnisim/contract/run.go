@@ -21,6 +21,7 @@ func Run(t *testing.T, target Target) {
 		"delete":      s.deletion,
 		"watches":     s.watches,
 		"kubeconfigs": s.kubeconfigs,
+		"proxy":       s.proxy,
 	} {
 		t.Run(name, test)
 	}
