@@ -1,0 +1,193 @@
+{{/* The Pod of omni-apiserver, the same in the StatefulSet and in the Deployment. */}}
+{{- define "omni.apiserverPod" -}}
+{{- $settings := .Values.apiserver -}}
+{{- $selector := include "omni.selector" (dict "name" "omni-apiserver") -}}
+metadata:
+  labels:
+    {{- include "omni.podLabels" (dict "root" $ "name" "omni-apiserver" "more" $settings.podLabels) | nindent 4 }}
+  annotations:
+    {{- merge (dict) ($settings.podAnnotations | default dict) (dict "kubectl.kubernetes.io/default-container" "omni-apiserver") | toYaml | nindent 4 }}
+spec:
+  serviceAccountName: omni-apiserver
+  automountServiceAccountToken: true
+  enableServiceLinks: false
+  {{- with .Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  terminationGracePeriodSeconds: {{ $settings.terminationGracePeriodSeconds }}
+  securityContext:
+    {{- include "omni.podSecurity" . | nindent 4 }}
+  {{- with include "omni.placement" (dict "settings" $settings "selector" $selector "replicas" (include "omni.apiserverReplicas" .)) }}
+  {{- . | trim | nindent 2 }}
+  {{- end }}
+  containers:
+    - name: omni-apiserver
+      image: {{ include "omni.image" . }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      command: [/omni-apiserver]
+      args:
+        {{- $args := include "omni.apiserverArgs" . | trim }}
+        {{- include "omni.refuseRepeatedFlags" (dict "path" "apiserver.extraArgs" "given" $args "extra" $settings.extraArgs) }}
+        {{- $args | nindent 8 }}
+        {{- range $settings.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+      {{- with $settings.extraEnv }}
+      env:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      ports:
+        - name: https
+          containerPort: 8443
+          protocol: TCP
+      {{- include "omni.apiserverProbes" . | nindent 6 }}
+      resources:
+        {{- toYaml $settings.resources | nindent 8 }}
+      securityContext:
+        {{- include "omni.containerSecurity" . | nindent 8 }}
+      volumeMounts:
+        {{- include "omni.apiserverMounts" . | nindent 8 }}
+  volumes:
+    {{- include "omni.apiserverVolumes" . | nindent 4 }}
+{{- end }}
+
+{{- define "omni.apiserverArgs" -}}
+{{- $settings := .Values.apiserver -}}
+{{- $embedded := $settings.etcd.embedded -}}
+{{- $external := $settings.etcd.external -}}
+- --secure-port=8443
+- --tls-cert-file=/etc/omni-apiserver/tls/tls.crt
+- --tls-private-key-file=/etc/omni-apiserver/tls/tls.key
+{{- if not (regexMatch "(?m)^--?tls[-_]min[-_]version(=|$)" (join "\n" $settings.extraArgs)) }}
+- --tls-min-version=VersionTLS12
+{{- end }}
+{{- if $embedded.enabled }}
+- --etcd-data-dir=/var/lib/omni-apiserver/etcd
+- --etcd-quota-backend-bytes={{ int64 $embedded.quotaBackendBytes }}
+- --etcd-snapshot-interval={{ $embedded.snapshots.interval }}
+- --etcd-snapshot-retention={{ int64 $embedded.snapshots.retention }}
+- --etcd-snapshot-dir={{ if $embedded.snapshots.persistence.enabled }}/var/lib/omni-snapshots{{ else }}/var/lib/omni-apiserver{{ end }}/snapshots
+{{- else }}
+- --etcd-servers={{ join "," $external.servers }}
+- --etcd-cafile=/etc/omni-apiserver/etcd/ca.crt
+- --etcd-certfile=/etc/omni-apiserver/etcd/tls.crt
+- --etcd-keyfile=/etc/omni-apiserver/etcd/tls.key
+- --etcd-prefix={{ $external.prefix }}
+{{- end }}
+{{- with include "omni.namespaces" . | fromJsonArray }}
+- --controller-namespaces={{ join "," . }}
+{{- end }}
+{{- with .Values.managementClusterName }}
+- {{ printf "--management-cluster-name=%s" . | quote }}
+{{- end }}
+{{- if $settings.requireDeletionConfirmation }}
+- --require-deletion-confirmation
+{{- end }}
+{{- if $settings.audit.enabled }}
+- --audit-log-path=-
+{{- if $settings.audit.policyConfigMap }}
+- --audit-policy-file=/etc/omni-apiserver/audit/policy.yaml
+{{- end }}
+{{- end }}
+{{- if $settings.encryption.secretName }}
+- --encryption-provider-config=/etc/omni-apiserver/encryption/encryption-config.yaml
+- --encryption-provider-config-automatic-reload
+{{- end }}
+{{- end }}
+
+{{/* An etcd that is away is no reason to restart: liveness leaves it out, readiness does not. One of several replicas
+     leaves the Service at once. The only one stays for a while: without it every caller would get an error for sure, and
+     its etcd may just be busy, with a defragmentation for example. */}}
+{{- define "omni.apiserverProbes" -}}
+startupProbe:
+  httpGet:
+    scheme: HTTPS
+    port: https
+    path: /livez?exclude=etcd
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 150
+livenessProbe:
+  httpGet:
+    scheme: HTTPS
+    port: https
+    path: /livez?exclude=etcd
+  periodSeconds: 10
+  timeoutSeconds: 15
+  failureThreshold: 6
+readinessProbe:
+  httpGet:
+    scheme: HTTPS
+    port: https
+    path: /readyz
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: {{ if eq (include "omni.apiserverReplicas" .) "1" }}15{{ else }}1{{ end }}
+{{- end }}
+
+{{- define "omni.apiserverMounts" -}}
+{{- $settings := .Values.apiserver -}}
+- name: tmp
+  mountPath: /tmp
+- name: tls
+  mountPath: /etc/omni-apiserver/tls
+  readOnly: true
+{{- if $settings.etcd.embedded.enabled }}
+- name: data
+  mountPath: /var/lib/omni-apiserver
+{{- if $settings.etcd.embedded.snapshots.persistence.enabled }}
+- name: snapshots
+  mountPath: /var/lib/omni-snapshots
+{{- end }}
+{{- else }}
+- name: etcd-client
+  mountPath: /etc/omni-apiserver/etcd
+  readOnly: true
+{{- end }}
+{{- if and $settings.audit.enabled $settings.audit.policyConfigMap }}
+- name: audit-policy
+  mountPath: /etc/omni-apiserver/audit
+  readOnly: true
+{{- end }}
+{{- if $settings.encryption.secretName }}
+- name: encryption
+  mountPath: /etc/omni-apiserver/encryption
+  readOnly: true
+{{- end }}
+{{- with $settings.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "omni.apiserverVolumes" -}}
+{{- $settings := .Values.apiserver -}}
+- name: tmp
+  emptyDir:
+    sizeLimit: 64Mi
+# Made by cert-manager; the Pod waits for it.
+- name: tls
+  secret:
+    secretName: omni-apiserver-tls
+    defaultMode: 0440
+{{- if not $settings.etcd.embedded.enabled }}
+- name: etcd-client
+  secret:
+    secretName: {{ $settings.etcd.external.tlsSecretName }}
+    defaultMode: 0440
+{{- end }}
+{{- if and $settings.audit.enabled $settings.audit.policyConfigMap }}
+- name: audit-policy
+  configMap:
+    name: {{ $settings.audit.policyConfigMap }}
+{{- end }}
+{{- if $settings.encryption.secretName }}
+- name: encryption
+  secret:
+    secretName: {{ $settings.encryption.secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- with $settings.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,129 @@
+{{/* A Deployment of omni-controller. Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
+{{- define "omni.controllerName" -}}
+{{- if or (not .serves) (eq .serves .root.Release.Namespace) }}omni-controller{{ else }}omni-controller-{{ .serves }}{{ end -}}
+{{- end }}
+
+{{/* The label that tells Deployments apart. Selectors are immutable, so the Deployment that serves the release's
+     namespace keeps it when it serves all; the underscores keep it apart from any namespace. */}}
+{{- define "omni.controllerServes" -}}
+{{- if or (not .serves) (eq .serves .root.Release.Namespace) }}own_or_all{{ else }}{{ .serves }}{{ end -}}
+{{- end }}
+
+{{- define "omni.controller" -}}
+{{- $settings := .root.Values.controller -}}
+{{- $selector := include "omni.selector" (dict "name" "omni-controller" "serves" (include "omni.controllerServes" .)) -}}
+{{- $labels := include "omni.labels" (dict "root" .root "name" "omni-controller" "serves" (include "omni.controllerServes" .)) -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "omni.controllerName" . }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+spec:
+  # One works, the others wait for its lease.
+  replicas: {{ $settings.replicas }}
+  selector:
+    matchLabels:
+      {{- $selector | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- include "omni.podLabels" (dict "root" .root "name" "omni-controller" "serves" (include "omni.controllerServes" .) "more" $settings.podLabels) | nindent 8 }}
+      annotations:
+        {{- merge (dict) ($settings.podAnnotations | default dict) (dict "kubectl.kubernetes.io/default-container" "omni-controller") | toYaml | nindent 8 }}
+    spec:
+      serviceAccountName: omni-controller
+      automountServiceAccountToken: true
+      enableServiceLinks: false
+      {{- with .root.Values.image.pullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      terminationGracePeriodSeconds: {{ $settings.terminationGracePeriodSeconds }}
+      securityContext:
+        {{- include "omni.podSecurity" .root | nindent 8 }}
+      {{- with include "omni.placement" (dict "settings" $settings "selector" $selector "replicas" $settings.replicas) }}
+      {{- . | trim | nindent 6 }}
+      {{- end }}
+      containers:
+        - name: omni-controller
+          image: {{ include "omni.image" .root }}
+          imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+          command: [/omni-controller]
+          args:
+            {{- $args := include "omni.controllerArgs" . | trim }}
+            {{- include "omni.refuseRepeatedFlags" (dict "path" "controller.extraArgs" "given" $args "extra" $settings.extraArgs) }}
+            {{- $args | nindent 12 }}
+            {{- range $settings.extraArgs }}
+            - {{ . | quote }}
+            {{- end }}
+          {{- with $settings.extraEnv }}
+          env:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          ports:
+            - name: metrics
+              containerPort: 8080
+              protocol: TCP
+            - name: health
+              containerPort: 8081
+              protocol: TCP
+          {{- include "omni.controllerProbes" . | nindent 10 }}
+          resources:
+            {{- toYaml $settings.resources | nindent 12 }}
+          securityContext:
+            {{- include "omni.containerSecurity" .root | nindent 12 }}
+          volumeMounts:
+            - name: tmp
+              mountPath: /tmp
+            {{- with $settings.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+      volumes:
+        - name: tmp
+          emptyDir:
+            sizeLimit: 256Mi
+        {{- with $settings.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+{{- end }}
+
+{{- define "omni.controllerArgs" -}}
+{{- if .serves }}
+- --namespace={{ .serves }}
+{{- else }}
+- --all-namespaces
+- --leader-election-namespace={{ .root.Release.Namespace }}
+{{- end }}
+- --leader-elect=true
+- --metrics-bind-address=:8080
+- --health-probe-bind-address=:8081
+{{- with .root.Values.managementClusterName }}
+- {{ printf "--management-cluster-name=%s" . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The health endpoints answer once the API was found, which may take --start-timeout. */}}
+{{- define "omni.controllerProbes" -}}
+startupProbe:
+  httpGet:
+    port: health
+    path: /healthz
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 132
+livenessProbe:
+  httpGet:
+    port: health
+    path: /healthz
+  periodSeconds: 20
+  timeoutSeconds: 10
+  failureThreshold: 3
+readinessProbe:
+  httpGet:
+    port: health
+    path: /readyz
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end }}

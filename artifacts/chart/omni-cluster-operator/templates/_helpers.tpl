@@ -1,0 +1,144 @@
+{{/* Labels of every object. Call with (dict "root" $ "name" "omni-apiserver"). An optional entry "more" has labels
+     that count more than .Values.commonLabels. */}}
+{{- define "omni.labels" -}}
+{{ include "omni.selector" . }}
+app.kubernetes.io/part-of: omni-cluster-operator
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- include "omni.moreLabels" . }}
+{{- end }}
+
+{{/* Labels of Pods. Without versions: a new chart with the same image restarts nothing. */}}
+{{- define "omni.podLabels" -}}
+{{ include "omni.selector" . }}
+app.kubernetes.io/part-of: omni-cluster-operator
+{{- include "omni.moreLabels" . }}
+{{- end }}
+
+{{/* Labels of the user's. One that is ours as well would be there twice, and selectors would miss their Pods. */}}
+{{- define "omni.moreLabels" -}}
+{{- $ours := list "app.kubernetes.io/name" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" "omni.texashpc.com/serves" -}}
+{{- $labels := merge (dict) (.more | default dict) (.root.Values.commonLabels | default dict) -}}
+{{- range keys $labels -}}
+{{- if has . $ours -}}
+{{- fail (printf "the label %s is the chart's own: take it out of commonLabels, podLabels and the labels below monitoring" .) -}}
+{{- end -}}
+{{- end -}}
+{{- with $labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* What a Service or a workload selects by. It never changes: selectors of workloads are immutable. */}}
+{{- define "omni.selector" -}}
+app.kubernetes.io/name: {{ .name }}
+{{- with .serves }}
+omni.texashpc.com/serves: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* The one image with both programs. */}}
+{{- define "omni.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* What the restricted Pod Security Standard asks of a Pod. */}}
+{{- define "omni.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* What it asks of a container, and a root file system that nobody can write to. */}}
+{{- define "omni.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Where Pods go: what both programs have in common.
+     Call with (dict "root" $ "settings" .Values.apiserver "selector" <selector labels> "replicas" 2). */}}
+{{- define "omni.placement" -}}
+{{- with .settings.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .settings.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if .settings.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range .settings.topologySpreadConstraints }}
+  - {{ toYaml . | nindent 4 | trim }}
+    {{- if not .labelSelector }}
+    labelSelector:
+      matchLabels:
+        {{- $.selector | nindent 8 }}
+    {{- end }}
+  {{- end }}
+{{- else if gt (int .replicas) 1 }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- .selector | nindent 8 }}
+{{- end }}
+{{- end }}
+
+{{/* Namespaces that controllers serve, as a JSON list; none with allNamespaces. */}}
+{{- define "omni.namespaces" -}}
+{{- if .Values.controller.allNamespaces -}}
+[]
+{{- else -}}
+{{ .Values.controller.namespaces | default (list .Release.Namespace) | uniq | sortAlpha | toJson }}
+{{- end -}}
+{{- end }}
+
+{{/* Fails if more flags repeat one that the chart gives: the last one would count, and ports, probes and volumes would
+     not fit it any more. Call with (dict "path" "apiserver.extraArgs" "given" <arguments as text> "extra" <list>). */}}
+{{- define "omni.refuseRepeatedFlags" -}}
+{{- $given := printf "%s\n" .given | replace "\"" "" -}}
+{{- range .extra -}}
+{{- $flag := regexFind "^[^=]+" . | trimPrefix "--" | trimPrefix "-" | replace "_" "-" -}}
+{{- if regexMatch (printf "(?m)^- --%s(=|$)" $flag) $given -}}
+{{- fail (printf "%s: --%s is given by the chart already: use the value that it comes from, or leave it out" $.path $flag) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Fails if the other storage is in use: a `helm upgrade` that forgot some values would otherwise serve an empty API, and
+     the garbage collector would remove exported kubeconfigs, whose owners are not there. Without a cluster, as in
+     `helm template`, nothing is found and nothing refused. */}}
+{{- define "omni.refuseOtherStorage" -}}
+{{- $now := ternary "embedded" "external" .Values.apiserver.etcd.embedded.enabled -}}
+{{- $before := ternary "external" "embedded" .Values.apiserver.etcd.embedded.enabled -}}
+{{- $workload := ternary "Deployment" "StatefulSet" .Values.apiserver.etcd.embedded.enabled -}}
+{{- if lookup "apps/v1" $workload .Release.Namespace "omni-apiserver" -}}
+{{- fail (printf "apiserver.etcd: the %s omni-apiserver has the objects in the %s etcd, and these values ask for the %s one, which does not have them. Give all values of the release again (helm get values). If you moved the objects (docs/how-to/high-availability.md) or want to begin without any, delete the %s first" $workload $before $now $workload) -}}
+{{- end -}}
+{{- end }}
+
+{{/* How many Pods of the API server there are. */}}
+{{- define "omni.apiserverReplicas" -}}
+{{- if .Values.apiserver.etcd.embedded.enabled }}1{{ else }}{{ .Values.apiserver.etcd.external.replicas }}{{ end -}}
+{{- end }}

@@ -1,0 +1,91 @@
+package deploy
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestLabelsOfTheChart: a label that selectors need is refused in each place where users may give labels.
+func TestLabelsOfTheChart(t *testing.T) {
+	for _, values := range []string{
+		`commonLabels: {app.kubernetes.io/name: mine}`,
+		`apiserver: {podLabels: {app.kubernetes.io/name: mine}}`,
+		`controller: {podLabels: {omni.texashpc.com/serves: mine}}`,
+		`monitoring: {serviceMonitor: {enabled: true, labels: {app.kubernetes.io/part-of: mine}}}`,
+		`monitoring: {prometheusRule: {enabled: true, labels: {helm.sh/chart: mine}}}`,
+		`monitoring: {dashboards: {enabled: true, labels: {app.kubernetes.io/name: mine}}}`,
+	} {
+		if _, err := render(values); err == nil || !strings.Contains(err.Error(), " is the chart's own: take it out of commonLabels") {
+			t.Errorf("%s: %v", values, err)
+		}
+	}
+}
+
+// TestRepeatedFlags: more flags do not replace those that ports, probes and volumes were made for.
+func TestRepeatedFlags(t *testing.T) {
+	external := `etcd: {embedded: {enabled: false}, external: {servers: ["https://etcd:2379"], tlsSecretName: etcd}}`
+
+	for _, tc := range []struct{ values, want string }{
+		{`apiserver: {extraArgs: ["--secure-port=9443"]}`, "apiserver.extraArgs: --secure-port"},
+		{`apiserver: {extraArgs: ["--v=2", "--secure-port", "9443"]}`, "extraArgs/2"},
+		{`apiserver: {extraArgs: ["-secure_port=9443"]}`, "apiserver.extraArgs: --secure-port"},
+		{`apiserver: {extraArgs: ["--etcd-data-dir=/elsewhere"]}`, "apiserver.extraArgs: --etcd-data-dir"},
+		{`apiserver: {extraArgs: ["--controller-namespaces=a"]}`, "apiserver.extraArgs: --controller-namespaces"},
+		{`apiserver: {extraArgs: ["--audit-log-path=/elsewhere"]}`, "apiserver.extraArgs: --audit-log-path"},
+		{`apiserver: {` + external + `, extraArgs: ["--etcd-servers=https://other:2379"]}`, "apiserver.extraArgs: --etcd-servers"},
+		{`{managementClusterName: a, controller: {extraArgs: ["--management-cluster-name=b"]}}`, "controller.extraArgs: --management-cluster-name"},
+		{`controller: {extraArgs: ["--namespace=a"]}`, "controller.extraArgs: --namespace"},
+		{`controller: {allNamespaces: true, extraArgs: ["--all-namespaces=false"]}`, "controller.extraArgs: --all-namespaces"},
+		{`controller: {extraArgs: ["--leader-elect=false"]}`, "controller.extraArgs: --leader-elect"},
+	} {
+		if _, err := render(tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error does not name %q: %v", tc.values, tc.want, err)
+		}
+	}
+}
+
+// TestExtraFlags: what the chart does not give may be given, at the end, and a stricter TLS takes the place of ours.
+func TestExtraFlags(t *testing.T) {
+	files := mustRender(t, `
+apiserver:
+  audit: {enabled: false}
+  extraArgs: [--tls-min-version=VersionTLS13, --audit-log-path=/var/log/audit.log, --etcd=x]
+controller: {extraArgs: [--leader-election-namespace=x]}`)
+
+	for file, args := range map[string][]string{
+		"apiserver.yaml":  {"--tls-min-version=VersionTLS13", "--audit-log-path=/var/log/audit.log", "--etcd=x"},
+		"controller.yaml": {"--leader-election-namespace=x"},
+	} {
+		for _, arg := range args {
+			if !strings.Contains(files[file], arg) {
+				t.Errorf("%s has no %s", file, arg)
+			}
+		}
+	}
+
+	if strings.Contains(files["apiserver.yaml"], "VersionTLS12") {
+		t.Error("the lowest version of TLS is given twice")
+	}
+}
+
+// TestAlertForAnAbsentJob: nothing tells that the job of the ServiceMonitor is away where there is none, and the notes
+// say what is missing.
+func TestAlertForAnAbsentJob(t *testing.T) {
+	for scraped, values := range map[bool]string{
+		true:  `monitoring: {prometheusRule: {enabled: true}, serviceMonitor: {enabled: true}}`,
+		false: `monitoring: {prometheusRule: {enabled: true}}`,
+	} {
+		files, err := render(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := strings.Contains(files["monitoring.yaml"], "absent("); got != scraped {
+			t.Errorf("%s: there is an alert for an absent job: %t", values, got)
+		}
+
+		if got := strings.Contains(files["NOTES.txt"], "monitoring.serviceMonitor.enabled"); got == scraped {
+			t.Errorf("%s: the notes ask for the ServiceMonitor: %t", values, got)
+		}
+	}
+}

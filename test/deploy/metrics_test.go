@@ -1,0 +1,224 @@
+package deploy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// rare are metrics without a series until something special happens; docs/reference/metrics.md lists them.
+func rare() map[string]string {
+	return map[string]string{
+		"omni_helm_actions_total":                           "a Helm action",
+		"omni_api_throttled_seconds_total":                  "a call that waits",
+		"omni_service_account_expiration_timestamp_seconds": "a key that Omni lets expire",
+	}
+}
+
+// metricName finds what an expression reads. Functions and keywords of PromQL are followed by a bracket or have no
+// underscore; label names stand inside braces or after by.
+var (
+	insideBraces = regexp.MustCompile(`\{[^}]*\}`)
+	grouping     = regexp.MustCompile(`\b(by|without|on|ignoring)\s*\([^)]*\)`)
+	metricName   = regexp.MustCompile(`\b[a-z]+_[a-z0-9_]+\b(\s*\()?`)
+)
+
+// metricsIn returns the metrics that an expression reads.
+func metricsIn(expression string) []string {
+	expression = grouping.ReplaceAllString(insideBraces.ReplaceAllString(expression, ""), "")
+
+	var names []string
+
+	for _, match := range metricName.FindAllString(expression, -1) {
+		if !strings.HasSuffix(match, "(") {
+			names = append(names, match)
+		}
+	}
+
+	return names
+}
+
+func TestMetricsIn(t *testing.T) {
+	for expression, want := range map[string][]string{
+		`sum by (kind_of) (omni_resource_info{ready!="True"})`:                        {"omni_resource_info"},
+		`histogram_quantile(0.99, sum by (le) (rate(omni_x_bucket{a_b="c"}[5m])))`:    {"omni_x_bucket"},
+		`sum(rate(apiserver_a_total[5m])) / sum(rate(apiserver_b_total[5m])) > 0.05`:  {"apiserver_a_total", "apiserver_b_total"},
+		`(omni_service_account_expiration_timestamp_seconds - time()) / 86400 < 24*7`: {"omni_service_account_expiration_timestamp_seconds"},
+	} {
+		if got := metricsIn(expression); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", expression, got, want)
+		}
+	}
+}
+
+// expressions returns every expression of the dashboards and alerts, with where it is.
+func expressions(t *testing.T, objects []*unstructured.Unstructured) map[string]string {
+	t.Helper()
+
+	found := map[string]string{}
+	boards := find(t, objects, "ConfigMap", "omni-cluster-operator-dashboards")
+
+	data, _, err := unstructured.NestedStringMap(boards.Object, "data")
+	if err != nil || len(data) != 2 {
+		t.Fatalf("dashboards: %v, %d files", err, len(data))
+	}
+
+	for name, content := range data {
+		var board struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr string }
+			}
+		}
+		if err := json.Unmarshal([]byte(content), &board); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+
+		for _, panel := range board.Panels {
+			for i, target := range panel.Targets {
+				found[fmt.Sprintf("%s, %s, %d", name, panel.Title, i)] = target.Expr
+			}
+		}
+	}
+
+	groups, _, _ := unstructured.NestedSlice(find(t, objects, "PrometheusRule", "omni-cluster-operator").Object, "spec", "groups")
+	for _, group := range groups {
+		rules, _, _ := unstructured.NestedSlice(group.(map[string]any), "rules")
+		for _, rule := range rules {
+			found["alert "+text(t, rule.(map[string]any), "alert")] = text(t, rule.(map[string]any), "expr")
+		}
+	}
+
+	return found
+}
+
+// checkMetrics reads the metrics as the rendered ServiceMonitors say, and looks for each one that a dashboard or an
+// alert needs.
+func checkMetrics(t *testing.T, r *running) {
+	t.Helper()
+
+	exposed := scrapeAPIServer(t, r)
+	for _, controller := range r.controllers {
+		exposed += scrape(t, &http.Client{Timeout: time.Minute}, fmt.Sprintf("http://127.0.0.1:%d/metrics", controller.ports[8080]), "")
+	}
+
+	names := map[string]bool{"up": true}
+	for _, line := range strings.Split(exposed, "\n") {
+		name, _, _ := strings.Cut(line, "{")
+		name, _, _ = strings.Cut(name, " ")
+		names[name] = true
+	}
+
+	documented := read(t, filepath.Join(root, "docs/reference/metrics.md"))
+
+	wanted := expressions(t, r.objects)
+	for _, place := range slices.Sorted(maps.Keys(wanted)) {
+		for _, name := range metricsIn(wanted[place]) {
+			if names[name] {
+				continue
+			}
+
+			if rare()[name] == "" || !strings.Contains(documented, "`"+name+"{") {
+				t.Errorf("%s reads %s, which nothing exposes", place, name)
+			}
+		}
+	}
+}
+
+// scrapeAPIServer reads with the token, the authority and the name that the ServiceMonitor says, and sees that nobody
+// reads without a token.
+func scrapeAPIServer(t *testing.T, r *running) string {
+	t.Helper()
+
+	endpoints, _, err := unstructured.NestedSlice(find(t, r.objects, "ServiceMonitor", "omni-apiserver").Object, "spec", "endpoints")
+	if err != nil || len(endpoints) != 1 {
+		t.Fatalf("endpoints: %v, %v", endpoints, err)
+	}
+
+	endpoint := endpoints[0].(map[string]any)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(r.secrets[text(t, endpoint, "tlsConfig", "ca", "secret", "name")][text(t, endpoint, "tlsConfig", "ca", "secret", "key")]))
+
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: text(t, endpoint, "tlsConfig", "serverName")},
+	}}
+	url := fmt.Sprintf("https://127.0.0.1:%d%s", r.apiserver.ports[8443], text(t, endpoint, "path"))
+
+	secret, err := r.hub.Client().CoreV1().Secrets(namespace).Get(t.Context(), text(t, endpoint, "authorization", "credentials", "name"), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	token := string(secret.Data[text(t, endpoint, "authorization", "credentials", "key")])
+	if token == "" {
+		t.Fatal("Kubernetes did not fill the Secret of the reader")
+	}
+
+	if got := status(t, client, url, ""); got != http.StatusUnauthorized {
+		t.Errorf("without a token the metrics answer %d", got)
+	}
+
+	if got := status(t, client, strings.TrimSuffix(url, "/metrics")+"/apis/omni.texashpc.com/v1alpha1/omniconnections", token); got != http.StatusForbidden {
+		t.Errorf("the reader of metrics gets %d for objects", got)
+	}
+
+	return scrape(t, client, url, token)
+}
+
+func scrape(t *testing.T, client *http.Client, url, token string) string {
+	t.Helper()
+
+	code, body := get(t, client, url, token)
+	if code != http.StatusOK {
+		t.Fatalf("%s answers %d: %s", url, code, body)
+	}
+
+	return body
+}
+
+func status(t *testing.T, client *http.Client, url, token string) int {
+	t.Helper()
+
+	code, _ := get(t, client, url, token)
+
+	return code
+}
+
+func get(t *testing.T, client *http.Client, url, token string) (int, string) {
+	t.Helper()
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return response.StatusCode, string(body)
+}
