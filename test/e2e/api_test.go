@@ -77,9 +77,25 @@ func TestNumbersStayAsWritten(t *testing.T) {
 	s.run("label", "ocl", "c", "a=b")
 	check("label")
 
-	out, err := s.tryInput(manifest, "apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", "-")
-	if err != nil || !strings.Contains(out, "quote") {
-		t.Errorf("server-side apply of a number beyond 2^53 gives no advice: %s %v", out, err)
+	apply := func(manifest string) string {
+		t.Helper()
+
+		out, err := s.tryInput(manifest, "apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return out
+	}
+
+	if out := apply(manifest); strings.Contains(out, "quote") {
+		t.Errorf("server-side apply of an integer of 64 bits warns: %s", out)
+	}
+
+	check("server-side apply")
+
+	if out := apply(strings.Replace(manifest, "9007199254740993", "9223372036854775808", 1)); !strings.Contains(out, "quote") {
+		t.Errorf("server-side apply of an integer beyond 64 bits gives no advice: %s", out)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 // Every bad input gets an error that names the field and the remedy, and nothing is stored.
 func TestBadInputIsRefusedAtTheField(t *testing.T) {
+	t.Parallel()
+
 	s := newSpace(t)
 
 	for name, tc := range map[string]struct {
@@ -74,6 +76,8 @@ func TestBadInputIsRefusedAtTheField(t *testing.T) {
 }
 
 func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
+	t.Parallel()
+
 	s := newSpace(t)
 
 	large := clusterManifest("c", "  annotations:\n    note: "+strings.Repeat("a", 2<<20))
@@ -88,6 +92,8 @@ func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
 }
 
 func TestImmutableFieldsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+
 	s := newSpace(t)
 	s.apply(clusterManifest("c"))
 
@@ -98,6 +104,8 @@ func TestImmutableFieldsSayWhatToDo(t *testing.T) {
 }
 
 func TestDeletionGuard(t *testing.T) {
+	t.Parallel()
+
 	s := newSpace(t)
 	s.apply(clusterManifest("guarded", "  suspend: true", "  deletePolicy: {requireConfirmation: true, orphan: true}"))
 

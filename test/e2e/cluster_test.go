@@ -42,12 +42,7 @@ func TestClusterLife(t *testing.T) {
 	f.run("patch", "ocl", "life", "--type=merge", "-p", `{"spec":{"suspend":true,"kubernetes":{"version":"v1.35.4"}}}`)
 	f.waitCondition("ocl", "life", v1alpha1.ConditionSuspended, metav1.ConditionTrue, "")
 	f.wait("the plan", func() error {
-		plan := get[v1alpha1.OmniCluster](f.space, "ocl", "life").Status.Plan
-		if plan == nil || plan.Updates != 1 {
-			return fmt.Errorf("plan %+v", plan)
-		}
-
-		return nil
+		return f.shows("ocl", "life", "{.status.plan.updates}", "1")
 	})
 
 	if got := f.view("life").KubernetesVersion; got != "1.35.1" {
@@ -78,7 +73,10 @@ func TestClusterLife(t *testing.T) {
 func TestSecondRunWritesNothing(t *testing.T) {
 	f := newFleet(t)
 	f.cluster("quiet")
-	f.waitCondition("ow", "quiet-w", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+
+	for resource, name := range map[string]string{"oconn": "omni", "ocp": "quiet-cp", "ow": "quiet-w"} {
+		f.waitCondition(resource, name, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	}
 
 	versions := func() string {
 		return f.run("get", "omni,secret", "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.name}@{.metadata.resourceVersion} {end}")
@@ -108,11 +106,7 @@ func TestSecondRunWritesNothing(t *testing.T) {
 
 	f.run("annotate", "ocl", "quiet", "omni.texashpc.com/reconcile-requested-at=now")
 	f.wait("the request to be handled", func() error {
-		if got := get[v1alpha1.OmniCluster](f.space, "ocl", "quiet").Status.LastHandledReconcileAt; got != "now" {
-			return fmt.Errorf("handled %q", got)
-		}
-
-		return nil
+		return f.shows("ocl", "quiet", "{.status.lastHandledReconcileAt}", "now")
 	})
 	f.settled(versions)
 
@@ -141,6 +135,8 @@ func (f *fleet) settled(read func() string) {
 }
 
 func TestOrphanKeepsTheClusterInOmni(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 	f.cluster("kept", "  deletePolicy: {orphan: true}")
 	// Children first: with orphan nothing of it may reach Omni.
@@ -158,6 +154,8 @@ func TestOrphanKeepsTheClusterInOmni(t *testing.T) {
 }
 
 func TestForeignClusterIsLeftAlone(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 
 	if err := omnisim.CreateForeignCluster(t.Context(), f.omni.State(), "foreign", "1.35.1", "1.13.3"); err != nil {
@@ -180,6 +178,8 @@ func TestForeignClusterIsLeftAlone(t *testing.T) {
 }
 
 func TestDestroyingChangeWaitsToSettle(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 	f.cluster("settle")
 	f.run("patch", "ocl", "settle", "--type=merge", "-p", `{"spec":{"changePolicy":"ConfirmDestructive"}}`)

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 )
@@ -71,90 +68,13 @@ func TestForgedHeadersAreNotBelieved(t *testing.T) {
 	}
 }
 
-func TestRolesOfUsers(t *testing.T) {
-	s := newSpace(t)
-	s.apply(clusterManifest("c", "  suspend: true"), workersManifest("w", "c", classOf("m", 1)))
+// What the server waits for before it answers, beside what the library does, is among its own checks.
+func TestReadinessOfTheServer(t *testing.T) {
+	t.Parallel()
 
-	for _, role := range []string{"view", "edit", "admin"} {
-		s.run("create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
-	}
-
-	// The API server asks the hub and remembers answers for some seconds: nobody may ask too early.
-	for _, role := range []string{"view", "edit", "admin"} {
-		s.wait(role+" to be bound", func() error {
-			_, err := s.try("auth", "can-i", "get", "omniclusters", "--as="+role)
-
-			return err
-		})
-	}
-
-	can := map[string]string{
-		"get omniclusters": "view edit admin", "watch omniworkers": "view edit admin",
-		"get omniclusters --subresource=status": "view edit admin", "get omniworkers --subresource=scale": "view edit admin",
-		"get omniclusters --subresource=template": "edit admin", "update omniworkers --subresource=scale": "edit admin",
-		"create omniclusters": "edit admin", "deletecollection omniconnections": "edit admin",
-		"patch omniclusters --subresource=status": "", "update omniworkers --subresource=status": "",
-	}
-	for verb, want := range can {
-		var allowed []string
-
-		for _, user := range []string{"nobody", "view", "edit", "admin"} {
-			if _, err := s.try(append(append([]string{"auth", "can-i"}, strings.Fields(verb)...), "--as="+user)...); err == nil {
-				allowed = append(allowed, user)
-			}
+	for _, check := range []string{"request-header-ca", "watch-caches"} {
+		if body := raw(t, stack.OmniAPIServer.URL(), "/readyz/"+check, ""); string(body) != "ok" {
+			t.Errorf("%s: %s", check, body)
 		}
-
-		if got := strings.Join(allowed, " "); got != want {
-			t.Errorf("%s: %q, want %q", verb, got, want)
-		}
-	}
-
-	// The server itself enforces it.
-	if _, err := s.try("scale", "ow/w", "--replicas=2", "--as=view"); err == nil || !strings.Contains(err.Error(), "omniworkers/scale") {
-		t.Errorf("view scaled: %v", err)
-	}
-
-	s.run("scale", "ow/w", "--replicas=2", "--as=edit")
-}
-
-// Without these plugins in our own server a hub's policies would silently not apply to our kinds.
-func TestPoliciesOfTheHubApply(t *testing.T) {
-	s := newSpace(t)
-	policy := strings.ReplaceAll(`apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: SPACE}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [omni.texashpc.com], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: ["*", "*/scale"]}]}
-  validations: [{expression: "!has(object.spec.replicas) || object.spec.replicas < 50", message: too many machines},
-    {expression: "object.metadata.name != 'forbidden'", message: not this name}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: SPACE}
-spec: {policyName: SPACE, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}}}`,
-		"SPACE", s.name)
-	s.apply(policy)
-
-	t.Cleanup(func() {
-		_, _, err := stack.Kubectl(context.WithoutCancel(t.Context()), "delete",
-			"validatingadmissionpolicy/"+s.name, "validatingadmissionpolicybinding/"+s.name)
-		if err != nil {
-			t.Error(err)
-		}
-	})
-
-	s.wait("the policy to apply", func() error {
-		_, err := s.tryInput(workersManifest("forbidden", "c", "machines: []"), "apply", "--dry-run=server", "-f", "-")
-		if err == nil || !strings.Contains(err.Error(), "not this name") {
-			return errors.Join(errors.New("not refused"), err)
-		}
-
-		return nil
-	})
-
-	s.apply(workersManifest("w", "c", classOf("m", 1)))
-
-	if _, err := s.try("scale", "ow/w", "--replicas=60"); err == nil || !strings.Contains(err.Error(), "too many machines") {
-		t.Errorf("scaled against the policy: %v", err)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -212,32 +210,5 @@ func TestNumberNoFloatCanHoldIsRefused(t *testing.T) {
 
 	if out, err := create("1e308"); err != nil || !strings.Contains(out, `"values":{"a":[1e308]}`) {
 		t.Errorf("got %s %v", out, err)
-	}
-}
-
-func TestAcknowledgedWritesSurviveKill(t *testing.T) {
-	s := newSpace(t)
-	s.apply(workersManifest("before", "c", "machines: []"))
-
-	var acknowledged []string
-
-	for round := range 2 {
-		for i := range 5 {
-			name := fmt.Sprintf("w%d-%d", round, i)
-			s.apply(workersManifest(name, "c", "machines: []"))
-			acknowledged = append(acknowledged, name)
-		}
-
-		stack.OmniAPIServer.Kill()
-
-		if err := stack.OmniAPIServer.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	for _, name := range acknowledged {
-		if got := get[metav1.PartialObjectMetadata](s, "ow", name).Generation; got != 1 {
-			t.Errorf("%s: generation %d", name, got)
-		}
 	}
 }

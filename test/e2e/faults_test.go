@@ -13,6 +13,8 @@ import (
 
 // Each fault of a connection has a reason of its own and a message that says what to do.
 func TestConnectionFaults(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 
 	expired, err := f.omni.CreateServiceAccount("expired", omnisim.RoleOperator, -time.Hour)
@@ -85,6 +87,8 @@ func otherCA(t *testing.T) string {
 }
 
 func TestDocumentsThatDoNotFitTogether(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 
 	f.apply(clusterManifest("waits"))
@@ -118,6 +122,8 @@ func TestDocumentsThatDoNotFitTogether(t *testing.T) {
 }
 
 func TestVersionThatOmniDoesNotKnow(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 	f.apply(strings.Replace(clusterManifest("c"), "v1.35.1", "v1.99.0", 1), controlPlaneManifest("cp", "c", f.machines[0]))
 
@@ -132,6 +138,8 @@ func TestVersionThatOmniDoesNotKnow(t *testing.T) {
 
 // Omni goes away for a while: nothing is lost, the condition says so, and it goes on by itself.
 func TestOmniGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 	f.cluster("away")
 	f.omni.GoDown()

@@ -110,7 +110,12 @@ func omniHazards() []hazard {
 			when: func(f *fleet) {
 				hit := make(chan struct{})
 				release := f.inject(omnisim.Fault{Method: "Create", Type: omni.MachineSetNodeType, Times: 1, Hang: true, OnHit: func() { close(hit) }})
-				f.apply(clusterManifest("c"), controlPlaneManifest("c-cp", "c", f.machines[0]), workersManifest("c-w", "c", classOf(pool, 2)))
+
+				// The first sync is of all documents: they are known before the cluster is.
+				f.apply(controlPlaneManifest("c-cp", "c", f.machines[0]), workersManifest("c-w", "c", classOf(pool, 2)))
+				f.waitCondition("ocp", "c-cp", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound)
+				f.waitCondition("ow", "c-w", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound)
+				f.apply(clusterManifest("c"))
 				f.within(hit)
 
 				if err := f.omni.RevokeKey(f.key); err != nil {

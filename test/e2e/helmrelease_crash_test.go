@@ -26,9 +26,15 @@ spec: {containers: [{name: it, image: none}]}
 // finish makes the Pod of a slowChart ready, as soon as it is there: Helm writes its record first.
 func (r *releasing) finish(pod string) {
 	r.t.Helper()
+	r.end(pod, "Succeeded")
+}
+
+// end gives a Pod a phase, as soon as it is there.
+func (r *releasing) end(pod, phase string) {
+	r.t.Helper()
 	r.wait("Pod "+pod, func() error {
 		_, stderr, err := r.hub.Kubectl(r.t.Context(), "-n", r.apps, "patch", "pod", pod, "--subresource=status", "--type=merge",
-			"-p", `{"status":{"phase":"Succeeded"}}`)
+			"-p", `{"status":{"phase":"`+phase+`"}}`)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, stderr)
 		}
@@ -112,6 +118,28 @@ func TestHelmReleaseCrash(t *testing.T) {
 	r.waitGone("ohr", "app")
 	r.waitData("app", nil)
 	r.wantRecords("app")
+}
+
+// The controller is killed in the middle of a rollback: the next one finishes it.
+func TestHelmReleaseCrashInRollback(t *testing.T) {
+	r := newReleasing(t)
+	r.charts.Add(hookChart("1.2.0", "pre-rollback"))
+	r.charts.Add(brokenChart("1.3.0"))
+	r.apply(r.releaseOf("app", "1.2.0"))
+	r.ready("ohr", "app")
+
+	r.apply(r.releaseOf("app", "1.3.0", "  rollbackOnFailure: true", "  retries: 0"))
+	r.waitRecords("app", "1 deployed", "2 failed", "3 pending-rollback")
+
+	former := r.pod("app-hook")
+
+	r.crash()
+	r.waitRecords("app", "1 deployed", "2 failed", "3 failed", "4 pending-rollback")
+	r.waitReplaced("app-hook", former)
+	r.end("app-hook", "Succeeded")
+	r.stalls("app", v1alpha1.ReasonActionFailed, "spec.retries is 0")
+	r.waitRecords("app", "1 superseded", "2 failed", "3 failed", "4 deployed")
+	r.waitData("app", map[string]string{"chart": "1.2.0", "greeting": "hello"})
 }
 
 // hold sets the finalizers of the release's ConfigMap, so that nobody can remove it.

@@ -134,19 +134,6 @@ func TestHelmReleaseOwnership(t *testing.T) {
 	r.wantRecords("app", "1 superseded", "2 superseded", "3 deployed")
 }
 
-// A whole namespace goes at once: the release is uninstalled first.
-func TestHelmReleaseNamespaceDeleted(t *testing.T) {
-	t.Parallel()
-
-	r := newReleasing(t)
-	r.apply(r.release())
-	r.ready("ohr", "app")
-	r.run("patch", "ocl", "demo", "--type=merge", "-p", `{"spec":{"deletePolicy":{"orphan":true}}}`)
-	r.run("delete", "namespace", r.name, "--timeout=90s")
-	r.waitData("app", nil)
-	r.wantRecords("app")
-}
-
 // A value from a Secret is shown nowhere, also when the cluster refuses an object and repeats it.
 func TestHelmReleaseSecretValues(t *testing.T) {
 	t.Parallel()

@@ -26,8 +26,14 @@ type releasing struct {
 func newReleasing(t *testing.T) *releasing {
 	t.Helper()
 
-	r := &releasing{delivery: newDelivery(t), charts: chartserver.StartRepository()}
-	t.Cleanup(r.charts.Close)
+	return releasingIn(newDelivery(t))
+}
+
+func releasingIn(d *delivery) *releasing {
+	d.t.Helper()
+
+	r := &releasing{delivery: d, charts: chartserver.StartRepository()}
+	d.t.Cleanup(r.charts.Close)
 	r.charts.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
 
 	return r
@@ -107,11 +113,7 @@ func (r *releasing) handled(name, token string) {
 	r.t.Helper()
 	r.run("annotate", "ohr", name, "--overwrite", v1alpha1.AnnotationReconcileRequestedAt+"="+token)
 	r.wait("the request to be handled", func() error {
-		if got := r.status(name).LastHandledReconcileAt; got != token {
-			return fmt.Errorf("handled: %q", got)
-		}
-
-		return nil
+		return r.shows("ohr", name, "{.status.lastHandledReconcileAt}", token)
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 // Flux, Argo CD and kubectl plugins judge objects by kstatus: new and waiting objects are in
 // progress, stalled ones have failed, finished ones are current, and so is a suspended edit of one.
 func TestKstatus(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 
 	f.waitKstatus("oconn", "omni", status.CurrentStatus)
@@ -35,13 +37,13 @@ func TestKstatus(t *testing.T) {
 func (s *space) waitKstatus(resource, name string, want status.Status) {
 	s.t.Helper()
 	s.wait(fmt.Sprintf("%s/%s to be %s", resource, name, want), func() error {
-		out, err := s.try("get", resource, name, "-o", "json")
+		out, err := s.look(resource, name)
 		if err != nil {
 			return err
 		}
 
 		object := &unstructured.Unstructured{}
-		if err := object.UnmarshalJSON([]byte(out)); err != nil {
+		if err := object.UnmarshalJSON(out); err != nil {
 			return err
 		}
 

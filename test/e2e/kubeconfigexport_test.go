@@ -200,11 +200,7 @@ func TestKubeconfigExportSecondRunWritesNothing(t *testing.T) {
 
 	e.run("annotate", "oke", "robot", "omni.texashpc.com/reconcile-requested-at=now")
 	e.wait("the request to be handled", func() error {
-		if got := e.status("robot").LastHandledReconcileAt; got != "now" {
-			return fmt.Errorf("handled %q", got)
-		}
-
-		return nil
+		return e.shows("oke", "robot", "{.status.lastHandledReconcileAt}", "now")
 	})
 	e.run("annotate", "oke", "argo", "note=looked-at")
 	e.settled(versions)

@@ -2,9 +2,9 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,9 +38,47 @@ func newSpaceNamed(t *testing.T, suffix string) *space {
 
 	name := "e2e-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	s := &space{t: t, name: name[:min(len(name), 60-len(suffix))] + suffix}
+	t.Cleanup(func() { revive(t) })
 	s.run("create", "namespace", s.name)
 
 	return s
+}
+
+// reviving keeps tests that fail at the same time from starting a program twice.
+var reviving sync.Mutex
+
+// revive starts again what a test that failed has left stopped, so that the next ones tell something, too.
+func revive(t *testing.T) {
+	t.Helper()
+
+	if !t.Failed() {
+		return
+	}
+
+	reviving.Lock()
+	defer reviving.Unlock()
+
+	for _, program := range []interface {
+		Running() bool
+		Restart(ctx context.Context) error
+	}{stack.OmniAPIServer, stack.Controller} {
+		if program.Running() {
+			continue
+		}
+
+		if err := program.Restart(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// stack is the management cluster that the namespace is on.
+func (s *space) stack() *env.Stack {
+	if s.hub == nil {
+		return stack
+	}
+
+	return s.hub
 }
 
 // try runs kubectl in the namespace and returns what it printed on both streams.
@@ -51,12 +89,7 @@ func (s *space) try(args ...string) (string, error) {
 func (s *space) tryInput(stdin string, args ...string) (string, error) {
 	s.t.Helper()
 
-	hub := s.hub
-	if hub == nil {
-		hub = stack
-	}
-
-	stdout, stderr, err := hub.KubectlInput(s.t.Context(), strings.NewReader(stdin), append([]string{"-n", s.name}, args...)...)
+	stdout, stderr, err := s.stack().KubectlInput(s.t.Context(), strings.NewReader(stdin), append([]string{"-n", s.name}, args...)...)
 
 	return stdout + stderr, err
 }
@@ -101,34 +134,20 @@ func (s *space) refused(manifest string, texts ...string) {
 	}
 }
 
-// get reads an object as JSON.
-func get[T any](s *space, resource, name string) T {
-	s.t.Helper()
-
-	object, err := tryGet[T](s, resource, name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-
-	return object
-}
-
-func tryGet[T any](s *space, resource, name string) (T, error) {
-	var object T
-
-	out, err := s.try("get", resource, name, "-o", "json")
-	if err != nil {
-		return object, err
-	}
-
-	return object, json.Unmarshal([]byte(out), &object)
-}
-
-// wait polls until check returns nil.
+// wait polls until check returns nil. It gives up when the controller that all tests share has
+// ended by itself: nothing is done any more.
 func (s *space) wait(what string, check func() error) {
 	s.t.Helper()
 
-	if err := env.Eventually(s.t.Context(), eventually, what, func(context.Context) error { return check() }); err != nil {
+	if err := env.Eventually(s.t.Context(), eventually, what, func(context.Context) error {
+		if s.hub == nil {
+			if err := stack.Controller.Crashed(); err != nil {
+				return env.GiveUp(err)
+			}
+		}
+
+		return check()
+	}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -162,20 +181,6 @@ func (s *space) waitCondition(resource, name, conditionType string, status metav
 	})
 
 	return message
-}
-
-// waitGone waits until the object no longer exists.
-func (s *space) waitGone(resource, name string) {
-	s.t.Helper()
-
-	s.wait(resource+"/"+name+" to be gone", func() error {
-		out, err := s.try("get", resource, name, "-o", "jsonpath={.status.conditions}")
-		if err != nil && strings.Contains(err.Error(), "NotFound") {
-			return nil
-		}
-
-		return fmt.Errorf("still there: %s %w", out, err)
-	})
 }
 
 // anyKind is what all kinds have.

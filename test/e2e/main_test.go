@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,14 +14,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// settleTime is short, so that tests of destroying changes do not wait long.
-const settleTime = 3 * time.Second
+// settleTime is short, so that tests of destroying changes do not wait long, and long enough to change
+// one's mind in it on a busy machine.
+const settleTime = 5 * time.Second
 
 var (
 	// stack is the management cluster with both of our programs, shared by all tests.
 	stack *env.Stack
 	// workloads lends workload clusters.
 	workloads = &env.WorkloadPool{Options: env.Options{Progress: os.Stderr}}
+	// auditPath is the audit log of the shared API server, by the default policy.
+	auditPath string
 	// testCA signs the certificate of no server; it is only well-formed.
 	testCA string
 )
@@ -47,15 +51,24 @@ func runWithStack(m *testing.M) (int, error) {
 	testCA = string(sim.CAPEM())
 	sim.Close()
 
+	dir, err := os.MkdirTemp("", "audit-")
+	if err != nil {
+		return 0, fmt.Errorf("make a directory for the audit log: %w", err)
+	}
+	defer os.RemoveAll(dir)
+
+	auditPath = filepath.Join(dir, "audit.log")
+
 	if stack, err = env.StartStack(ctx, env.StackOptions{
-		Hub:        env.Options{Progress: os.Stderr},
-		Controller: env.ControllerOptions{DestroySettleTime: settleTime, Args: []string{"--allow-chart-addresses=127.0.0.0/8"}},
+		Hub:           env.Options{Progress: os.Stderr},
+		OmniAPIServer: env.OmniAPIServerOptions{Args: []string{"--audit-log-path=" + auditPath}},
+		Controller:    env.ControllerOptions{DestroySettleTime: settleTime, Args: []string{"--allow-chart-addresses=127.0.0.0/8"}},
 	}); err != nil {
 		return 0, err
 	}
 
 	// Tests that run in parallel wait most of the time.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		return 0, errors.Join(err, stack.Stop())
 	}
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -24,33 +23,10 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	f.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: patch}\nstringData:\n  patch: '{machine: {" + canary + ": 1}}'")
 	f.waitCondition("ocl", "canary", v1alpha1.ConditionReady, metav1.ConditionFalse, "")
 
-	metrics, err := stack.Controller.Metrics(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	template := f.run("get", "--raw", "/apis/omni.texashpc.com/v1alpha1/namespaces/"+f.name+"/omniclusters/canary/template")
+	if strings.Contains(template, canary) || strings.Contains(template, f.key[:40]) {
+		t.Error("the template shows a secret")
 	}
 
-	places := map[string]string{
-		"objects":  f.run("get", "omni", "-o", "yaml"),
-		"tables":   f.run("get", "omni", "-o", "wide"),
-		"events":   f.run("get", "events", "-o", "yaml"),
-		"template": f.run("get", "--raw", "/apis/omni.texashpc.com/v1alpha1/namespaces/"+f.name+"/omniclusters/canary/template"),
-		"metrics":  metrics,
-	}
-
-	for _, path := range []string{stack.Controller.LogPath(), stack.OmniAPIServer.LogPath()} {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		places[path] = string(data)
-	}
-
-	for place, text := range places {
-		for _, secret := range []string{canary, f.key[:40]} {
-			if i := strings.Index(text, secret); i >= 0 {
-				t.Errorf("%s shows a secret: ...%s", place, text[max(0, i-200):i])
-			}
-		}
-	}
+	f.showNowhere(canary, f.key[:40])
 }

@@ -16,13 +16,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// newChain is an export whose kubeconfig a sync uses, through the proxy of Omni.
-func newChain(t *testing.T) *delivery {
+// newChain is an export whose kubeconfig a sync and a release use, through the proxy of Omni.
+func newChain(t *testing.T) *releasing {
 	t.Helper()
 
 	e := newExporting(t)
 	hub := e.attach()
-	d := &delivery{fleet: e.fleet, hub: hub, apps: e.name}
+	d := releasingIn(&delivery{fleet: e.fleet, hub: hub, apps: e.name})
 
 	if _, err := hub.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.apps}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -39,16 +39,17 @@ func newChain(t *testing.T) *delivery {
 
 	d.apply(sourceManifest("one"))
 	d.apply(exportManifest("robot", "demo-kubeconfig", "robot", "deployers"))
-	d.apply(d.syncManifest("pull", deletes))
+	d.apply(d.syncManifest("pull", deletes), d.release())
 	d.ready("oss", "registry")
+	d.ready("ohr", "app")
 	d.waitKstatus("oke", "robot", status.CurrentStatus)
 	d.waitKstatus("oss", "registry", status.CurrentStatus)
 
 	return d
 }
 
-// The exported kubeconfig is deleted while a sync holds it: it goes after a moment, the export writes it again
-// with one new kubeconfig, and the sync goes on and holds the new one.
+// The exported kubeconfig is deleted while objects hold it: it goes after a moment, the export writes it again
+// with one new kubeconfig, and the objects go on and hold the new one.
 func TestExportedKubeconfigDeletedAlone(t *testing.T) {
 	d := newChain(t)
 
@@ -80,18 +81,62 @@ func TestExportedKubeconfigDeletedAlone(t *testing.T) {
 	d.apply(sourceManifest("two"))
 	d.waitTarget("pull", map[string]string{"username": "robot", "password": "two"})
 
-	// The export goes first, then the sync: the kubeconfig waits for it.
+	d.apply(d.release("    values: {data: {greeting: servus}}"))
+	d.waitData("app", map[string]string{"chart": "1.0.0", "greeting": "servus"})
+
+	// The export goes first, then what uses it: the kubeconfig waits for that.
 	d.run("delete", "oke", "robot", "--timeout=60s")
-	d.run("delete", "oss", "registry", "--timeout=60s")
-	d.waitTarget("pull", nil)
+	d.leave()
+	d.waitCleaned()
 	d.waitGone("secret", "demo-kubeconfig")
 }
 
-// The namespace goes at once, with everything in it, and the cluster stays in Omni: the copy is removed first.
+// The namespace goes at once, with everything in it, and the cluster stays in Omni: it is cleaned up first.
 func TestNamespaceOfTheChainDeleted(t *testing.T) {
 	d := newChain(t)
 	d.run("patch", "ocl", "demo", "--type=merge", "-p", `{"spec":{"deletePolicy":{"orphan":true}}}`)
 	d.run("delete", "namespace", d.name, "--timeout=100s")
+	d.waitCleaned()
+}
+
+// The source goes, and a key of it: the copy stays as it is, the object says what is missing, and follows again when
+// the source is back.
+func TestSecretSyncSourceDeleted(t *testing.T) {
+	t.Parallel()
+
+	d := newDelivery(t)
+	d.apply(d.syncManifest("pull", deletes))
+	d.ready("oss", "registry")
+	before := d.target(d.apps, "pull")
+
+	missing := func(words string) {
+		message := d.waitCondition("oss", "registry", v1alpha1.ConditionSourceFound, metav1.ConditionFalse, v1alpha1.ReasonSourceNotFound)
+		if !strings.Contains(message, words) || !strings.Contains(message, "stays") {
+			t.Errorf("message: %s", message)
+		}
+
+		d.waitCondition("oss", "registry", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSourceNotFound)
+
+		if after := d.target(d.apps, "pull"); after == nil || after.ResourceVersion != before.ResourceVersion {
+			t.Errorf("the copy did not stay as it was: %v", after != nil)
+		}
+	}
+
+	d.run("delete", "secret", "registry", "--timeout=60s")
+	missing(`Secret "registry" (spec.sourceSecretRef) does not exist`)
+
+	d.apply(sourceManifest("two"))
+	d.ready("oss", "registry")
+	d.waitTarget("pull", map[string]string{"username": "robot", "password": "two"})
+
+	// A key that the spec selects.
+	before = d.target(d.apps, "pull")
+	d.apply(d.syncManifest("pull", deletes, "  keys: [{from: token, to: token}]"))
+	missing(`"token"`)
+
+	// What was written is still known, and goes with the object.
+	d.run("delete", "secret", "registry", "--timeout=60s")
+	d.run("delete", "oss", "registry", "--timeout=60s")
 	d.waitTarget("pull", nil)
 }
 

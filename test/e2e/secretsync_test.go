@@ -136,30 +136,6 @@ func (d *delivery) ready(resource, name string) {
 	d.waitCondition(resource, name, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
 
-// waitEvent waits for an event about an object with all of these texts in its note.
-func (s *space) waitEvent(reason string, texts ...string) {
-	s.t.Helper()
-	s.wait("event "+reason, func() error {
-		out, err := s.try("get", "events", "--field-selector", "reason="+reason, "-o", "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}")
-		if err != nil {
-			return err
-		}
-
-		for line := range strings.Lines(out) {
-			found := true
-			for _, text := range texts {
-				found = found && strings.Contains(line, text)
-			}
-
-			if found {
-				return nil
-			}
-		}
-
-		return fmt.Errorf("events: %s", out)
-	})
-}
-
 // A Secret is copied, follows its source, moves, and goes with its object. Nothing but data and type is copied.
 func TestSecretSync(t *testing.T) {
 	t.Parallel()
@@ -293,6 +269,7 @@ users: [{name: it, user: {exec: {apiVersion: client.authentication.k8s.io/v1, co
 	d.apply(kubeconfigManifest(t, "demo-kubeconfig", d.hub))
 	d.ready("oss", "registry")
 
+	former := get[v1alpha1.OmniSecretSync](d.space, "oss", "registry").Status.ClusterID
 	other := workloads.Borrow(t)
 	d.apply(kubeconfigManifest(t, "demo-kubeconfig", other))
 
@@ -305,4 +282,5 @@ users: [{name: it, user: {exec: {apiVersion: client.authentication.k8s.io/v1, co
 	d.run("annotate", "oss", "registry", v1alpha1.AnnotationAcceptCluster+"="+accept)
 	d.apply(d.syncManifest("pull", deletes, "  createNamespace: true"))
 	d.ready("oss", "registry")
+	d.waitEvent("LeftBehind", d.apps+"/pull stays in cluster "+former, accept)
 }

@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/test/env"
+)
+
+const (
+	// leaseDuration and leaseRetry are those of the controller's library: how long a lease holds that nobody renews,
+	// and how often the others look at it.
+	leaseDuration, leaseRetry = 15 * time.Second, 2 * time.Second
+	// busy is what a busy machine may add.
+	busy = 20 * time.Second
+)
+
+// standby is two controllers of one namespace, on a management cluster of their own.
+type standby struct {
+	*fleet
+
+	controllers []*env.Controller
+}
+
+// TestLeaderElection: of two controllers one works. A leader that stops hands over at once, one that is killed is
+// replaced when its lease runs out, and nothing is done twice.
+func TestLeaderElection(t *testing.T) {
+	t.Parallel()
+
+	s := newStandby(t)
+	s.cluster("c", "")
+
+	first := s.leader()
+
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	begin := time.Now()
+	s.handedOver("a graceful stop", begin, leaseRetry+busy/2)
+
+	second := s.leader()
+	if err := first.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	begin = time.Now()
+
+	second.Kill()
+	s.run("scale", "omniworkers/c-w", "--replicas=3")
+	s.handedOver("a kill", begin, leaseDuration+leaseRetry+busy)
+	s.waitMachines("c", "c-w", 3)
+	s.wroteOnce()
+	s.wantDestroyed()
+}
+
+func newStandby(t *testing.T) *standby {
+	t.Helper()
+
+	f := newFleet(t) // its namespace on the shared cluster stays empty but for the connection
+	options := env.ControllerOptions{Namespace: f.name, LeaderElection: true, DestroySettleTime: settleTime}
+
+	hub, err := env.StartStack(t.Context(), env.StackOptions{Controller: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := hub.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	options.Name = "omni-controller-1"
+
+	other, err := hub.StartController(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := &standby{
+		fleet:       &fleet{space: &space{t: t, name: f.name, hub: hub}, omni: f.omni, key: f.key, machines: f.machines},
+		controllers: []*env.Controller{hub.Controller, other},
+	}
+	s.apply(secretManifest("key", f.key), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
+
+	return s
+}
+
+// leader waits until exactly one controller says that it leads.
+func (s *standby) leader() *env.Controller {
+	s.t.Helper()
+
+	var leader *env.Controller
+
+	if err := env.Eventually(s.t.Context(), eventually, "one leader", func(ctx context.Context) error {
+		leader = nil
+
+		for _, controller := range s.controllers {
+			if !controller.Running() {
+				continue
+			}
+
+			metrics, err := controller.Metrics(ctx)
+			if err != nil {
+				return err
+			}
+
+			if !strings.Contains(metrics, `leader_election_master_status{name="omni-controller"} 1`) {
+				continue
+			}
+
+			if leader != nil {
+				return errors.New("two controllers lead")
+			}
+
+			leader = controller
+		}
+
+		if leader == nil {
+			return errors.New("nobody leads")
+		}
+
+		return nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+
+	return leader
+}
+
+// handedOver waits for the other controller to lead, and tells how long that took.
+func (s *standby) handedOver(after string, begin time.Time, most time.Duration) {
+	s.t.Helper()
+	s.leader()
+
+	took := time.Since(begin).Round(100 * time.Millisecond)
+	s.t.Logf("another controller leads %s after %s", took, after)
+
+	if took > most {
+		s.t.Errorf("it took %s after %s until another controller leads, want %s at most", took, after, most)
+	}
+}
+
+// wroteOnce looks for anything that was made twice in Omni.
+func (s *standby) wroteOnce() {
+	s.t.Helper()
+
+	made := map[string]int{}
+
+	for _, write := range s.omni.Writes() {
+		if write.Verb == "Create" {
+			made[fmt.Sprintf("%s %s", write.Type, write.ID)]++
+		}
+	}
+
+	for what, times := range made {
+		if times > 1 {
+			s.t.Errorf("%s was made %d times", what, times)
+		}
+	}
+
+	if len(made) == 0 {
+		s.t.Error("nothing was made")
+	}
+}
