@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test: first the in-process ones with the race detector, then those that start real processes
-# (the packages below test/env and test/e2e, and Helm's against a real API server), one package at a time because they share the machine. The tests
-# with Flux have a target of their own, e2e-flux.
+# (the packages below test/env, test/e2e, test/durability and test/deploy, and Helm's against a real API server), two packages at
+# a time because they share the machine. The tests with Flux and the long run of kills have targets of their own.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-in_process=$(go list ./... | grep -vE '/(test/(env|e2e|e2eflux)|pkg/controllers/internal/helm/live)(/|$)')
-with_processes=$(go list ./test/env/... ./test/e2e/... ./pkg/controllers/internal/helm/live/...)
+in_process=$(go list ./... | grep -vE '/(test/(env|e2e|e2eflux|durability|deploy)|pkg/controllers/internal/helm/live)(/|$)')
+with_processes=$(go list ./test/env/... ./test/e2e/... ./test/durability/... ./test/deploy/... ./pkg/controllers/internal/helm/live/...)
 
 # Built before, so that a cold build does not count against a test's time.
 go run ./test/env/tools >/dev/null
@@ -14,4 +14,4 @@ go run ./test/env/tools >/dev/null
 # shellcheck disable=SC2086 # lists of packages
 go test -race -timeout 15m $in_process
 # shellcheck disable=SC2086
-go test -p 1 -timeout 40m $with_processes
+go test -p 2 -timeout 40m $with_processes

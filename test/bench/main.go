@@ -100,6 +100,7 @@ func (b *stage) steps() []step {
 		{"restart of omni-controller", s.runs("e"), b.restartController},
 		{"restart of omni-apiserver", s.runs("e"), b.restartAPIServer},
 		{"our API against a CRD", s.runs("a"), b.compareAPIs},
+		{fmt.Sprintf("omni-apiserver with %d objects", s.Stored), s.runs("h"), b.memoryOfObjects},
 		{"Helm releases next to Flux", s.runs("g"), b.compareReleases},
 	}
 }

@@ -42,6 +42,7 @@ func partTitles() [][2]string {
 		{"e", "Restarts"},
 		{"f", "Resident memory"},
 		{"g", "Helm releases in workload clusters, next to Flux's helm-controller"},
+		{"h", "The API server alone, with many objects"},
 	}
 }
 

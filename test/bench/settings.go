@@ -9,7 +9,7 @@ import (
 )
 
 // settings are the sizes of a run. Every size can be set by a flag; -smoke chooses sizes that only
-// show that everything works, in about a minute.
+// show that everything works, in a minute or two.
 type settings struct {
 	// Parts are the letters of the parts to run.
 	Parts string `json:"parts"`
@@ -34,6 +34,8 @@ type settings struct {
 	CRDRest time.Duration `json:"crdRest"`
 	// HubFsync lets the hub's etcd sync to disk as ours does.
 	HubFsync bool `json:"hubFsync"`
+	// Stored is the number of objects that the API server is started with.
+	Stored int `json:"stored"`
 	// Releases are installed in Workloads clusters by each side, ReleaseRounds times; each is
 	// checked again at every ReleaseInterval, which is watched for ReleaseWindow.
 	Releases        int           `json:"releases"`
@@ -49,9 +51,9 @@ type settings struct {
 }
 
 const (
-	allParts = "abcdefg"
+	allParts = "abcdefgh"
 	// smokeParts leaves out what has to build Flux first.
-	smokeParts = "abcdef"
+	smokeParts = "abcdefh"
 	// shortestInterval is the shortest that an OmniHelmRelease may have.
 	shortestInterval = 30 * time.Second
 )
@@ -60,7 +62,7 @@ func fullSettings() settings {
 	return settings{
 		Parts: allParts, Clients: 32, Objects: 2000, Rounds: 3, Lists: 10, ConcurrentLists: 64, Samples: 100,
 		Few: 100, Many: 1000, IdleWindow: time.Minute, Settle: 2 * time.Minute, CRDRest: 40 * time.Second, HubFsync: true,
-		Releases: 100, Workloads: 4, ReleaseRounds: 2, ReleaseInterval: time.Minute, ReleaseWindow: 5 * time.Minute,
+		Stored: 10000, Releases: 100, Workloads: 4, ReleaseRounds: 2, ReleaseInterval: time.Minute, ReleaseWindow: 5 * time.Minute,
 	}
 }
 
@@ -68,7 +70,7 @@ func smokeSettings() settings {
 	return settings{
 		Parts: smokeParts, Clients: 8, Objects: 60, Rounds: 1, Lists: 3, ConcurrentLists: 8, Samples: 5,
 		Few: 5, Many: 15, IdleWindow: 3 * time.Second, Settle: 2 * time.Second, CRDRest: time.Second, HubFsync: true,
-		Releases: 8, Workloads: 2, ReleaseRounds: 2, ReleaseInterval: shortestInterval, ReleaseWindow: 35 * time.Second,
+		Stored: 50, Releases: 8, Workloads: 2, ReleaseRounds: 2, ReleaseInterval: shortestInterval, ReleaseWindow: 35 * time.Second,
 	}
 }
 
@@ -83,8 +85,8 @@ func parseSettings(args []string) (settings, error) {
 	}
 
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Bool("smoke", false, "small sizes: shows in about a minute that everything works")
-	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux")
+	flags.Bool("smoke", false, "small sizes: shows in a minute or two that everything works")
+	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux, h the API server with many objects")
 	flags.IntVar(&s.Clients, "clients", s.Clients, "(a) clients at the same time")
 	flags.IntVar(&s.Objects, "objects", s.Objects, "(a) objects")
 	flags.IntVar(&s.Rounds, "rounds", s.Rounds, "(a) rounds; the report has the median of their ratios")
@@ -97,6 +99,7 @@ func parseSettings(args []string) (settings, error) {
 	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
 	flags.DurationVar(&s.CRDRest, "crd-rest", s.CRDRest, "(a) rest between making the CRD and measuring")
 	flags.BoolVar(&s.HubFsync, "hub-fsync", s.HubFsync, "(a) let the hub's etcd sync writes to disk, as ours always does")
+	flags.IntVar(&s.Stored, "stored", s.Stored, "(h) objects that the API server is started with")
 	flags.IntVar(&s.Releases, "releases", s.Releases, "(g) Helm releases of each side")
 	flags.IntVar(&s.Workloads, "workloads", s.Workloads, "(g) workload clusters, real control planes of 350 MB each")
 	flags.IntVar(&s.ReleaseRounds, "release-rounds", s.ReleaseRounds, "(g) rounds of installing all; the sides take turns in going first")
@@ -123,7 +126,7 @@ func (s settings) validate() error {
 	}
 
 	for name, size := range map[string]int{
-		"clients": s.Clients, "objects": s.Objects, "rounds": s.Rounds, "lists": s.Lists, "samples": s.Samples, "few": s.Few,
+		"clients": s.Clients, "objects": s.Objects, "rounds": s.Rounds, "lists": s.Lists, "samples": s.Samples, "few": s.Few, "stored": s.Stored,
 		"releases": s.Releases, "workloads": s.Workloads, "release-rounds": s.ReleaseRounds,
 	} {
 		if size < 1 {
