@@ -3,8 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,14 +25,19 @@ func endless(sent *atomic.Int64) http.HandlerFunc {
 	}
 }
 
-// A repository that sends a gigabyte, as index or as chart, is refused in time, and costs little memory.
+// A repository that sends a gigabyte, as index or as chart, is refused in time, and most of it is not read. What the
+// refusal costs in memory is held by the tests of the charts package, where nothing else runs beside it.
 func TestHelmReleaseGigabyte(t *testing.T) {
 	t.Parallel()
 
-	const mebibyte = 1 << 20
+	const (
+		mebibyte = 1 << 20
+		// buffered is what the kernel may hold of a connection that is read slowly: it sizes the receiver's buffer, which
+		// may grow to 32 MiB (net.ipv4.tcp_rmem of Linux 6.18), and the sender's.
+		buffered = 64
+	)
 
 	r := newReleasing(t)
-	before := r.memory()
 
 	for _, test := range []struct {
 		name, path string
@@ -50,39 +53,12 @@ func TestHelmReleaseGigabyte(t *testing.T) {
 		r.apply(strings.Replace(r.releaseOf(test.name, "1.0.0", "  interval: 1h"), r.charts.URL(), repository.URL(), 1))
 		r.stalls(test.name, v1alpha1.ReasonChartTooLarge, fmt.Sprintf("limit of %d MiB", test.limit))
 
-		// What is on its way in the network's buffers counts, too.
-		if got := sent.Load() / mebibyte; got > test.limit+16 {
+		if got := sent.Load() / mebibyte; got > test.limit+buffered {
 			t.Errorf("%s: %d MiB were sent", test.name, got)
 		}
 
 		r.wantRecords(test.name)
 	}
-
-	if got := (r.memory() - before) / mebibyte; got > 256 {
-		t.Errorf("the controller has grown by %d MiB", got)
-	}
-}
-
-// memory is what the controller takes now, in bytes.
-func (r *releasing) memory() int64 {
-	r.t.Helper()
-
-	metrics, err := stack.Controller.Metrics(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-
-	found := regexp.MustCompile(`(?m)^process_resident_memory_bytes (\S+)$`).FindStringSubmatch(metrics)
-	if found == nil {
-		r.t.Fatal("there is no metric of the memory")
-	}
-
-	bytes, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-
-	return int64(bytes)
 }
 
 // A release goes on with a kubeconfig that an export has rotated: no revision, no download.

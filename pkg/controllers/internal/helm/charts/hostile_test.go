@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"io"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,13 +92,28 @@ func TestAServerThatSendsAGigabyte(t *testing.T) {
 			sent <- n
 		})
 
+		before := allocated()
+
 		_, err := fetch(newFetcher(charts.Options{MaxArchiveBytes: 1 << 20}), charts.Source{Repository: repository.URL(), Chart: "demo"})
 		wantReason(t, err, charts.TooLarge, "limit of 1 MiB")
+
+		if n := allocated() - before; n > 16<<20 {
+			t.Errorf("the refusal took %d bytes of memory", n)
+		}
 
 		if n := <-sent; n > 64<<20 {
 			t.Errorf("%d bytes went over the wire", n)
 		}
 	}
+}
+
+// allocated is all that this process has ever taken from the heap, in bytes.
+func allocated() uint64 {
+	var stats runtime.MemStats
+
+	runtime.ReadMemStats(&stats)
+
+	return stats.TotalAlloc
 }
 
 type zeros struct{}
