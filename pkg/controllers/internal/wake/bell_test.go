@@ -3,6 +3,7 @@ package wake
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -50,27 +51,32 @@ func TestBellWakes(t *testing.T) {
 }
 
 func TestBellGathers(t *testing.T) {
-	bell := NewBell[string](Pacing{Delay: 50 * time.Millisecond})
-	queue := newQueue(t)
+	synctest.Test(t, func(t *testing.T) {
+		bell := NewBell[string](Pacing{Delay: 50 * time.Millisecond})
+		queue := newQueue(t)
 
-	start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
-	if err := start.Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+		start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
+		if err := start.Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
 
-	for range 1000 {
-		bell.Ring("demo")
-	}
+		for range 1000 {
+			bell.Ring("demo")
+			synctest.Wait() // until it has been looked at
+		}
 
-	if got, _ := queue.Get(); got != request("demo") {
-		t.Error(got)
-	}
+		if got, _ := queue.Get(); got != request("demo") {
+			t.Error(got)
+		}
 
-	queue.Done(request("demo"))
+		queue.Done(request("demo"))
+		time.Sleep(time.Second)
+		synctest.Wait()
 
-	if left := queue.Len(); left != 0 {
-		t.Errorf("%d requests more", left)
-	}
+		if left := queue.Len(); left != 0 {
+			t.Errorf("%d requests more", left)
+		}
+	})
 }
 
 // Callbacks may come until the very end of the process.
@@ -91,16 +97,42 @@ func TestBellAfterTheEnd(t *testing.T) {
 
 // A storm wakes an object at most once in each spacing, and once more after its end.
 func TestBellSpacesAStorm(t *testing.T) {
-	bell := NewBell[string](Pacing{Delay: 10 * time.Millisecond, Spacing: 100 * time.Millisecond})
-	queue := newQueue(t)
+	synctest.Test(t, func(t *testing.T) {
+		const delay, spacing = 10 * time.Millisecond, 100 * time.Millisecond
 
-	start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
-	if err := start.Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+		bell := NewBell[string](Pacing{Delay: delay, Spacing: spacing})
+		queue := newQueue(t)
 
-	begun := time.Now()
-	woken := make(chan time.Duration, 1000)
+		start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
+		if err := start.Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+
+		taken := wakings(queue)
+		begun := time.Now()
+		last := begun
+
+		for range 500 { // changes in half a second
+			last = time.Now()
+			bell.Ring("demo")
+			time.Sleep(time.Millisecond)
+		}
+
+		time.Sleep(10 * spacing)
+		synctest.Wait()
+
+		var woken []time.Duration
+		for len(taken) > 0 {
+			woken = append(woken, (<-taken).Sub(begun))
+		}
+
+		checkWakings(t, woken, last.Sub(begun), delay, spacing)
+	})
+}
+
+// wakings is when objects are taken from the queue.
+func wakings(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) chan time.Time {
+	woken := make(chan time.Time, 1000)
 
 	go func() {
 		for {
@@ -109,36 +141,33 @@ func TestBellSpacesAStorm(t *testing.T) {
 				return
 			}
 
-			woken <- time.Since(begun)
+			woken <- time.Now()
+
 			queue.Done(got)
 		}
 	}()
 
-	var last time.Duration
+	return woken
+}
 
-	for range 500 {
-		last = time.Since(begun)
-		bell.Ring("demo")
-		time.Sleep(time.Millisecond)
+func checkWakings(t *testing.T, woken []time.Duration, last, delay, spacing time.Duration) {
+	t.Helper()
+
+	if limit := int(last/spacing) + 2; len(woken) < 3 || len(woken) > limit {
+		t.Fatalf("woken %d times in %s, wanted 3 to %d", len(woken), last, limit)
 	}
 
-	time.Sleep(300 * time.Millisecond)
-
-	count, first, final := len(woken), <-woken, time.Duration(0)
-	for len(woken) > 0 {
-		final = <-woken
+	if woken[0] != delay {
+		t.Errorf("woken for the first time after %s", woken[0])
 	}
 
-	// 500 changes in half a second or, on a busy machine, a little more.
-	if limit := int(last/(100*time.Millisecond)) + 3; count < 3 || count > limit {
-		t.Errorf("woken %d times in %s, wanted 3 to %d", count, last, limit)
+	for i := range woken[1:] {
+		if apart := woken[i+1] - woken[i]; apart < spacing {
+			t.Errorf("woken after %s, and again %s later", woken[i], apart)
+		}
 	}
 
-	if first > 90*time.Millisecond {
-		t.Errorf("woken for the first time after %s", first)
-	}
-
-	if final < last {
+	if final := woken[len(woken)-1]; final < last || final > last+spacing {
 		t.Errorf("the last change came after %s, the last waking after %s", last, final)
 	}
 }
