@@ -34,6 +34,7 @@ type Cluster struct {
 	claims    claims
 	scrub     *strings.Replacer // takes the credentials out of texts
 	limit     time.Duration     // of one Read
+	patience  time.Duration     // of those who wait for a probe
 	now       func() time.Time
 
 	mu         sync.Mutex
@@ -70,7 +71,8 @@ func newCluster(kubeconfig []byte, now func() time.Time) (*Cluster, error) {
 	}
 
 	return &Cluster{
-		config: config, transport: transport, core: core, claims: readClaims(a.token), scrub: scrub, now: now, limit: readTimeout,
+		config: config, transport: transport, core: core, claims: readClaims(a.token), scrub: scrub, now: now,
+		limit: readTimeout, patience: patience,
 	}, nil
 }
 
@@ -162,7 +164,7 @@ func (c *Cluster) ask() (ended, waiting <-chan struct{}, found Identity, err err
 
 	if c.running == nil {
 		enough := make(chan struct{})
-		time.AfterFunc(patience, func() { close(enough) })
+		time.AfterFunc(c.patience, func() { close(enough) })
 
 		c.running, c.waiting = make(chan struct{}), enough
 		go c.probe()

@@ -119,7 +119,8 @@ func TestManyObjectsOfADeadCluster(t *testing.T) {
 		}
 	}
 
-	if took := time.Since(began); took > 3*patience {
+	// 200 waits would take 200 times as long as one.
+	if took := time.Since(began); took > 10*patience {
 		t.Errorf("one worker was held for %s", took)
 	}
 }

@@ -1,10 +1,12 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,12 +128,21 @@ func TestAskingTakesASeat(t *testing.T) {
 
 	dead := kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t")
 	asking, waiting := l.guestWith("demo", "asking", dead), l.guestWith("demo", "waiting", dead)
+
+	// It asks until the test has seen what that does to others.
+	asked, err := l.door.Clusters.Get(Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "asking"}, SecretKey: "kubeconfig"}, dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	asked.patience = time.Hour
+	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 
 	go func() {
 		defer close(ended)
 
-		_, _, _ = l.door.Open(t.Context(), asking) // as long as patience
+		_, _, _ = l.door.Open(ctx, asking)
 	}()
 
 	connection, err := listener.Accept()
@@ -145,6 +156,7 @@ func TestAskingTakesASeat(t *testing.T) {
 		t.Errorf("it does not wait for its turn: %+v, %v", outcome, err)
 	}
 
+	stop()
 	<-ended
 
 	if _, outcome, err := l.door.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonClusterUnreachable {
