@@ -13,8 +13,9 @@ import (
 )
 
 // stopGrace is how long a process may take to end after SIGTERM before it is killed.
-// kube-apiserver needs about two seconds; the rest is for slow machines.
-const stopGrace = 30 * time.Second
+// Programs have limits of their own, of up to 30 seconds: the controller for what runs on, a replica of omni-apiserver
+// for its delay and its watches. One that hangs exceeds any limit.
+const stopGrace = 2 * time.Minute
 
 // processSpec says what to start. The log file is appended to, so that the logs before and
 // after a restart stay together.
@@ -77,8 +78,9 @@ func startProcess(spec processSpec) (*process, error) {
 	return p, nil
 }
 
-// stop asks the child to end and waits. It returns an error if the child had to be killed
-// or had already ended without being asked.
+// stop asks the child to end and waits. It returns an error if the child had to be killed, had
+// already ended without being asked, or says that it did not end well, as our programs do when
+// their own limits for a stop did not suffice.
 func (p *process) stop(grace time.Duration) error {
 	if p.hasExited() {
 		if p.killed.Load() {
@@ -99,12 +101,22 @@ func (p *process) stop(grace time.Duration) error {
 
 	select {
 	case <-p.exited:
-		return nil
+		return p.endedWell()
 	case <-timer.C:
 		p.kill()
 
 		return fmt.Errorf("%s did not stop within %s and was killed; log: %s", p.spec.name, grace, p.spec.logPath)
 	}
+}
+
+// endedWell returns an error if the child gave a status of failure. The signal itself is a good end: etcd's is.
+func (p *process) endedWell() error {
+	var ended *exec.ExitError
+	if !errors.As(p.waitErr, &ended) || ended.ExitCode() <= 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%s failed to stop (%w); log %s ends with:\n%s", p.spec.name, p.waitErr, p.spec.logPath, logTail(p.spec.logPath, 15))
 }
 
 // kill ends the child and whatever it started at once (SIGKILL) and waits for it.

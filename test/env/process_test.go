@@ -60,7 +60,9 @@ func TestProcessStop(t *testing.T) {
 		grace     time.Duration
 		wantError string // empty: none
 	}{
-		{"ends on SIGTERM", "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done", 10 * time.Second, ""},
+		{"ends on SIGTERM", "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done", time.Minute, ""},
+		{"ends by SIGTERM", "echo up; while :; do sleep 0.05; done", time.Minute, ""},
+		{"fails on SIGTERM", "trap 'echo stuck; exit 1' TERM; echo up; while :; do sleep 0.05; done", time.Minute, "stuck"},
 		{"ignores SIGTERM", "trap '' TERM; echo up; while :; do sleep 0.05; done", 300 * time.Millisecond, "child did not stop within 300ms and was killed"},
 		{"ended before", "echo up; echo broken; exit 3", 10 * time.Second, "child ended by itself (exit status 3)"},
 	}

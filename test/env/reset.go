@@ -15,8 +15,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// resetTimeout bounds Reset, in time. Namespaces with a few objects go in two seconds.
-const resetTimeout = time.Minute
+// resetTimeout bounds Reset, in time. Namespaces with a few objects go in two seconds, and in passes of the namespace
+// controller that are further and further apart when that is not enough. One that hangs never goes.
+const resetTimeout = 4 * time.Minute
 
 // Reset empties a cluster for its next use: it deletes every namespace but those of Kubernetes,
 // everything in default that its controllers do not make again, custom resource definitions, and
