@@ -41,7 +41,7 @@ func objectHazards() []hazard {
 		{
 			name: "namespace deleted",
 			when: func(f *fleet) {
-				f.run("delete", "namespace", f.name, "--timeout=90s")
+				f.run("delete", "namespace", f.name, namespaceTimeout)
 			},
 			destroyed: []string{"Cluster c"},
 			machines:  map[string]int{},

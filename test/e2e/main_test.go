@@ -18,6 +18,10 @@ import (
 // one's mind in it on a busy machine.
 const settleTime = 5 * time.Second
 
+// namespaceTimeout is kubectl's, for a namespace to go. The namespace controller looks again and again, some eight seconds
+// apart, and on a busy machine needs a few looks more; a namespace that hangs never goes.
+const namespaceTimeout = "--timeout=240s"
+
 var (
 	// stack is the management cluster with both of our programs, shared by all tests.
 	stack *env.Stack
@@ -60,8 +64,9 @@ func runWithStack(m *testing.M) (int, error) {
 	auditPath = filepath.Join(dir, "audit.log")
 
 	if stack, err = env.StartStack(ctx, env.StackOptions{
-		Hub:           env.Options{Progress: os.Stderr},
-		OmniAPIServer: env.OmniAPIServerOptions{Args: []string{"--audit-log-path=" + auditPath}},
+		Hub: env.Options{Progress: os.Stderr},
+		// Every poll is a line: without a limit of the size the log never begins anew while a test reads it.
+		OmniAPIServer: env.OmniAPIServerOptions{Args: []string{"--audit-log-path=" + auditPath, "--audit-log-maxsize=0"}},
 		Controller:    env.ControllerOptions{DestroySettleTime: settleTime, Args: []string{"--allow-chart-addresses=127.0.0.0/8"}},
 	}); err != nil {
 		return 0, err

@@ -95,7 +95,7 @@ func TestExportedKubeconfigDeletedAlone(t *testing.T) {
 func TestNamespaceOfTheChainDeleted(t *testing.T) {
 	d := newChain(t)
 	d.run("patch", "ocl", "demo", "--type=merge", "-p", `{"spec":{"deletePolicy":{"orphan":true}}}`)
-	d.run("delete", "namespace", d.name, "--timeout=100s")
+	d.run("delete", "namespace", d.name, namespaceTimeout)
 	d.waitCleaned()
 }
 

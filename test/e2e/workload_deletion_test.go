@@ -54,7 +54,7 @@ func TestWorkloadNamespaceDeleted(t *testing.T) {
 
 	// The cluster itself stays in Omni: it is what was made in it that has to be cleaned up.
 	r.run("patch", "ocl", "demo", "--type=merge", "-p", `{"spec":{"deletePolicy":{"orphan":true}}}`)
-	r.run("delete", "namespace", r.name, "--timeout=90s")
+	r.run("delete", "namespace", r.name, namespaceTimeout)
 	r.waitCleaned()
 }
 
@@ -137,7 +137,7 @@ func TestWorkloadNamespaceDeletedWithItsCluster(t *testing.T) {
 	t.Parallel()
 
 	r := newChain(t)
-	r.run("delete", "namespace", r.name, "--timeout=150s")
+	r.run("delete", "namespace", r.name, namespaceTimeout)
 	r.waitRemoteGone("demo")
 
 	// No event can be written in a namespace that goes.

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// kubectlTimeout bounds a kubectl call whose context has no nearer deadline.
-const kubectlTimeout = 2 * time.Minute
+// kubectlTimeout bounds a kubectl call whose context has no nearer deadline. It is more than any --timeout that tests give
+// to kubectl, which then says itself what it waited for.
+const kubectlTimeout = 5 * time.Minute
 
 // Kubectl runs the real kubectl as the administrator (another user: add --kubeconfig). It
 // returns what kubectl printed, also when it fails; the error then contains stderr.
