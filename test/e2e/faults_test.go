@@ -96,7 +96,9 @@ func TestDocumentsThatDoNotFitTogether(t *testing.T) {
 	f.waitCondition("ocl", "waits", v1alpha1.ConditionReconciling, metav1.ConditionTrue, "")
 
 	// The cluster comes last: one control plane alone would be applied at once.
-	f.apply(controlPlaneManifest("one", "c", f.machines[0]), controlPlaneManifest("two", "c", f.machines[1]), clusterManifest("c"))
+	f.apply(controlPlaneManifest("one", "c", f.machines[0]), controlPlaneManifest("two", "c", f.machines[1]))
+	f.known("ocp/one", "ocp/two")
+	f.apply(clusterManifest("c"))
 
 	message := f.waitCondition("ocl", "c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMultipleControlPlanes)
 	if !strings.Contains(message, "one") || !strings.Contains(message, "two") {

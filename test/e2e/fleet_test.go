@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -24,6 +25,8 @@ type fleet struct {
 	omni     *omnisim.Server
 	key      string
 	machines []string // IDs of connected machines that no class matches
+	followed <-chan watch.Event
+	late     bool // edits were not over within the settle time: what was seen shows nothing
 }
 
 func newFleet(t *testing.T) *fleet {

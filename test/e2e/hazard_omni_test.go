@@ -63,14 +63,17 @@ func omniHazards() []hazard {
 				f.waitCondition("oconn", "omni", v1alpha1.ConditionReady, metav1.ConditionFalse, "")
 				f.says("c", v1alpha1.ConditionReady, metav1.ConditionFalse, "", `OmniConnection "omni"`, "cannot be reached")
 				time.Sleep(away)
-
-				if err := f.omni.ComeBack(); err != nil {
-					f.t.Fatal(err)
-				}
+				f.follow("c")
 
 				// The wish is taken back before a settle time has passed in which there was a plan.
-				f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle, `MachineSet "c-c-w"`)
-				f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
+				f.inTime(func() {
+					if err := f.omni.ComeBack(); err != nil {
+						f.t.Fatal(err)
+					}
+
+					f.settles(`MachineSet "c-c-w"`)
+					f.put(workersManifest("c-w", "c", classOf(pool, 2)))
+				})
 			},
 			says: []seen{ready()},
 		},
@@ -113,8 +116,7 @@ func omniHazards() []hazard {
 
 				// The first sync is of all documents: they are known before the cluster is.
 				f.apply(controlPlaneManifest("c-cp", "c", f.machines[0]), workersManifest("c-w", "c", classOf(pool, 2)))
-				f.waitCondition("ocp", "c-cp", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound)
-				f.waitCondition("ow", "c-w", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound)
+				f.known("ocp/c-cp", "ow/c-w")
 				f.apply(clusterManifest("c"))
 				f.within(hit)
 
@@ -155,11 +157,15 @@ func omniHazards() []hazard {
 		{
 			name: "key revoked while a destroy settles",
 			when: func(f *fleet) {
-				f.run("delete", "ow", "c-w")
-				f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle)
+				if !f.inTime(func() {
+					f.remove("ow", "c-w")
+					f.settles()
 
-				if err := f.omni.RevokeKey(f.key); err != nil {
-					f.t.Fatal(err)
+					if err := f.omni.RevokeKey(f.key); err != nil {
+						f.t.Fatal(err)
+					}
+				}) {
+					return
 				}
 
 				f.omni.ResetStreams()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -76,15 +77,13 @@ func TestHazard(t *testing.T) {
 	for _, row := range slices.Concat(documentHazards(), objectHazards(), ownershipHazards(), handmadeHazards(), omniHazards()) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			row.run(t)
+			inFreshFleets(t, row.run)
 		})
 	}
 }
 
-func (h hazard) run(t *testing.T) {
-	t.Helper()
-
-	f := newFleet(t)
+func (h hazard) run(f *fleet) {
+	f.t.Helper()
 
 	if h.given != nil {
 		h.given(f)
@@ -92,13 +91,22 @@ func (h hazard) run(t *testing.T) {
 
 	if !h.bare {
 		f.cluster("c", h.spec)
+		f.follow("c")
 	}
 
 	intact := f.view("c").Machines
 
-	h.when(f)
+	if h.when(f); f.late {
+		return
+	}
 
 	for _, want := range h.says {
+		if want.reason == v1alpha1.ReasonWaitingToSettle {
+			f.settles(want.words...)
+
+			continue
+		}
+
 		f.says("c", want.condition, want.status, want.reason, want.words...)
 	}
 
@@ -177,15 +185,24 @@ func (f *fleet) destroyed() []string {
 func (f *fleet) wantDestroyed(want ...string) {
 	f.t.Helper()
 
+	if wrong := f.destroyedOtherThan(want...); wrong != "" {
+		f.t.Error(wrong)
+	}
+}
+
+func (f *fleet) destroyedOtherThan(want ...string) string {
+	wrong := ""
 	if diff := cmp.Diff(want, f.destroyed()); diff != "" {
-		f.t.Errorf("destroyed in Omni (-want +got):\n%s", diff)
+		wrong = "destroyed in Omni (-want +got):\n" + diff
 	}
 
 	for request, count := range f.omni.Requests() {
 		if len(want) == 0 && slices.Contains([]string{"Teardown", "Destroy", "TeardownAndDestroy"}, request.Method) {
-			f.t.Errorf("%d requests to destroy %s", count, request.Type)
+			wrong += fmt.Sprintf("\n%d requests to destroy %s", count, request.Type)
 		}
 	}
+
+	return wrong
 }
 
 // unchanged checks that a cluster of fleet.cluster has all of its machines, and that nothing was destroyed.
@@ -195,6 +212,18 @@ func (f *fleet) unchanged(name string) {
 
 	if diff := cmp.Diff(map[string]int{name + "-control-planes": 1, name + "-" + name + "-w": 2}, f.view(name).Machines); diff != "" {
 		f.t.Errorf("machines in Omni (-want +got):\n%s", diff)
+	}
+}
+
+// known waits until the controller knows these documents of a cluster that is not there yet. Events of different
+// kinds have no order: of documents that are applied together, it may know the cluster's first, and plan without
+// the others.
+func (f *fleet) known(documents ...string) {
+	f.t.Helper()
+
+	for _, document := range documents {
+		resource, name, _ := strings.Cut(document, "/")
+		f.waitCondition(resource, name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound)
 	}
 }
 
@@ -247,14 +276,24 @@ func (f *fleet) deleted(name string) {
 // merge patches OmniCluster c.
 func (f *fleet) merge(patch string) {
 	f.t.Helper()
-	f.run("patch", "ocl", "c", "--type=merge", "-p", patch)
+	must(f.ours("omniclusters").Patch(f.t.Context(), "c", types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(f.t)
 }
 
-// says waits for a condition and checks that its message names what helps.
+// says waits for a condition and checks that its message names what helps. Without a reason it waits for the
+// message: the condition may have had this status before, for another one.
 func (f *fleet) says(name, condition string, status metav1.ConditionStatus, reason string, texts ...string) {
 	f.t.Helper()
 
-	message := f.waitCondition("ocl", name, condition, status, reason)
+	var message string
+
+	f.wait(fmt.Sprintf("%s=%s %s that says %q", condition, status, reason, texts), func() (err error) {
+		message, err = f.condition("ocl", name, condition, status, reason)
+		if err == nil && reason == "" && !containsAll(message, texts) {
+			err = fmt.Errorf("it says %q", message)
+		}
+
+		return err
+	})
 	f.t.Logf("%s: %s: %s", condition, reason, message)
 
 	for _, text := range texts {

@@ -159,28 +159,33 @@ func (s *space) waitCondition(resource, name, conditionType string, status metav
 
 	var message string
 
-	s.wait(fmt.Sprintf("%s/%s: %s=%s %s", resource, name, conditionType, status, reason), func() error {
-		object, err := tryGet[anyKind](s, resource, name)
-		if err != nil {
-			return err
-		}
+	s.wait(fmt.Sprintf("%s/%s: %s=%s %s", resource, name, conditionType, status, reason), func() (err error) {
+		message, err = s.condition(resource, name, conditionType, status, reason)
 
-		if object.Status.ObservedGeneration != object.Generation {
-			return fmt.Errorf("observed generation %d of %d", object.Status.ObservedGeneration, object.Generation)
-		}
-
-		for _, c := range object.Status.Conditions {
-			if c.Type == conditionType && c.Status == status && (reason == "" || c.Reason == reason) {
-				message = c.Message
-
-				return nil
-			}
-		}
-
-		return fmt.Errorf("conditions: %s", describe(object.Status.Conditions))
+		return err
 	})
 
 	return message
+}
+
+// condition looks once for what waitCondition waits for.
+func (s *space) condition(resource, name, conditionType string, status metav1.ConditionStatus, reason string) (message string, err error) {
+	object, err := tryGet[anyKind](s, resource, name)
+	if err != nil {
+		return "", err
+	}
+
+	if object.Status.ObservedGeneration != object.Generation {
+		return "", fmt.Errorf("observed generation %d of %d", object.Status.ObservedGeneration, object.Generation)
+	}
+
+	for _, c := range object.Status.Conditions {
+		if c.Type == conditionType && c.Status == status && (reason == "" || c.Reason == reason) {
+			return c.Message, nil
+		}
+	}
+
+	return "", fmt.Errorf("conditions: %s", describe(object.Status.Conditions))
 }
 
 // anyKind is what all kinds have.

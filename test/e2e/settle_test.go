@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// What happens within the settle time. Edits that have to be over by then are plain requests, because a process of
+// kubectl for each may take longer than that; and states that end with it are looked for in what was recorded.
+
+// settleAttempts is how often edits may come too late.
+const settleAttempts = 3
+
+// inFreshFleets runs a test whose edits have to be over within the settle time. If they were not, it has shown
+// nothing, and begins again with a fleet of its own.
+func inFreshFleets(t *testing.T, test func(f *fleet)) {
+	t.Helper()
+
+	for attempt := range settleAttempts {
+		suffix := ""
+		if attempt > 0 {
+			suffix = fmt.Sprintf("-again-%d", attempt)
+		}
+
+		f := newFleetIn(t, suffix)
+		if test(f); !f.late {
+			return
+		}
+
+		t.Logf("the edits were not over within the settle time of %s, which shows nothing", settleTime)
+	}
+
+	t.Fatalf("the edits were %d times not over within the settle time of %s", settleAttempts, settleTime)
+}
+
+// inTime makes edits, of which the last has to be made within the settle time of what the first one asks for, and
+// tells whether it was.
+func (f *fleet) inTime(edits func()) bool {
+	f.t.Helper()
+
+	begin := time.Now()
+
+	edits()
+
+	f.late = f.late || time.Since(begin) >= settleTime
+
+	return !f.late
+}
+
+// ours is the administrator's client of a resource of ours.
+func (s *space) ours(resource string) dynamic.ResourceInterface {
+	s.t.Helper()
+
+	return dynamicFor(s.t, s.stack().RESTConfig()).Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).Namespace(s.name)
+}
+
+// put makes objects of ours, or changes what the manifests say of those that are there.
+func (s *space) put(manifests ...string) {
+	s.t.Helper()
+
+	for _, manifest := range manifests {
+		body, err := yaml.YAMLToJSON([]byte(manifest))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(body); err != nil {
+			s.t.Fatal(err)
+		}
+
+		client := s.ours(strings.TrimSuffix(strings.ToLower(object.GetKind()), "s") + "s")
+
+		_, err = client.Create(s.t.Context(), object, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			_, err = client.Patch(s.t.Context(), object.GetName(), types.MergePatchType, body, metav1.PatchOptions{})
+		}
+
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// remove deletes an object of ours, and does not wait until it is gone.
+func (s *space) remove(resource, name string) {
+	s.t.Helper()
+
+	if err := s.ours(shortNames[resource]).Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// follow records what becomes of an OmniCluster from now on.
+func (f *fleet) follow(name string) {
+	f.t.Helper()
+
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+	options.ResourceVersion = must(f.ours("omniclusters").List(f.t.Context(), options))(f.t).GetResourceVersion()
+
+	watch := must(f.ours("omniclusters").Watch(f.t.Context(), options))(f.t)
+	f.t.Cleanup(watch.Stop)
+
+	f.followed = watch.ResultChan()
+}
+
+// settles waits until the OmniCluster that is followed has said, since the last look, that destroying changes wait
+// to settle, and checks that the message names them.
+func (f *fleet) settles(words ...string) {
+	f.t.Helper()
+
+	message, timeout := "", time.After(eventually)
+
+	for message == "" {
+		select {
+		case event, open := <-f.followed:
+			object, ok := event.Object.(*unstructured.Unstructured)
+			if !open || !ok {
+				f.t.Fatalf("the watch ended: %+v", event)
+			}
+
+			message = waitsToSettle(f.t, object)
+		case <-timeout:
+			f.t.Fatalf("nothing waits to settle; the state is now: %s", describe(get[anyKind](f.space, "ocl", "c").Status.Conditions))
+		}
+	}
+
+	f.t.Logf("%s: %s", v1alpha1.ReasonWaitingToSettle, message)
+
+	for _, word := range words {
+		if !strings.Contains(message, word) {
+			f.t.Errorf("the message does not say %q: %s", word, message)
+		}
+	}
+}
+
+// waitsToSettle is what an object says of what waits to settle, in a status of its current generation.
+func waitsToSettle(t *testing.T, object *unstructured.Unstructured) string {
+	t.Helper()
+
+	var known anyKind
+	if body, err := object.MarshalJSON(); err != nil {
+		t.Fatal(err)
+	} else if err := json.Unmarshal(body, &known); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, c := range known.Status.Conditions {
+		if known.Status.ObservedGeneration == known.Generation && c.Type == v1alpha1.ConditionSynced && c.Reason == v1alpha1.ReasonWaitingToSettle {
+			return c.Message
+		}
+	}
+
+	return ""
+}
