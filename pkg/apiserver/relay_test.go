@@ -86,7 +86,8 @@ func (r *relay) connect(front net.Conn) {
 
 	r.backs = append(r.backs, back)
 
-	go func() { _, _ = io.Copy(back, front) }()
+	// Also the end of what the client says is handed on: etcd's stop waits for a client that has connected and says nothing.
+	go func() { _, _ = io.Copy(back, front); back.Close() }()
 	go func() { _, _ = io.Copy(front, back) }()
 }
 

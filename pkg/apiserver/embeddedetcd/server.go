@@ -24,6 +24,9 @@ const (
 	// startTimeout bounds the replay of the log. A full database of the default quota takes seconds.
 	startTimeout = 2 * time.Minute
 	dialTimeout  = 10 * time.Second
+	// closePatience is how long a stop waits for connections: etcd gives requests that are under way seven seconds. With what
+	// omni-apiserver's own requests may take before, it fits into the minute that the chart gives a Pod.
+	closePatience = 15 * time.Second
 )
 
 // ErrStopped says that etcd ended although nobody asked it to; its log says why.
@@ -31,10 +34,11 @@ var ErrStopped = errors.New("the embedded etcd stopped by itself")
 
 // Server is a running etcd.
 type Server struct {
-	etcd   *embed.Etcd
-	lock   *directoryLock
-	socket *socket
-	log    *logger
+	etcd     *embed.Etcd
+	lock     *directoryLock
+	socket   *socket
+	log      *logger
+	patience time.Duration // of a stop
 }
 
 // Start runs etcd on the directory, which is created if it does not exist, and returns when it can
@@ -61,7 +65,7 @@ func Start(ctx context.Context, dataDir string, options ...Option) (*Server, err
 		return nil, err
 	}
 
-	s := &Server{lock: lock}
+	s := &Server{lock: lock, patience: closePatience}
 	if err := s.start(ctx, dataDir, chosen); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd on %s: %w", dataDir, err), s.Stop())
 	}
@@ -188,15 +192,32 @@ func (s *Server) Client() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// Stop ends etcd, after its clients: it waits for running requests. It can be called twice.
+// Stop ends etcd, after its clients: it waits for running requests, but not for ever. It can be called twice.
 func (s *Server) Stop() error {
 	if s.etcd != nil {
 		s.log.silence()
-		s.etcd.Close()
+		s.close()
 		s.etcd = nil
 	}
 
 	return errors.Join(s.socket.remove(), s.lock.release())
+}
+
+// close waits for what is under way, and then ends the storage anyway: etcd itself would wait without end for a client that
+// has connected and never says a word.
+func (s *Server) close() {
+	etcd, closed := s.etcd, make(chan struct{})
+
+	go func() {
+		defer close(closed)
+		etcd.Close()
+	}()
+
+	select {
+	case <-closed:
+	case <-time.After(s.patience):
+		etcd.Server.HardStop()
+	}
 }
 
 // WhileRunning returns a context that ends with ctx, or with the cause ErrStopped when etcd stops by

@@ -1,0 +1,76 @@
+package embeddedetcd
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// TestASilentClientDoesNotHoldUpAStop: somebody connects to the socket and says nothing. What was written is there in the
+// next start, which needs the directory to be free.
+func TestASilentClientDoesNotHoldUpAStop(t *testing.T) {
+	dir := t.TempDir()
+
+	first, err := Start(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	put(t, first, "early")
+
+	silent, err := net.Dial("unix", strings.TrimPrefix(first.Endpoint(), endpointStart))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+
+	// Connections are taken in turn: the silent one was, when this one is served.
+	put(t, first, "late")
+
+	first.patience = 100 * time.Millisecond
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	second, err := Start(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer func() {
+		if err := second.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	for _, key := range []string{"early", "late"} {
+		if got, err := clientOf(t, second).Get(t.Context(), key); err != nil || got.Count != 1 {
+			t.Errorf("%s: %v %v", key, got, err)
+		}
+	}
+}
+
+func put(t *testing.T, server *Server, key string) {
+	t.Helper()
+
+	if _, err := clientOf(t, server).Put(t.Context(), key, "value"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clientOf returns a new client, for a connection of its own.
+func clientOf(t *testing.T, server *Server) *clientv3.Client {
+	t.Helper()
+
+	client, err := server.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { client.Close() })
+
+	return client
+}
