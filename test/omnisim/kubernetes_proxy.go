@@ -1,13 +1,11 @@
 package omnisim
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"strings"
@@ -66,7 +64,7 @@ func (p *kubernetesProxy) serve() error {
 		address = "127.0.0.1:0"
 	}
 
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	listener, err := listen(address)
 	if err != nil {
 		return fmt.Errorf("listen for the Kubernetes proxy on %s: %w", address, err)
 	}

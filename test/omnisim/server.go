@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -133,7 +132,7 @@ func assemble(options Options) (*Server, error) {
 
 // serve listens on the address and answers in the background until shut.
 func (s *Server) serve(address string) error {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	listener, err := listen(address)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}

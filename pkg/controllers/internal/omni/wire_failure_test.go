@@ -95,9 +95,14 @@ func TestLostConnectionsOverTheWire(t *testing.T) {
 	eventually(t, "told", func() bool { return told.told("c-2") })
 
 	// Watches that end are opened again, and nothing is told that did not change.
-	// The simulated Omni works on the clusters for a moment.
-	time.Sleep(300 * time.Millisecond)
-	told.take()
+	// The simulated Omni works on the clusters no more, and all that it did arrived.
+	server.Pause()
+	eventually(t, "silence", func() bool {
+		told.take()
+		time.Sleep(300 * time.Millisecond)
+
+		return len(told.take()) == 0
+	})
 
 	before := told.healthChanges()
 
