@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -138,21 +139,24 @@ func TestDiscoveryOfEveryKind(t *testing.T) {
 	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 	for name, host := range map[string]string{"through the hub": stack.Hub.URL(), "directly": stack.OmniAPIServer.URL()} {
-		begin := time.Now()
-		body := raw(t, host, "/apis", aggregated)
-		took := time.Since(begin)
-		t.Logf("%s: aggregated discovery of %d bytes in %s", name, len(body), took.Round(time.Millisecond))
+		if took := fastest(fastDiscovery, func() time.Duration {
+			begin := time.Now()
+			raw(t, host, "/apis", aggregated)
 
-		if took > fastDiscovery {
+			return time.Since(begin)
+		}); took > fastDiscovery {
 			t.Errorf("%s: took %s", name, took)
 		}
 
-		var groups apidiscoveryv2.APIGroupDiscoveryList
-		if err := json.Unmarshal(body, &groups); err != nil {
-			t.Fatal(err)
-		}
+		// The hub calls a group stale until its next look, if it was too busy for one.
+		(&space{t: t}).wait("the group "+name, func() error {
+			var groups apidiscoveryv2.APIGroupDiscoveryList
+			if err := json.Unmarshal(raw(t, host, "/apis", aggregated), &groups); err != nil {
+				return err
+			}
 
-		checkAggregated(t, name, groups)
+			return checkAggregated(groups)
+		})
 
 		var old metav1.APIResourceList
 		if err := json.Unmarshal(raw(t, host, "/apis/omni.texashpc.com/v1alpha1", "application/json"), &old); err != nil {
@@ -166,12 +170,26 @@ func TestDiscoveryOfEveryKind(t *testing.T) {
 	}
 }
 
-func checkAggregated(t *testing.T, name string, groups apidiscoveryv2.APIGroupDiscoveryList) {
-	t.Helper()
+// fastest is the shortest of a few times, of which the first within the limit is enough: a busy machine makes some
+// longer, and what is slow by itself is slow every time.
+func fastest(limit time.Duration, try func() time.Duration) time.Duration {
+	best := try()
 
+	for range 4 {
+		if best <= limit {
+			break
+		}
+
+		best = min(best, try())
+	}
+
+	return best
+}
+
+func checkAggregated(groups apidiscoveryv2.APIGroupDiscoveryList) error {
 	index := slices.IndexFunc(groups.Items, func(group apidiscoveryv2.APIGroupDiscovery) bool { return group.Name == "omni.texashpc.com" })
 	if index < 0 || len(groups.Items[index].Versions) != 1 || groups.Items[index].Versions[0].Freshness != apidiscoveryv2.DiscoveryFreshnessCurrent {
-		t.Fatalf("%s: the group is not there, or stale", name)
+		return errors.New("it is not there, or stale")
 	}
 
 	all := "create,delete,deletecollection,get,list,patch,update,watch"
@@ -181,18 +199,18 @@ func checkAggregated(t *testing.T, name string, groups apidiscoveryv2.APIGroupDi
 
 		found := slices.IndexFunc(resources, func(resource apidiscoveryv2.APIResourceDiscovery) bool { return resource.Resource == k.resource })
 		if found < 0 {
-			t.Errorf("%s: no %s", name, k.resource)
-
-			continue
+			return fmt.Errorf("no %s", k.resource)
 		}
 
 		resource := resources[found]
 		sort.Strings(resource.Verbs)
 
 		if got := strings.Join(resource.Verbs, ","); got != all || resource.ResponseKind.Kind != k.kind || resource.Scope != apidiscoveryv2.ScopeNamespace {
-			t.Errorf("%s: %s: verbs %s, kind %s, scope %s", name, k.resource, got, resource.ResponseKind.Kind, resource.Scope)
+			return fmt.Errorf("%s: verbs %s, kind %s, scope %s", k.resource, got, resource.ResponseKind.Kind, resource.Scope)
 		}
 	}
+
+	return nil
 }
 
 // Free-form blocks are objects whose fields are kept, and never maps of anything: clients of the schema
