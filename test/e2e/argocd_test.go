@@ -84,15 +84,7 @@ func TestArgoHealthAgreesWithKstatus(t *testing.T) {
 	f.apply(clusterManifest("c"), controlPlaneManifest("c-cp", "c", f.machines[0]))
 	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
-	f.wait("every controller to have looked at its objects", func() error {
-		for _, object := range f.objects() {
-			if seen, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); seen != object.GetGeneration() {
-				return fmt.Errorf("%s %s: observed generation %d", object.GetKind(), object.GetName(), seen)
-			}
-		}
-
-		return nil
-	})
+	f.observed()
 
 	kinds := map[string]int{}
 
@@ -159,11 +151,18 @@ func TestGitAndLiveObjectsDoNotDiffer(t *testing.T) {
 
 				return nil
 			})
+			f.observed()
 
-			// Exit code 1 says that there is a difference.
-			if out, err := f.try(append([]string{"diff", "-f", path}, flags...)...); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
+			// Exit code 1 says that there is a difference. kubectl also shows what changed between its two requests,
+			// as a status may; what is different from Git is so every time.
+			f.wait("no difference", func() error {
+				out, err := f.try(append([]string{"diff", "-f", path}, flags...)...)
+				if err != nil {
+					return fmt.Errorf("%w\n%s", err, out)
+				}
+
+				return nil
+			})
 
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -224,6 +223,20 @@ func (f *argoFleet) waitHealth(resource, name, want string) string {
 }
 
 // objects are all objects of our kinds in the namespace.
+// observed waits until every controller has looked at its objects.
+func (f *argoFleet) observed() {
+	f.t.Helper()
+	f.wait("every controller to have looked at its objects", func() error {
+		for _, object := range f.objects() {
+			if seen, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); seen != object.GetGeneration() {
+				return fmt.Errorf("%s %s: observed generation %d", object.GetKind(), object.GetName(), seen)
+			}
+		}
+
+		return nil
+	})
+}
+
 func (f *argoFleet) objects() []unstructured.Unstructured {
 	f.t.Helper()
 

@@ -82,37 +82,53 @@ func TestSecondRunWritesNothing(t *testing.T) {
 		return f.run("get", "omni,secret", "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.name}@{.metadata.resourceVersion} {end}")
 	}
 
+	f.reconciled("quiet")
 	f.settled(versions)
 
-	before, writes := versions(), len(f.omni.Writes())
+	writes := len(f.omni.Writes())
 
-	if err := stack.Controller.Restart(t.Context()); err != nil {
-		t.Fatal(err)
+	// What was still to be written before a restart is written once; what a restart writes, every time.
+	before, after := f.restarted("quiet", versions)
+	if after != before {
+		t.Logf("the first restart came too early, or wrote\nbefore: %s\nafter:  %s", before, after)
+
+		before, after = f.restarted("quiet", versions)
 	}
 
-	f.wait("the new process to have looked at the cluster", func() error {
-		metrics, err := stack.Controller.Metrics(t.Context())
-		if err == nil && !strings.Contains(metrics, `name="quiet"`) {
-			err = errors.New("no metric of it")
-		}
-
-		return err
-	})
-	f.settled(versions)
-
-	if after := versions(); after != before {
+	if after != before {
 		t.Errorf("the restart wrote\nbefore: %s\nafter:  %s", before, after)
 	}
 
-	f.run("annotate", "ocl", "quiet", "omni.texashpc.com/reconcile-requested-at=now")
-	f.wait("the request to be handled", func() error {
-		return f.shows("ocl", "quiet", "{.status.lastHandledReconcileAt}", "now")
-	})
+	f.reconciled("quiet")
 	f.settled(versions)
 
 	if got := len(f.omni.Writes()); got != writes {
 		t.Errorf("%d writes to Omni", got-writes)
 	}
+}
+
+// restarted restarts the controller, and reads what the function returns before that and when the new process has
+// looked at the cluster.
+func (f *fleet) restarted(cluster string, read func() string) (before, after string) {
+	f.t.Helper()
+
+	before = read()
+
+	if err := stack.Controller.Restart(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+
+	f.wait("the new process to have looked at the cluster", func() error {
+		metrics, err := stack.Controller.Metrics(f.t.Context())
+		if err == nil && !strings.Contains(metrics, fmt.Sprintf("name=%q", cluster)) {
+			err = errors.New("no metric of it")
+		}
+
+		return err
+	})
+	f.settled(read)
+
+	return before, read()
 }
 
 // settled waits until what the function returns has not changed for a second.
