@@ -88,6 +88,24 @@ func waitNames(t *testing.T, client dynamic.ResourceInterface, want ...string) {
 	})
 }
 
+// waitSuffixGone waits until no name ends like this.
+func waitSuffixGone(t *testing.T, client dynamic.ResourceInterface, suffix string) {
+	t.Helper()
+
+	(&space{t: t}).wait("those of "+suffix+" to go", func() error {
+		list, err := client.List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+
+		if left := namesOf(list); slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, suffix) }) {
+			return fmt.Errorf("left: %q", left)
+		}
+
+		return nil
+	})
+}
+
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 func configMap(name string) *unstructured.Unstructured {
@@ -107,7 +125,7 @@ func ownedBy(object, owner *unstructured.Unstructured) *unstructured.Unstructure
 
 // policies are the three ways to delete an owner.
 var policies = []metav1.DeletionPropagation{
-	metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
+	metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground,
 }
 
 // The hub's garbage collector treats our kinds as its own, as owners and as owned.
@@ -141,7 +159,19 @@ func TestEveryKindCascades(t *testing.T) {
 		}
 	}
 
-	for _, d := range deletions {
+	// An owner's orphans are those that the garbage collector has been told of. What was made last goes first: when
+	// it is gone, the collector knows everything that was made before.
+	slices.Reverse(deletions)
+
+	for i, d := range deletions {
+		if i == len(subjects)+1 {
+			waitSuffixGone(t, hub, "background")
+
+			for _, k := range subjects {
+				waitSuffixGone(t, k.admin(t, s.name), "background")
+			}
+		}
+
 		if err := d.client.Delete(t.Context(), d.name, metav1.DeleteOptions{PropagationPolicy: &d.policy}); err != nil {
 			t.Fatalf("%s: %v", d.name, err)
 		}
