@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
@@ -103,17 +104,30 @@ func (s *space) remove(resource, name string) {
 	}
 }
 
-// follow records what becomes of an OmniCluster from now on.
+// watch records what becomes of an object of ours from now on, and tells the version that it has now.
+func (s *space) watch(resource, name string) (events <-chan watch.Event, version string) {
+	s.t.Helper()
+
+	client, options := s.ours(shortNames[resource]), metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+
+	now := must(client.List(s.t.Context(), options))(s.t)
+	if len(now.Items) != 1 {
+		s.t.Fatalf("%s/%s: there are %d", resource, name, len(now.Items))
+	}
+
+	options.ResourceVersion = now.GetResourceVersion()
+
+	open := must(client.Watch(s.t.Context(), options))(s.t)
+	s.t.Cleanup(open.Stop)
+
+	return open.ResultChan(), now.Items[0].GetResourceVersion()
+}
+
+// follow is watch for an OmniCluster of which settles tells.
 func (f *fleet) follow(name string) {
 	f.t.Helper()
 
-	options := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	options.ResourceVersion = must(f.ours("omniclusters").List(f.t.Context(), options))(f.t).GetResourceVersion()
-
-	watch := must(f.ours("omniclusters").Watch(f.t.Context(), options))(f.t)
-	f.t.Cleanup(watch.Stop)
-
-	f.followed = watch.ResultChan()
+	f.followed, _ = f.watch("ocl", name)
 }
 
 // settles waits until the OmniCluster that is followed has said, since the last look, that destroying changes wait
