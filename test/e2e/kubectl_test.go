@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -23,6 +24,8 @@ type space struct {
 	t    *testing.T
 	name string
 	hub  *env.Stack // nil: the one that all tests share
+
+	patience time.Duration // of a wait; 0: eventually
 }
 
 // newSpace makes a namespace that lives as long as the test.
@@ -139,7 +142,7 @@ func (s *space) refused(manifest string, texts ...string) {
 func (s *space) wait(what string, check func() error) {
 	s.t.Helper()
 
-	if err := env.Eventually(s.t.Context(), eventually, what, func(context.Context) error {
+	if err := env.Eventually(s.t.Context(), cmp.Or(s.patience, eventually), what, func(context.Context) error {
 		if s.hub == nil {
 			if err := stack.Controller.Crashed(); err != nil {
 				return env.GiveUp(err)
