@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,25 +93,27 @@ func TestRateLimit(t *testing.T) {
 
 // Waiting for a turn is seen, and ends long before the deadline of the call.
 func TestWaitingForATurnIsCounted(t *testing.T) {
-	var throttled time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		var throttled time.Duration
 
-	policy := newCallPolicy(Config{
-		Limits: Limits{QPS: 20, Burst: 1}, Throttled: func(waited time.Duration) { throttled += waited },
-	}, newPulse(t.Context(), nil))
+		policy := newCallPolicy(Config{
+			Limits: Limits{QPS: 20, Burst: 1}, Throttled: func(waited time.Duration) { throttled += waited },
+		}, newPulse(t.Context(), nil))
 
-	for range 3 {
-		err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+		for range 3 {
+			err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
 
-	// The second and the third wait for a twentieth of a second each.
-	if throttled < 80*time.Millisecond || throttled > 5*time.Second {
-		t.Errorf("throttled for %s", throttled)
-	}
+		// The second and the third wait for a twentieth of a second each.
+		if got := throttled.Round(time.Millisecond); got != 100*time.Millisecond {
+			t.Errorf("throttled for %s", throttled)
+		}
+	})
 }
 
 func TestLimitsHaveDefaults(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -20,38 +21,38 @@ func TestSilentWatchesAreRenewed(t *testing.T) {
 		"age":                  func(o *MirrorOptions) { o.WatchLife = 200 * time.Millisecond },
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, told := newFakeOmni(), &recorded{}
-			options := told.options()
-			set(&options)
+			synctest.Test(t, func(t *testing.T) {
+				source, told := newFakeOmni(), &recorded{}
+				options := told.options()
+				set(&options)
 
-			m := startMirror(t, source, options)
-			known := m.Health().Since
-			source.silence()
+				m := startMirror(t, source, options)
+				known := m.Health().Since
+				source.silence()
 
-			cluster := clusterNamed("demo")
-			mustCreate(t, source, cluster)
-			m.writes.expect("demo", *cluster.Metadata(), effectCreated)
+				cluster := clusterNamed("demo")
+				mustCreate(t, source, cluster)
+				m.writes.expect("demo", *cluster.Metadata(), effectCreated)
 
-			eventually(t, "shown", func() bool {
-				_ = m.Ready("demo") // as the controller asks
+				eventually(t, "shown", func() bool {
+					_ = m.Ready("demo") // as the controller asks
 
-				return m.store.get(omnires.ClusterType, "demo") != nil
+					return m.store.get(omnires.ClusterType, "demo") != nil
+				})
+
+				if health := m.Health(); !health.Synced || health.Since != known {
+					t.Errorf("health %+v, was well since %s", health, known)
+				}
+
+				eventually(t, "the difference is told", func() bool { return told.told("demo") })
 			})
-
-			if health := m.Health(); !health.Synced || health.Since != known {
-				t.Errorf("health %+v, was well since %s", health, known)
-			}
-
-			if !told.told("demo") {
-				t.Error("the difference was not told")
-			}
 		})
 	}
 }
 
 // A fleet's first contents are larger than what the library takes in one message.
 func TestLargeContents(t *testing.T) {
-	const size, count = 1 << 20, 40
+	const size, count = 1 << 20, 20 // each goes over the wire twice, in two encodings
 
 	server := startOmni(t, omnisim.Options{})
 

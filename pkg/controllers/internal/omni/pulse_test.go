@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -39,128 +40,135 @@ func answers(p *pulse) bool {
 }
 
 func TestSilentOmniFreesEveryCallAndComesBack(t *testing.T) {
-	var (
-		up    atomic.Bool
-		group sync.WaitGroup
-		cut   atomic.Int32
-	)
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			up    atomic.Bool
+			group sync.WaitGroup
+			cut   atomic.Int32
+		)
 
-	p, told := quickPulse(t, &up)
-	p.sever = func() { cut.Add(1) }
+		p, told := quickPulse(t, &up)
+		p.sever = func() { cut.Add(1) }
 
-	failed := make(chan error, 8)
+		failed := make(chan error, 8)
 
-	for range 8 {
-		group.Go(func() {
-			ctx, end, err := p.begin(t.Context())
-			if err != nil {
-				failed <- err
+		for range 8 {
+			group.Go(func() {
+				ctx, end, err := p.begin(t.Context())
+				if err != nil {
+					failed <- err
 
-				return
-			}
+					return
+				}
 
-			<-ctx.Done() // nobody answers
+				<-ctx.Done() // nobody answers
 
-			failed <- end(status.FromContextError(ctx.Err()).Err())
-		})
-	}
-
-	group.Wait()
-	close(failed)
-
-	for err := range failed {
-		if Classify(err) != ClassUnreachable {
-			t.Errorf("class %s: %v", Classify(err), err)
+				failed <- end(status.FromContextError(ctx.Err()).Err())
+			})
 		}
-	}
 
-	if health, ok := p.health(); ok || health.Class != ClassUnreachable || health.Synced || health.Message == "" {
-		t.Errorf("%+v", health)
-	}
+		group.Wait()
+		synctest.Wait() // the calls end before it is told
+		close(failed)
 
-	if _, _, err := p.begin(t.Context()); Classify(err) != ClassUnreachable {
-		t.Errorf("a call to a silent Omni: %v", err)
-	}
+		for err := range failed {
+			if Classify(err) != ClassUnreachable {
+				t.Errorf("class %s: %v", Classify(err), err)
+			}
+		}
 
-	if _, _, err := p.expect(); Classify(err) != ClassUnreachable {
-		t.Errorf("a watch of a silent Omni: %v", err)
-	}
+		if health, ok := p.health(); ok || health.Class != ClassUnreachable || health.Synced || health.Message == "" {
+			t.Errorf("%+v", health)
+		}
 
-	if told.Load() != 1 || cut.Load() == 0 {
-		t.Errorf("told %d times, severed %d times", told.Load(), cut.Load())
-	}
+		if _, _, err := p.begin(t.Context()); Classify(err) != ClassUnreachable {
+			t.Errorf("a call to a silent Omni: %v", err)
+		}
 
-	up.Store(true)
-	eventually(t, "it is back", func() bool { return answers(p) && told.Load() == 2 })
+		if _, _, err := p.expect(); Classify(err) != ClassUnreachable {
+			t.Errorf("a watch of a silent Omni: %v", err)
+		}
 
-	_, end, err := p.begin(t.Context())
-	if err != nil || end(nil) != nil {
-		t.Errorf("a call after its return: %v", err)
-	}
+		if told.Load() != 1 || cut.Load() == 0 {
+			t.Errorf("told %d times, severed %d times", told.Load(), cut.Load())
+		}
+
+		up.Store(true)
+		eventually(t, "it is back", func() bool { return answers(p) && told.Load() == 2 })
+
+		_, end, err := p.begin(t.Context())
+		if err != nil || end(nil) != nil {
+			t.Errorf("a call after its return: %v", err)
+		}
+	})
 }
 
 func TestACallThatHangsAloneIsNoSilence(t *testing.T) {
-	var up atomic.Bool
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
 
-	up.Store(true)
+		up.Store(true)
 
-	p, told := quickPulse(t, &up)
+		p, told := quickPulse(t, &up)
 
-	ctx, end, err := p.begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	time.Sleep(200 * time.Millisecond) // several doubts
-
-	if ctx.Err() != nil || !answers(p) || told.Load() != 0 {
-		t.Errorf("hung up %v, answers %v, told %d times", ctx.Err(), answers(p), told.Load())
-	}
-
-	if !p.isSlow() {
-		t.Error("not slow")
-	}
-
-	if err := end(nil); err != nil {
-		t.Error(err)
-	}
-
-	if len(p.calls) != 0 {
-		t.Error("the call is still noted")
-	}
-}
-
-func TestAnsweredCallsRaiseNoDoubt(t *testing.T) {
-	p := newPulse(t.Context(), nil)
-	p.times.suspect = 10 * time.Millisecond
-	p.start(func(context.Context) error {
-		t.Error("it was asked")
-
-		return nil
-	})
-
-	for range 20 {
-		_, end, err := p.begin(t.Context())
+		ctx, end, err := p.begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		_ = end(nil)
-	}
+		time.Sleep(200 * time.Millisecond) // several doubts
 
-	heard, giveUp, err := p.expect()
-	if err != nil {
-		t.Fatal(err)
-	}
+		if ctx.Err() != nil || !answers(p) || told.Load() != 0 {
+			t.Errorf("hung up %v, answers %v, told %d times", ctx.Err(), answers(p), told.Load())
+		}
 
-	heard()
-	heard()
-	giveUp()
-	time.Sleep(50 * time.Millisecond)
+		if !p.isSlow() {
+			t.Error("not slow")
+		}
 
-	if p.isSlow() {
-		t.Error("slow")
-	}
+		if err := end(nil); err != nil {
+			t.Error(err)
+		}
+
+		if len(p.calls) != 0 {
+			t.Error("the call is still noted")
+		}
+	})
+}
+
+func TestAnsweredCallsRaiseNoDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPulse(t.Context(), nil)
+		p.times.suspect = 10 * time.Millisecond
+		p.start(func(context.Context) error {
+			t.Error("it was asked")
+
+			return nil
+		})
+
+		for range 20 {
+			_, end, err := p.begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			_ = end(nil)
+		}
+
+		heard, giveUp, err := p.expect()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		heard()
+		heard()
+		giveUp()
+		time.Sleep(50 * time.Millisecond)
+
+		if p.isSlow() {
+			t.Error("slow")
+		}
+	})
 }
 
 // The end of a row of failures is news for those who wait out a pause.
