@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,16 +58,19 @@ func TestPredicates(t *testing.T) {
 }
 
 func TestLater(t *testing.T) {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
+	synctest.Test(t, func(t *testing.T) {
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queue.ShutDown()
 
-	later(50*time.Millisecond).Update(t.Context(), event.UpdateEvent{ObjectOld: newCluster(), ObjectNew: newCluster()}, queue)
+		started := time.Now()
+		later(50*time.Millisecond).Update(t.Context(), event.UpdateEvent{ObjectOld: newCluster(), ObjectNew: newCluster()}, queue)
 
-	if queue.Len() != 0 {
-		t.Error("at once")
-	}
+		if got, _ := queue.Get(); got != request(benchNamespace, benchCluster) {
+			t.Errorf("got %v", got)
+		}
 
-	if got, _ := queue.Get(); got != request(benchNamespace, benchCluster) {
-		t.Errorf("got %v", got)
-	}
+		if took := time.Since(started); took != 50*time.Millisecond {
+			t.Errorf("after %s", took)
+		}
+	})
 }
