@@ -20,6 +20,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
+const (
+	// stopDelay is how long a stop is delayed in these tests: long enough for a request in it on a busy machine.
+	stopDelay = 10 * time.Second
+	// refusal is how long the end of the delay may be away. It is less than the 20 seconds more after which the server
+	// gives up waiting for what is under way.
+	refusal = 15 * time.Second
+)
+
 const objects = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omniworkers"
 
 // TestOneServer is what concerns the process itself, whatever its storage: certificates that change, and a stop.
@@ -27,7 +35,7 @@ func TestOneServer(t *testing.T) {
 	hub := newHub(t)
 
 	server, err := hub.StartOmniAPIServer(t.Context(), env.OmniAPIServerOptions{
-		Binary: *apiServer, Args: []string{"--shutdown-delay-duration=4s"},
+		Binary: *apiServer, Args: []string{"--shutdown-delay-duration=" + stopDelay.String()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +187,7 @@ func testStop(t *testing.T, server *env.OmniAPIServer) {
 	defer stream.Stop()
 
 	finish, created := slowCreate(t, server, "slow")
-	stopped := make(chan error, 1)
+	stopped, begin := make(chan error, 1), time.Now()
 
 	go func() { stopped <- server.Stop() }()
 
@@ -197,10 +205,19 @@ func testStop(t *testing.T, server *env.OmniAPIServer) {
 		t.Errorf("a request while the stop is delayed: %v", err)
 	}
 
-	pause(t.Context(), 5*time.Second) // the delay, and more: nothing new is taken now
+	// The delay ends: nothing new is taken, although a request is still under way.
+	if err := env.Eventually(t.Context(), refusal, "new requests to be refused", func(ctx context.Context) error {
+		if _, err := workers.List(ctx, metav1.ListOptions{}); err == nil {
+			return errors.New("they are served")
+		}
 
-	if _, err := workers.List(t.Context(), metav1.ListOptions{}); err == nil {
-		t.Error("a request after the delay is served")
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+
+	if early := time.Since(begin); early < stopDelay {
+		t.Errorf("requests are refused after %s, within the delay", early)
 	}
 
 	finish()
@@ -254,7 +271,7 @@ func slowCreate(t *testing.T, server *env.OmniAPIServer, name string) (finish fu
 
 	reader, writer := io.Pipe()
 	result := make(chan error, 1)
-	sender := &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
+	sender := &http.Client{Timeout: eventually, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}}
 
