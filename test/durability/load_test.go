@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
+	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
 const (
@@ -41,6 +41,7 @@ type load struct {
 	mu       sync.Mutex
 	requests map[string]int
 	failures map[string]int
+	hasty    int // failures of writes that the replicas had not kept waiting; see loadWriter
 	messages []string
 	kept     map[string]string // object: resourceVersion of its last acknowledged write
 	doubtful map[string]bool   // objects whose last write failed: it may have taken place
@@ -58,8 +59,8 @@ func startLoad(t *testing.T, config *rest.Config) *load {
 	l.makeAlways()
 
 	for i := range loadWriters {
-		client := l.client()
-		l.running.Go(func() { l.write(ctx, client, fmt.Sprint(l.prefix, i)) })
+		w := &loadWriter{load: l, client: l.client(), prefix: fmt.Sprint(l.prefix, i)}
+		l.running.Go(func() { w.write(ctx) })
 	}
 
 	for range loadReaders {
@@ -75,18 +76,27 @@ func startLoad(t *testing.T, config *rest.Config) *load {
 	return l
 }
 
-// makeAlways makes the object that readers look at.
+// makeAlways makes the object that readers look at. It is no part of the load: it is tried until it is there.
 func (l *load) makeAlways() {
 	l.t.Helper()
 
 	l.always = l.prefix + "always"
+	client := clientset(l.t, l.config).OmniWorkers(metav1.NamespaceDefault)
 
-	object, err := clientset(l.t, l.config).OmniWorkers(metav1.NamespaceDefault).Create(l.t.Context(), newWorkers(l.always, 1), metav1.CreateOptions{})
-	if err != nil {
+	if err := env.Eventually(l.t.Context(), eventually, "the object that readers look at", func(ctx context.Context) error {
+		object, err := client.Create(ctx, newWorkers(l.always, 1), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // a try that failed took place
+			object, err = client.Get(ctx, l.always, metav1.GetOptions{})
+		}
+
+		if err == nil {
+			l.note(l.always, object, nil)
+		}
+
+		return err
+	}); err != nil {
 		l.t.Fatal(err)
 	}
-
-	l.note(l.always, object, nil)
 }
 
 // client makes a client with nothing shared but the library's cache of connections.
@@ -153,45 +163,6 @@ func (l *load) count(verb string, begin time.Time, err error) {
 	if len(l.messages) < mostMessages {
 		l.messages = append(l.messages, fmt.Sprintf("%s: %s after %s: %v", begin.Format("15:04:05.000"), verb, time.Since(begin).Round(time.Millisecond), err))
 	}
-}
-
-// write makes an object, changes it in each way that clients have, and deletes every second one.
-func (l *load) write(ctx context.Context, client rest.Interface, prefix string) {
-	for i := 0; ctx.Err() == nil; i++ {
-		name := fmt.Sprintf("%s-%d", prefix, i)
-		object := &v1alpha1.OmniWorkers{}
-		patch := func(kind types.PatchType) *rest.Request { return namespaced(client.Patch(kind)).Name(name) }
-
-		_ = l.change(ctx, "create", namespaced(client.Post()).Body(newWorkers(name, 1)), name, object)
-		err := l.change(ctx, "patch", patch(types.MergePatchType).Body([]byte(`{"spec":{"machineClass":{"size":2}}}`)), name, object)
-
-		// Who does not know the state of before cannot send an update.
-		if err == nil {
-			object.Spec.MachineClass.Size = new(intstr.FromInt32(3))
-			_ = l.change(ctx, "update", namespaced(client.Put()).Name(name).Body(object), name, object)
-		}
-
-		_ = l.change(ctx, "apply", patch(types.ApplyPatchType).Param("fieldManager", "load").Param("force", "true").Body(applied(name, 4)), name, object)
-
-		if i%2 == 1 {
-			_ = l.change(ctx, "delete", namespaced(client.Delete()).Name(name).Body(&metav1.DeleteOptions{}), name, nil)
-		}
-	}
-}
-
-// applied is the manifest of newWorkers.
-func applied(name string, size int) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"OmniWorkers","metadata":{"name":%q},"spec":{"clusterRef":{"name":"c"},"machineClass":{"name":"m","size":%d}}}`,
-		v1alpha1.SchemeGroupVersion.String(), name, size)
-}
-
-// change sends a write, keeps what was acknowledged, and pauses.
-func (l *load) change(ctx context.Context, verb string, request *rest.Request, name string, object *v1alpha1.OmniWorkers) error {
-	err := l.do(ctx, verb, request, object)
-	l.note(name, object, err)
-	pause(ctx, loadPause)
-
-	return err
 }
 
 // note keeps what was acknowledged of an object.
@@ -264,8 +235,13 @@ func namespaced(request *rest.Request) *rest.Request {
 func (l *load) lost(ctx context.Context) []string {
 	l.t.Helper()
 
-	list, err := clientset(l.t, l.config).OmniWorkers(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var list *v1alpha1.OmniWorkersList
+
+	if err := env.Eventually(ctx, eventually, "a list of what is there", func(ctx context.Context) (err error) {
+		list, err = clientset(l.t, l.config).OmniWorkers(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+
+		return err
+	}); err != nil {
 		l.t.Fatal(err)
 	}
 

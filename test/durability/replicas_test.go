@@ -3,21 +3,16 @@ package durability
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
-
-// around is how long the load goes on before and after what happens.
-const around = 2 * time.Second
 
 // replicas is two API servers on an etcd of three members.
 type replicas struct {
@@ -114,41 +109,6 @@ func testEtcdClients(t *testing.T, r *replicas) {
 	}
 }
 
-// testRollingRestart restarts one replica after the other, as a Deployment does, with the program's own defaults.
-func testRollingRestart(t *testing.T, r *replicas) {
-	l := startLoad(t, r.hub.RESTConfig())
-	pause(t.Context(), around)
-
-	for i, replica := range r.Replicas {
-		begin := time.Now()
-
-		if err := replica.Stop(); err != nil {
-			t.Fatal(err)
-		}
-
-		stopped := time.Since(begin)
-
-		if err := replica.RestartDirectly(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-
-		r.waitForFront(t)
-		t.Logf("%s replica %d: stopped in %s, back after %s", begin.Format("15:04:05.000"), i, stopped.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
-		pause(t.Context(), around)
-	}
-
-	requests, failures := l.end()
-	t.Logf("rolling restart of two replicas: %d requests, %d failed; connections by replica %v", requests, failures, r.Front.Connections())
-
-	if failures > 0 {
-		t.Errorf("%d of %d requests failed", failures, requests)
-	}
-
-	for _, wrong := range l.lost(t.Context()) {
-		t.Error(wrong)
-	}
-}
-
 func (r *replicas) waitForFront(t *testing.T) {
 	t.Helper()
 
@@ -159,69 +119,6 @@ func (r *replicas) waitForFront(t *testing.T) {
 
 		return nil
 	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func testMemberKilled(t *testing.T, r *replicas) {
-	r.killUnderLoad(t, func(ctx context.Context) (*env.EtcdMember, error) {
-		leader, err := r.etcd.Leader(ctx)
-		if err != nil {
-			return nil, err
-		}
-
-		for _, member := range r.etcd.Members {
-			if member != leader {
-				return member, nil
-			}
-		}
-
-		return nil, errors.New("all members lead")
-	})
-}
-
-func testLeaderKilled(t *testing.T, r *replicas) { r.killUnderLoad(t, r.etcd.Leader) }
-
-// killUnderLoad kills a member of the etcd. Requests may fail while the others notice, and elect a leader, but soon none
-// does, with two members of three; and what was acknowledged stays.
-func (r *replicas) killUnderLoad(t *testing.T, choose func(context.Context) (*env.EtcdMember, error)) {
-	var member *env.EtcdMember
-
-	// A busy machine may make the members elect again.
-	if err := env.Eventually(t.Context(), eventually, "a leader", func(ctx context.Context) (err error) {
-		member, err = choose(ctx)
-
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-
-	l := startLoad(t, r.hub.RESTConfig())
-	pause(t.Context(), around)
-	member.Kill()
-	pause(t.Context(), 10*time.Second)
-
-	requests, failures := l.end()
-	t.Logf("a member of the etcd killed: %d requests, %d failed in 10s", requests, failures)
-
-	if most := requests / 10; failures > most {
-		t.Errorf("%d of %d requests failed, want %d at most", failures, requests, most)
-	}
-
-	r.waitForFront(t)
-
-	calm := startLoad(t, r.hub.RESTConfig())
-	pause(t.Context(), around)
-
-	if requests, failures := calm.end(); failures > 0 {
-		t.Errorf("with two members left, %d of %d requests failed", failures, requests)
-	}
-
-	for _, wrong := range l.lost(t.Context()) {
-		t.Error(wrong)
-	}
-
-	if err := member.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -20,6 +20,9 @@ const (
 	etcdRequestTimeout = 5 * time.Second
 	// etcdCredentials starts the names of the cluster's files with key material.
 	etcdCredentials = "omni-etcd"
+	// heartbeat and patience are of the members: with etcd's own 100 ms and 1 s, a machine that stalls for a second
+	// makes them elect a leader, and requests fail that nothing was done to.
+	heartbeat, patience = 500 * time.Millisecond, 5 * time.Second
 )
 
 // EtcdCluster is an etcd of several members for omni-apiserver, beside the one that belongs to the hub. Members and
@@ -138,6 +141,8 @@ func (c *EtcdCluster) memberArgs(member *EtcdMember, peers string) []string {
 		"--name=" + member.spec.name,
 		"--data-dir=" + filepath.Join(c.hub.Dir, member.spec.name),
 		"--log-level=warn",
+		fmt.Sprintf("--heartbeat-interval=%d", heartbeat.Milliseconds()),
+		fmt.Sprintf("--election-timeout=%d", patience.Milliseconds()),
 		"--listen-client-urls=https://" + member.address,
 		"--advertise-client-urls=https://" + member.address,
 		"--listen-peer-urls=https://" + member.peer,
@@ -191,6 +196,26 @@ func (c *EtcdCluster) Leader(ctx context.Context) (*EtcdMember, error) {
 	}
 
 	return nil, errors.New("no member of the etcd cluster leads")
+}
+
+// Term returns how many elections there were so far, in etcd's count. A difference says that the members elected.
+func (c *EtcdCluster) Term(ctx context.Context) (uint64, error) {
+	var term uint64
+
+	for _, member := range c.Members {
+		if !member.Running() {
+			continue
+		}
+
+		status, err := member.status(ctx)
+		if err != nil {
+			return 0, err
+		}
+
+		term = max(term, status.RaftTerm)
+	}
+
+	return term, nil
 }
 
 // healthy returns nil when the member has a leader.

@@ -28,6 +28,7 @@ const (
 type Front struct {
 	listener net.Listener
 	prober   *http.Client
+	living   context.Context //nolint:containedctx // ends with close; replicas come at any time before it
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
@@ -57,6 +58,7 @@ func newFront(at *port, ca []byte) (*Front, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &Front{
 		listener: listener,
+		living:   ctx,
 		stop:     cancel,
 		open:     map[net.Conn]struct{}{},
 		prober: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
@@ -66,7 +68,6 @@ func newFront(at *port, ca []byte) (*Front, error) {
 	}
 
 	f.running.Go(func() { f.accept(ctx) })
-	f.running.Go(func() { f.probe(ctx) })
 
 	return f, nil
 }
@@ -74,12 +75,16 @@ func newFront(at *port, ca []byte) (*Front, error) {
 // port is where clients connect.
 func (f *Front) port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-// add makes a replica known; it gets connections when it is ready.
+// add makes a replica known; it gets connections when it is ready. Each is probed by itself: one that is slow to answer
+// must not keep the front from seeing that another one stops.
 func (f *Front) add(address string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	b := &backend{address: address}
 
-	f.backends = append(f.backends, &backend{address: address})
+	f.mu.Lock()
+	f.backends = append(f.backends, b)
+	f.mu.Unlock()
+
+	f.running.Go(func() { f.probe(f.living, b) })
 }
 
 // close ends the front and all its connections.
@@ -128,12 +133,16 @@ func (f *Front) Ready() int {
 	return ready
 }
 
-func (f *Front) probe(ctx context.Context) {
+func (f *Front) probe(ctx context.Context, b *backend) {
 	ticker := time.NewTicker(probePeriod)
 	defer ticker.Stop()
 
 	for {
-		f.probeAll(ctx)
+		ready := f.passes(ctx, b.address)
+
+		f.mu.Lock()
+		b.ready = ready
+		f.mu.Unlock()
 
 		select {
 		case <-ctx.Done():
@@ -141,26 +150,6 @@ func (f *Front) probe(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
-}
-
-func (f *Front) probeAll(ctx context.Context) {
-	f.mu.Lock()
-	all := append([]*backend(nil), f.backends...)
-	f.mu.Unlock()
-
-	var probes sync.WaitGroup
-
-	for _, b := range all {
-		probes.Go(func() {
-			ready := f.passes(ctx, b.address)
-
-			f.mu.Lock()
-			b.ready = ready
-			f.mu.Unlock()
-		})
-	}
-
-	probes.Wait()
 }
 
 // passes probes one replica.
