@@ -12,9 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// watchHub runs a definitionsWatch against the hub until it ends by itself, or for so long.
-func watchHub(t *testing.T, h *hub, during time.Duration) error {
+// watchHub runs a definitionsWatch against the hub until it ends by itself, or the hub has seen enough.
+func watchHub(t *testing.T, h *hub) error {
 	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	h.stop = cancel
 
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -30,15 +35,12 @@ func watchHub(t *testing.T, h *hub, during time.Duration) error {
 
 	watch.interval = time.Millisecond
 
-	ctx, cancel := context.WithTimeout(t.Context(), during)
-	defer cancel()
-
 	return watch.Start(ctx)
 }
 
 // Definitions that are made while the controller runs end it, with what to do.
 func TestStopsBesideDefinitions(t *testing.T) {
-	err := watchHub(t, &hub{definitions: map[string]int{"omniworkers.omni.texashpc.com": http.StatusOK}}, time.Minute)
+	err := watchHub(t, &hub{definitions: map[string]int{"omniworkers.omni.texashpc.com": http.StatusOK}})
 	if !errors.Is(err, errDefinitions) {
 		t.Fatal(err)
 	}
@@ -59,17 +61,19 @@ func TestRunsOnWithoutDefinitions(t *testing.T) {
 		"the hub does not say": {unavailable: 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := watchHub(t, h, 300*time.Millisecond); err != nil {
+			h.enough = int32(len(kinds())) + 1 // one look is at most a call for each kind
+
+			if err := watchHub(t, h); err != nil {
 				t.Error(err)
 			}
 
-			if h.calls.Load() < 2 {
+			if h.calls.Load() < h.enough {
 				t.Errorf("%d calls", h.calls.Load())
 			}
 		})
 	}
 
-	err := watchHub(t, &hub{unavailable: 2, definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK}}, time.Minute)
+	err := watchHub(t, &hub{unavailable: 2, definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK}})
 	if !errors.Is(err, errDefinitions) {
 		t.Errorf("after two failures: %v", err)
 	}

@@ -51,7 +51,10 @@ func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("gave up after --start-timeout"))
 	defer cancel()
 
-	var logged time.Time
+	var (
+		logged time.Time
+		reason error
+	)
 
 	for {
 		err := checks.run(ctx)
@@ -63,15 +66,20 @@ func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) 
 			return nil, err
 		}
 
+		// A look that the end has cut short says less than the one before.
+		if reason == nil || ctx.Err() == nil {
+			reason = err
+		}
+
 		if time.Since(logged) >= logEvery {
 			logged = time.Now()
 
-			klog.FromContext(ctx).Info("waiting for the API", "reason", err.Error())
+			klog.FromContext(ctx).Info("waiting for the API", "reason", reason.Error())
 		}
 
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the API: %w: %w", context.Cause(ctx), err)
+			return nil, fmt.Errorf("wait for the API: %w: %w", context.Cause(ctx), reason)
 		case <-time.After(retryPause):
 		}
 	}
