@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/rest"
 
@@ -27,7 +29,9 @@ import (
 const (
 	watchDrain  = 2 * time.Second
 	finishTime  = time.Second
-	stopTimeout = 20 * time.Second
+	stopTimeout = 40 * time.Second
+	// stopSlack is what a stop may take beside what it waits for. One that waited for a client would take a minute or more.
+	stopSlack = 30 * time.Second
 )
 
 // running is a server that serves TLS, as the program does.
@@ -35,6 +39,7 @@ type running struct {
 	client versioned.Interface
 	// etcd is where the storage can be read past the server.
 	etcd   string
+	posts  atomic.Int32 // that the server has begun with
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -68,6 +73,10 @@ func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *runnin
 	applyOptions(t, config, etcd.Endpoint(), change)
 	serveTLS(t, config)
 	config.FinishWithin(finishTime)
+
+	r := &running{etcd: etcd.Endpoint(), done: make(chan error, 1)}
+	r.note(config)
+
 	loopback := rest.CopyConfig(config.Generic.LoopbackClientConfig)
 	loopback.QPS = -1
 
@@ -76,13 +85,13 @@ func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *runnin
 		t.Fatal(err)
 	}
 
-	client, err := versioned.NewForConfig(loopback)
-	if err != nil {
+	if r.client, err = versioned.NewForConfig(loopback); err != nil {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{client: client, etcd: etcd.Endpoint(), cancel: cancel, done: make(chan error, 1)}
+	var ctx context.Context
+
+	ctx, r.cancel = context.WithCancel(t.Context())
 
 	go func() { r.done <- server.Run(ctx) }()
 
@@ -90,6 +99,22 @@ func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *runnin
 	r.waitUntilReady(t)
 
 	return r
+}
+
+// note counts what the server begins with, once it would wait for it in a stop.
+func (r *running) note(config *apiserver.Config) {
+	generic := &config.Generic.Config
+	build := generic.BuildHandlerChainFunc
+
+	generic.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return build(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			if request.Method == http.MethodPost {
+				r.posts.Add(1)
+			}
+
+			handler.ServeHTTP(w, request)
+		}), c)
+	}
 }
 
 // serveTLS listens on a free port with a certificate of its own, lets everybody be an administrator,
@@ -221,7 +246,7 @@ func TestStopEndsWatches(t *testing.T) {
 	begin := time.Now()
 	r.stop(t)
 
-	if took := time.Since(begin); took > watchDrain+5*time.Second {
+	if took := time.Since(begin); took > watchDrain+stopSlack {
 		t.Errorf("the stop took %s", took)
 	}
 
@@ -239,6 +264,7 @@ func TestStopEndsWatches(t *testing.T) {
 func TestStopEndsRequests(t *testing.T) {
 	r := runServer(t)
 
+	before := r.posts.Load()
 	reader, writer := io.Pipe()
 	answer := make(chan error, 1)
 
@@ -251,12 +277,16 @@ func TestStopEndsRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	time.Sleep(200 * time.Millisecond) // for the server to have begun with it
+	for deadline := time.Now().Add(eventTimeout); r.posts.Load() == before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the server has not begun with it")
+		}
+	}
 
 	begin := time.Now()
 	r.stop(t)
 
-	if took := time.Since(begin); took < finishTime || took > finishTime+5*time.Second {
+	if took := time.Since(begin); took < finishTime || took > finishTime+stopSlack {
 		t.Errorf("the stop took %s", took)
 	}
 

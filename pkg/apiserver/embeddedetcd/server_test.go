@@ -14,7 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 )
 
-const requestTimeout = 10 * time.Second
+// requestTimeout is for one request, with all the time that a busy disk may take.
+const requestTimeout = time.Minute
 
 func start(t *testing.T, dir string) *embeddedetcd.Server {
 	t.Helper()
@@ -49,28 +50,17 @@ func connect(t *testing.T, server *embeddedetcd.Server) *clientv3.Client {
 }
 
 func TestKeysOutliveARestart(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-	defer cancel()
-
 	dir := filepath.Join(t.TempDir(), "new", "directory")
 	first := start(t, dir)
 
-	if _, err := connect(t, first).Put(ctx, "key", "value"); err != nil {
-		t.Fatal(err)
-	}
-
+	put(t, connect(t, first), "key", "value")
 	stop(t, first)
 
 	second := start(t, dir)
 	defer stop(t, second)
 
-	got, err := connect(t, second).Get(ctx, "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "value" {
-		t.Errorf("got %v", got.Kvs)
+	if value, _ := get(t, connect(t, second), "key"); value != "value" {
+		t.Errorf("got %q", value)
 	}
 }
 
