@@ -97,13 +97,8 @@ func TestEndlessTemplate(t *testing.T) {
 	r := newRelease(t)
 	r.settings.Timeout = time.Second
 
-	begun := time.Now()
 	_, err := r.step(t.Context(), chartOf("1.0.0", `{{ range $a := until 350 }}{{ range $b := until 1000000 }}{{ end }}{{ end }}`), "")
 	wantReason(t, err, helm.ReasonTimeout)
-
-	if took := time.Since(begun); took > 12*time.Second {
-		t.Errorf("took %s", took)
-	}
 
 	var failure *helm.Error
 	if !errors.As(err, &failure) || failure.Still == nil {
@@ -112,9 +107,11 @@ func TestEndlessTemplate(t *testing.T) {
 
 	select {
 	case <-failure.Still:
-	case <-time.After(5 * time.Minute):
-		t.Error("it is not told that Helm has returned")
+		t.Error("it was waited for")
+	default:
 	}
+
+	<-failure.Still // or it is not told that Helm has returned
 }
 
 // A record without Helm's labels is in the way and is not seen.
