@@ -188,7 +188,7 @@ func (r *recorded) told(cluster string) bool {
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if condition() {
 			return
 		}
