@@ -221,11 +221,13 @@ func TestDestroyingChangeWaitsToSettle(t *testing.T) {
 func TestChildDeletedAndMadeAgainWithinTheSettleTime(t *testing.T) {
 	inFreshFleets(t, func(f *fleet) {
 		f.cluster("again")
+		f.follow("again")
 
 		writes := len(f.omni.Writes())
 
 		if !f.inTime(func() {
 			f.remove("ow", "again-w")
+			f.hesitate(`MachineSet "again-again-w"`)
 			f.put(workersManifest("again-w", "again", classOf(pool, 2)))
 		}) {
 			return

@@ -84,7 +84,7 @@ func documentHazards() []hazard {
 			when: func(f *fleet) {
 				if !f.inTime(func() {
 					f.remove("ow", "c-w")
-					f.settles()
+					f.hesitate()
 					f.remove("ocp", "c-cp")
 				}) {
 					return
@@ -95,7 +95,7 @@ func documentHazards() []hazard {
 				f.follow("c")
 				f.inTime(func() {
 					f.put(controlPlaneManifest("c-cp", "c", f.machines[0]))
-					f.settles(`MachineSet "c-c-w"`)
+					f.hesitate(`MachineSet "c-c-w"`)
 					f.put(workersManifest("c-w", "c", classOf(pool, 2)))
 				})
 			},
@@ -213,7 +213,7 @@ func documentHazards() []hazard {
 
 				if f.inTime(func() {
 					f.manifests()
-					f.settles(`KubernetesManifestGroup "200-cluster-c-a"`, `KubernetesManifestGroup "201-cluster-c-b"`)
+					f.hesitate(`KubernetesManifestGroup "200-cluster-c-a"`, `KubernetesManifestGroup "201-cluster-c-b"`)
 					early = f.destroyedOtherThan()
 				}) && early != "" {
 					f.t.Error(early)
@@ -229,7 +229,7 @@ func documentHazards() []hazard {
 				f.ready("c")
 				f.inTime(func() {
 					f.manifests()
-					f.settles()
+					f.hesitate()
 					f.manifests("a", "b")
 				})
 			},

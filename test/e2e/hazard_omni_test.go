@@ -71,7 +71,7 @@ func omniHazards() []hazard {
 						f.t.Fatal(err)
 					}
 
-					f.settles(`MachineSet "c-c-w"`)
+					f.hesitate(`MachineSet "c-c-w"`)
 					f.put(workersManifest("c-w", "c", classOf(pool, 2)))
 				})
 			},
@@ -159,7 +159,7 @@ func omniHazards() []hazard {
 			when: func(f *fleet) {
 				if !f.inTime(func() {
 					f.remove("ow", "c-w")
-					f.settles()
+					f.hesitate()
 
 					if err := f.omni.RevokeKey(f.key); err != nil {
 						f.t.Fatal(err)

@@ -160,6 +160,14 @@ func (f *fleet) settles(words ...string) {
 	}
 }
 
+// hesitate is settles, and a second more, in which a controller that did not wait would have destroyed. Whoever
+// changes his mind does so after that.
+func (f *fleet) hesitate(words ...string) {
+	f.t.Helper()
+	f.settles(words...)
+	time.Sleep(time.Second)
+}
+
 // waitsToSettle is what an object says of what waits to settle, in a status of its current generation.
 func waitsToSettle(t *testing.T, object *unstructured.Unstructured) string {
 	t.Helper()
