@@ -222,7 +222,6 @@ func (f *argoFleet) waitHealth(resource, name, want string) string {
 	return health.Message
 }
 
-// objects are all objects of our kinds in the namespace.
 // observed waits until every controller has looked at its objects.
 func (f *argoFleet) observed() {
 	f.t.Helper()
@@ -237,6 +236,7 @@ func (f *argoFleet) observed() {
 	})
 }
 
+// objects are all objects of our kinds in the namespace.
 func (f *argoFleet) objects() []unstructured.Unstructured {
 	f.t.Helper()
 
