@@ -33,8 +33,9 @@ func (h *Hub) startEtcd(durable bool) error {
 	peerURL := "http://" + peer.address()
 
 	_, err = h.start(processSpec{
-		name:   "etcd",
-		binary: h.tools.Etcd,
+		name:    "etcd",
+		binary:  h.tools.Etcd,
+		foreign: true,
 		args: []string{
 			"--name=hub",
 			"--data-dir=" + filepath.Join(h.Dir, "etcd"),
@@ -73,9 +74,10 @@ func (h *Hub) startKubeAPIServer(ctx context.Context, extraArgs []string) error 
 	}
 
 	server, err := h.start(processSpec{
-		name:   "kube-apiserver",
-		binary: h.tools.KubeAPIServer,
-		args:   append(h.kubeAPIServerArgs(port.number), extraArgs...),
+		name:    "kube-apiserver",
+		binary:  h.tools.KubeAPIServer,
+		foreign: true,
+		args:    append(h.kubeAPIServerArgs(port.number), extraArgs...),
 	})
 	if err != nil {
 		return err
@@ -142,8 +144,9 @@ func (h *Hub) StartControllerManager(ctx context.Context) error {
 	}
 
 	manager, err := h.start(processSpec{
-		name:   "kube-controller-manager",
-		binary: h.tools.KubeControllerManager,
+		name:    "kube-controller-manager",
+		binary:  h.tools.KubeControllerManager,
+		foreign: true,
 		args: []string{
 			"--kubeconfig=" + h.KubeconfigPath,
 			"--secure-port=0", // nobody asks it for metrics

@@ -128,7 +128,7 @@ func (c *EtcdCluster) addMember(name string) error {
 	}
 
 	member := &EtcdMember{cluster: c, address: client.address(), peer: peer.address()}
-	member.component = &component{hub: c.hub, ready: member.healthy, spec: processSpec{name: name, binary: c.hub.tools.Etcd}}
+	member.component = &component{hub: c.hub, ready: member.healthy, spec: processSpec{name: name, binary: c.hub.tools.Etcd, foreign: true}}
 	c.Members = append(c.Members, member)
 
 	return nil

@@ -130,10 +130,11 @@ func (h *Hub) newFluxController(name FluxComponent, binary string, more []string
 				return err
 			},
 			spec: processSpec{
-				name:   string(name),
-				binary: binary,
-				args:   slices.Concat(args, more),
-				env:    []string{"KUBECONFIG=" + h.KubeconfigPath, "RUNTIME_NAMESPACE=" + FluxNamespace},
+				name:    string(name),
+				binary:  binary,
+				foreign: true,
+				args:    slices.Concat(args, more),
+				env:     []string{"KUBECONFIG=" + h.KubeconfigPath, "RUNTIME_NAMESPACE=" + FluxNamespace},
 			},
 		},
 	}, nil

@@ -25,6 +25,7 @@ type processSpec struct {
 	args    []string
 	env     []string // added to the environment of this program
 	logPath string
+	foreign bool // not a program of this repository: with what status it ends is not judged
 }
 
 // process is one running child.
@@ -79,8 +80,8 @@ func startProcess(spec processSpec) (*process, error) {
 }
 
 // stop asks the child to end and waits. It returns an error if the child had to be killed, had
-// already ended without being asked, or says that it did not end well, as our programs do when
-// their own limits for a stop did not suffice.
+// already ended without being asked, or if a program of ours says that it did not end well, as when
+// its own limits for a stop did not suffice.
 func (p *process) stop(grace time.Duration) error {
 	if p.hasExited() {
 		if p.killed.Load() {
@@ -109,10 +110,10 @@ func (p *process) stop(grace time.Duration) error {
 	}
 }
 
-// endedWell returns an error if the child gave a status of failure. The signal itself is a good end: etcd's is.
+// endedWell returns an error if a program of ours gave a status of failure. The signal itself is a good end.
 func (p *process) endedWell() error {
 	var ended *exec.ExitError
-	if !errors.As(p.waitErr, &ended) || ended.ExitCode() <= 0 {
+	if p.spec.foreign || !errors.As(p.waitErr, &ended) || ended.ExitCode() <= 0 {
 		return nil
 	}
 

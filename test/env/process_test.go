@@ -92,6 +92,18 @@ func TestProcessStop(t *testing.T) {
 	}
 }
 
+// How the programs of others end is not ours to judge.
+func TestStopOfAForeignProcess(t *testing.T) {
+	p := shell(t, "trap 'exit 1' TERM; echo up; while :; do sleep 0.05; done")
+	p.spec.foreign = true
+
+	waitForLog(t, p, "up")
+
+	if err := p.stop(time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestProcessCrashShowsLog(t *testing.T) {
 	p := shell(t, "echo first >&2; echo the reason >&2; exit 4")
 
