@@ -63,7 +63,7 @@ func (w *loadWriter) change(ctx context.Context, verb string, request *rest.Requ
 
 	err := w.do(ctx, verb, request, object)
 	if err != nil {
-		w.judge(name)
+		w.judge(name, begin)
 	}
 
 	w.began = [2]time.Time{w.began[1], begin}
@@ -73,13 +73,17 @@ func (w *loadWriter) change(ctx context.Context, verb string, request *rest.Requ
 	return err
 }
 
+// crossing is more than it takes to fail by crossing the request to leave, also on a busy machine: a write that hung
+// before it failed was cut off.
+const crossing = 10 * time.Second
+
 // judge counts a failure that cannot come from crossing the request to leave. What fails because of an earlier failure,
 // as the change of an object that was not made, is not counted twice.
-func (w *loadWriter) judge(name string) {
+func (w *loadWriter) judge(name string, begin time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	if !w.doubtful[name] && time.Since(w.began[0]) < heldBack {
+	if !w.doubtful[name] && (time.Since(w.began[0]) < heldBack || time.Since(begin) > crossing) {
 		w.hasty++
 	}
 }

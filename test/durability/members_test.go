@@ -60,7 +60,7 @@ func (r *replicas) killUnderLoad(t *testing.T, choose func(context.Context) (*en
 	}
 }
 
-// waitForCalm waits until no request of a load fails. Replicas that hold on to the member that is gone never get there.
+// waitForCalm waits until no request of a load fails. Replicas that hold on to the member that is gone do not get there in time.
 // How many fail until then says more about the machine than about them: each request that waits for the election takes
 // the place of hundreds.
 func (r *replicas) waitForCalm(t *testing.T) {

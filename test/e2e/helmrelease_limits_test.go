@@ -33,7 +33,7 @@ func TestHelmReleaseGigabyte(t *testing.T) {
 	const (
 		mebibyte = 1 << 20
 		// buffered is what the kernel may hold of a connection that is read slowly: it sizes the receiver's buffer, which
-		// may grow to 32 MiB (net.ipv4.tcp_rmem of Linux 6.18), and the sender's.
+		// may grow to 32 MiB (the last value of net.ipv4.tcp_rmem), and the sender's.
 		buffered = 64
 	)
 

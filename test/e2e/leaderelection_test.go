@@ -35,6 +35,11 @@ func TestLeaderElection(t *testing.T) {
 	s.cluster("c", "")
 
 	s.handOver()
+
+	if holds := s.run("get", "lease", "omni-controller", "-o", "jsonpath={.spec.leaseDurationSeconds}"); holds != "15" {
+		t.Errorf("the lease of a leader that is killed holds %s seconds, want %s", holds, leaseDuration)
+	}
+
 	s.leader().Kill()
 	s.run("scale", "omniworkers/c-w", "--replicas=3")
 	s.leader()

@@ -124,8 +124,10 @@ func TestStatusStorm(t *testing.T) {
 
 	t.Logf("%d rounds of three changes in %s: %d writes to the API, %d values seen, the last after %s", last, length.Round(10*time.Millisecond), writes, len(seen), took.Round(10*time.Millisecond))
 
-	// The cluster and its three documents, at most two and a half times a second each.
-	if limit := 4 * (int(time.Since(began)/(400*time.Millisecond)) + 4); writes > limit {
+	// The cluster and its three documents, at most two and a half times a second each, also while a busy controller works
+	// off what came before the end.
+	const backlog = 5 * time.Second
+	if limit := 4 * (int((length+min(took, backlog))/(400*time.Millisecond)) + 4); writes > limit {
 		t.Errorf("%d writes, wanted at most %d", writes, limit)
 	}
 

@@ -147,7 +147,7 @@ func (f *fleet) settles(words ...string) {
 
 			message = waitsToSettle(f.t, object)
 		case <-timeout:
-			f.t.Fatalf("nothing waits to settle; the state is now: %s", describe(get[anyKind](f.space, "ocl", "c").Status.Conditions))
+			f.t.Fatalf("nothing waits to settle (%v); the state is now: %s", stack.Controller.Crashed(), f.run("get", "ocl", "-o", "jsonpath={.items[*].status.conditions}"))
 		}
 	}
 
@@ -180,7 +180,8 @@ func waitsToSettle(t *testing.T, object *unstructured.Unstructured) string {
 	}
 
 	for _, c := range known.Status.Conditions {
-		if known.Status.ObservedGeneration == known.Generation && c.Type == v1alpha1.ConditionSynced && c.Reason == v1alpha1.ReasonWaitingToSettle {
+		if known.Status.ObservedGeneration == known.Generation && c.Type == v1alpha1.ConditionSynced &&
+			c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaitingToSettle {
 			return c.Message
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // at an API that was away for long.
 const componentTimeout = 2 * time.Minute
 
-// component is one of this repository's programs, which tests stop, kill and start again.
+// component is a program that tests stop, kill and start again.
 type component struct {
 	hub     *Hub
 	spec    processSpec
@@ -36,7 +36,7 @@ func (c *component) launch(ctx context.Context) error {
 func (c *component) BinaryPath() string { return c.spec.binary }
 
 // Stop ends the program in an orderly way (SIGTERM) and waits for it. It is an error if it had
-// ended before or had to be killed.
+// ended before, had to be killed, or, being ours, ended with a status of failure.
 func (c *component) Stop() error {
 	c.hub.forget(c.current)
 

@@ -137,8 +137,8 @@ func (h *Hub) startControlPlane(ctx context.Context, options Options) error {
 
 // Stop ends all processes, in the reverse order of their start but for one rule: etcd goes
 // last of all and kube-apiserver before it, because without its storage kube-apiserver takes
-// minutes to end. A process that had ended before, or that had to be killed, is an error.
-// Calling Stop again does nothing.
+// minutes to end. A process that had ended before, or that had to be killed, is an error, and so is
+// a program of ours that ended with a status of failure. Calling Stop again does nothing.
 func (h *Hub) Stop() error {
 	h.mu.Lock()
 	processes, ports, fronts := h.processes, h.ports, h.fronts

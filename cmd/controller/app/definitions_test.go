@@ -24,7 +24,7 @@ func watchHub(t *testing.T, h *hub) error {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	watch, err := newDefinitionsWatch(&rest.Config{Host: server.URL})
+	watch, err := newDefinitionsWatch(&rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestFindDefinitions(t *testing.T) {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	checks, err := newStartChecks(&rest.Config{Host: server.URL})
+	checks, err := newStartChecks(&rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,9 +94,6 @@ type startChecks struct {
 func newStartChecks(hub *rest.Config) (*startChecks, error) {
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout = callTimeout
-	// The pauses between two looks are the limit of their rate. The client's own would fail what it could not send before
-	// the end, as if that were what is missing.
-	bounded.QPS = -1
 
 	transport, err := rest.HTTPClientFor(bounded)
 	if err != nil {

@@ -29,6 +29,9 @@ const (
 	closePatience = 15 * time.Second
 )
 
+// ErrForced says that a stop ended the storage while somebody was connected who did not let go. Nothing is lost.
+var ErrForced = errors.New("the embedded etcd was stopped although a client was still connected to its socket: what was written is on the disk")
+
 // ErrStopped says that etcd ended although nobody asked it to; its log says why.
 var ErrStopped = errors.New("the embedded etcd stopped by itself")
 
@@ -192,20 +195,22 @@ func (s *Server) Client() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// Stop ends etcd, after its clients: it waits for running requests, but not for ever. It can be called twice.
+// Stop ends etcd, after its clients: it waits for running requests, but not for ever (ErrForced). It can be called twice.
 func (s *Server) Stop() error {
+	var forced error
+
 	if s.etcd != nil {
 		s.log.silence()
-		s.close()
+		forced = s.close()
 		s.etcd = nil
 	}
 
-	return errors.Join(s.socket.remove(), s.lock.release())
+	return errors.Join(forced, s.socket.remove(), s.lock.release())
 }
 
 // close waits for what is under way, and then ends the storage anyway: etcd itself would wait without end for a client that
-// has connected and never says a word.
-func (s *Server) close() {
+// has connected and never says a word. When that one leaves, etcd goes on with its own stop, which removes the socket.
+func (s *Server) close() error {
 	etcd, closed := s.etcd, make(chan struct{})
 
 	go func() {
@@ -215,8 +220,11 @@ func (s *Server) close() {
 
 	select {
 	case <-closed:
+		return nil
 	case <-time.After(s.patience):
 		etcd.Server.HardStop()
+
+		return ErrForced
 	}
 }
 

@@ -78,13 +78,16 @@ func TestAHostThatHangsStarvesNobody(t *testing.T) {
 }
 
 func TestAServerThatSendsAGigabyte(t *testing.T) {
-	for _, announced := range []bool{true, false} {
+	for _, row := range []struct {
+		path      string
+		announced bool
+	}{{"/demo-1.0.0.tgz", true}, {"/demo-1.0.0.tgz", false}, {"/index.yaml", true}, {"/index.yaml", false}} {
 		repository := startRepository(t)
 		repository.AddEntry("demo", "1.0.0", "demo-1.0.0.tgz", strings.Repeat("0", 64))
 
 		sent := make(chan int64, 1)
-		repository.Handle("/demo-1.0.0.tgz", func(w http.ResponseWriter, _ *http.Request) {
-			if announced {
+		repository.Handle(row.path, func(w http.ResponseWriter, _ *http.Request) {
+			if row.announced {
 				w.Header().Set("Content-Length", "1073741824")
 			}
 
@@ -94,7 +97,7 @@ func TestAServerThatSendsAGigabyte(t *testing.T) {
 
 		before := allocated()
 
-		_, err := fetch(newFetcher(charts.Options{MaxArchiveBytes: 1 << 20}), charts.Source{Repository: repository.URL(), Chart: "demo"})
+		_, err := fetch(newFetcher(charts.Options{MaxArchiveBytes: 1 << 20, MaxIndexBytes: 1 << 20}), charts.Source{Repository: repository.URL(), Chart: "demo"})
 		wantReason(t, err, charts.TooLarge, "limit of 1 MiB")
 
 		if n := allocated() - before; n > 16<<20 {

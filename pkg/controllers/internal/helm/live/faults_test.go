@@ -111,7 +111,11 @@ func TestEndlessTemplate(t *testing.T) {
 	default:
 	}
 
-	<-failure.Still // or it is not told that Helm has returned
+	select {
+	case <-failure.Still:
+	case <-time.After(15 * time.Minute):
+		t.Error("it is not told that Helm has returned")
+	}
 }
 
 // A record without Helm's labels is in the way and is not seen.
