@@ -42,6 +42,7 @@ func (r *replicas) killUnderLoad(t *testing.T, choose func(context.Context) (*en
 		t.Fatal(err)
 	}
 
+	before := r.term(t)
 	l := startLoad(t, r.hub.RESTConfig())
 	pause(t.Context(), around)
 	member.Kill()
@@ -49,6 +50,12 @@ func (r *replicas) killUnderLoad(t *testing.T, choose func(context.Context) (*en
 
 	requests, failures := l.end()
 	t.Logf("a member of the etcd killed: %d requests, %d failed", requests, failures)
+
+	// Without an election only what was on its way to that member can fail.
+	if failures*10 > requests && r.term(t) == before {
+		t.Errorf("%d of %d requests failed, although the leader stayed", failures, requests)
+	}
+
 	r.waitForCalm(t)
 
 	for _, wrong := range l.lost(t.Context()) {
@@ -60,9 +67,9 @@ func (r *replicas) killUnderLoad(t *testing.T, choose func(context.Context) (*en
 	}
 }
 
-// waitForCalm waits until no request of a load fails. Replicas that hold on to the member that is gone do not get there in time.
-// How many fail until then says more about the machine than about them: each request that waits for the election takes
-// the place of hundreds.
+// waitForCalm waits until no request of a load fails. Replicas that hold on to the member that is gone do not get there in
+// time. How many fail in an election says more about the machine than about them: each request that waits for it takes the
+// place of hundreds.
 func (r *replicas) waitForCalm(t *testing.T) {
 	t.Helper()
 
