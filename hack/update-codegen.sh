@@ -9,6 +9,9 @@ export GOBIN="$ROOT/.tools/bin"
 
 THIS=omni.texashpc.com/omni-cluster-operator
 BOILERPLATE="$ROOT/hack/boilerplate.go.txt"
+# Nothing that is built imports this module, so it may not be in the module cache yet; `go list -m` would then
+# print an empty directory.
+go mod download k8s.io/code-generator
 CODEGEN="$(go list -m -f '{{.Dir}}' k8s.io/code-generator)"
 # shellcheck source=/dev/null
 source "$CODEGEN/kube_codegen.sh"
