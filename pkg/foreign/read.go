@@ -1,0 +1,226 @@
+package foreign
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Check reports whether a text, with all its YAML documents together, stays within the limits. It is for libraries
+// that read the text themselves. Errors are ErrSyntax, *LimitError, one that names an alias that contains itself,
+// and that of ctx if it ends while others are being read.
+func Check(ctx context.Context, text []byte, limits Limits) error {
+	if len(text) > limits.Bytes {
+		return &LimitError{Bytes, limits.Bytes}
+	}
+
+	if json.Valid(text) {
+		return limits.allow(sizeOfJSON(text))
+	}
+
+	release, err := reserve(ctx, text)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	_, err = sizeOfYAML(text, limits)
+
+	return err
+}
+
+// sizeOfYAML measures all documents of a text together.
+func sizeOfYAML(text []byte, limits Limits) (size, error) {
+	total := size{}
+
+	err := eachDocument(text, func(document *yamlv3.Node) error {
+		one, err := newMeasure(limits).of(document)
+		if err != nil {
+			return err
+		}
+
+		total = total.and(one)
+
+		return limits.allow(total)
+	})
+
+	return total, err
+}
+
+// eachDocument parses a text, document by document. A parsed document holds each alias as a reference.
+func eachDocument(text []byte, visit func(*yamlv3.Node) error) error {
+	for decoder := yamlv3.NewDecoder(bytes.NewReader(text)); ; {
+		var document yamlv3.Node
+
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+
+		if err != nil {
+			return ErrSyntax // the parser's own error quotes the text
+		}
+
+		if err := visit(&document); err != nil {
+			return err
+		}
+	}
+}
+
+// ToJSON returns the first YAML document of a text, or a JSON text as it is, as JSON. Errors are those of Check.
+func ToJSON(ctx context.Context, text []byte, limits Limits) ([]byte, error) {
+	if len(text) > limits.Bytes {
+		return nil, &LimitError{Bytes, limits.Bytes}
+	}
+
+	if json.Valid(text) {
+		return text, limits.allow(sizeOfJSON(text))
+	}
+
+	converted, _, err := checkAndConvert(ctx, text, limits)
+
+	return converted, err
+}
+
+// Documents returns all YAML documents of a text as JSON, the empty ones as null; a JSON text is one document. The
+// limits are for all of them together. Errors are those of Check.
+func Documents(ctx context.Context, text []byte, limits Limits) ([][]byte, error) {
+	if len(text) > limits.Bytes {
+		return nil, &LimitError{Bytes, limits.Bytes}
+	}
+
+	if json.Valid(text) {
+		return [][]byte{text}, limits.allow(sizeOfJSON(text))
+	}
+
+	var (
+		documents [][]byte
+		total     size
+	)
+
+	// The splitter needs a line break at the end of the last line.
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(io.MultiReader(bytes.NewReader(text), strings.NewReader("\n")))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+
+		if err != nil {
+			return nil, ErrSyntax
+		}
+
+		converted, one, err := checkAndConvert(ctx, document, limits)
+		if err != nil {
+			return nil, err
+		}
+
+		if total = total.and(one); limits.allow(total) != nil {
+			return nil, limits.allow(total)
+		}
+
+		documents = append(documents, converted)
+	}
+}
+
+// checkAndConvert converts one document and returns its size.
+func checkAndConvert(ctx context.Context, document []byte, limits Limits) ([]byte, size, error) {
+	release, err := reserve(ctx, document)
+	if err != nil {
+		return nil, size{}, err
+	}
+	defer release()
+
+	found, err := sizeOfYAML(document, limits)
+	if err != nil {
+		return nil, size{}, err
+	}
+
+	converted, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return nil, size{}, ErrSyntax
+	}
+
+	return converted, found, nil
+}
+
+// Unmarshal reads the first YAML document of a text, or a JSON text, into a value as encoding/json does. Errors are
+// those of Check, and ErrSyntax if the text does not fit the value.
+func Unmarshal(ctx context.Context, text []byte, limits Limits, into any) error {
+	converted, err := ToJSON(ctx, text, limits)
+	if err != nil {
+		return err
+	}
+
+	if err := json.Unmarshal(converted, into); err != nil {
+		return fmt.Errorf("%w of the expected form", ErrSyntax)
+	}
+
+	return nil
+}
+
+// HasAlias reports whether a text has a YAML alias in any of its documents. A valid JSON text has none. ErrSyntax
+// means that nothing is known about the text; the other error is that of ctx.
+func HasAlias(ctx context.Context, text []byte) (bool, error) {
+	if !bytes.ContainsRune(text, '&') || !bytes.ContainsRune(text, '*') || json.Valid(text) {
+		return false, nil
+	}
+
+	release, err := reserve(ctx, text)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+
+	found := false
+	err = eachDocument(text, func(document *yamlv3.Node) error {
+		found = found || hasAlias(document)
+
+		return nil
+	})
+
+	return found, err
+}
+
+func hasAlias(node *yamlv3.Node) bool {
+	if node.Kind == yamlv3.AliasNode {
+		return true
+	}
+
+	for _, child := range node.Content {
+		if hasAlias(child) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Gunzip returns what a gzip text holds, of at most so many bytes. Errors are ErrSyntax, if it is no gzip text, and
+// *LimitError.
+func Gunzip(data []byte, limit int) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%w: it is not compressed with gzip", ErrSyntax)
+	}
+
+	inflated, err := io.ReadAll(io.LimitReader(reader, int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: its compression is damaged", ErrSyntax)
+	}
+
+	if len(inflated) > limit {
+		return nil, &LimitError{Inflated, limit}
+	}
+
+	return inflated, nil
+}

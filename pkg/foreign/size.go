@@ -1,0 +1,156 @@
+package foreign
+
+import (
+	"errors"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// size is what a part of a text becomes.
+type size struct {
+	nodes, bytes, depth int
+}
+
+// and is the size of two parts that stand beside each other.
+func (s size) and(other size) size {
+	return size{nodes: s.nodes + other.nodes, bytes: s.bytes + other.bytes, depth: max(s.depth, other.depth)}
+}
+
+// errCircular says that an alias stands inside of what it stands for.
+var errCircular = errors.New("has an alias that contains itself: write the value out")
+
+// measure computes the size of YAML documents without expanding an alias: what an anchor becomes is computed once.
+// It ends as soon as a limit is exceeded, so that no sum overflows.
+type measure struct {
+	limits  Limits
+	anchors map[*yaml.Node]*size // nil while the anchor itself is being measured
+}
+
+func newMeasure(limits Limits) *measure {
+	return &measure{limits: limits, anchors: map[*yaml.Node]*size{}}
+}
+
+// of returns the size of a node, or the limit that it exceeds.
+func (m *measure) of(node *yaml.Node) (size, error) {
+	if node.Kind == yaml.AliasNode {
+		return m.ofAnchor(node.Alias)
+	}
+
+	if node.Anchor != "" {
+		return m.ofAnchor(node)
+	}
+
+	return m.ofContent(node)
+}
+
+func (m *measure) ofAnchor(node *yaml.Node) (size, error) {
+	known, seen := m.anchors[node]
+	if seen && known == nil {
+		return size{}, errCircular
+	}
+
+	if seen {
+		return *known, nil
+	}
+
+	m.anchors[node] = nil
+
+	found, err := m.ofContent(node)
+	if err != nil {
+		return size{}, err
+	}
+
+	m.anchors[node] = &found
+
+	return found, nil
+}
+
+func (m *measure) ofContent(node *yaml.Node) (size, error) {
+	total := size{nodes: 1, bytes: len(node.Value)}
+
+	for _, child := range node.Content {
+		one, err := m.of(child)
+		if err != nil {
+			return size{}, err
+		}
+
+		if total = total.and(one); m.limits.allow(total) != nil {
+			return size{}, m.limits.allow(total)
+		}
+	}
+
+	if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode {
+		total.depth++
+	}
+
+	return total, m.limits.allow(total)
+}
+
+// allow returns a *LimitError if something of that size may not be.
+func (l Limits) allow(s size) error {
+	switch {
+	case s.depth > l.Depth:
+		return &LimitError{Depth, l.Depth}
+	case s.nodes > l.Nodes:
+		return &LimitError{Nodes, l.Nodes}
+	case s.bytes > l.Expanded:
+		return &LimitError{Expanded, l.Expanded}
+	default:
+		return nil
+	}
+}
+
+// sizeOfJSON measures a valid JSON text by its punctuation; nothing is decoded. Each comma stands before a member,
+// each colon between a key and a value, and a map or list that is not empty has one member more than commas.
+func sizeOfJSON(text []byte) size {
+	var (
+		total = size{nodes: 1}
+		open  int
+		last  byte // outside of strings and white space
+	)
+
+	for i := 0; i < len(text); i++ {
+		character := text[i]
+
+		switch character {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case '"':
+			end := endOfString(text, i)
+			total.bytes += end - i - 1
+			i = end
+		case '{', '[':
+			open++
+			total.nodes++
+			total.depth = max(total.depth, open)
+		case '}', ']':
+			open--
+
+			if last == '{' || last == '[' {
+				total.nodes--
+			}
+		case ',', ':':
+			total.nodes++
+		default:
+			total.bytes++
+		}
+
+		last = character
+	}
+
+	return total
+}
+
+// endOfString is where the string that begins at start ends: the index of its closing quote.
+func endOfString(text []byte, start int) int {
+	for i := start + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+
+	return len(text)
+}
