@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,20 @@ type Info struct {
 }
 
 // Inspect reads a snapshot. It fails if the file is not whole or was damaged.
-func Inspect(path string) (*Info, error) {
+func Inspect(path string) (info *Info, err error) {
+	// The database is a mapped file, and bbolt panics on pages that it did not write, or reads beyond the end. What
+	// happens in a goroutine of its own cannot be caught here.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			info, err = nil, fmt.Errorf("read the snapshot %s: %w", path, errPages)
+		}
+	}()
+
+	return inspect(path)
+}
+
+func inspect(path string) (*Info, error) {
 	if err := Verify(path); err != nil {
 		return nil, err
 	}
