@@ -95,6 +95,8 @@ func FuzzInspect(f *testing.F) {
 func TestInspectDamagedPages(t *testing.T) {
 	database := smallDatabase(t)
 
+	var refused []string
+
 	for page := 3; page < len(database)/os.Getpagesize(); page++ {
 		damaged := damage(database, page*os.Getpagesize()+8, bytes.Repeat([]byte{0xff}, 8))
 		sum := sha256.Sum256(damaged)
@@ -104,8 +106,13 @@ func TestInspectDamagedPages(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if _, err := snapshot.Inspect(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("page %d: %v", page, err)
+		if _, err := snapshot.Inspect(path); err != nil {
+			refused = append(refused, err.Error())
 		}
+	}
+
+	// The other pages are free.
+	if len(refused) == 0 || !strings.Contains(refused[0], "damaged, although its checksum fits") {
+		t.Errorf("%q", refused)
 	}
 }
