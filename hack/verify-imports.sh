@@ -27,8 +27,13 @@ controller_imports=$(grep "^$module/pkg/controllers" <<<"$all_imports")
 refuse "the API server must not contain controllers, controller-runtime or Helm" \
   " ($module/pkg/controllers|sigs\.k8s\.io/controller-runtime|helm\.sh/helm)" <<<"$apiserver_deps"
 
+# The one exception: what asks who reads the metrics (cmd/controller) brings two packages of k8s.io/apiserver along.
+review=' k8s\.io/apiserver/pkg/server/(dynamiccertificates|egressselector(/metrics)?)$'
 refuse "the controller must not contain the registry or the API server" \
-  " ($module/pkg/(registry|apiserver|admission)|k8s\.io/apiserver/pkg/(registry|server|storage)(/|$))" <<<"$controller_deps"
+  " ($module/pkg/(registry|apiserver|admission)|k8s\.io/apiserver/pkg/(registry|server|storage)(/|$))" < <(grep -vE "$review" <<<"$controller_deps")
+
+refuse "only cmd/controller asks who reads the metrics" . < <(
+  grep ' sigs\.k8s\.io/controller-runtime/pkg/metrics/filters$' <<<"$all_imports" | grep -vE "^$module/cmd/controller/app ")
 
 refuse "only pkg/template, validation, controllers/internal/omni and test/omnisim import the Omni client" . < <(
   grep ' github.com/siderolabs/omni/client' <<<"$all_imports" |

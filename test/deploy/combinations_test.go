@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ func TestCombinations(t *testing.T) {
 		"many namespaces":         `{controller: {namespaces: [a, b, ` + strings.Repeat("c", 63) + `]}}`,
 		"no policies":             `{networkPolicy: {enabled: false}}`,
 		"no webhooks":             `{networkPolicy: {webhookPorts: []}}`,
+		"metrics in plain text":   `{controller: {metrics: {secure: false}}}`,
 		"metrics":                 `{monitoring: {serviceMonitor: {enabled: true}}}`,
 		"alerts":                  `{monitoring: {prometheusRule: {enabled: true}}}`,
 		"dashboards elsewhere":    `{monitoring: {dashboards: {enabled: true, namespace: grafana}}}`,
@@ -121,14 +123,18 @@ func TestOtherNames(t *testing.T) {
 func TestIssuerOfTheUser(t *testing.T) {
 	objects := decode(t, stream(mustRender(t, `certificates: {serving: {issuerRef: {kind: ClusterIssuer, name: pki, group: pki.example.com}}}`)))
 
+	leaves := []string{"omni-apiserver-tls", "omni-controller-metrics-tls"}
+
 	for _, object := range objects {
-		if kind := object.GetKind(); kind == "Issuer" || kind == "Certificate" && object.GetName() != "omni-apiserver-tls" {
+		if kind := object.GetKind(); kind == "Issuer" || kind == "Certificate" && !slices.Contains(leaves, object.GetName()) {
 			t.Errorf("there is %s", identity(object))
 		}
 	}
 
-	issuer, _, err := unstructured.NestedStringMap(find(t, objects, "Certificate", "omni-apiserver-tls").Object, "spec", "issuerRef")
-	if want := map[string]string{"kind": "ClusterIssuer", "name": "pki", "group": "pki.example.com"}; err != nil || !maps.Equal(issuer, want) {
-		t.Errorf("the certificate is asked for at %v (%v), want %v", issuer, err, want)
+	for _, leaf := range leaves {
+		issuer, _, err := unstructured.NestedStringMap(find(t, objects, "Certificate", leaf).Object, "spec", "issuerRef")
+		if want := map[string]string{"kind": "ClusterIssuer", "name": "pki", "group": "pki.example.com"}; err != nil || !maps.Equal(issuer, want) {
+			t.Errorf("%s is asked for at %v (%v), want %v", leaf, issuer, err, want)
+		}
 	}
 }

@@ -36,6 +36,7 @@ func TestRepeatedFlags(t *testing.T) {
 		{`{managementClusterName: a, controller: {extraArgs: ["--management-cluster-name=b"]}}`, "controller.extraArgs: --management-cluster-name"},
 		{`controller: {extraArgs: ["--namespace=a"]}`, "controller.extraArgs: --namespace"},
 		{`controller: {allNamespaces: true, extraArgs: ["--all-namespaces=false"]}`, "controller.extraArgs: --all-namespaces"},
+		{`controller: {extraArgs: ["--metrics-secure=false"]}`, "controller.extraArgs: --metrics-secure"},
 		{`controller: {extraArgs: ["--leader-elect=false"]}`, "controller.extraArgs: --leader-elect"},
 	} {
 		if _, err := render(tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -58,6 +58,11 @@ func TestHelm(t *testing.T) {
 		t.Errorf("Deployments: %q", got)
 	}
 
+	// With a namespace, its account goes.
+	if got := kubectl(t, hub, "", "get", "serviceaccounts", "-n", namespace, "-l", "app.kubernetes.io/name=omni-controller", "-o", "name"); strings.TrimSpace(got) != "serviceaccount/omni-controller-team-a" {
+		t.Errorf("accounts of controllers: %q", got)
+	}
+
 	helm.refusesOtherStorage(t)
 	helm.uninstall(t)
 

@@ -84,8 +84,8 @@ func eventually(t *testing.T, hub *env.Hub, what string, check func(stdout strin
 	}
 }
 
-// tokenKubeconfig writes a kubeconfig with a real token of a service account of the release, as a Pod would have one.
-func tokenKubeconfig(t *testing.T, hub *env.Hub, account string) string {
+// accountToken is a real token of a service account of the release's namespace.
+func accountToken(t *testing.T, hub *env.Hub, account string) string {
 	t.Helper()
 
 	hour := int64(3600)
@@ -96,10 +96,17 @@ func tokenKubeconfig(t *testing.T, hub *env.Hub, account string) string {
 		t.Fatal(err)
 	}
 
+	return answer.Status.Token
+}
+
+// tokenKubeconfig writes a kubeconfig with a token of a service account of the release, as a Pod would have one.
+func tokenKubeconfig(t *testing.T, hub *env.Hub, account string) string {
+	t.Helper()
+
 	path := filepath.Join(t.TempDir(), account)
 	if err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"hub": {Server: hub.URL(), CertificateAuthorityData: hub.CA()}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"hub": {Token: answer.Status.Token}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"hub": {Token: accountToken(t, hub, account)}},
 		Contexts:       map[string]*clientcmdapi.Context{"hub": {Cluster: "hub", AuthInfo: "hub"}},
 		CurrentContext: "hub",
 	}, path); err != nil {

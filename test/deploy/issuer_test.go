@@ -22,16 +22,18 @@ func issueSecrets(t *testing.T, objects []*unstructured.Unstructured) map[string
 	ca := newCertificate(t, spec(t, find(t, objects, "Certificate", "omni-apiserver-ca")), nil)
 	secrets := map[string]map[string]string{ca.secret: ca.files}
 
-	leaf := spec(t, find(t, objects, "Certificate", "omni-apiserver-tls"))
+	for _, name := range []string{"omni-apiserver-tls", "omni-controller-metrics-tls"} {
+		leaf := spec(t, find(t, objects, "Certificate", name))
 
-	// The chain that is rendered: leaf, issuer of that name, Secret of the authority.
-	issuer := spec(t, find(t, objects, "Issuer", text(t, leaf, "issuerRef", "name")))
-	if got := text(t, issuer, "ca", "secretName"); got != ca.secret {
-		t.Fatalf("the issuer of the leaf signs with Secret %q, and the authority is in %q", got, ca.secret)
+		// The chain that is rendered: leaf, issuer of that name, Secret of the authority.
+		issuer := spec(t, find(t, objects, "Issuer", text(t, leaf, "issuerRef", "name")))
+		if got := text(t, issuer, "ca", "secretName"); got != ca.secret {
+			t.Fatalf("the issuer of %s signs with Secret %q, and the authority is in %q", name, got, ca.secret)
+		}
+
+		serving := newCertificate(t, leaf, ca)
+		secrets[serving.secret] = serving.files
 	}
-
-	serving := newCertificate(t, leaf, ca)
-	secrets[serving.secret] = serving.files
 
 	return secrets
 }

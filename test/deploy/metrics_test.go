@@ -110,9 +110,16 @@ func expressions(t *testing.T, objects []*unstructured.Unstructured) map[string]
 func checkMetrics(t *testing.T, r *running) {
 	t.Helper()
 
-	exposed := scrapeAPIServer(t, r)
+	exposed := scrapeMonitored(t, r, "omni-apiserver", r.apiserver.ports[8443])
 	for _, controller := range r.controllers {
-		exposed += scrape(t, &http.Client{Timeout: time.Minute}, fmt.Sprintf("http://127.0.0.1:%d/metrics", controller.ports[8080]), "")
+		exposed += scrapeMonitored(t, r, "omni-controller", controller.ports[8080])
+	}
+
+	url := fmt.Sprintf("https://127.0.0.1:%d/apis/omni.texashpc.com/v1alpha1/omniconnections", r.apiserver.ports[8443])
+	client, token := reader(t, r, "omni-apiserver")
+
+	if got := status(t, client, url, token); got != http.StatusForbidden {
+		t.Errorf("the reader of metrics gets %d for objects", got)
 	}
 
 	names := map[string]bool{"up": true}
@@ -138,41 +145,57 @@ func checkMetrics(t *testing.T, r *running) {
 	}
 }
 
-// scrapeAPIServer reads with the token, the authority and the name that the ServiceMonitor says, and sees that nobody
-// reads without a token.
-func scrapeAPIServer(t *testing.T, r *running) string {
+// reader is who reads the metrics of a program, with the token, the authority and the name that its ServiceMonitor says.
+func reader(t *testing.T, r *running, monitor string) (client *http.Client, token string) {
 	t.Helper()
 
-	endpoints, _, err := unstructured.NestedSlice(find(t, r.objects, "ServiceMonitor", "omni-apiserver").Object, "spec", "endpoints")
-	if err != nil || len(endpoints) != 1 {
-		t.Fatalf("endpoints: %v, %v", endpoints, err)
-	}
-
-	endpoint := endpoints[0].(map[string]any)
+	endpoint := endpointOf(t, r, monitor)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(r.secrets[text(t, endpoint, "tlsConfig", "ca", "secret", "name")][text(t, endpoint, "tlsConfig", "ca", "secret", "key")]))
 
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: text(t, endpoint, "tlsConfig", "serverName")},
 	}}
-	url := fmt.Sprintf("https://127.0.0.1:%d%s", r.apiserver.ports[8443], text(t, endpoint, "path"))
 
 	secret, err := r.hub.Client().CoreV1().Secrets(namespace).Get(t.Context(), text(t, endpoint, "authorization", "credentials", "name"), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	token := string(secret.Data[text(t, endpoint, "authorization", "credentials", "key")])
-	if token == "" {
+	if token = string(secret.Data[text(t, endpoint, "authorization", "credentials", "key")]); token == "" {
 		t.Fatal("Kubernetes did not fill the Secret of the reader")
 	}
 
-	if got := status(t, client, url, ""); got != http.StatusUnauthorized {
-		t.Errorf("without a token the metrics answer %d", got)
+	return client, token
+}
+
+// endpointOf is the one endpoint of a ServiceMonitor.
+func endpointOf(t *testing.T, r *running, monitor string) map[string]any {
+	t.Helper()
+
+	endpoints, _, err := unstructured.NestedSlice(find(t, r.objects, "ServiceMonitor", monitor).Object, "spec", "endpoints")
+	if err != nil || len(endpoints) != 1 {
+		t.Fatalf("endpoints of %s: %v, %v", monitor, endpoints, err)
 	}
 
-	if got := status(t, client, strings.TrimSuffix(url, "/metrics")+"/apis/omni.texashpc.com/v1alpha1/omniconnections", token); got != http.StatusForbidden {
-		t.Errorf("the reader of metrics gets %d for objects", got)
+	return endpoints[0].(map[string]any)
+}
+
+// scrapeMonitored reads a program's metrics as its ServiceMonitor says, and sees that nobody else reads them: neither
+// without a token, nor with one that has no such right.
+func scrapeMonitored(t *testing.T, r *running, monitor string, port int) string {
+	t.Helper()
+
+	client, token := reader(t, r, monitor)
+	endpoint := endpointOf(t, r, monitor)
+	url := fmt.Sprintf("%s://127.0.0.1:%d%s", text(t, endpoint, "scheme"), port, text(t, endpoint, "path"))
+
+	if got := status(t, client, url, ""); got != http.StatusUnauthorized {
+		t.Errorf("%s: without a token the metrics answer %d", monitor, got)
+	}
+
+	if got := status(t, client, url, accountToken(t, r.hub, "default")); got != http.StatusForbidden {
+		t.Errorf("%s: to somebody without the right the metrics answer %d", monitor, got)
 	}
 
 	return scrape(t, client, url, token)

@@ -99,7 +99,7 @@ func (p *pod) args() []string {
 		name, value, _ := strings.Cut(arg, "=")
 
 		for _, mount := range mounts {
-			if rest, below := strings.CutPrefix(value, mount.MountPath+"/"); below {
+			if rest, below := strings.CutPrefix(value+"/", mount.MountPath+"/"); below {
 				args[i] = name + "=" + filepath.Join(p.volume(mount.Name), rest)
 
 				break

@@ -34,11 +34,18 @@ func TestRights(t *testing.T) {
 	hub := startHub(t)
 	sets := valueSets(t)
 
-	// Where a controller's lease is, and where it may use Secrets.
-	for name, tc := range map[string]struct{ leases, secrets []string }{
-		"default":        {[]string{namespace}, []string{namespace}},
-		"everything":     {[]string{"team-a", "team-b"}, []string{"team-a", "team-b"}},
-		"all-namespaces": {[]string{namespace}, []string{namespace, "team-a", "team-b", "kube-system", ""}},
+	// By the account of a controller: where its lease is, and where it may use Secrets.
+	type rights struct{ leases, secrets []string }
+
+	for name, accounts := range map[string]map[string]rights{
+		"default": {"omni-controller": {[]string{namespace}, []string{namespace}}},
+		"everything": {
+			"omni-controller-team-a": {[]string{"team-a"}, []string{"team-a"}},
+			"omni-controller-team-b": {[]string{"team-b"}, []string{"team-b"}},
+			// What all had together before each got its own.
+			"omni-controller": {},
+		},
+		"all-namespaces": {"omni-controller": {[]string{namespace}, []string{namespace, "team-a", "team-b", "kube-system", ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := stream(mustRender(t, sets[name]))
@@ -46,7 +53,12 @@ func TestRights(t *testing.T) {
 
 			defer kubectl(t, hub, manifest, "delete", "--ignore-not-found", "-f", "-")
 
-			given, refused := controllerRights(tc.leases, tc.secrets)
+			var given, refused []right
+
+			for account, has := range accounts {
+				allowed, denied := controllerRights(account, has.leases, has.secrets)
+				given, refused = append(given, allowed...), append(refused, denied...)
+			}
 
 			// First what is given: when the authoriser knows all of it, a refusal is its last word.
 			for _, r := range given {
@@ -60,9 +72,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// controllerRights are those of omni-controller that depend on the namespace.
-func controllerRights(leases, secrets []string) (given, refused []right) {
-	const program, lease = "omni-controller", "leases.coordination.k8s.io"
+// controllerRights are those of a controller that depend on the namespace.
+func controllerRights(program string, leases, secrets []string) (given, refused []right) {
+	const lease = "leases.coordination.k8s.io"
 
 	for _, in := range []string{namespace, "team-a", "team-b", "kube-system", "kube-node-lease", ""} {
 		if slices.Contains(leases, in) {
@@ -139,6 +151,43 @@ func (r right) allowed(ctx context.Context, hub *env.Hub, verb string) (bool, er
 	}
 
 	return answer.Status.Allowed, nil
+}
+
+// TestAccounts: each Deployment of omni-controller has an account of its own, which is bound in the namespace that the
+// Deployment serves and in no other. In all namespaces every one may do two things only.
+func TestAccounts(t *testing.T) {
+	const long = "n23456789-123456789-123456789-123456789-123456789-123456789-123"
+
+	objects := decode(t, stream(mustRender(t, `controller: {namespaces: [`+namespace+`, team-a, team-a-b, `+long+`]}`)))
+	bound := map[string][]string{}
+
+	for _, object := range objects {
+		subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
+		for _, subject := range subjects {
+			name := text(t, subject.(map[string]any), "name")
+			if object.GetKind() == "RoleBinding" {
+				bound[name] = append(bound[name], object.GetNamespace()+"/"+object.GetName())
+			} else {
+				bound[name] = append(bound[name], "/"+text(t, object.Object, "roleRef", "name"))
+			}
+		}
+	}
+
+	for account, serves := range map[string]string{
+		"omni-controller": namespace, "omni-controller-team-a": "team-a", "omni-controller-team-a-b": "team-a-b", "omni-controller-" + long: long,
+	} {
+		deployment := find(t, objects, "Deployment", account)
+		if got := text(t, deployment.Object, "spec", "template", "spec", "serviceAccountName"); got != account {
+			t.Errorf("Deployment %s runs as %s", account, got)
+		}
+
+		find(t, objects, "ServiceAccount", account)
+
+		want := []string{"/omni-controller-crd-check", "/system:auth-delegator", serves + "/omni-controller", serves + "/omni-controller-lease"}
+		if got := slices.Sorted(slices.Values(bound[account])); !slices.Equal(got, want) {
+			t.Errorf("%s is bound to %q, want %q", account, got, want)
+		}
+	}
 }
 
 // TestSecurityPage: docs/concepts/security.md names every resource that a role of ours is about.

@@ -156,6 +156,7 @@ func (r *running) start(t *testing.T, binaries env.Binaries, sources map[string]
 	connectAPI(t, r.hub, registration, r.secrets, r.apiserver.ports[8443])
 
 	for _, controller := range r.controllers {
+		controller.fill(t, "omni-controller-metrics-tls", r.secrets["omni-controller-metrics-tls"])
 		r.programs = append(r.programs, controller.start(t, r.hub, binaries))
 	}
 }

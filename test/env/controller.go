@@ -99,6 +99,8 @@ func (h *Hub) newController(options ControllerOptions) (*Controller, error) {
 	args := []string{
 		"--kubeconfig=" + kubeconfig,
 		"--metrics-bind-address=" + metrics.address(),
+		// On loopback, and read by tests and benchmarks without credentials.
+		"--metrics-secure=false",
 		"--health-probe-bind-address=" + health.address(),
 		"--leader-elect=" + strconv.FormatBool(options.LeaderElection),
 	}

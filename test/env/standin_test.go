@@ -32,6 +32,7 @@ func playProgram(args []string) {
 	}
 
 	flags.Bool("all-namespaces", false, "")
+	flags.Bool("metrics-secure", true, "")
 
 	if len(args) == 0 || strings.HasPrefix(args[0], "-test.") {
 		return

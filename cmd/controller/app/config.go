@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
@@ -56,6 +55,11 @@ func (o *Options) Config() (*Config, error) {
 		return nil, err
 	}
 
+	metrics, err := o.Metrics.serving()
+	if err != nil {
+		return nil, err
+	}
+
 	shutdown := shutdownTimeout
 
 	return &Config{Options: o, Hub: hub, Manager: manager.Options{
@@ -68,7 +72,7 @@ func (o *Options) Config() (*Config, error) {
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(leaseRetry),
-		Metrics:                       server.Options{BindAddress: o.MetricsBindAddress},
+		Metrics:                       metrics,
 		HealthProbeBindAddress:        o.HealthProbeBindAddress,
 		PprofBindAddress:              o.PprofBindAddress,
 		GracefulShutdownTimeout:       &shutdown,

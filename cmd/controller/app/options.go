@@ -40,8 +40,8 @@ type Options struct {
 	LeaderElect bool
 	// LeaderElectionNamespace holds the lease. Empty: Namespace.
 	LeaderElectionNamespace string
-	// MetricsBindAddress serves metrics; "0" turns it off.
-	MetricsBindAddress string
+	// Metrics says where metrics are, and for whom.
+	Metrics MetricsOptions
 	// HealthProbeBindAddress serves /healthz and /readyz; "0" turns it off.
 	HealthProbeBindAddress string
 	// PprofBindAddress serves Go's profiles under /debug/pprof; empty turns them off. They hold
@@ -69,7 +69,7 @@ func NewOptions() *Options {
 	return &Options{
 		Namespace:              os.Getenv(namespaceEnvironment),
 		LeaderElect:            true,
-		MetricsBindAddress:     defaultMetricsAddr,
+		Metrics:                MetricsOptions{BindAddress: defaultMetricsAddr, Secure: true},
 		HealthProbeBindAddress: defaultHealthAddr,
 		DestroySettleTime:      defaultSettleTime,
 		StartTimeout:           defaultStartTimeout,
@@ -90,7 +90,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.AllNamespaces, "all-namespaces", o.AllNamespaces, "Serve every namespace. Needs the role omni-controller in all of them.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Let only one of several controllers work.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "Namespace of the lease. Default: --namespace.")
-	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "Where to serve metrics; 0 turns them off.")
+	o.Metrics.addFlags(flags)
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "Where to serve /healthz and /readyz; 0 turns them off.")
 	flags.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress, "Where to serve profiles (/debug/pprof), such as 127.0.0.1:6060. Anyone who reaches it can read them. Default: off.")
 	flags.DurationVar(&o.DestroySettleTime, "destroy-settle-time", o.DestroySettleTime, "How long the changes that destroy must be unchanged before they are applied. At least 1s.")
@@ -155,6 +155,10 @@ func (o *Options) Validate() error {
 
 	if o.Limits.Burst < 1 {
 		problems = append(problems, fmt.Errorf("--omni-burst: %d is less than 1", o.Limits.Burst))
+	}
+
+	if err := o.Metrics.validate(); err != nil {
+		problems = append(problems, err)
 	}
 
 	if _, err := o.chartAddresses(); err != nil {

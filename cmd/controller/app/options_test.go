@@ -62,7 +62,7 @@ func TestFlags(t *testing.T) {
 		"--omni-qps=2.5", "--omni-burst=7", "--allow-chart-addresses=127.0.0.0/8,10.1.2.3/32")
 
 	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.ManagementClusterName != "hub" ||
-		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.MetricsBindAddress != "0" || options.Kubeconfig != "/k" ||
+		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.Metrics.BindAddress != "0" || options.Kubeconfig != "/k" ||
 		options.Limits != (controllers.Limits{QPS: 2.5, Burst: 7}) {
 		t.Errorf("%+v", options)
 	}
@@ -92,6 +92,7 @@ func TestValidate(t *testing.T) {
 		"verbosity":                     {[]string{"--namespace=a", "-v=5"}, []string{"--v must be 0 to 4"}},
 		"verbosity below nothing":       {[]string{"--namespace=a", "--v=-1"}, []string{"--v must be 0 to 4"}},
 		"concurrency":                   {[]string{"--namespace=a", "--omniworkers-concurrency=0"}, []string{"--omniworkers-concurrency"}},
+		"a certificate and plain text":  {[]string{"--namespace=a", "--metrics-secure=false", "--metrics-cert-path=/x"}, []string{"--metrics-cert-path", "--metrics-secure"}},
 		"start timeout":                 {[]string{"--namespace=a", "--start-timeout=0s"}, []string{"--start-timeout"}},
 		"several mistakes are all told": {[]string{"--omniconnection-concurrency=-1", "--destroy-settle-time=1ms"}, []string{"omniconnection", "settle", "--namespace"}},
 	} {

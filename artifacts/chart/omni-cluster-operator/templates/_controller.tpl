@@ -1,4 +1,6 @@
-{{/* A Deployment of omni-controller. Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
+{{/* The Deployment of omni-controller that serves a namespace, and its ServiceAccount: each has one of its own, so that
+     whoever takes over one controller has the rights of one namespace. No name is cut: 16 and 63 characters fit.
+     Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
 {{- define "omni.controllerName" -}}
 {{- if or (not .serves) (eq .serves .root.Release.Namespace) }}omni-controller{{ else }}omni-controller-{{ .serves }}{{ end -}}
 {{- end }}
@@ -33,7 +35,7 @@ spec:
       annotations:
         {{- merge (dict) ($settings.podAnnotations | default dict) (dict "kubectl.kubernetes.io/default-container" "omni-controller") | toYaml | nindent 8 }}
     spec:
-      serviceAccountName: omni-controller
+      serviceAccountName: {{ include "omni.controllerName" . }}
       automountServiceAccountToken: true
       enableServiceLinks: false
       {{- with .root.Values.image.pullSecrets }}
@@ -77,6 +79,11 @@ spec:
           volumeMounts:
             - name: tmp
               mountPath: /tmp
+            {{- if $settings.metrics.secure }}
+            - name: metrics-tls
+              mountPath: /etc/omni-controller/metrics
+              readOnly: true
+            {{- end }}
             {{- with $settings.extraVolumeMounts }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
@@ -84,6 +91,13 @@ spec:
         - name: tmp
           emptyDir:
             sizeLimit: 256Mi
+        {{- if $settings.metrics.secure }}
+        # Made by cert-manager; the Pod waits for it.
+        - name: metrics-tls
+          secret:
+            secretName: omni-controller-metrics-tls
+            defaultMode: 0440
+        {{- end }}
         {{- with $settings.extraVolumes }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -98,9 +112,22 @@ spec:
 {{- end }}
 - --leader-elect=true
 - --metrics-bind-address=:8080
+- --metrics-secure={{ .root.Values.controller.metrics.secure }}
+{{- if .root.Values.controller.metrics.secure }}
+- --metrics-cert-path=/etc/omni-controller/metrics
+{{- end }}
 - --health-probe-bind-address=:8081
 {{- with .root.Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Accounts of all controllers, as the subjects of a binding. */}}
+{{- define "omni.controllerSubjects" -}}
+{{- range include "omni.namespaces" . | fromJsonArray | default (list "") }}
+- kind: ServiceAccount
+  name: {{ include "omni.controllerName" (dict "root" $ "serves" .) }}
+  namespace: {{ $.Release.Namespace }}
 {{- end }}
 {{- end }}
 
