@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // minSecret is the shortest text that is kept out of messages; shorter ones

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // Message gives a text for conditions, events and logs: what kind of failure

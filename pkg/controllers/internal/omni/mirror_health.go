@@ -9,7 +9,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // Health says how a mirror is.

@@ -14,7 +14,7 @@ import (
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // maxDetailBytes bounds one text of Omni's inside a Status.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // Reasons of Running, fit for a condition's reason.

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // ErrProbing says that the cluster has not answered yet: look again in a moment.

@@ -13,7 +13,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 const (

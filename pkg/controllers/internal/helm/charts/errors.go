@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/url"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // Reason says what kind of failure an Error is.

@@ -1,5 +1,10 @@
 // Package redact makes text that came from outside fit for conditions, events
-// and logs: one bounded line, without anything that looks like a secret.
+// and logs: one bounded line, without anything that looks like a secret (Line), and
+// without anything of the secrets that are known (Secrets).
+//
+// Only foreign text goes through it. Our own wording, with names of objects and
+// fields, is put around the result, or a Secret that holds the word "cluster"
+// would make our own messages unreadable.
 package redact
 
 import (
@@ -8,9 +13,15 @@ import (
 	"unicode"
 )
 
-// MaxBytes is the longest text that Line returns, in bytes. A condition message
-// may have 32 KiB, but nobody reads more than a few lines.
-const MaxBytes = 1024
+const (
+	// MaxBytes is the longest text that Line returns, in bytes. A condition message
+	// may have 32 KiB, but nobody reads more than a few lines.
+	MaxBytes = 1024
+	// maxText is how much of a text Line looks at, in bytes.
+	maxText = 16 << 10
+	// removed stands where something was taken out.
+	removed = "[removed]"
+)
 
 // The patterns only ever remove text, so a false match costs readability, not safety.
 //
@@ -26,9 +37,12 @@ var (
 // Line makes one bounded line out of any text: control characters and line
 // breaks become spaces, PEM or PGP blocks and long opaque words (keys, tokens) are
 // replaced, and what differs between two equal failures goes.
-func Line(text string) string {
-	text = pgpBlock.ReplaceAllString(text, "[removed]")
-	text = opaqueToken.ReplaceAllString(text, "[removed]")
+func Line(text string) string { return (*Secrets)(nil).Line(text) }
+
+// clean is Line without the secrets that are known, and without its final length.
+func clean(text string) string {
+	text = pgpBlock.ReplaceAllString(text, removed)
+	text = opaqueToken.ReplaceAllString(text, removed)
 	text = localAddress.ReplaceAllString(text, "$1 $2 ")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -38,7 +52,7 @@ func Line(text string) string {
 		return r
 	}, text)
 
-	return Bounded(strings.Join(strings.Fields(text), " "), MaxBytes)
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // Bounded cuts a text to so many bytes, at a rune boundary, and shows that it did.

@@ -1,0 +1,77 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+func TestSecrets(t *testing.T) {
+	secrets := redact.Of("hunter", "hunter2-the-real-password", "first line\nsecond-line\npin99", `can"ar\y<4>'s`, "48151623", "abc", "tr0ub", "a+b c/d&e=f")
+
+	for given, want := range map[string]string{
+		"nothing of it, abc":                            "nothing of it, abc",
+		"denied: hunter2-the-real-password":             "denied: [removed]",
+		"hunter, hunters and hunter2":                   "[removed], hunters and hunter2",
+		"cut: hunter2-the-re...":                        "cut: [removed]...",
+		"cut by YAML: `hunter2...` into int":            "cut by YAML: `[removed]...` into int",
+		"in the middle: xxthe-real-xx":                  "in the middle: xx[removed]xx",
+		"folded: first   line second-line":              "folded: [removed]",
+		"a short line: pin99.":                          "a short line: [removed].",
+		`JSON {"a":"can\"ar\\y\u003c4\u003e's"}`:        `JSON {"a":"[removed]"}`,
+		`quoted JSON "{\"a\":\"can\\\"ar\\\\y<4>'s\"}"`: `quoted JSON "{\"a\":\"[removed]\"}"`,
+		`YAML 'can"ar\y<4>''s'`:                         `YAML '[removed]'`,
+		"HTML can&#34;ar\\y&lt;4&gt;&#39;s":             "HTML [removed]",
+		"/path/a+b%20c%2Fd&e=f":                         "/path/[removed]",
+		"?query=a%2Bb+c%2Fd%26e%3Df&x":                  "?query=[removed]&x",
+		"base64 " + base64.RawStdEncoding.EncodeToString([]byte("hunter2-the-real-password")): "base64 [removed]",
+		"base64 of a short one " + b64("tr0ub") + ".":                                         "base64 of a short one [removed].",
+		"inside " + b64(`{"a":"x","b":"48151623"}`):                                           "inside eyJhIjoieCIsImIiOi[removed]J9",
+		"inside " + b64(`{"bb":"x","b":"48151623"}`):                                          "inside eyJiYiI6IngiLCJiIjoi[removed]ifQ==",
+		"inside " + b64(`{"bbb":"x","b":"48151623"}`):                                         "inside eyJiYmIiOiJ4IiwiYiI6I[removed]In0=",
+		"hex " + hex.EncodeToString([]byte("48151623")):                                       "hex [removed]",
+		"the pin 48151623 is wrong":                                                           "the pin [removed] is wrong",
+	} {
+		if got := secrets.Line(given); got != want {
+			t.Errorf("%s\ngave %s\nwant %s", given, got, want)
+		}
+	}
+}
+
+func b64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func TestNoSecrets(t *testing.T) {
+	var none *redact.Secrets
+
+	if got := none.Remove("as it is"); got != "as it is" || !none.Empty() || !redact.Of("abc").Empty() {
+		t.Error(got)
+	}
+
+	if got := none.With(redact.Of("s3cret")).Remove("no s3cret"); got != "no [removed]" {
+		t.Error(got)
+	}
+}
+
+func TestSecretsDoNotPrint(t *testing.T) {
+	secrets := redact.Of("s3cret-value")
+	if got := fmt.Sprintf("%v %+v %#v %s", secrets, secrets, secrets, secrets); strings.Contains(got, "s3cret") {
+		t.Error(got)
+	}
+}
+
+// A text that is valid stays valid, and where nothing shows nothing changes.
+func TestRemoveKeepsCharacters(t *testing.T) {
+	secrets := redact.Of("\xb6passw\xc3\xb6")
+
+	if got := secrets.Remove("ööpasswöö"); got != "ö[removed]ö" {
+		t.Errorf("%q", got)
+	}
+
+	if got := secrets.Remove("\xff\xfe"); got != "\xff\xfe" {
+		t.Errorf("%q", got)
+	}
+}
