@@ -102,6 +102,12 @@ spec:
 {{- with .root.Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
 {{- end }}
+{{- with .root.Values.controller.allowedEndpoints }}
+- {{ printf "--omni-allowed-endpoints=%s" (join "," .) | quote }}
+{{- end }}
+{{- if .root.Values.controller.requireAllowedEndpoint }}
+- --require-allowed-endpoint
+{{- end }}
 {{- end }}
 
 {{/* The health endpoints answer once the API was found, which may take --start-timeout. */}}
