@@ -39,11 +39,19 @@ type Options struct {
 	// ChartAddresses may be dialled for Helm charts although they are loopback, link-local, multicast,
 	// unspecified or cloud metadata addresses.
 	ChartAddresses []netip.Prefix
+	// Endpoints says where the keys of OmniConnections may be used.
+	Endpoints EndpointPolicy
 	// Limits is how much each connection may ask of its Omni; see Limits.
 	Limits Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
 	Concurrency Concurrency
 }
+
+// EndpointPolicy says where the keys of OmniConnections may be used.
+type EndpointPolicy = omniconnection.EndpointPolicy
+
+// ParseEndpoints reads the endpoints of an EndpointPolicy; an error names the wrong one by its number.
+func ParseEndpoints(text string) (omni.Origins, error) { return omni.ParseOrigins(text) }
 
 // Limits is how much one connection may ask of its Omni: calls per second, and
 // how many at once.
@@ -101,6 +109,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	if err := omniconnection.Add(mgr, omniconnection.Options{
 		Pool: pool, Objects: objects, Calls: calls, HealthChanged: connectionHealth,
+		Endpoints:   options.Endpoints,
 		Concurrency: options.Concurrency.OmniConnection,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniConnection: %w", err)

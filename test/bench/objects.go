@@ -148,7 +148,9 @@ func fleetName(number int) string { return fmt.Sprintf("cluster-%04d", number) }
 // connectionObjects are the connection named omni and its Secret.
 func connectionObjects(endpoint, key string, ca []byte) (secret, connection map[string]any) {
 	secret = map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "key"},
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{
+			"name": "key", "annotations": map[string]any{"omni.texashpc.com/allowed-endpoints": endpoint},
+		},
 		"stringData": map[string]any{"serviceAccountKey": key},
 	}
 	connection = manifest(ourGroup, "OmniConnection", "omni", map[string]any{

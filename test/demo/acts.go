@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"path/filepath"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // act is one step of the demonstration, explained in one line.
@@ -38,6 +40,10 @@ func (d *stage) connect(ctx context.Context) error {
 	d.say(`$ kubectl create secret generic omni-service-account --from-literal=serviceAccountKey="$OMNI_SERVICE_ACCOUNT_KEY"`)
 
 	if _, err := d.quiet(ctx, "", "create", "secret", "generic", "omni-service-account", "--from-literal=serviceAccountKey="+d.key); err != nil {
+		return err
+	}
+
+	if _, err := d.kubectl(ctx, "annotate", "secret", "omni-service-account", v1alpha1.AnnotationAllowedEndpoints+"="+d.omni.Endpoint()); err != nil {
 		return err
 	}
 

@@ -45,6 +45,23 @@ func TestRepeatedFlags(t *testing.T) {
 	}
 }
 
+// TestWhereKeysMayGo: the endpoints and the rule are flags of omni-controller, and nothing that is not an endpoint is taken.
+func TestWhereKeysMayGo(t *testing.T) {
+	files := mustRender(t, `controller: {allowedEndpoints: [https://a.example.com, "https://b.example.com:8443"], requireAllowedEndpoint: true}`)
+
+	for _, want := range []string{"--omni-allowed-endpoints=https://a.example.com,https://b.example.com:8443", "--require-allowed-endpoint"} {
+		if !strings.Contains(files["controller.yaml"], want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+
+	for _, wrong := range []string{"a.example.com", "https://*.example.com", "https://a,https://b", "https://a/path"} {
+		if _, err := render(`controller: {allowedEndpoints: ["` + wrong + `"]}`); err == nil || !strings.Contains(err.Error(), "allowedEndpoints") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
 // TestExtraFlags: what the chart does not give may be given, at the end, and a stricter TLS takes the place of ours.
 func TestExtraFlags(t *testing.T) {
 	files := mustRender(t, `

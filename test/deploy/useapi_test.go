@@ -20,7 +20,9 @@ func connection(t *testing.T, sim *omnisim.Server) string {
 
 	return fmt.Sprintf(`apiVersion: v1
 kind: Secret
-metadata: {name: omni-service-account}
+metadata:
+  name: omni-service-account
+  annotations: {omni.texashpc.com/allowed-endpoints: %q}
 stringData: {serviceAccountKey: %q}
 ---
 apiVersion: omni.texashpc.com/v1alpha1
@@ -31,7 +33,7 @@ spec:
   caBundle: %s
   auth: {serviceAccountSecretRef: {name: omni-service-account}}
 ---
-`, key, sim.Endpoint(), encoded(sim.CAPEM()))
+`, sim.Endpoint(), key, sim.Endpoint(), encoded(sim.CAPEM()))
 }
 
 // useAPI makes a connection and a cluster in a namespace through kube-apiserver, until the controller has taken them

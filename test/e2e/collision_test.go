@@ -176,7 +176,7 @@ func (c *collision) migrate() {
 	}
 
 	c.install()
-	c.apply(secretManifest("key", c.key), connectionManifest("omni", c.omni.Endpoint(), "key", string(c.omni.CAPEM())),
+	c.apply(secretManifest("key", c.key, c.omni.Endpoint()), connectionManifest("omni", c.omni.Endpoint(), "key", string(c.omni.CAPEM())),
 		clusterManifest("demo", "  adopt: true", "  changePolicy: Observe", "  deletePolicy: {orphan: true}"),
 		controlPlaneManifest("demo-cp", "demo", c.machines[0]), workersManifest("by-hand", "demo", "machines: ["+c.machines[3]+"]"))
 	c.says("demo", v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonChangesPlanned, "spec.adopt")

@@ -184,7 +184,7 @@ func (f *fleet) fresh() *fleet {
 	f.t.Helper()
 
 	other := &fleet{space: newSpaceNamed(f.t, "-fresh"), omni: f.omni, key: f.key, machines: f.machines}
-	other.apply(secretManifest("omni-key", f.key))
+	other.apply(secretManifest("omni-key", f.key, f.omni.Endpoint()))
 
 	return other
 }

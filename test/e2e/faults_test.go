@@ -53,7 +53,7 @@ func TestConnectionFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &space{t: t, name: f.name}
-			s.apply(secretManifest(name, tc.key), connectionManifest(name, tc.endpoint, name, tc.ca))
+			s.apply(secretManifest(name, tc.key, tc.endpoint), connectionManifest(name, tc.endpoint, name, tc.ca))
 
 			message := s.waitCondition("oconn", name, tc.condition, metav1.ConditionFalse, tc.reason)
 			if !strings.Contains(message, tc.text) {
@@ -68,7 +68,7 @@ func TestConnectionFaults(t *testing.T) {
 		s := &space{t: t, name: f.name}
 		s.apply(connectionManifest("late", f.omni.Endpoint(), "late", ca))
 		s.waitCondition("oconn", "late", v1alpha1.ConditionCredentialsFound, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
-		s.apply(secretManifest("late", f.key))
+		s.apply(secretManifest("late", f.key, f.omni.Endpoint()))
 		s.waitCondition("oconn", "late", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	})
 }

@@ -65,7 +65,7 @@ func newFleetIn(t *testing.T, suffix string) *fleet {
 		}
 	}
 
-	f.apply(secretManifest("key", f.key), connectionManifest("omni", sim.Endpoint(), "key", string(sim.CAPEM())))
+	f.apply(secretManifest("key", f.key, sim.Endpoint()), connectionManifest("omni", sim.Endpoint(), "key", string(sim.CAPEM())))
 
 	return f
 }

@@ -90,7 +90,7 @@ func objectHazards() []hazard {
 			},
 			says: []seen{deletionBlocked("", `"c"`, "Restore the connection", "orphan")},
 			then: func(f *fleet) {
-				f.apply(secretManifest("key", f.key))
+				f.apply(secretManifest("key", f.key, f.omni.Endpoint()))
 				f.deleted("c")
 			},
 			finally: []string{"Cluster c"},
@@ -99,7 +99,7 @@ func objectHazards() []hazard {
 			name: "connection led to another Omni",
 			when: ledElsewhere,
 			then: func(f *fleet) {
-				f.apply(secretManifest("key", f.key), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
+				f.apply(secretManifest("key", f.key, f.omni.Endpoint()), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
 				f.deleted("c")
 			},
 			finally: []string{"Cluster c"},
@@ -143,7 +143,7 @@ func ledElsewhere(f *fleet) {
 		f.t.Fatal(err)
 	}
 
-	f.apply(secretManifest("key", key), connectionManifest("omni", other.Endpoint(), "key", string(other.CAPEM())))
+	f.apply(secretManifest("key", key, other.Endpoint()), connectionManifest("omni", other.Endpoint(), "key", string(other.CAPEM())))
 	f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, `"c"`)
 	f.run("delete", "ocl", "c", "--wait=false")
 	f.says("c", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonEndpointChanged, f.omni.Endpoint(), other.Endpoint(), "orphan")
@@ -159,7 +159,7 @@ func (f *fleet) neighbour() *fleet {
 
 	other := &fleet{space: &space{t: f.t, name: f.name + "-2"}, omni: f.omni, key: f.key, machines: f.machines}
 	other.run("create", "namespace", other.name)
-	other.apply(secretManifest("key", f.key), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
+	other.apply(secretManifest("key", f.key, f.omni.Endpoint()), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
 
 	return other
 }

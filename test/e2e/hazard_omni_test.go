@@ -211,5 +211,5 @@ func (f *fleet) newKey() {
 		f.t.Fatal(err)
 	}
 
-	f.apply(secretManifest("key", key))
+	f.apply(secretManifest("key", key, f.omni.Endpoint()))
 }

@@ -294,7 +294,7 @@ func (f *fleet) onAnotherHub() *fleet {
 
 	other := &fleet{space: &space{t: f.t, name: f.name, hub: hub}, omni: f.omni, key: f.key, machines: f.machines}
 	other.run("create", "namespace", other.name)
-	other.apply(secretManifest("key", f.key), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
+	other.apply(secretManifest("key", f.key, f.omni.Endpoint()), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
 
 	return other
 }

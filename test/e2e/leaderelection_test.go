@@ -76,7 +76,7 @@ func newStandby(t *testing.T) *standby {
 		fleet:       &fleet{space: &space{t: t, name: f.name, hub: hub}, omni: f.omni, key: f.key, machines: f.machines},
 		controllers: []*env.Controller{hub.Controller, other},
 	}
-	s.apply(secretManifest("key", f.key), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
+	s.apply(secretManifest("key", f.key, f.omni.Endpoint()), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
 
 	return s
 }

@@ -8,13 +8,15 @@ import (
 
 // Manifests of one cluster, as a user writes them. Machine IDs are those of addMachines.
 
-func secretManifest(name, key string) string {
+// secretManifest is the Secret of a key that may be used with the endpoint.
+func secretManifest(name, key, endpoint string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Secret
 metadata:
   name: %s
+  annotations: {omni.texashpc.com/allowed-endpoints: %q}
 stringData:
-  serviceAccountKey: %q`, name, key)
+  serviceAccountKey: %q`, name, endpoint, key)
 }
 
 func connectionManifest(name, endpoint, secret, ca string) string {

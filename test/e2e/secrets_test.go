@@ -17,7 +17,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	f := newFleet(t)
 	f.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: patch}\nstringData:\n  patch: '{machine: {sysctls: {a: " + canary + "}}}'")
 	f.cluster("canary", "  patches: [{name: p, valueFrom: {secretKeyRef: {name: patch, key: patch}}}]")
-	f.apply(secretManifest("broken", canary+"\n"+f.key), connectionManifest("broken", f.omni.Endpoint(), "broken", string(f.omni.CAPEM())))
+	f.apply(secretManifest("broken", canary+"\n"+f.key, f.omni.Endpoint()), connectionManifest("broken", f.omni.Endpoint(), "broken", string(f.omni.CAPEM())))
 	f.waitCondition("oconn", "broken", v1alpha1.ConditionReady, metav1.ConditionFalse, "")
 	// A patch that Omni refuses: the error must not quote it.
 	f.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: patch}\nstringData:\n  patch: '{machine: {" + canary + ": 1}}'")

@@ -68,7 +68,8 @@ func newDesk(t *testing.T) *desk {
 	}
 
 	t.Cleanup(d.clear)
-	d.apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData: {serviceAccountKey: %q}", keySecret, key))
+	d.apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, annotations: {omni.texashpc.com/allowed-endpoints: %q}}\nstringData: {serviceAccountKey: %q}",
+		keySecret, sim.Endpoint(), key))
 
 	return d
 }

@@ -175,7 +175,7 @@ func connectionManifests(t *testing.T) string {
 
 	return fmt.Sprintf(`apiVersion: v1
 kind: Secret
-metadata: {name: key}
+metadata: {name: key, annotations: {omni.texashpc.com/allowed-endpoints: %q}}
 stringData: {serviceAccountKey: %q}
 ---
 apiVersion: omni.texashpc.com/v1alpha1
@@ -185,7 +185,7 @@ spec:
   endpoint: %s
   caBundle: %s
   auth: {serviceAccountSecretRef: {name: key}}
-`, os.Getenv("OMNI_SERVICE_ACCOUNT_KEY"), os.Getenv("OMNI_ENDPOINT"), base64.StdEncoding.EncodeToString(ca))
+`, os.Getenv("OMNI_ENDPOINT"), os.Getenv("OMNI_SERVICE_ACCOUNT_KEY"), os.Getenv("OMNI_ENDPOINT"), base64.StdEncoding.EncodeToString(ca))
 }
 
 const clusterManifests = `apiVersion: omni.texashpc.com/v1alpha1

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -58,6 +59,12 @@ type Options struct {
 	// AllowChartAddresses are networks, in CIDR notation, that chart repositories may be in although they
 	// are loopback, link-local, multicast, unspecified or cloud metadata addresses.
 	AllowChartAddresses []string
+	// AllowedEndpoints are endpoints of Omni that every key may be used with.
+	AllowedEndpoints []string
+	// RequireAllowedEndpoint refuses keys whose Secrets name no endpoints.
+	RequireAllowedEndpoint bool
+	// AllowInsecureOmni allows OmniConnections without TLS, or with a certificate that is not verified.
+	AllowInsecureOmni bool
 	// Limits is how much each connection may ask of its Omni.
 	Limits controllers.Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
@@ -100,6 +107,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.Limits.QPS, "omni-qps", o.Limits.QPS, "How many calls per second each OmniConnection may send to its Omni.")
 	flags.IntVar(&o.Limits.Burst, "omni-burst", o.Limits.Burst, "How many calls each OmniConnection may send at once, above --omni-qps.")
 
+	flags.StringSliceVar(&o.AllowedEndpoints, "omni-allowed-endpoints", o.AllowedEndpoints, "Endpoints of Omni, such as https://omni.example.com (separated by commas), that the keys of all OmniConnections may be used with, whatever their Secrets say. Scheme, host and port are compared. Default: none.")
+	flags.BoolVar(&o.RequireAllowedEndpoint, "require-allowed-endpoint", o.RequireAllowedEndpoint, "Use no key whose Secret lacks the annotation omni.texashpc.com/allowed-endpoints, unless the endpoint is one of --omni-allowed-endpoints. Default: such a key is used, with a warning.")
+	flags.BoolVar(&o.AllowInsecureOmni, "allow-insecure-omni", o.AllowInsecureOmni, "Allow OmniConnections without TLS (http, grpc) or with insecureSkipTLSVerify. Whoever is on the way can then use their keys.")
 	flags.StringSliceVar(&o.AllowChartAddresses, "allow-chart-addresses", o.AllowChartAddresses, "Networks (CIDR, separated by commas) that Helm charts may come from although they are loopback, link-local, multicast, unspecified or cloud metadata addresses. Default: none.")
 
 	for _, kind := range o.concurrencies() {
@@ -161,6 +171,10 @@ func (o *Options) Validate() error {
 		problems = append(problems, err)
 	}
 
+	if _, err := o.endpointPolicy(); err != nil {
+		problems = append(problems, err)
+	}
+
 	if _, err := o.chartAddresses(); err != nil {
 		problems = append(problems, err)
 	}
@@ -172,6 +186,16 @@ func (o *Options) Validate() error {
 	}
 
 	return errors.Join(problems...)
+}
+
+// endpointPolicy parses AllowedEndpoints.
+func (o *Options) endpointPolicy() (controllers.EndpointPolicy, error) {
+	allowed, err := controllers.ParseEndpoints(strings.Join(o.AllowedEndpoints, ","))
+	if err != nil {
+		return controllers.EndpointPolicy{}, fmt.Errorf("--omni-allowed-endpoints: %w", err)
+	}
+
+	return controllers.EndpointPolicy{Allowed: allowed, Required: o.RequireAllowedEndpoint, AllowInsecure: o.AllowInsecureOmni}, nil
 }
 
 // chartAddresses parses AllowChartAddresses.

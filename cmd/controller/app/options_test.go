@@ -75,6 +75,18 @@ func TestChartAddresses(t *testing.T) {
 	}
 }
 
+func TestEndpointPolicy(t *testing.T) {
+	got, err := parse(t, "--omni-allowed-endpoints=https://a.example.com,https://b.example.com:8443", "--require-allowed-endpoint", "--allow-insecure-omni").endpointPolicy()
+	if err != nil || !got.Allowed.Allow("https://b.example.com:8443") || got.Allowed.Allow("https://b.example.com") || !got.Required || !got.AllowInsecure {
+		t.Errorf("%v, %v", got, err)
+	}
+
+	got, err = parse(t).endpointPolicy()
+	if err != nil || len(got.Allowed) != 0 || got.Required || got.AllowInsecure {
+		t.Errorf("defaults: %v, %v", got, err)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 
@@ -85,6 +97,7 @@ func TestValidate(t *testing.T) {
 		"nothing":                       {nil, []string{"--namespace", "--leader-election-namespace"}},
 		"namespace":                     {[]string{"--namespace=a"}, nil},
 		"no network":                    {[]string{"--namespace=a", "--allow-chart-addresses=10.1.2.3"}, []string{"--allow-chart-addresses", "10.0.0.0/8"}},
+		"no endpoint":                   {[]string{"--namespace=a", "--omni-allowed-endpoints=https://a,b"}, []string{"--omni-allowed-endpoints: entry 2"}},
 		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
 		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},

@@ -48,6 +48,11 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 
+	endpoints, err := options.endpointPolicy()
+	if err != nil {
+		return err
+	}
+
 	mgr, err := newManager(config)
 	if err != nil {
 		return err
@@ -66,6 +71,7 @@ func Run(ctx context.Context, options *Options) error {
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
 		ChartAddresses:    addresses,
+		Endpoints:         endpoints,
 		Limits:            options.Limits,
 		Concurrency:       options.Concurrency,
 	}); err != nil {

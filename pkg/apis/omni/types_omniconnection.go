@@ -21,14 +21,18 @@ type OmniConnection struct {
 
 // OmniConnectionSpec says where Omni is and who we are there.
 type OmniConnectionSpec struct {
-	// endpoint is the URL of the Omni API, such as https://omni.example.com. The schemes http and grpc are
-	// accepted for plaintext connections, with a warning. User info, query and fragment are refused.
+	// endpoint is the URL of the Omni API, such as https://omni.example.com. The annotation
+	// omni.texashpc.com/allowed-endpoints of the key's Secret has to name it, else nothing is sent (Secrets without the
+	// annotation are a warning, unless omni-controller was started with --require-allowed-endpoint). The schemes http
+	// and grpc are for plaintext connections, which omni-controller refuses without --allow-insecure-omni. User info,
+	// query and fragment are refused.
 	Endpoint string
 
 	// auth names the Omni service account key.
 	Auth OmniConnectionAuth
 
-	// insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can.
+	// insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can. omni-controller
+	// refuses it without --allow-insecure-omni.
 	InsecureSkipTLSVerify bool
 
 	// caBundle holds the PEM certificates that sign the endpoint's certificate (base64 in JSON and YAML).
@@ -39,7 +43,9 @@ type OmniConnectionSpec struct {
 // OmniConnectionAuth names the credentials for Omni.
 type OmniConnectionAuth struct {
 	// serviceAccountSecretRef names the Secret key that holds the bare base64 service account key, the value
-	// of OMNI_SERVICE_ACCOUNT_KEY alone. The key inside the Secret defaults to serviceAccountKey.
+	// of OMNI_SERVICE_ACCOUNT_KEY alone. The key inside the Secret defaults to serviceAccountKey. The
+	// Secret's annotation omni.texashpc.com/allowed-endpoints holds the URLs that the key may be used with, separated by
+	// commas.
 	ServiceAccountSecretRef SecretKeyReference
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // Options are what the controller needs besides the manager. All are required
-// but Now.
+// but Endpoints and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni. This controller opens them.
 	Pool *omni.Pool
@@ -31,6 +31,8 @@ type Options struct {
 	Calls   *metrics.Calls
 	// HealthChanged is rung with the UID of a connection whose session's health changed.
 	HealthChanged *wake.Bell[string]
+	// Endpoints says where keys may be used.
+	Endpoints EndpointPolicy
 	// Concurrency is the number of connections that are looked at at once.
 	Concurrency int
 	// Now replaces time.Now.

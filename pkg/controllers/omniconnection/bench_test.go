@@ -63,12 +63,17 @@ func newBench(t *testing.T) *bench {
 	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{Observer: b.calls.Observe})
 	t.Cleanup(b.pool.Close)
 
-	r := newReconciler(b.client, b.client, b.events, Options{
-		Pool: b.pool, Objects: b.objects, Calls: b.calls, Now: func() time.Time { return b.now },
-	})
-	b.loop = loop.New(r.kind(), loop.Settings{Client: b.client, Events: b.events})
+	b.start(EndpointPolicy{})
 
 	return b
+}
+
+// start makes the controller, as a start of the program does.
+func (b *bench) start(policy EndpointPolicy) {
+	r := newReconciler(b.client, b.client, b.events, Options{
+		Pool: b.pool, Objects: b.objects, Calls: b.calls, Endpoints: policy, Now: func() time.Time { return b.now },
+	})
+	b.loop = loop.New(r.kind(), loop.Settings{Client: b.client, Events: b.events})
 }
 
 func (b *bench) newClient() {

@@ -69,9 +69,14 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 			key.Name(), ref.Name, shownTime(expires), kept), nil
 	}
 
+	outcome, warning := r.judge(s.connection, secret)
+	if !outcome.Continues() {
+		return outcome, nil
+	}
+
 	r.warnOfExpiry(s.connection, key.Name(), expires)
 
-	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s%s", key.Name(), shownExpiry(expires), kept), nil
+	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s%s%s", key.Name(), shownExpiry(expires), kept, warning), nil
 }
 
 // keyRefused says what is wrong with a value; the sentinels repeat nothing of it.

@@ -49,7 +49,9 @@ type reconciler struct {
 	uids   map[types.NamespacedName]types.UID // of the connections that were seen
 	warned map[types.UID]time.Time            // the expiry that was warned of
 	kept   map[types.UID]types.UID            // the Secret that was told to be kept
-	checks map[types.UID]*check
+	// unrestricted is what was warned of: a key that may be used anywhere.
+	unrestricted map[types.UID]unrestricted
+	checks       map[types.UID]*check
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -60,7 +62,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	return &reconciler{
 		client: cached, live: live, events: recorder, options: options,
 		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
-		kept: map[types.UID]types.UID{}, checks: map[types.UID]*check{},
+		kept: map[types.UID]types.UID{}, unrestricted: map[types.UID]unrestricted{}, checks: map[types.UID]*check{},
 	}
 }
 
@@ -232,6 +234,7 @@ func (r *reconciler) gone(name types.NamespacedName) {
 	delete(r.uids, name)
 	delete(r.warned, uid)
 	delete(r.kept, uid)
+	delete(r.unrestricted, uid)
 	delete(r.checks, uid)
 	r.mu.Unlock()
 

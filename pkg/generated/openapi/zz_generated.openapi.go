@@ -6025,7 +6025,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniConnectionAuth(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"serviceAccountSecretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "serviceAccountSecretRef names the Secret key that holds the bare base64 service account key, the value of OMNI_SERVICE_ACCOUNT_KEY alone. The key inside the Secret defaults to serviceAccountKey.",
+							Description: "serviceAccountSecretRef names the Secret key that holds the bare base64 service account key, the value of OMNI_SERVICE_ACCOUNT_KEY alone. The key inside the Secret defaults to serviceAccountKey. The Secret's annotation omni.texashpc.com/allowed-endpoints holds the URLs that the key may be used with, separated by commas.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
 						},
@@ -6098,7 +6098,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniConnectionSpec(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"endpoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "endpoint is the URL of the Omni API, such as https://omni.example.com. The schemes http and grpc are accepted for plaintext connections, with a warning. User info, query and fragment are refused.",
+							Description: "endpoint is the URL of the Omni API, such as https://omni.example.com. The annotation omni.texashpc.com/allowed-endpoints of the key's Secret has to name it, else nothing is sent (Secrets without the annotation are a warning, unless omni-controller was started with --require-allowed-endpoint). The schemes http and grpc are for plaintext connections, which omni-controller refuses without --allow-insecure-omni. User info, query and fragment are refused.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6113,7 +6113,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniConnectionSpec(ref common.ReferenceCallba
 					},
 					"insecureSkipTLSVerify": {
 						SchemaProps: spec.SchemaProps{
-							Description: "insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can.",
+							Description: "insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can. omni-controller refuses it without --allow-insecure-omni.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",

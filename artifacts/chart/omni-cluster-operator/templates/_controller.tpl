@@ -120,6 +120,12 @@ spec:
 {{- with .root.Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
 {{- end }}
+{{- with .root.Values.controller.allowedEndpoints }}
+- {{ printf "--omni-allowed-endpoints=%s" (join "," .) | quote }}
+{{- end }}
+{{- if .root.Values.controller.requireAllowedEndpoint }}
+- --require-allowed-endpoint
+{{- end }}
 {{- end }}
 
 {{/* Accounts of all controllers, as the subjects of a binding. */}}

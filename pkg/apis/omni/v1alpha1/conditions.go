@@ -152,6 +152,11 @@ const (
 	ReasonKeyInvalid = "KeyInvalid"
 	// ReasonKeyIsEnvironmentBlock: The value is the copied environment block instead of the bare key.
 	ReasonKeyIsEnvironmentBlock = "KeyIsEnvironmentBlock"
+	// ReasonEndpointNotAllowed: The key's Secret does not allow its use with this endpoint; nothing was sent.
+	ReasonEndpointNotAllowed = "EndpointNotAllowed"
+	// ReasonInsecureTransport: The endpoint is reached without TLS, or with a certificate that is not verified, and
+	// omni-controller does not allow that; nothing was sent.
+	ReasonInsecureTransport = "InsecureTransport"
 	// ReasonInUse: OmniClusters still name this connection.
 	ReasonInUse = "InUse"
 	// ReasonWatchLost: A watch on Omni was lost and is set up again.

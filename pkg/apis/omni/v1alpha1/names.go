@@ -19,6 +19,9 @@ const (
 	// AnnotationRecreate allows a cluster that Omni no longer has to be made again. Its value is the old
 	// status.omniClusterID.
 	AnnotationRecreate = GroupName + "/recreate"
+	// AnnotationAllowedEndpoints is for the Secret of a service account key: the endpoints that the key may be used
+	// with, as URLs that are separated by commas. Scheme, host and port have to be those of spec.endpoint.
+	AnnotationAllowedEndpoints = GroupName + "/allowed-endpoints"
 	// AnnotationAcceptCluster allows a kubeconfig to lead to another cluster than before. Its value is the
 	// new cluster's ID.
 	AnnotationAcceptCluster = GroupName + "/accept-cluster"

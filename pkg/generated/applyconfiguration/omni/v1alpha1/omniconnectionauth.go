@@ -24,7 +24,9 @@ package v1alpha1
 // OmniConnectionAuth names the credentials for Omni.
 type OmniConnectionAuthApplyConfiguration struct {
 	// serviceAccountSecretRef names the Secret key that holds the bare base64 service account key, the value
-	// of OMNI_SERVICE_ACCOUNT_KEY alone. The key inside the Secret defaults to serviceAccountKey.
+	// of OMNI_SERVICE_ACCOUNT_KEY alone. The key inside the Secret defaults to serviceAccountKey. The
+	// Secret's annotation omni.texashpc.com/allowed-endpoints holds the URLs that the key may be used with, separated by
+	// commas.
 	ServiceAccountSecretRef *SecretKeyReferenceApplyConfiguration `json:"serviceAccountSecretRef,omitempty"`
 }
 

@@ -23,12 +23,16 @@ package v1alpha1
 //
 // OmniConnectionSpec says where Omni is and who we are there.
 type OmniConnectionSpecApplyConfiguration struct {
-	// endpoint is the URL of the Omni API, such as https://omni.example.com. The schemes http and grpc are
-	// accepted for plaintext connections, with a warning. User info, query and fragment are refused.
+	// endpoint is the URL of the Omni API, such as https://omni.example.com. The annotation
+	// omni.texashpc.com/allowed-endpoints of the key's Secret has to name it, else nothing is sent (Secrets without the
+	// annotation are a warning, unless omni-controller was started with --require-allowed-endpoint). The schemes http
+	// and grpc are for plaintext connections, which omni-controller refuses without --allow-insecure-omni. User info,
+	// query and fragment are refused.
 	Endpoint *string `json:"endpoint,omitempty"`
 	// auth names the Omni service account key.
 	Auth *OmniConnectionAuthApplyConfiguration `json:"auth,omitempty"`
-	// insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can.
+	// insecureSkipTLSVerify accepts any server certificate. Use caBundle instead wherever you can. omni-controller
+	// refuses it without --allow-insecure-omni.
 	InsecureSkipTLSVerify *bool `json:"insecureSkipTLSVerify,omitempty"`
 	// caBundle holds the PEM certificates that sign the endpoint's certificate (base64 in JSON and YAML).
 	// Unset means the system's own roots. It cannot be combined with insecureSkipTLSVerify.
