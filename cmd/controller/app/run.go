@@ -43,7 +43,7 @@ func Run(ctx context.Context, options *Options) error {
 
 	config.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 
-	addresses, err := options.chartAddresses()
+	guard, err := options.guard()
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func Run(ctx context.Context, options *Options) error {
 		Registry:          ctrlmetrics.Registry,
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
-		ChartAddresses:    addresses,
+		Guard:             guard,
 		Limits:            options.Limits,
 		Concurrency:       options.Concurrency,
 	}); err != nil {

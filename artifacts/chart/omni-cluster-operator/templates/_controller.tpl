@@ -99,6 +99,12 @@ spec:
 - --leader-elect=true
 - --metrics-bind-address=:8080
 - --health-probe-bind-address=:8081
+{{- with .root.Values.controller.deniedNetworks }}
+- {{ printf "--denied-networks=%s" (join "," .) | quote }}
+{{- end }}
+{{- with .root.Values.controller.allowedNetworks }}
+- {{ printf "--allowed-networks=%s" (join "," .) | quote }}
+{{- end }}
 {{- with .root.Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
 {{- end }}

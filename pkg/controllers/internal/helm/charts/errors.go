@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // Reason says what kind of failure an Error is.
@@ -63,7 +64,7 @@ func fail(reason Reason, format string, args ...any) *Error {
 func explain(err error, at string) error {
 	var (
 		known     *Error
-		forbidden *forbiddenAddressError
+		forbidden *dialguard.ForbiddenError
 		timeout   net.Error
 		location  *url.Error
 	)
