@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 const (
@@ -36,11 +36,11 @@ type Options struct {
 	SettleTime time.Duration
 	// ManagementCluster is written on the clusters in Omni, for people. May be empty.
 	ManagementCluster string
-	// ChartAddresses may be dialled for Helm charts although they are loopback, link-local, multicast,
-	// unspecified or cloud metadata addresses.
-	ChartAddresses []netip.Prefix
 	// Endpoints says where the keys of OmniConnections may be used.
 	Endpoints EndpointPolicy
+	// Guard decides to which addresses the controllers connect for users: those of Omni, of workload clusters
+	// and their proxies, and of chart repositories.
+	Guard dialguard.Guard
 	// Limits is how much each connection may ask of its Omni; see Limits.
 	Limits Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
@@ -104,6 +104,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Observer:  calls.Observe,
 		Throttled: calls.Throttle,
 		Limits:    options.Limits,
+		Guard:     &options.Guard,
 		Runs:      max(1, options.Concurrency.OmniCluster/connectionShare),
 	})
 

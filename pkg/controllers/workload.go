@@ -24,7 +24,7 @@ const clusterShare = 4
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one door, and with it the connections.
 func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options) error {
-	clusters := workload.NewClusters(nil)
+	clusters := workload.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterShare)
 
 	door := &workload.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
@@ -46,7 +46,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
 		Door: door, Objects: objects, Actions: actions, Concurrency: options.Concurrency.OmniHelmRelease,
-		Charts: charts.New(charts.Options{AllowedAddresses: options.ChartAddresses, Timeout: chartTimeout}),
+		Charts: charts.New(charts.Options{Guard: options.Guard, Timeout: chartTimeout}),
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniHelmRelease: %w", err)
 	}

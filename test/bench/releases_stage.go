@@ -22,8 +22,6 @@ const (
 	// releasesController is the omni-controller that serves the releases' namespace: the one of the
 	// fleet has the fleet in its memory.
 	releasesController = "omni-controller-releases"
-	// loopbackNetwork is where the chart repositories are. The controller's default refuses it.
-	loopbackNetwork = "127.0.0.0/8"
 	// fluxWorkers is how many objects each of Flux's controllers looks at at once, as many as ours
 	// does by default.
 	fluxWorkers = "8"
@@ -105,7 +103,6 @@ func (r *race) startOurs(ctx context.Context) error {
 
 	controller, err := r.stack.StartController(ctx, env.ControllerOptions{
 		Binary: r.stack.Controller.BinaryPath(), Name: releasesController, Namespace: releasesNamespace,
-		Args: []string{"--allow-chart-addresses=" + loopbackNetwork},
 	})
 	if err != nil {
 		return err

@@ -19,8 +19,6 @@ const (
 	stepWait = time.Minute
 	// keyLifetime of the demonstration's service account.
 	keyLifetime = 30 * 24 * time.Hour
-	// loopback is where the chart repository is; the controller refuses it otherwise.
-	loopback = "127.0.0.0/8"
 )
 
 // stage is the running stack, and the narrator.
@@ -49,7 +47,7 @@ func startStage(ctx context.Context) (*stage, error) {
 	d.stack, err = env.StartStack(ctx, env.StackOptions{
 		Hub: env.Options{Progress: os.Stdout},
 		Controller: env.ControllerOptions{
-			Namespace: namespace, DestroySettleTime: 2 * time.Second, Args: []string{"--allow-chart-addresses=" + loopback},
+			Namespace: namespace, DestroySettleTime: 2 * time.Second,
 		},
 	})
 	if err != nil {

@@ -37,6 +37,7 @@ func TestRepeatedFlags(t *testing.T) {
 		{`controller: {extraArgs: ["--namespace=a"]}`, "controller.extraArgs: --namespace"},
 		{`controller: {allNamespaces: true, extraArgs: ["--all-namespaces=false"]}`, "controller.extraArgs: --all-namespaces"},
 		{`controller: {extraArgs: ["--metrics-secure=false"]}`, "controller.extraArgs: --metrics-secure"},
+		{`controller: {deniedNetworks: ["10.0.0.0/8"], extraArgs: ["--denied-networks=192.168.0.0/16"]}`, "controller.extraArgs: --denied-networks"},
 		{`controller: {extraArgs: ["--leader-elect=false"]}`, "controller.extraArgs: --leader-elect"},
 	} {
 		if _, err := render(tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -54,6 +54,8 @@ func TestRefusedValues(t *testing.T) {
 		{"quota out of range", `apiserver: {etcd: {embedded: {quotaBackendBytes: 1024}}}`, "quotaBackendBytes"},
 		{"no snapshots kept", `apiserver: {etcd: {embedded: {snapshots: {retention: 0}}}}`, "retention"},
 		{"label that is no text", `commonLabels: {a: 1}`, "commonLabels"},
+		{"address that is no network", `controller: {deniedNetworks: [10.1.2.3]}`, "deniedNetworks"},
+		{"name that is no network", `controller: {allowedNetworks: [localhost]}`, "allowedNetworks"},
 		{"flags through names", `managementClusterName: "a b"`, "managementClusterName"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -41,7 +41,6 @@ func runWithFlux(m *testing.M) (code int, err error) {
 		Hub: env.Options{Progress: os.Stderr},
 		Controller: env.ControllerOptions{
 			Namespace: env.FluxNamespace, DestroySettleTime: settleTime,
-			Args: []string{"--allow-chart-addresses=127.0.0.0/8"}, // the tests' chart repositories
 		},
 	}); err != nil {
 		return 0, err

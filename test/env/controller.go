@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// loopbackNetwork is where everything of an environment listens. The controller connects to nothing there by default.
+const loopbackNetwork = "127.0.0.0/8"
+
 // ControllerOptions says how to start omni-controller.
 type ControllerOptions struct {
 	// Binary is the program. Default: BuildBinaries.
@@ -103,6 +106,7 @@ func (h *Hub) newController(options ControllerOptions) (*Controller, error) {
 		"--metrics-secure=false",
 		"--health-probe-bind-address=" + health.address(),
 		"--leader-elect=" + strconv.FormatBool(options.LeaderElection),
+		"--allowed-networks=" + loopbackNetwork,
 	}
 
 	if options.AllNamespaces {

@@ -59,7 +59,7 @@ func testFlags(t *testing.T, stack *Stack) {
 			"--tls-cert-file", "--tls-private-key-file", "--etcd-data-dir",
 		}},
 		"omni-controller": {stack.Controller.Args(), []string{
-			"--kubeconfig", "--metrics-bind-address", "--metrics-secure", "--health-probe-bind-address", "--leader-elect", "--namespace", "--destroy-settle-time",
+			"--kubeconfig", "--metrics-bind-address", "--metrics-secure", "--health-probe-bind-address", "--leader-elect", "--allowed-networks", "--namespace", "--destroy-settle-time",
 		}},
 	}
 
@@ -116,7 +116,7 @@ func testController(t *testing.T, stack *Stack) {
 		t.Fatal(err)
 	}
 
-	if args := second.Args(); !strings.HasSuffix(args, "--leader-elect=true --all-namespaces --namespace=other") {
+	if args := second.Args(); !strings.HasSuffix(args, "--leader-elect=true --allowed-networks=127.0.0.0/8 --all-namespaces --namespace=other") {
 		t.Errorf("the second controller has flags %q", args)
 	}
 

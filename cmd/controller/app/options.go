@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // Defaults of the flags.
@@ -27,6 +27,12 @@ const (
 	defaultExports       = 4
 	defaultWorkload      = 8
 	namespaceEnvironment = "POD_NAMESPACE"
+)
+
+// Flags that messages of the connections name, too.
+const (
+	flagAllowedNetworks = "allowed-networks"
+	flagDeniedNetworks  = "denied-networks"
 )
 
 // Options are the flags of omni-controller.
@@ -56,15 +62,16 @@ type Options struct {
 	ManagementClusterName string
 	// StartTimeout bounds waiting for the API at the start.
 	StartTimeout time.Duration
-	// AllowChartAddresses are networks, in CIDR notation, that chart repositories may be in although they
-	// are loopback, link-local, multicast, unspecified or cloud metadata addresses.
-	AllowChartAddresses []string
 	// AllowedEndpoints are endpoints of Omni that every key may be used with.
 	AllowedEndpoints []string
 	// RequireAllowedEndpoint refuses keys whose Secrets name no endpoints.
 	RequireAllowedEndpoint bool
 	// AllowInsecureOmni allows OmniConnections without TLS, or with a certificate that is not verified.
 	AllowInsecureOmni bool
+	// AllowedNetworks and DeniedNetworks are networks in CIDR notation. Endpoints of Omni, workload clusters,
+	// their proxies and chart repositories may not be in DeniedNetworks, nor have loopback, link-local,
+	// multicast, unspecified, broadcast or cloud metadata addresses; AllowedNetworks are exceptions from both.
+	AllowedNetworks, DeniedNetworks []string
 	// Limits is how much each connection may ask of its Omni.
 	Limits controllers.Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
@@ -110,7 +117,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.AllowedEndpoints, "omni-allowed-endpoints", o.AllowedEndpoints, "Endpoints of Omni, such as https://omni.example.com (separated by commas), that the keys of all OmniConnections may be used with, whatever their Secrets say. Scheme, host and port are compared. Default: none.")
 	flags.BoolVar(&o.RequireAllowedEndpoint, "require-allowed-endpoint", o.RequireAllowedEndpoint, "Use no key whose Secret lacks the annotation omni.texashpc.com/allowed-endpoints, unless the endpoint is one of --omni-allowed-endpoints. Default: such a key is used, with a warning.")
 	flags.BoolVar(&o.AllowInsecureOmni, "allow-insecure-omni", o.AllowInsecureOmni, "Allow OmniConnections without TLS (http, grpc) or with insecureSkipTLSVerify. Whoever is on the way can then use their keys.")
-	flags.StringSliceVar(&o.AllowChartAddresses, "allow-chart-addresses", o.AllowChartAddresses, "Networks (CIDR, separated by commas) that Helm charts may come from although they are loopback, link-local, multicast, unspecified or cloud metadata addresses. Default: none.")
+	flags.StringSliceVar(&o.AllowedNetworks, flagAllowedNetworks, o.AllowedNetworks, "Networks (CIDR, separated by commas) in which Omni, workload clusters, their proxies and chart repositories may be although --denied-networks names them or they are loopback, link-local, multicast, unspecified, broadcast or cloud metadata addresses. Default: none.")
+	flags.StringSliceVar(&o.DeniedNetworks, flagDeniedNetworks, o.DeniedNetworks, "Networks (CIDR, separated by commas) to which the controller does not connect for users, besides loopback, link-local, multicast, unspecified, broadcast and cloud metadata addresses. Default: none.")
 
 	for _, kind := range o.concurrencies() {
 		flags.IntVar(kind.workers, kind.name+"-concurrency", *kind.workers, "How many objects of this kind are looked at at once.")
@@ -175,7 +183,7 @@ func (o *Options) Validate() error {
 		problems = append(problems, err)
 	}
 
-	if _, err := o.chartAddresses(); err != nil {
+	if _, err := o.guard(); err != nil {
 		problems = append(problems, err)
 	}
 
@@ -198,20 +206,19 @@ func (o *Options) endpointPolicy() (controllers.EndpointPolicy, error) {
 	return controllers.EndpointPolicy{Allowed: allowed, Required: o.RequireAllowedEndpoint, AllowInsecure: o.AllowInsecureOmni}, nil
 }
 
-// chartAddresses parses AllowChartAddresses.
-func (o *Options) chartAddresses() ([]netip.Prefix, error) {
-	var prefixes []netip.Prefix
-
-	for _, text := range o.AllowChartAddresses {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("--allow-chart-addresses: %q is not a network such as 10.0.0.0/8", text)
-		}
-
-		prefixes = append(prefixes, prefix)
+// guard parses AllowedNetworks and DeniedNetworks.
+func (o *Options) guard() (dialguard.Guard, error) {
+	allowed, err := dialguard.ParseNetworks(o.AllowedNetworks)
+	if err != nil {
+		return dialguard.Guard{}, fmt.Errorf("--%s: %w", flagAllowedNetworks, err)
 	}
 
-	return prefixes, nil
+	denied, err := dialguard.ParseNetworks(o.DeniedNetworks)
+	if err != nil {
+		return dialguard.Guard{}, fmt.Errorf("--%s: %w", flagDeniedNetworks, err)
+	}
+
+	return dialguard.Guard{Allowed: allowed, Denied: denied}, nil
 }
 
 // leaseNamespace is where the lease is.

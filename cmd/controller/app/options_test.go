@@ -59,7 +59,7 @@ func TestProfilesAreOffByDefault(t *testing.T) {
 func TestFlags(t *testing.T) {
 	options := parse(t, "--namespace=a", "--leader-election-namespace=b", "--destroy-settle-time=3s", "--management-cluster-name=hub",
 		"--omnicluster-concurrency=3", "--omnimachine-concurrency=7", "--metrics-bind-address=0", "--kubeconfig=/k",
-		"--omni-qps=2.5", "--omni-burst=7", "--allow-chart-addresses=127.0.0.0/8,10.1.2.3/32")
+		"--omni-qps=2.5", "--omni-burst=7", "--allowed-networks=127.0.0.0/8,10.1.2.3/32", "--denied-networks=10.0.0.0/8")
 
 	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.ManagementClusterName != "hub" ||
 		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.Metrics.BindAddress != "0" || options.Kubeconfig != "/k" ||
@@ -68,9 +68,9 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-func TestChartAddresses(t *testing.T) {
-	got, err := parse(t, "--allow-chart-addresses=127.0.0.0/8,10.1.2.3/32").chartAddresses()
-	if err != nil || len(got) != 2 || got[1].String() != "10.1.2.3/32" {
+func TestGuard(t *testing.T) {
+	got, err := parse(t, "--allowed-networks=127.0.0.0/8", "--allowed-networks=10.1.2.3/32", "--denied-networks=10.0.0.0/8,192.168.0.0/16").guard()
+	if err != nil || len(got.Allowed) != 2 || got.Allowed[1].String() != "10.1.2.3/32" || len(got.Denied) != 2 || got.Denied[1].String() != "192.168.0.0/16" {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -96,8 +96,9 @@ func TestValidate(t *testing.T) {
 	}{
 		"nothing":                       {nil, []string{"--namespace", "--leader-election-namespace"}},
 		"namespace":                     {[]string{"--namespace=a"}, nil},
-		"no network":                    {[]string{"--namespace=a", "--allow-chart-addresses=10.1.2.3"}, []string{"--allow-chart-addresses", "10.0.0.0/8"}},
 		"no endpoint":                   {[]string{"--namespace=a", "--omni-allowed-endpoints=https://a,b"}, []string{"--omni-allowed-endpoints: entry 2"}},
+		"no network":                    {[]string{"--namespace=a", "--allowed-networks=10.1.2.3"}, []string{"--allowed-networks", "10.0.0.0/8"}},
+		"no network to deny":            {[]string{"--namespace=a", "--denied-networks=private"}, []string{"--denied-networks", "10.0.0.0/8"}},
 		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
 		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},

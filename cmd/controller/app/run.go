@@ -43,7 +43,7 @@ func Run(ctx context.Context, options *Options) error {
 
 	config.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 
-	addresses, err := options.chartAddresses()
+	guard, err := options.guard()
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func Run(ctx context.Context, options *Options) error {
 		Registry:          ctrlmetrics.Registry,
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
-		ChartAddresses:    addresses,
 		Endpoints:         endpoints,
+		Guard:             guard,
 		Limits:            options.Limits,
 		Concurrency:       options.Concurrency,
 	}); err != nil {

@@ -27,6 +27,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -99,7 +100,7 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 func (b *bench) restart() {
 	b.r = newReconciler(b.client, b.client, b.events, logr.Discard(), Options{
 		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), Concurrency: 1, Now: b.now,
-		Charts: charts.New(charts.Options{AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: b.now}),
+		Charts: charts.New(charts.Options{Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
 	})
 	b.r.door = b.door
 	b.r.engine = func(*workload.Opened, string, string) engine { return b.cluster }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // kubeconfigFor writes one with these lines for its user.
@@ -46,7 +48,7 @@ func TestEchoedTokenIsNotShown(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	cluster, err := workload.NewClusters(nil).Get(workload.Key{}, kubeconfigFor(server, "token: "+token))
+	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(workload.Key{}, kubeconfigFor(server, "token: "+token))
 	if err != nil {
 		t.Fatal(err)
 	}

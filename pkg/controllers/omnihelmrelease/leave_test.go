@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // A release whose cluster cannot be used while it is deleted, through the real door: nothing is uninstalled anywhere,
@@ -84,7 +86,7 @@ func (b *bench) admit(kubeconfig []byte, parent bool) {
 		}
 	}
 
-	b.r.door = &workload.Door{Clusters: workload.NewClusters(b.now), Client: b.client, Live: b.client}
+	b.r.door = &workload.Door{Clusters: workload.NewClusters(b.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: b.client, Live: b.client}
 }
 
 // lookIn looks until the cluster has been asked.

@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -21,7 +22,7 @@ import (
 func (b *bench) impatient() {
 	b.r.found.patience, b.r.drift.patience = time.Millisecond, time.Millisecond
 	b.r.charts = charts.New(charts.Options{
-		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: b.now, Timeout: time.Minute,
+		Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
 	})
 }
 
@@ -29,7 +30,7 @@ func (b *bench) impatient() {
 func (b *bench) hang() {
 	hang(b.charts)
 	b.r.charts = charts.New(charts.Options{
-		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: b.now, Timeout: 500 * time.Millisecond,
+		Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: 500 * time.Millisecond,
 	})
 }
 

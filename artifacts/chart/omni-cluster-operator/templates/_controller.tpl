@@ -117,6 +117,12 @@ spec:
 - --metrics-cert-path=/etc/omni-controller/metrics
 {{- end }}
 - --health-probe-bind-address=:8081
+{{- with .root.Values.controller.deniedNetworks }}
+- {{ printf "--denied-networks=%s" (join "," .) | quote }}
+{{- end }}
+{{- with .root.Values.controller.allowedNetworks }}
+- {{ printf "--allowed-networks=%s" (join "," .) | quote }}
+{{- end }}
 {{- with .root.Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
 {{- end }}

@@ -259,6 +259,8 @@ const (
 	ReasonWrongCluster = "WrongCluster"
 	// ReasonClusterUnreachable: The workload cluster does not answer.
 	ReasonClusterUnreachable = "ClusterUnreachable"
+	// ReasonForbiddenAddress: The kubeconfig, or a chart's repository or a redirect of it, leads to an address that may not be dialled.
+	ReasonForbiddenAddress = "ForbiddenAddress"
 	// ReasonForbidden: The workload cluster's RBAC does not allow it.
 	ReasonForbidden = "Forbidden"
 	// ReasonIdentityUnknown: The workload cluster answers; whether it is the right one could not be checked.
@@ -283,8 +285,6 @@ const (
 	ReasonChartTooLarge = "ChartTooLarge"
 	// ReasonDigestMismatch: The chart is not the one that spec.chart.digest or the repository's index names.
 	ReasonDigestMismatch = "DigestMismatch"
-	// ReasonForbiddenAddress: The repository, or a redirect of it, leads to an address that may not be dialled.
-	ReasonForbiddenAddress = "ForbiddenAddress"
 	// ReasonChartUnverified: The chart's provenance is missing, or not signed by a key of the keyring.
 	ReasonChartUnverified = "ChartUnverified"
 	// ReasonChartInvalid: The chart, its source or the repository's index cannot be used.

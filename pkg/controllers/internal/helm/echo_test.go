@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // echo is a gateway before a cluster that answers everything with what it was sent.
@@ -33,7 +35,7 @@ func echo(t *testing.T, user string) *workload.Cluster {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	cluster, err := workload.NewClusters(nil).Get(workload.Key{}, fmt.Appendf(nil, `current-context: it
+	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(workload.Key{}, fmt.Appendf(nil, `current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: '%s', certificate-authority-data: %s}}]
 users: [{name: it, user: {%s}}]`, server.URL, base64.StdEncoding.EncodeToString(ca), user))

@@ -10,6 +10,8 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // Class says what kind of failure an error is, and so what to do about it.
@@ -73,6 +75,11 @@ func classifyOwn(err error) Class {
 	var change *ChangeError
 	if errors.As(err, &change) && change.Class != ClassNone {
 		return change.Class
+	}
+
+	var forbidden *dialguard.ForbiddenError
+	if errors.As(err, &forbidden) {
+		return ClassUnreachable
 	}
 
 	switch {

@@ -14,6 +14,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // Limits of one connection. The library adds a gRPC keepalive ping every
@@ -53,6 +55,9 @@ type Config struct {
 	CABundle []byte
 	// InsecureSkipTLSVerify accepts any certificate.
 	InsecureSkipTLSVerify bool
+	// Guard decides to which addresses to connect. Nil: to any, which is for whoever
+	// names the endpoint on the command line. The proxy of the environment is not asked about.
+	Guard *dialguard.Guard
 	// Observer is told of every call; may be nil.
 	Observer RequestObserver
 	// Limits bounds the rate of calls; the zero value means the defaults.
@@ -107,6 +112,10 @@ func newClient(config Config) (*Client, error) {
 		return nil, err
 	}
 
+	if err := target.checkAddress(config.Guard); err != nil {
+		return nil, err
+	}
+
 	var roots *x509.CertPool
 
 	if len(config.CABundle) > 0 {
@@ -152,11 +161,11 @@ func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialO
 		}),
 	}
 
-	dial := dialFunc(dialTCP)
+	dial := tcpDialer(c.config.Guard)
 
 	switch {
 	case target.tls && roots != nil:
-		dial = tlsDialer(target, roots)
+		dial = tlsDialer(target, roots, c.config.Guard)
 	case target.behindProxy():
 		return options
 	}

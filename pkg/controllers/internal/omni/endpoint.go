@@ -8,7 +8,8 @@ import (
 	"net"
 	"net/url"
 	"strconv"
-	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // endpoint is a parsed Config.Endpoint.
@@ -65,9 +66,9 @@ func (e endpoint) libraryURL(ownRoots bool) string {
 // tlsDialer connects with TLS and the given roots. gRPC resolves the name
 // before it calls the dialer, so the server name is set here. Proxy variables
 // of the environment do not apply to such connections.
-func tlsDialer(target endpoint, roots *x509.CertPool) dialFunc {
+func tlsDialer(target endpoint, roots *x509.CertPool, guard *dialguard.Guard) dialFunc {
 	dialer := &tls.Dialer{
-		NetDialer: &net.Dialer{Timeout: ConnectTimeout, KeepAlive: 30 * time.Second},
+		NetDialer: dialer(guard),
 		Config: &tls.Config{
 			RootCAs:    roots,
 			ServerName: target.host,

@@ -2,12 +2,15 @@ package omni
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"sync"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // dialFunc opens one network connection.
@@ -58,8 +61,34 @@ func (n *network) sever() {
 	}
 }
 
-func dialTCP(ctx context.Context, address string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext(ctx, "tcp", address)
+// dialer connects where the guard allows it; without a guard anywhere.
+func dialer(guard *dialguard.Guard) *net.Dialer {
+	if guard == nil {
+		return &net.Dialer{Timeout: ConnectTimeout, KeepAlive: 30 * time.Second}
+	}
+
+	return guard.Dialer(ConnectTimeout)
+}
+
+func tcpDialer(guard *dialguard.Guard) dialFunc {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		return dialer(guard).DialContext(ctx, "tcp", address)
+	}
+}
+
+// checkAddress refuses an endpoint that is an address which the guard refuses. One
+// with a name is decided about when it is dialled; behind a proxy of the environment
+// the proxy decides about names.
+func (e endpoint) checkAddress(guard *dialguard.Guard) error {
+	if guard == nil {
+		return nil
+	}
+
+	if err := guard.CheckHost(e.host); err != nil {
+		return fmt.Errorf("the endpoint %w", err)
+	}
+
+	return nil
 }
 
 // behindProxy tells whether the environment names a proxy for the endpoint. gRPC

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // Identity says which OmniConnection a session is for, and of which state.
@@ -31,6 +33,8 @@ type PoolOptions struct {
 	// Runs is how many runs may work with one connection at the same time; see
 	// Lease.Enter. 0: no bound.
 	Runs int
+	// Guard decides to which addresses the connections lead; see Config.Guard.
+	Guard *dialguard.Guard
 	// Mirror tunes the mirrors; its callbacks are ignored.
 	Mirror MirrorOptions
 	// Open replaces dialling, for tests.

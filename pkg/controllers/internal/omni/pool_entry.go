@@ -63,7 +63,7 @@ func (p *Pool) start(uid, fingerprint string, config Config) *entry {
 		config.Throttled = func(waited time.Duration) { throttled(uid, waited) }
 	}
 
-	config.Limits = p.options.Limits
+	config.Limits, config.Guard = p.options.Limits, p.options.Guard
 	config.Noticed = func() {
 		if session := p.sessionOf(started); session != nil {
 			session.noticed()

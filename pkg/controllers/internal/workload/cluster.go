@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 const (
@@ -47,13 +49,13 @@ type Cluster struct {
 }
 
 // newCluster reads a kubeconfig. Nothing is sent. Its errors are ErrUnsafe and ErrInvalid.
-func newCluster(kubeconfig []byte, now func() time.Time) (*Cluster, error) {
+func newCluster(kubeconfig []byte, now func() time.Time, guard dialguard.Guard) (*Cluster, error) {
 	a, err := parse(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	transport, err := newTransport(a)
+	transport, err := newTransport(a, guard)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func respond(w http.ResponseWriter, code int, body string) {
 func TestIdentifyByKubeSystem(t *testing.T) {
 	var asked atomic.Int32
 
-	clusters := NewClusters(nil)
+	clusters := NewClusters(nil, loopback())
 	cluster := get(t, clusters, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 
@@ -122,7 +122,7 @@ func TestIdentifyErrors(t *testing.T) {
 		{"gone or starting", 500, 500, v1alpha1.ReasonClusterUnreachable, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cluster := get(t, NewClusters(nil), serve(t, func(w http.ResponseWriter, r *http.Request) {
+			cluster := get(t, NewClusters(nil, loopback()), serve(t, func(w http.ResponseWriter, r *http.Request) {
 				code := test.system
 				if r.URL.Path == "/version" {
 					code = test.version
@@ -156,7 +156,7 @@ func TestDeadCluster(t *testing.T) {
 
 	t.Cleanup(func() { _ = listener.Close() })
 
-	cluster := get(t, NewClusters(nil), kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t"))
+	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t"))
 
 	for range 2 {
 		if _, err := cluster.Identify(t.Context()); !errors.Is(err, ErrProbing) {
@@ -175,7 +175,7 @@ func TestDeadCluster(t *testing.T) {
 // TestFailureIsRemembered asks a closed port twice: the second answer costs nothing.
 func TestFailureIsRemembered(t *testing.T) {
 	now := time.Now()
-	clusters := NewClusters(func() time.Time { return now })
+	clusters := NewClusters(func() time.Time { return now }, loopback())
 	cluster := get(t, clusters, kubeconfig("server: 'https://127.0.0.1:1'", "token: t"))
 
 	_, err := identifyFinally(t, cluster)
@@ -204,7 +204,7 @@ func TestRedirectKeepsTheToken(t *testing.T) {
 	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leaked.Store(true) }))
 	t.Cleanup(other.Close)
 
-	cluster := get(t, NewClusters(nil), serve(t, func(w http.ResponseWriter, r *http.Request) {
+	cluster := get(t, NewClusters(nil, loopback()), serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL+"/version", http.StatusTemporaryRedirect)
 	}))
 
@@ -215,7 +215,7 @@ func TestRedirectKeepsTheToken(t *testing.T) {
 }
 
 func TestEndlessAnswer(t *testing.T) {
-	cluster := get(t, NewClusters(nil), serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	cluster := get(t, NewClusters(nil, loopback()), serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		chunk := make([]byte, 1<<20)
 		for {
 			if _, err := w.Write(chunk); err != nil {
@@ -231,7 +231,7 @@ func TestEndlessAnswer(t *testing.T) {
 }
 
 func TestClustersKeepOnePerContent(t *testing.T) {
-	clusters := NewClusters(nil)
+	clusters := NewClusters(nil, loopback())
 	one, other := kubeconfig("server: 'https://one'", "token: t"), kubeconfig("server: 'https://other'", "token: t")
 
 	first := get(t, clusters, one)
@@ -251,7 +251,7 @@ func TestClustersKeepOnePerContent(t *testing.T) {
 }
 
 func TestConfigHoldsNoCredentials(t *testing.T) {
-	cluster := get(t, NewClusters(nil), kubeconfig("server: 'https://one'", "token: s3cret-token"))
+	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://one'", "token: s3cret-token"))
 	if text := fmt.Sprintf("%#v %v", cluster.RESTConfig(), cluster.RESTConfig()); strings.Contains(text, "s3cret") {
 		t.Error("the configuration shows the token")
 	}

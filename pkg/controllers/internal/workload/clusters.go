@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // Key names a kubeconfig: a key of a Secret.
@@ -22,6 +24,7 @@ type Clusters struct {
 	Runs int
 
 	now   func() time.Time
+	guard dialguard.Guard
 	seats seating
 
 	mu      sync.Mutex
@@ -40,13 +43,14 @@ type entry struct {
 // asks at its interval, which is shorter.
 const unusedFor = 2 * time.Hour
 
-// NewClusters makes an empty Clusters. A nil clock is the time of day.
-func NewClusters(now func() time.Time) *Clusters {
+// NewClusters makes an empty Clusters, whose connections the guard decides about. A
+// nil clock is the time of day.
+func NewClusters(now func() time.Time, guard dialguard.Guard) *Clusters {
 	if now == nil {
 		now = time.Now
 	}
 
-	return &Clusters{now: now, entries: map[Key]entry{}}
+	return &Clusters{now: now, guard: guard, entries: map[Key]entry{}}
 }
 
 // Get returns the Cluster of a kubeconfig: the one from before if the content is
@@ -70,7 +74,7 @@ func (c *Clusters) Get(key Key, kubeconfig []byte) (*Cluster, error) {
 		known.cluster.close()
 	}
 
-	cluster, err := newCluster(kubeconfig, c.now)
+	cluster, err := newCluster(kubeconfig, c.now, c.guard)
 	c.entries[key] = entry{hash: hash, cluster: cluster, err: err, used: c.now()}
 	c.drop()
 

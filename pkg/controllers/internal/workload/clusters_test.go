@@ -70,7 +70,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 			config := kubeconfig(fmt.Sprintf("server: '%s', certificate-authority-data: %s", server.URL, ca), "token: t")
 
 			now := time.Now()
-			clusters := NewClusters(func() time.Time { return now })
+			clusters := NewClusters(func() time.Time { return now }, loopback())
 
 			if _, err := identifyFinally(t, get(t, clusters, config)); err != nil || seen.count() != 1 {
 				t.Fatalf("%d connections are open, %v", seen.count(), err)

@@ -86,7 +86,7 @@ func (v visit) come(t *testing.T, requests *atomic.Int32) (*Door, *v1alpha1.Omni
 
 	api := v.api(t, data)
 
-	return &Door{Clusters: NewClusters(nil), Client: api, Live: api}, release
+	return &Door{Clusters: NewClusters(nil, loopback()), Client: api, Live: api}, release
 }
 
 func (v visit) api(t *testing.T, data map[string][]byte) client.Client {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
@@ -18,9 +19,13 @@ var ErrProbing = errors.New("the workload cluster is being asked")
 // Reason gives the condition reason for an error of this package or of a request
 // to a workload cluster.
 func Reason(err error) string {
+	var forbidden *dialguard.ForbiddenError
+
 	switch {
 	case errors.Is(err, ErrUnsafe):
 		return v1alpha1.ReasonUnsafeKubeconfig
+	case errors.As(err, &forbidden):
+		return v1alpha1.ReasonForbiddenAddress
 	case errors.Is(err, ErrInvalid):
 		return v1alpha1.ReasonKubeconfigInvalid
 	case apierrors.IsUnauthorized(err):
@@ -75,6 +80,8 @@ func (c *Cluster) Message(err error) string {
 		return "the workload cluster does not accept the credentials of the kubeconfig (expired, revoked, or of another cluster)"
 	case apierrors.IsForbidden(err):
 		return "the workload cluster's RBAC does not allow this, or the kubeconfig is for a cluster that was made again since: " + said
+	case Reason(err) == v1alpha1.ReasonForbiddenAddress:
+		return "the kubeconfig names an address to which nothing is sent: " + said
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the workload cluster does not answer in time: " + said
 	case Unreachable(err):

@@ -57,9 +57,9 @@ func TestServerIsShownWithoutQuery(t *testing.T) {
 	for server, want := range map[string]string{
 		"https://h:6443/k8s?key=s3cret#s3cret": "https://h:6443/k8s",
 		"https://h?cluster=demo":               "https://h",
-		"https://[fe80::1%25eth0]:6443":        "https://[fe80::1%25eth0]:6443",
+		"https://[fd00::1]:6443":               "https://[fd00::1]:6443",
 	} {
-		if got := get(t, NewClusters(nil), kubeconfig("server: '"+server+"'", "token: t")).Server(); got != want {
+		if got := get(t, NewClusters(nil, loopback()), kubeconfig("server: '"+server+"'", "token: t")).Server(); got != want {
 			t.Errorf("%s became %s, want %s", server, got, want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestEchoedCredentialsAreRemoved(t *testing.T) {
 						_, _ = w.Write([]byte(sent))
 					}
 				})
-				cluster := get(t, NewClusters(nil), []byte(strings.Replace(string(config), "token: s3cret-token", user, 1)))
+				cluster := get(t, NewClusters(nil, loopback()), []byte(strings.Replace(string(config), "token: s3cret-token", user, 1)))
 
 				_, err := identifyFinally(t, cluster)
 				if err == nil {
@@ -110,7 +110,7 @@ func TestManyObjectsOfADeadCluster(t *testing.T) {
 
 	t.Cleanup(func() { _ = listener.Close() })
 
-	cluster := get(t, NewClusters(nil), kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t"))
+	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t"))
 	began := time.Now()
 
 	for range 200 {
@@ -127,7 +127,7 @@ func TestManyObjectsOfADeadCluster(t *testing.T) {
 
 func TestUnusedClustersAreDropped(t *testing.T) {
 	now := time.Now()
-	clusters := NewClusters(func() time.Time { return now })
+	clusters := NewClusters(func() time.Time { return now }, loopback())
 	get(t, clusters, kubeconfig("server: 'https://one'", "token: t"))
 
 	now = now.Add(unusedFor)

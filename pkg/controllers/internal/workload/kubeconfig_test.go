@@ -109,7 +109,7 @@ func TestParseTakesTheOnlyContext(t *testing.T) {
 // TestExecIsNeverRun plants a program that leaves a trace.
 func TestExecIsNeverRun(t *testing.T) {
 	canary := filepath.Join(t.TempDir(), "ran")
-	clusters := NewClusters(nil)
+	clusters := NewClusters(nil, loopback())
 
 	_, err := clusters.Get(Key{SecretKey: "kubeconfig"}, kubeconfig("server: 'https://127.0.0.1:1'",
 		"exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ['"+canary+"'], interactiveMode: Never}"))

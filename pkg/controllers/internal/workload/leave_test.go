@@ -71,7 +71,7 @@ func newLeaving(t *testing.T, objects ...client.Object) *leaving {
 	sync.DeletionTimestamp = &metav1.Time{Time: l.clock}
 	sync.Spec.ClusterRef.Name, sync.Spec.KubeconfigSecretRef.Name = "demo", "access"
 
-	l.door = &Door{Clusters: NewClusters(func() time.Time { return l.clock }), Client: api, Live: api}
+	l.door = &Door{Clusters: NewClusters(func() time.Time { return l.clock }, loopback()), Client: api, Live: api}
 	l.guest = GuestOf(sync, nil)
 
 	return l

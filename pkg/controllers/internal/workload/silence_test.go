@@ -52,7 +52,7 @@ func newSilent(t *testing.T) *silent {
 
 	s := &silent{T: t}
 	s.hangs.Store(true)
-	s.cluster = get(t, NewClusters(func() time.Time { return time.Unix(s.clock.Load(), 0) }), lostQuorum(t, &s.hangs))
+	s.cluster = get(t, NewClusters(func() time.Time { return time.Unix(s.clock.Load(), 0) }, loopback()), lostQuorum(t, &s.hangs))
 	s.cluster.limit = 100 * time.Millisecond // whatever hangs has all the time it needs to get there
 
 	if _, err := identifyFinally(t, s.cluster); err != nil {
@@ -169,7 +169,7 @@ func TestSilentAtWrites(t *testing.T) {
 
 // A worker whose own time is over, and a read that is refused, say nothing about the cluster.
 func TestOtherFailuresAreNoSilence(t *testing.T) {
-	cluster := get(t, NewClusters(nil), kubeconfig("server: 'https://h'", "token: t"))
+	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://h'", "token: t"))
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +11,8 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // The deadlines of a connection. A request as a whole is bounded by its context,
@@ -42,7 +43,7 @@ const userAgent = "omni-controller"
 // newTransport makes connections of their own for one kubeconfig: client-go's
 // shared cache of transports cannot be closed, and a kubeconfig that was replaced
 // must not leave connections behind.
-func newTransport(a *access) (*http.Transport, error) {
+func newTransport(a *access, guard dialguard.Guard) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
 		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"h2", "http/1.1"},
 	}})
@@ -50,14 +51,14 @@ func newTransport(a *access) (*http.Transport, error) {
 		return nil, fmt.Errorf("%w: its certificates do not fit together", ErrInvalid)
 	}
 
-	proxy := http.ProxyFromEnvironment
-	if a.proxy != nil {
-		proxy = http.ProxyURL(a.proxy)
+	way, err := a.route(http.ProxyFromEnvironment, guard)
+	if err != nil {
+		return nil, err
 	}
 
 	return utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:                 proxy,
-		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		Proxy:                 way.proxy,
+		DialContext:           way.dialer.DialContext,
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   handshakeTimeout,
 		ResponseHeaderTimeout: headerTimeout,

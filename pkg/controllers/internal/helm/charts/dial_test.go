@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -128,7 +129,7 @@ func TestNothingIsDialledThatIsForbidden(t *testing.T) {
 			source := arrange(repository, target)
 			source.CA = repository.CA()
 
-			_, err := fetch(charts.New(charts.Options{AllowedAddresses: []netip.Prefix{netip.MustParsePrefix(home + "/32")}}), source)
+			_, err := fetch(charts.New(charts.Options{Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix(home + "/32")}}}), source)
 			target.wantUntouched(t)
 			wantReason(t, err, charts.ForbiddenAddress, "loopback")
 		})

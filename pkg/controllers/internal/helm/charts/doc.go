@@ -11,7 +11,7 @@
 //
 // What it guarantees:
 //   - No connection is made to a loopback, link-local, multicast, unspecified or
-//     cloud metadata address unless it is allowed by Options.AllowedAddresses. The
+//     cloud metadata address unless it is allowed by Options.Guard. The
 //     check is made on the address that is dialled, so redirects and names that
 //     resolve to something else later change nothing.
 //   - Credentials go to the host of the repository and, for registries, to the

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
@@ -63,7 +64,7 @@ func fail(reason Reason, format string, args ...any) *Error {
 func explain(err error, at string) error {
 	var (
 		known     *Error
-		forbidden *forbiddenAddressError
+		forbidden *dialguard.ForbiddenError
 		timeout   net.Error
 		location  *url.Error
 	)

@@ -2,10 +2,11 @@ package charts
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // Default limits.
@@ -26,9 +27,8 @@ const (
 
 // Options are what a Fetcher may be told. The zero value is usable.
 type Options struct {
-	// AllowedAddresses may be dialled although they are loopback, link-local, multicast, unspecified or
-	// cloud metadata addresses.
-	AllowedAddresses []netip.Prefix
+	// Guard decides to which addresses to connect.
+	Guard dialguard.Guard
 	// MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes and CacheBytes are limits in bytes; 0 means the default.
 	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes, CacheBytes int64
 	// Timeout bounds one Resolve or Open; 0 means the default.
@@ -43,7 +43,6 @@ type Options struct {
 // Fetcher finds and downloads charts. It is safe for concurrent use.
 type Fetcher struct {
 	options Options
-	guard   guard
 	cache   *cache
 	signed  *cache // what was found to be signed; apart, so that charts do not push it out
 	gate    *gate
@@ -65,7 +64,7 @@ func New(options Options) *Fetcher {
 	}
 
 	return &Fetcher{
-		options: options, guard: guard{allowed: options.AllowedAddresses}, cache: newCache(options.CacheBytes),
+		options: options, cache: newCache(options.CacheBytes),
 		signed: newCache(signedBytes), gate: newGate(options.ParallelDownloads), now: options.Now,
 	}
 }

@@ -20,7 +20,7 @@ import (
 func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 
 func newFetcher(options charts.Options) *charts.Fetcher {
-	options.AllowedAddresses = loopback()
+	options.Guard.Allowed = loopback()
 
 	return charts.New(options)
 }

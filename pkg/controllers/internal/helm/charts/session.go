@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// dialTimeout bounds one connection attempt, and one TLS handshake.
+	dialTimeout = 10 * time.Second
 	// maxRedirects bounds the redirects of one request.
 	maxRedirects = 5
 	// headerTimeout bounds the time to the first byte of an answer.
@@ -55,7 +57,7 @@ func (f *Fetcher) newSession(source *Source) (*session, error) {
 
 	transport := &http.Transport{
 		// Proxy is not set: a variable of the environment must not decide where credentials go.
-		DialContext:            f.guard.dialer().DialContext,
+		DialContext:            f.options.Guard.Dialer(dialTimeout).DialContext,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
