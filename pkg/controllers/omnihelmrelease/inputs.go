@@ -74,7 +74,10 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelease) (helm.Values, error) {
 	spec := &release.Spec.Chart
 
-	var layers []helm.Layer
+	var (
+		layers []helm.Layer
+		size   int
+	)
 
 	for i := range spec.ValuesFrom {
 		layer, err := r.layer(ctx, release.Namespace, &spec.ValuesFrom[i], fmt.Sprintf("spec.chart.valuesFrom[%d]", i))
@@ -82,16 +85,27 @@ func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelea
 			return helm.Values{}, err
 		}
 
-		if layer != nil {
-			layers = append(layers, *layer)
+		if layer == nil {
+			continue
 		}
+
+		// There is no end to references, and one large object can be named by all of them.
+		if size += len(layer.Text); size > helm.MaxValuesBytes {
+			return helm.Values{}, &invalid{fmt.Sprintf("%s: with the values before it, it has more than %d bytes: make them smaller", layer.From, helm.MaxValuesBytes)}
+		}
+
+		layers = append(layers, *layer)
 	}
 
 	if spec.Values != nil {
 		layers = append(layers, helm.Layer{From: "spec.chart.values", Text: spec.Values.Raw})
 	}
 
-	values, err := helm.Merge(layers)
+	values, err := helm.Merge(ctx, layers)
+	if ctx.Err() != nil {
+		return helm.Values{}, fmt.Errorf("read the values: %w", ctx.Err())
+	}
+
 	if err != nil {
 		return helm.Values{}, &invalid{err.Error()}
 	}

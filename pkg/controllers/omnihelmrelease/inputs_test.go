@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 func testObjects() []client.Object {
@@ -107,4 +108,27 @@ func TestValues(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "must be an object") || strings.Contains(err.Error(), "canary") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// One large object that is named again and again is not held once for each time.
+func TestManyReferencesToLargeValues(t *testing.T) {
+	large := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "large"},
+		Data:       map[string]string{"values.yaml": strings.Repeat("x", 1<<20)},
+	}
+	r := &reconciler{live: fake.NewClientBuilder().WithObjects(large).Build()}
+
+	refs := make([]v1alpha1.HelmValuesReference, 100)
+	for i := range refs {
+		refs[i] = v1alpha1.HelmValuesReference{Kind: v1alpha1.ValuesConfigMap, Name: "large", TargetPath: "a"}
+	}
+
+	foreigntest.WantAllocated(t, 96<<20, func() {
+		_, err := r.values(t.Context(), newTestRelease(v1alpha1.HelmChart{ValuesFrom: refs}))
+
+		var refused *invalid
+		if !errors.As(err, &refused) || !strings.Contains(refused.message, "(spec.chart.valuesFrom[4]): with the values before it, it has more than 4194304 bytes") {
+			t.Error(err)
+		}
+	})
 }

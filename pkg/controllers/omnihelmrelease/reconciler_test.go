@@ -316,7 +316,7 @@ func TestAReleaseIsTakenOver(t *testing.T) {
 }
 
 func TestErrorsAreDiscreet(t *testing.T) {
-	values, err := helm.Merge([]helm.Layer{{From: "x", Text: []byte("password: canary"), Secret: true}})
+	values, err := helm.Merge(t.Context(), []helm.Layer{{From: "x", Text: []byte("password: canary"), Secret: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

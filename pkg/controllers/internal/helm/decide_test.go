@@ -22,7 +22,7 @@ func rev(number int, status Status, changes ...func(*Revision)) Revision {
 }
 
 func other(r *Revision)       { r.Content, r.Attempt = "old", "old" }
-func foreign(r *Revision)     { r.Content, r.Attempt, r.Owner = "", "", "" }
+func anothers(r *Revision)    { r.Content, r.Attempt, r.Owner = "", "", "" }
 func interrupted(r *Revision) { r.Interrupted = true }
 func old(r *Revision)         { r.Modified = testTime().Add(-31 * time.Minute) }
 func elsewhere(r *Revision)   { r.Process = "another" }
@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 		{"as wanted, made by a former object", plain, []Revision{rev(1, StatusDeployed, func(r *Revision) { r.Owner = "former" })}, Decision{Action: ActionNone}},
 		{"other settings make no revision", plain, []Revision{rev(1, StatusDeployed, func(r *Revision) { r.Attempt = "B" })}, Decision{Action: ActionNone}},
 		{"other content", plain, []Revision{rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade}},
-		{"another client's release", plain, []Revision{rev(7, StatusDeployed, foreign)}, Decision{Action: ActionUpgrade}},
+		{"another client's release", plain, []Revision{rev(7, StatusDeployed, anothers)}, Decision{Action: ActionUpgrade}},
 		{"uninstalled with history", plain, []Revision{rev(2, StatusUninstalled), rev(1, StatusSuperseded)}, Decision{Action: ActionInstall}},
 		{"uninstall not finished", plain, []Revision{rev(2, StatusUninstalling)}, Decision{Action: ActionUninstall}},
 
@@ -81,10 +81,10 @@ func TestDecide(t *testing.T) {
 		{"stop during install", plain, []Revision{rev(1, StatusFailed, interrupted)}, Decision{Action: ActionInstall, Resume: 1}},
 		{"stop during upgrade", rolling, []Revision{rev(2, StatusFailed, interrupted), rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade, Resume: 2}},
 
-		{"another client is at work", plain, []Revision{rev(2, StatusPendingUpgrade, foreign), rev(1, StatusDeployed)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
-		{"another client with our longer timeout", with(func(w *Wanted) { w.LockTime = time.Hour }), []Revision{rev(2, StatusPendingUpgrade, foreign)},
+		{"another client is at work", plain, []Revision{rev(2, StatusPendingUpgrade, anothers), rev(1, StatusDeployed)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
+		{"another client with our longer timeout", with(func(w *Wanted) { w.LockTime = time.Hour }), []Revision{rev(2, StatusPendingUpgrade, anothers)},
 			Decision{Action: ActionWait, After: 59 * time.Minute}},
-		{"another client died", plain, []Revision{rev(2, StatusPendingUpgrade, foreign, old), rev(1, StatusDeployed)}, Decision{Action: ActionUnlock, Revision: 2}},
+		{"another client died", plain, []Revision{rev(2, StatusPendingUpgrade, anothers, old), rev(1, StatusDeployed)}, Decision{Action: ActionUnlock, Revision: 2}},
 		{"another object's lock", plain, []Revision{rev(2, StatusPendingUpgrade, func(r *Revision) { r.Owner = "other" })}, Decision{Action: ActionWait, After: 29 * time.Minute}},
 
 		{"another process may be at it", plain, []Revision{rev(1, StatusPendingInstall, elsewhere, recent)}, Decision{Action: ActionWait, After: 20 * time.Second}},
@@ -110,7 +110,7 @@ func TestDecide(t *testing.T) {
 		{"to be removed", absent, []Revision{rev(1, StatusFailed)}, Decision{Action: ActionUninstall}},
 		{"to be removed, crashed", absent, []Revision{rev(1, StatusPendingInstall)}, Decision{Action: ActionUninstall}},
 		{"removal not finished", absent, []Revision{rev(1, StatusUninstalling)}, Decision{Action: ActionUninstall}},
-		{"to be removed, another client at work", absent, []Revision{rev(1, StatusPendingInstall, foreign)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
+		{"to be removed, another client at work", absent, []Revision{rev(1, StatusPendingInstall, anothers)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := Decide(test.wanted, Observed{Revisions: test.revisions}, testTime())

@@ -4,7 +4,7 @@ import "testing"
 
 // An action on an older revision meets older values, which may have come from a Secret.
 func TestOlderValuesAreKeptOutOfMessages(t *testing.T) {
-	values, err := Merge([]Layer{
+	values, err := Merge(t.Context(), []Layer{
 		{From: "s", Text: []byte("password: new-canary"), Secret: true},
 		{From: "inline", Text: []byte("image: nginx-web")},
 	})

@@ -3,6 +3,7 @@ package helm
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -41,16 +42,19 @@ type Values struct {
 // replaced by the later layer. Integers stay integers; in JSON, such as in
 // spec.chart.values, one that fits no 64 bits stays as it is written. All other
 // numbers that float64 can hold become that, as in Helm, because templates compute
-// with them: 1.10 is 1.1. Errors name the layer and nothing of it.
-func Merge(layers []Layer) (Values, error) {
+// with them: 1.10 is 1.1. All layers together are bounded, with YAML aliases counted
+// as what they stand for. Errors name the layer and nothing of it; one that ends
+// with ctx is that of ctx.
+func Merge(ctx context.Context, layers []Layer) (Values, error) {
 	tree := map[string]any{}
+	left := newRoom()
 
 	var secrets []string
 
 	for i := range layers {
 		layer := &layers[i]
 
-		parsed, err := layer.parse()
+		parsed, err := layer.parse(ctx, left)
 		if err != nil {
 			return Values{}, fmt.Errorf("%s: %w", layer.From, err)
 		}
@@ -107,18 +111,38 @@ func copyValue(value any) any {
 	}
 }
 
-// parse reads a layer as an object.
-func (l *Layer) parse() (map[string]any, error) {
+// parse reads a layer as an object, if there is room for it.
+func (l *Layer) parse(ctx context.Context, left *room) (map[string]any, error) {
 	// Helm's records are JSON: other bytes would be replaced there, and all of
 	// them would have one digest.
 	if !utf8.Valid(l.Text) {
 		return nil, errors.New("is not UTF-8 text: encode binary data, for example as base64")
 	}
 
+	if err := left.admit(ctx, l); err != nil {
+		return nil, err
+	}
+
+	parsed, err := l.tree()
+	if err != nil {
+		return nil, err
+	}
+
+	left.take(l, parsed)
+
+	return parsed, nil
+}
+
+// tree reads a layer as an object, whatever its size.
+func (l *Layer) tree() (map[string]any, error) {
 	if l.TargetPath != "" {
 		path, err := splitPath(l.TargetPath)
 		if err != nil {
 			return nil, err
+		}
+
+		if len(path) >= maxValuesDepth {
+			return nil, errTooLong
 		}
 
 		var value any = string(l.Text)

@@ -57,7 +57,7 @@ func TestMerge(t *testing.T) {
 			want: map[string]any{"x": map[string]any{"y": "v"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			values, err := Merge(test.layers)
+			values, err := Merge(t.Context(), test.layers)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestMergeRefuses(t *testing.T) {
 		{name: "list index", text: "canary", path: "a[0]", want: "leads into a list"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Merge([]Layer{{From: `Secret "s", key "k"`, Text: []byte(test.text), TargetPath: test.path, Secret: true}})
+			_, err := Merge(t.Context(), []Layer{{From: `Secret "s", key "k"`, Text: []byte(test.text), TargetPath: test.path, Secret: true}})
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), `Secret "s", key "k": `) {
 				t.Fatalf("got %v", err)
 			}
@@ -99,7 +99,7 @@ func TestDigestIsOfTheContent(t *testing.T) {
 			layers = append(layers, text("x", one))
 		}
 
-		values, err := Merge(layers)
+		values, err := Merge(t.Context(), layers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestDigestIsOfTheContent(t *testing.T) {
 }
 
 func TestTreeIsACopy(t *testing.T) {
-	values, err := Merge([]Layer{text("a", "a: {b: [{c: 1}]}")})
+	values, err := Merge(t.Context(), []Layer{text("a", "a: {b: [{c: 1}]}")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestTreeIsACopy(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	values, err := Merge([]Layer{
+	values, err := Merge(t.Context(), []Layer{
 		text("inline", "visible: plain-text"),
 		{From: "s", Text: []byte("password: canary-one\npin: 48151623\nquoted: 'can\"ar\\\\y<4>'\nlist: [canary-two]\nshort: ab\npem: |\n  canary-line-1\n  canary-line-2\n"), Secret: true},
 		{From: "s", Text: []byte("canary-three\n"), TargetPath: "token", Secret: true},

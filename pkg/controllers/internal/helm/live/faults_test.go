@@ -64,7 +64,7 @@ func TestSecretValuesAreNotTold(t *testing.T) {
 	for _, name := range []string{"schema", "template"} {
 		secret := helm.Layer{From: "s", Text: []byte("password: canary-password"), Secret: true}
 
-		values, err := helm.Merge([]helm.Layer{secret, {From: "inline", Text: []byte("loud: true")}})
+		values, err := helm.Merge(t.Context(), []helm.Layer{secret, {From: "inline", Text: []byte("loud: true")}})
 		if err != nil {
 			t.Fatal(err)
 		}

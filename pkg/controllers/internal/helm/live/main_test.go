@@ -127,7 +127,7 @@ func (r *release) observe() helm.Observed {
 func (r *release) decide(packed chartserver.Chart, values string) (helm.Decision, helm.Request) {
 	r.t.Helper()
 
-	merged, err := helm.Merge([]helm.Layer{{From: "inline", Text: []byte(values)}})
+	merged, err := helm.Merge(r.t.Context(), []helm.Layer{{From: "inline", Text: []byte(values)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
