@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
 )
 
 // lookTimeout bounds one look.
@@ -31,7 +33,7 @@ type question struct {
 // reconcile for another reason asks nobody. Only so many are asked at once, and
 // what nobody wants to know any more is given up. It is safe for concurrent use.
 type looks[T any] struct {
-	places *places
+	places *places.Places
 	now    func() time.Time
 	// ended is called when a look has ended that nobody waits for any more.
 	ended func(types.NamespacedName)
@@ -61,7 +63,7 @@ type look[T any] struct {
 	result    looked[T]
 }
 
-func newLooks[T any](places *places, now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
+func newLooks[T any](places *places.Places, now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
 	return &looks[T]{
 		places: places, now: now, ended: ended, keep: keep, patience: patience,
 		entries: map[types.NamespacedName]*look[T]{}, silent: map[string]*silence{},
@@ -151,7 +153,7 @@ func (l *looks[T]) run(ctx context.Context, name types.NamespacedName, begun *lo
 
 	err := context.Canceled // nobody asks any more
 
-	l.places.run(ctx, begun.group, func() {
+	l.places.Run(ctx, begun.group, func() {
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
 )
 
 func TestLooks(t *testing.T) {
@@ -16,7 +18,7 @@ func TestLooks(t *testing.T) {
 	hold := make(chan struct{})
 	close(hold)
 
-	l := newLooks(newPlaces(2, 1), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
+	l := newLooks(places.New(2, 1), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
 		func(fresh time.Duration, result looked[int]) time.Duration {
 			if result.err != nil {
 				return time.Duration(result.row) * time.Second

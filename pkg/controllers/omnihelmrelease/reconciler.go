@@ -18,6 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
@@ -94,8 +95,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	}
 	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency
 	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Ring)
-	r.found = newLooks(newPlaces(parallel, perGroup), options.Now, r.wake.Ring, keepChart)
-	r.drift = newLooks(newPlaces(parallel, perGroup), options.Now, r.wake.Ring, keepDrift)
+	r.found = newLooks(places.New(parallel, perGroup), options.Now, r.wake.Ring, keepChart)
+	r.drift = newLooks(places.New(parallel, perGroup), options.Now, r.wake.Ring, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Door != nil {

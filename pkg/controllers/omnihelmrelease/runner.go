@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
 )
 
 // actionCorrect applies objects again that differ from the deployed release.
@@ -66,7 +67,7 @@ type place struct {
 // for the others. It is a Runnable of the manager, whose stop waits until the
 // running actions have ended in order.
 type runner struct {
-	places *places
+	places *places.Places
 	now    func() time.Time
 	// ended is called after each action.
 	ended func(types.NamespacedName)
@@ -85,7 +86,7 @@ func newRunner(parallel, perCluster int, now func() time.Time, ended func(types.
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		places: newPlaces(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
+		places: places.New(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
 		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
@@ -239,7 +240,7 @@ func (r *runner) withdraw(uid types.UID) {
 func (r *runner) inPlace(ctx context.Context, cluster string, run func(context.Context) error) error {
 	var err error
 
-	if !r.places.run(ctx, cluster, func() { err = run(ctx) }) {
+	if !r.places.Run(ctx, cluster, func() { err = run(ctx) }) {
 		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 	}
 

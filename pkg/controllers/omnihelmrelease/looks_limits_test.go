@@ -11,51 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
 )
-
-func TestAGroupLeavesRoomForOthers(t *testing.T) {
-	p := newPlaces(2, 1)
-	hold, begun, ended := make(chan struct{}), make(chan string, 3), make(chan bool, 3)
-
-	run := func(ctx context.Context, group string) {
-		go func() {
-			ended <- p.run(ctx, group, func() {
-				begun <- group
-				<-hold
-			})
-		}()
-	}
-
-	run(t.Context(), "a")
-
-	if group := <-begun; group != "a" {
-		t.Fatal(group)
-	}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	run(ctx, "a") // waits
-	run(t.Context(), "b")
-
-	if group := <-begun; group != "b" {
-		t.Fatalf("%s began, although its group has no place", group)
-	}
-
-	cancel()
-
-	if <-ended {
-		t.Error("what nobody waits for any more was done")
-	}
-
-	close(hold)
-
-	if !<-ended || !<-ended {
-		t.Error("what had a place was not done")
-	}
-
-	if len(p.groups) != 0 {
-		t.Errorf("%d groups are kept", len(p.groups))
-	}
-}
 
 func TestAPanicIsAnError(t *testing.T) {
 	err := sheltered(func() error { panic("canary") })
@@ -67,7 +24,7 @@ func TestAPanicIsAnError(t *testing.T) {
 }
 
 func TestLooksAreLimitedAndGivenUp(t *testing.T) {
-	l := newLooks(newPlaces(8, 1), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
+	l := newLooks(places.New(8, 1), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
 	l.patience = time.Millisecond
 	begun, stopped := make(chan string, 4), make(chan string, 4)
 

@@ -1,17 +1,15 @@
-package omnihelmrelease
+// Package places limits what is done at once, in all and in one group.
+package places
 
 import (
 	"context"
-	"fmt"
 	"sync"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 )
 
-// places limits what is done at once: so much in all, and less in one group (a
+// Places limits what is done at once: so much in all, and less in one group (a
 // cluster, or a host of charts), so that a stuck one leaves room for the others.
 // It is safe for concurrent use.
-type places struct {
+type Places struct {
 	all      chan struct{}
 	perGroup int
 
@@ -25,13 +23,14 @@ type group struct {
 	users int
 }
 
-func newPlaces(parallel, perGroup int) *places {
-	return &places{all: make(chan struct{}, max(1, parallel)), perGroup: max(1, perGroup), groups: map[string]*group{}}
+// New makes places: so many in all, and so many for each group; at least one.
+func New(parallel, perGroup int) *Places {
+	return &Places{all: make(chan struct{}, max(1, parallel)), perGroup: max(1, perGroup), groups: map[string]*group{}}
 }
 
-// run does something in one of the places of its group and of all. It returns
+// Run does something in one of the places of its group and of all. It returns
 // false, and does nothing, if ctx ends before there is one.
-func (p *places) run(ctx context.Context, name string, do func()) bool {
+func (p *Places) Run(ctx context.Context, name string, do func()) bool {
 	own := p.enter(name)
 	defer p.leave(name)
 
@@ -53,7 +52,7 @@ func (p *places) run(ctx context.Context, name string, do func()) bool {
 	return true
 }
 
-func (p *places) enter(name string) chan struct{} {
+func (p *Places) enter(name string) chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -70,7 +69,7 @@ func (p *places) enter(name string) chan struct{} {
 
 // leave forgets a group that nobody uses: names of hosts come from users, and
 // there is no end to them.
-func (p *places) leave(name string) {
+func (p *Places) leave(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -79,16 +78,4 @@ func (p *places) leave(name string) {
 	} else {
 		delete(p.groups, name)
 	}
-}
-
-// sheltered makes an error of a panic: what one release makes fail must not end
-// the controller with all others. The text of a panic may hold anything.
-func sheltered(do func() error) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = &helm.Error{Reason: helm.ReasonFailed, Message: fmt.Sprintf("a fault of the controller stopped this (panic of type %T)", cause)}
-		}
-	}()
-
-	return do()
 }

@@ -1,0 +1,186 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// startTime is how long a worker may take until it is ready, on a busy machine.
+const startTime = 30 * time.Second
+
+// process is one worker. It renders one chart at a time.
+type process struct {
+	command *exec.Cmd
+	to      *os.File
+	from    *os.File
+	said    tail          // on its standard error
+	exited  chan struct{} // closed when the process is gone and said is complete
+	used    bool          // it has rendered a chart before
+	retire  *time.Timer   // while it is idle
+}
+
+// start starts a worker and waits until it is ready. Errors wrap ErrUnavailable, or
+// are that of ctx.
+func start(ctx context.Context, program string, memory int64) (*process, error) {
+	p := &process{exited: make(chan struct{})}
+
+	p.command = exec.Command(program, Command, strconv.FormatInt(memory, 10)) //nolint:noctx // it outlives this call, and is killed by hand
+	p.command.Env, p.command.Dir = []string{}, "/"
+	p.command.Stderr = &p.said
+	p.command.SysProcAttr = attributes()
+
+	if err := p.launch(); err != nil {
+		return nil, fmt.Errorf("%w: start a process for it: %w", ErrUnavailable, err)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+
+	stop := context.AfterFunc(ctx, p.kill)
+	kind, _, err := ReadFrame(p.from)
+
+	if !stop() {
+		p.end()
+
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
+
+		return nil, fmt.Errorf("%w: a process for it was not ready within %s", ErrUnavailable, startTime)
+	}
+
+	if err != nil || kind != KindReady {
+		p.end()
+
+		return nil, fmt.Errorf("%w: a process for it ended at its start (%s)", ErrUnavailable, p.command.ProcessState)
+	}
+
+	return p, nil
+}
+
+// launch starts the process with pipes. Both ends of them are this program's to
+// close: exec.Cmd would drop an answer that is there when the process ends.
+func (p *process) launch() error {
+	stdin, to, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+
+	from, stdout, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close(), to.Close())
+	}
+
+	p.command.Stdin, p.command.Stdout, p.to, p.from = stdin, stdout, to, from
+	started := make(chan error, 1)
+
+	go func() {
+		// The kernel ends the worker when the thread ends that has started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+
+		err := p.command.Start()
+		started <- errors.Join(err, stdin.Close(), stdout.Close())
+
+		if err == nil {
+			_ = p.command.Wait() // how it ended is in its ProcessState
+		}
+
+		close(p.exited)
+	}()
+
+	if err := <-started; err != nil {
+		p.end()
+
+		return err
+	}
+
+	return nil
+}
+
+func (p *process) kill() {
+	if p.command.Process != nil {
+		_ = p.command.Process.Kill() // it may be gone already
+	}
+}
+
+// end kills the process and waits until it is gone.
+func (p *process) end() {
+	p.kill()
+	<-p.exited
+	_ = p.to.Close()
+	_ = p.from.Close()
+}
+
+// gone tells whether the process has ended.
+func (p *process) gone() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Lookup answers a question of a template.
+type Lookup func(ctx context.Context, question Question) Reply
+
+// render renders one chart. An error but *Failure leaves the process in no state
+// to be used again.
+func (p *process) render(ctx context.Context, job, archive []byte, lookup Lookup) (*Answer, map[string]string, error) {
+	if err := errors.Join(WriteFrame(p.to, KindJob, job), WriteFrame(p.to, KindArchive, archive)); err != nil {
+		return nil, nil, err
+	}
+
+	for {
+		kind, content, err := ReadFrame(p.from)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		switch kind {
+		case KindQuestion:
+			if err := p.answer(ctx, content, lookup); err != nil {
+				return nil, nil, err
+			}
+		case KindFailure:
+			return nil, nil, parseFailure(content)
+		case KindAnswer:
+			return p.result(content)
+		default:
+			return nil, nil, errConfused
+		}
+	}
+}
+
+// tail keeps the beginning of what a process says, where Go names the reason of a
+// crash, and takes the rest.
+type tail struct{ text []byte }
+
+const maxSaid = 4 << 10
+
+// Write implements io.Writer.
+func (t *tail) Write(said []byte) (int, error) {
+	t.text = append(t.text, said[:min(len(said), maxSaid-len(t.text))]...)
+
+	return len(said), nil
+}
+
+// signalled is the signal that has ended the process; 0 if none has.
+func (p *process) signalled() syscall.Signal {
+	if status, ok := p.command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal()
+	}
+
+	return 0
+}
+
+var _ io.Writer = (*tail)(nil)

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package worker
+
+import "errors"
+
+// confine needs Linux: nothing foreign is rendered without bounds.
+func confine(int64) error { return errors.New("charts are rendered on Linux only") }
