@@ -70,8 +70,9 @@ func (s strategy[T]) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	created.SetGeneration(1)
 }
 
-// PrepareForUpdate keeps the status and counts a changed spec as a new generation. The store itself
-// adds the generation that begins a deletion.
+// PrepareForUpdate keeps the status and counts a changed spec as a new generation. A spec that says the same in another
+// way is stored as it was: clients that write free-form blocks in different orders would else take turns in writing. The
+// store itself adds the generation that begins a deletion.
 func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	updated, previous := obj.(T), old.(T)
 
@@ -79,6 +80,8 @@ func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object
 
 	if s.specChanged(updated, previous) {
 		updated.SetGeneration(previous.GetGeneration() + 1)
+	} else {
+		s.descriptor.Spec.copy(updated, previous)
 	}
 }
 
@@ -126,8 +129,8 @@ func newGeneration[T Object](updated, previous T) bool {
 }
 
 // specChanged compares what would be stored. Two specs whose Go values differ may have one encoding
-// (an empty list of a field that omits empty lists); counting that as a change would make a new
-// generation of every such write.
+// (an empty list of a field that omits empty lists), or encodings that say the same (another order of
+// keys in a free-form block); counting that as a change would make a new generation of every such write.
 func (s strategy[T]) specChanged(obj, old T) bool {
 	if s.descriptor.Spec.equal(obj, old) {
 		return false
@@ -140,7 +143,7 @@ func (s strategy[T]) specChanged(obj, old T) bool {
 
 	previous, err := s.encodedSpec(old)
 
-	return err != nil || !bytes.Equal(encoded, previous)
+	return err != nil || !bytes.Equal(encoded, previous) && !sameJSON(encoded, previous)
 }
 
 // encodedSpec is the spec as it is stored, in JSON.
