@@ -17,26 +17,30 @@ import (
 )
 
 // strategy is how the main resource of a kind is written.
+//
+// It has no declarative validation: none is generated for our kinds, and the library logs an error for every rule of its
+// own on metadata that it expects there, too.
 type strategy[T Object] struct {
-	rest.DeclarativeValidation
+	runtime.ObjectTyper
 	names.NameGenerator
 
+	scheme     *runtime.Scheme
 	descriptor *Descriptor[T]
 }
 
 var (
-	_ rest.RESTCreateStrategy            = strategy[Object]{}
-	_ rest.RESTUpdateStrategy            = strategy[Object]{}
-	_ rest.RESTDeleteStrategy            = strategy[Object]{}
-	_ rest.DeclarativeValidationStrategy = strategy[Object]{}
-	_ rest.ResetFieldsStrategy           = strategy[Object]{}
+	_ rest.RESTCreateStrategy  = strategy[Object]{}
+	_ rest.RESTUpdateStrategy  = strategy[Object]{}
+	_ rest.RESTDeleteStrategy  = strategy[Object]{}
+	_ rest.ResetFieldsStrategy = strategy[Object]{}
 )
 
 func newStrategy[T Object](descriptor *Descriptor[T], scheme *runtime.Scheme) strategy[T] {
 	return strategy[T]{
-		DeclarativeValidation: rest.DeclarativeValidation{Scheme: scheme},
-		NameGenerator:         names.SimpleNameGenerator,
-		descriptor:            descriptor,
+		ObjectTyper:   scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		scheme:        scheme,
+		descriptor:    descriptor,
 	}
 }
 
@@ -66,8 +70,9 @@ func (s strategy[T]) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	created.SetGeneration(1)
 }
 
-// PrepareForUpdate keeps the status and counts a changed spec as a new generation. The store itself
-// adds the generation that begins a deletion.
+// PrepareForUpdate keeps the status and counts a changed spec as a new generation. A spec that says the same in another
+// way is stored as it was: clients that write free-form blocks in different orders would else take turns in writing. The
+// store itself adds the generation that begins a deletion.
 func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	updated, previous := obj.(T), old.(T)
 
@@ -75,6 +80,8 @@ func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object
 
 	if s.specChanged(updated, previous) {
 		updated.SetGeneration(previous.GetGeneration() + 1)
+	} else {
+		s.descriptor.Spec.copy(updated, previous)
 	}
 }
 
@@ -122,8 +129,8 @@ func newGeneration[T Object](updated, previous T) bool {
 }
 
 // specChanged compares what would be stored. Two specs whose Go values differ may have one encoding
-// (an empty list of a field that omits empty lists); counting that as a change would make a new
-// generation of every such write.
+// (an empty list of a field that omits empty lists), or encodings that say the same (another order of
+// keys in a free-form block); counting that as a change would make a new generation of every such write.
 func (s strategy[T]) specChanged(obj, old T) bool {
 	if s.descriptor.Spec.equal(obj, old) {
 		return false
@@ -136,7 +143,7 @@ func (s strategy[T]) specChanged(obj, old T) bool {
 
 	previous, err := s.encodedSpec(old)
 
-	return err != nil || !bytes.Equal(encoded, previous)
+	return err != nil || !bytes.Equal(encoded, previous) && !sameJSON(encoded, previous)
 }
 
 // encodedSpec is the spec as it is stored, in JSON.
@@ -146,7 +153,7 @@ func (s strategy[T]) encodedSpec(obj T) ([]byte, error) {
 	bare := s.descriptor.New()
 	s.descriptor.Spec.copy(bare, obj)
 
-	versioned, err := s.Scheme.ConvertToVersion(bare, v1alpha1.SchemeGroupVersion)
+	versioned, err := s.scheme.ConvertToVersion(bare, v1alpha1.SchemeGroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("convert %s: %w", s.descriptor.Kind, err)
 	}
