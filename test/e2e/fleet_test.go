@@ -39,6 +39,14 @@ func newFleet(t *testing.T) *fleet {
 func newFleetIn(t *testing.T, suffix string) *fleet {
 	t.Helper()
 
+	return fleetIn(newSpaceNamed(t, suffix))
+}
+
+// fleetIn fills a namespace.
+func fleetIn(s *space) *fleet {
+	t := s.t
+	t.Helper()
+
 	sim, err := omnisim.Start(omnisim.Options{Phase: phase})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +54,7 @@ func newFleetIn(t *testing.T, suffix string) *fleet {
 
 	t.Cleanup(sim.Close)
 
-	f := &fleet{space: newSpaceNamed(t, suffix), omni: sim}
+	f := &fleet{space: s, omni: sim}
 	if f.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}

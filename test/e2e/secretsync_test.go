@@ -29,7 +29,14 @@ type delivery struct {
 func newDelivery(t *testing.T) *delivery {
 	t.Helper()
 
-	f := newFleet(t)
+	return deliveryIn(newFleet(t))
+}
+
+// deliveryIn needs a fleet without clusters.
+func deliveryIn(f *fleet) *delivery {
+	t := f.t
+	t.Helper()
+
 	d := &delivery{fleet: f, hub: workloads.Shared(t), apps: f.name}
 
 	if _, err := d.hub.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.apps}}, metav1.CreateOptions{}); err != nil {

@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// attacks are all that takes memory, time or a program away from others if nothing holds it. Each ends when the
+// programs have said what they think of it.
+var attacks = map[string]func(*attacker){
+	"request bodies of aliases":       (*attacker).sendAliases,
+	"values of aliases":               (*attacker).valuesOfAliases,
+	"a kubeconfig of aliases":         (*attacker).kubeconfigOfAliases,
+	"a template that prints itself":   (*attacker).printItself,
+	"a template that calls itself":    (*attacker).callItself,
+	"a template without end":          (*attacker).loop,
+	"a probe answered with a bomb":    (*attacker).answerWithBomb,
+	"a Helm record that is a bomb":    (*attacker).recordBomb,
+	"an index of empty lists":         (*attacker).indexBomb,
+	"more objects than there is room": (*attacker).fillNamespace,
+}
+
+const clustersPath = "/apis/omni.texashpc.com/v1alpha1/namespaces/tenant/omniclusters"
+
+// send is one request to the API, past kubectl. It returns the status and the answer.
+func (a *attacker) send(method, path, contentType, body string) (int, string) {
+	a.t.Helper()
+
+	config := a.stack().RESTConfig()
+	config.QPS = -1
+
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+
+	request, err := http.NewRequestWithContext(a.t.Context(), method, config.Host+path, strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+
+	request.Header.Set("Content-Type", contentType)
+
+	response, err := client.Do(request)
+	if err != nil {
+		a.t.Error(err)
+
+		return 0, ""
+	}
+	defer response.Body.Close()
+
+	// A list may be long; its end does not matter.
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+	}
+
+	if err != nil {
+		a.t.Error(err)
+	}
+
+	return response.StatusCode, string(answer)
+}
+
+// eightAtOnce does the same eight times at the same time.
+func eightAtOnce(do func()) {
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(do)
+	}
+
+	all.Wait()
+}
+
+func (a *attacker) sendAliases() {
+	body := clusterManifest("bomb") + "\n  " + strings.ReplaceAll(aliases("labels", 60<<10, 20_000), "\n", "\n  ")
+
+	eightAtOnce(func() {
+		for _, request := range []struct{ method, path, contentType string }{
+			{http.MethodPost, clustersPath, "application/yaml"},
+			{http.MethodPatch, clustersPath + "/bomb?fieldManager=a", "application/apply-patch+yaml"},
+		} {
+			if status, answer := a.send(request.method, request.path, request.contentType, body); status != http.StatusBadRequest || !strings.Contains(answer, "alias") {
+				a.t.Errorf("%s: %d %s", request.method, status, answer)
+			}
+		}
+	})
+}
+
+func (a *attacker) valuesOfAliases() {
+	a.run("create", "secret", "generic", "bomb-values", "--from-literal=values.yaml="+aliases("data", 35<<10, 12_000))
+	a.apply(a.releaseOf("bomb-values", "1.0.0", "    valuesFrom: [{secretKeyRef: {name: bomb-values, key: values.yaml}}]"))
+	a.refusedForGood("ohr", "bomb-values", "bomb-values")
+}
+
+func (a *attacker) kubeconfigOfAliases() {
+	a.run("create", "secret", "generic", "bomb-kubeconfig", "--from-literal=kubeconfig="+aliases("users", 60<<10, 20_000))
+	a.apply(a.syncOf("bomb-kubeconfig"))
+	a.refusedForGood("oss", "bomb-kubeconfig", "bomb-kubeconfig")
+}
+
+// syncOf is an OmniSecretSync of the same name as the kubeconfig's Secret.
+func (a *attacker) syncOf(kubeconfig string) string {
+	return strings.NewReplacer("name: registry\nspec", "name: "+kubeconfig+"\nspec", "name: demo-kubeconfig", "name: "+kubeconfig).Replace(a.syncManifest(kubeconfig))
+}
+
+// render asks for a release of a chart with one template.
+func (a *attacker) render(name, template string) {
+	a.charts.Add(chartserver.Chart{Name: name, Version: "1.0.0", Files: map[string]string{"templates/all.yaml": template}})
+	a.apply(strings.Replace(a.releaseOf(name, "1.0.0"), "chart: demo", "chart: "+name, 1))
+	a.refusedForGood("ohr", name, name)
+}
+
+func (a *attacker) printItself() {
+	a.render("prints-itself", `{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ $d }}`)
+}
+
+func (a *attacker) callItself() {
+	a.render("calls-itself", `{{ $x := "xxxxxxxxxxxxxxxx" }}{{ range until 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}{{ $x }}`)
+}
+
+func (a *attacker) loop() {
+	a.render("without-end", `{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}`)
+}
+
+// zipped is a text that begins and goes on with the same piece, very often, compressed.
+func zipped(begin, piece string, count int) []byte {
+	var packed bytes.Buffer
+
+	writer := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(writer, begin)
+
+	many := strings.Repeat(piece, 1000)
+	for range count / 1000 {
+		_, _ = io.WriteString(writer, many)
+	}
+
+	_ = writer.Close()
+
+	return packed.Bytes()
+}
+
+func (a *attacker) answerWithBomb() {
+	bomb := zipped(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"1","managedFields":[{}`, ",{}", 20_000_000)
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(bomb)
+	}))
+	a.t.Cleanup(server.Close)
+
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	a.apply(rawKubeconfigManifest("bomb-cluster", fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: u, user: {token: not-a-secret-but-long-enough}}]`, server.URL, base64.StdEncoding.EncodeToString(ca))))
+
+	a.apply(a.syncOf("bomb-cluster"))
+	a.t.Log(a.waitCondition("oss", "bomb-cluster", v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonClusterUnreachable))
+}
+
+func (a *attacker) recordBomb() {
+	bomb := zipped(`{"name":"bomb-record","version":1,"manifest":"`, "x", 600_000_000)
+
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "sh.helm.release.v1.bomb-record.v1", Labels: map[string]string{
+			"owner": "helm", "name": "bomb-record", "status": "deployed", "version": "1",
+		}},
+		Type: "helm.sh/release.v1",
+		Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(bomb))},
+	}
+
+	if _, err := a.hub.Client().CoreV1().Secrets(a.apps).Create(a.t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		a.t.Fatal(err)
+	}
+
+	a.apply(a.releaseOf("bomb-record", "1.0.0", "  takeOwnership: true"))
+	a.t.Log(a.waitCondition("ohr", "bomb-record", v1alpha1.ConditionReady, metav1.ConditionFalse, ""))
+	a.refusedForGood("ohr", "bomb-record", secret.Name)
+}
+
+func (a *attacker) indexBomb() {
+	repository := chartserver.StartRepository()
+	a.t.Cleanup(repository.Close)
+
+	index := "apiVersion: v1\nentries:\n  demo: [" + strings.Repeat("[],", 4<<20) + "[]]\n"
+	repository.Handle("/index.yaml", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, index) })
+
+	a.apply(strings.Replace(a.releaseOf("bomb-index", "1.0.0"), a.charts.URL(), repository.URL(), 1))
+	a.refusedForGood("ohr", "bomb-index", "index")
+}
+
+// fillNamespace makes clusters of 0.7 MB that nothing serves until no more are taken, and then lists them.
+func (a *attacker) fillNamespace() {
+	var full sync.Once
+
+	body := func(i int) string {
+		return fmt.Sprintf(`{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniCluster","metadata":{"name":"fill-%d","annotations":{"a":%q}},
+"spec":{"suspend":true,"connectionRef":{"name":"none"},"kubernetes":{"version":"v1.35.1"},"talos":{"version":"v1.13.3"},
+"patches":[{"name":"p","inline":{"machine":{"env":{"A":%q}}}}]}}`, i, strings.Repeat("a", 200<<10), strings.Repeat("b", 200<<10))
+	}
+
+	numbers := make(chan int)
+	ended := make(chan struct{})
+
+	go func() {
+		defer close(numbers)
+
+		for i := range 1000 {
+			select {
+			case numbers <- i:
+			case <-ended:
+				return
+			}
+		}
+	}()
+
+	eightAtOnce(func() {
+		for i := range numbers {
+			if status, answer := a.send(http.MethodPost, clustersPath, "application/json", body(i)); status != http.StatusCreated {
+				if status != http.StatusForbidden || !strings.Contains(answer, "exceeded quota") {
+					a.t.Errorf("%d %s", status, answer)
+				}
+
+				full.Do(func() { a.t.Logf("refused after %d: %s", i, answer); close(ended) })
+			}
+		}
+	})
+
+	eightAtOnce(func() {
+		if status, answer := a.send(http.MethodGet, clustersPath, "", ""); status != http.StatusOK && status != http.StatusTooManyRequests {
+			a.t.Errorf("%d %s", status, answer)
+		}
+	})
+}
