@@ -26,7 +26,7 @@ generate: ## Regenerate the code under pkg/generated and the zz_generated files.
 	hack/update-codegen.sh
 
 .PHONY: verify
-verify: ## Check formatting, vet, import rules, modules and that generated code is up to date.
+verify: ## Check formatting, vet, import rules, decoders of foreign text, modules and that generated code is up to date.
 	hack/verify-all.sh
 
 .PHONY: test-unit
@@ -44,6 +44,14 @@ e2e-flux: ## Run the operator together with Flux's own controllers (builds them 
 .PHONY: e2e-durability
 e2e-durability: ## Kill the API server 100 times under writes and look for each that was acknowledged (KILLS, SEED).
 	hack/e2e-durability.sh
+
+.PHONY: fuzz
+fuzz: ## Fuzz every parser of foreign input (FUZZTIME for each, default 1m; the first run builds for minutes).
+	hack/fuzz.sh
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities; fails with a word of its own if the database cannot be reached.
+	hack/vulncheck.sh
 
 .PHONY: demo
 demo: ## Show the path from kubectl to Omni and into a workload cluster on this machine, and clean up.

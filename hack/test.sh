@@ -13,5 +13,9 @@ go run ./test/env/tools >/dev/null
 
 # shellcheck disable=SC2086 # lists of packages
 go test -race -timeout 15m $in_process
+# The seeds of every fuzz target have run as tests above. Fuzzed for a moment is what reads all foreign text; elsewhere the
+# fuzzer's instruments are a build of minutes (`make fuzz`).
+FUZZTIME=5s hack/fuzz.sh ./pkg/foreign/...
+
 # shellcheck disable=SC2086
 go test -p 2 -timeout 40m $with_processes

@@ -1,0 +1,5 @@
+package a
+
+import "encoding/json"
+
+func inTest() { _ = json.Unmarshal(nil, nil) }

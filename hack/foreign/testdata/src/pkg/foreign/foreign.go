@@ -1,0 +1,5 @@
+package foreign
+
+import "encoding/json"
+
+func read() { _ = json.Unmarshal(nil, nil) }
