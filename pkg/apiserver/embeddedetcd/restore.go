@@ -180,7 +180,7 @@ func unpack(path, to string, bump uint64) error {
 		return err //nolint:wrapcheck // the caller says what it was for
 	}
 
-	if err := refuseNewer(to); err != nil {
+	if err := refuseUnusable(to); err != nil {
 		return err
 	}
 

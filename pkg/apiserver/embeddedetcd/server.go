@@ -80,7 +80,7 @@ func (s *Server) start(ctx context.Context, dataDir string, chosen settings) err
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	err := errors.Join(refuseUnfinished(dataDir), refuseLostData(dataDir, chosen.snapshots), refuseNewer(dataDir), removeCopies(dataDir))
+	err := errors.Join(refuseUnfinished(dataDir), refuseLostData(dataDir, chosen.snapshots), refuseUnusable(dataDir), removeCopies(dataDir))
 	if err != nil {
 		return err
 	}

@@ -2,13 +2,11 @@ package embeddedetcd
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/coreos/go-semver/semver"
 	bolt "go.etcd.io/bbolt"
-	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
@@ -16,28 +14,6 @@ import (
 const openTimeout = 5 * time.Second
 
 func databasePath(dataDir string) string { return filepath.Join(dataDir, memberDir, "snap", "db") }
-
-// refuseNewer looks at the database before etcd does, whose way of refusing is to end the process.
-// It returns an error if the database cannot be read or was last used by a newer etcd.
-func refuseNewer(dataDir string) error {
-	path := databasePath(dataDir)
-
-	// An empty file is what remains if the very first start was killed.
-	if info, err := os.Stat(path); os.IsNotExist(err) || err == nil && info.Size() == 0 {
-		return nil
-	}
-
-	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
-	if err != nil {
-		return fmt.Errorf("the database %s cannot be opened: %w: if it is damaged, restore a snapshot "+
-			"(omni-apiserver snapshot restore --help)", path, err)
-	}
-	defer db.Close()
-
-	return db.View(func(tx *bolt.Tx) error { //nolint:wrapcheck // the function's own errors
-		return refuseNewerThan(tx, version.Version)
-	})
-}
 
 // refuseNewerThan compares the versions in the database with that of the etcd in this program. Only
 // major and minor count: patch releases share a format.

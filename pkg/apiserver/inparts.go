@@ -1,0 +1,241 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// maxForPeople is the largest object, in bytes of JSON, that is laid out for people (with pretty=true, which is what
+// curl and browsers get without asking, and as YAML). A larger one is written on one line, which is both JSON and YAML:
+// the layout of one deeply nested object can take a hundred times the object.
+const maxForPeople = 64 << 10
+
+// inParts encodes lists element by element in the formats for people, too. The library does so in plain JSON only, and
+// needs up to seven times the length of any other list. Tables have an encoder that cannot be replaced.
+type inParts struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes replaces the encoders.
+func (s inParts) SupportedMediaTypes() []runtime.SerializerInfo {
+	offered := slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes())
+
+	for i := range offered {
+		switch info := &offered[i]; info.MediaType {
+		case runtime.ContentTypeJSON:
+			info.PrettySerializer = partsEncoder{info.PrettySerializer, prettyJSON{}}
+		case runtime.ContentTypeYAML:
+			info.Serializer = partsEncoder{info.Serializer, blockYAML{}}
+		}
+	}
+
+	return offered
+}
+
+// errNoPlace cannot happen with what split returns.
+var errNoPlace = errors.New("there is no place for the elements")
+
+// layout is how a format puts elements into the list around them.
+type layout interface {
+	// whole is an object by itself, given as JSON.
+	whole(object []byte) ([]byte, error)
+	// around makes what comes before and after the elements, from the list without them as JSON.
+	around(empty []byte) (before, after []byte, err error)
+	// element is one of them, given as JSON.
+	element(object []byte, first bool) ([]byte, error)
+}
+
+// partsEncoder is a serializer of the library with another way to encode.
+type partsEncoder struct {
+	runtime.Serializer
+	layout layout
+}
+
+// Encode writes the object.
+func (e partsEncoder) Encode(obj runtime.Object, w io.Writer) error {
+	if cached, ok := obj.(runtime.CacheableObject); ok {
+		return cached.CacheEncode(e.Identifier(), e.Encode, w) //nolint:wrapcheck // our own error
+	}
+
+	if empty, elements := split(obj); elements != nil {
+		return e.encodeAll(empty, elements, w)
+	}
+
+	encoded, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", obj, err)
+	}
+
+	whole, err := e.layout.whole(encoded)
+	if err != nil {
+		return fmt.Errorf("lay out %T: %w", obj, err)
+	}
+
+	_, err = w.Write(whole)
+
+	return err //nolint:wrapcheck // the connection's
+}
+
+func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
+	encoded, err := json.Marshal(empty)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", empty, err)
+	}
+
+	before, after, err := e.layout.around(encoded)
+	if err != nil {
+		return fmt.Errorf("lay out %T: %w", empty, err)
+	}
+
+	// The library compresses what comes in parts if the first one is short.
+	for _, part := range [][]byte{before[:1], before[1:]} {
+		if _, err := w.Write(part); err != nil {
+			return err //nolint:wrapcheck // the connection's
+		}
+	}
+
+	for i, element := range elements {
+		encoded, err := json.Marshal(element)
+		if err != nil {
+			return fmt.Errorf("encode %T: %w", element, err)
+		}
+
+		part, err := e.layout.element(encoded, i == 0)
+		if err != nil {
+			return fmt.Errorf("lay out %T: %w", element, err)
+		}
+
+		if _, err := w.Write(part); err != nil {
+			return err //nolint:wrapcheck // the connection's
+		}
+	}
+
+	_, err = w.Write(after)
+
+	return err //nolint:wrapcheck // the connection's
+}
+
+// split takes the elements, as pointers, out of a list that has any. Of anything else there are none.
+func split(obj runtime.Object) (empty any, elements []any) {
+	pointer := reflect.ValueOf(obj)
+	if _, special := obj.(json.Marshaler); special || pointer.Kind() != reflect.Pointer || pointer.Elem().Kind() != reflect.Struct {
+		return nil, nil
+	}
+
+	// The last one, so that in JSON it is at the end.
+	last := pointer.Elem().NumField() - 1
+	if last < 0 || pointer.Type().Elem().Field(last).Tag.Get("json") != "items" || pointer.Elem().Field(last).Kind() != reflect.Slice {
+		return nil, nil
+	}
+
+	all := pointer.Elem().Field(last)
+	for i := range all.Len() {
+		elements = append(elements, all.Index(i).Addr().Interface())
+	}
+
+	shell := reflect.New(pointer.Type().Elem())
+	shell.Elem().Set(pointer.Elem())
+	shell.Elem().Field(last).Set(reflect.MakeSlice(all.Type(), 0, 0))
+
+	return shell.Interface(), elements
+}
+
+// prettyJSON has a line for each value.
+type prettyJSON struct{}
+
+func (prettyJSON) whole(object []byte) ([]byte, error) { return indented(object, "") }
+
+func (prettyJSON) around(empty []byte) (before, after []byte, err error) {
+	all, err := indented(empty, "")
+	if err != nil {
+		return nil, nil, err
+	}
+
+	before, found := bytes.CutSuffix(all, []byte("]\n}"))
+	if !found {
+		return nil, nil, errNoPlace
+	}
+
+	return before, []byte("\n  ]\n}"), nil
+}
+
+func (prettyJSON) element(object []byte, first bool) ([]byte, error) {
+	const indent = "    "
+
+	separator := ",\n" + indent
+	if first {
+		separator = "\n" + indent
+	}
+
+	laidOut, err := indented(object, indent)
+
+	return slices.Concat([]byte(separator), laidOut), err
+}
+
+func indented(object []byte, prefix string) ([]byte, error) {
+	if len(object) > maxForPeople {
+		return object, nil
+	}
+
+	var out bytes.Buffer
+
+	err := json.Indent(&out, object, prefix, "  ")
+
+	return out.Bytes(), err //nolint:wrapcheck // the caller wraps
+}
+
+// blockYAML has a line for each value, too.
+type blockYAML struct{}
+
+func (blockYAML) whole(object []byte) ([]byte, error) {
+	if len(object) > maxForPeople {
+		return append(object, '\n'), nil
+	}
+
+	return yaml.JSONToYAML(object) //nolint:wrapcheck // the caller wraps
+}
+
+func (blockYAML) around(empty []byte) (before, after []byte, err error) {
+	all, err := yaml.JSONToYAML(empty)
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // the caller wraps
+	}
+
+	// A line of its own: text that spans lines is indented.
+	before, after, found := bytes.Cut(slices.Concat([]byte("\n"), all), []byte("\nitems: []\n"))
+	if !found {
+		return nil, nil, errNoPlace
+	}
+
+	return slices.Concat(bytes.TrimPrefix(before, []byte("\n")), []byte("\nitems:\n")), after, nil
+}
+
+func (b blockYAML) element(object []byte, _ bool) ([]byte, error) {
+	laidOut, err := b.whole(object)
+	if err != nil {
+		return nil, err
+	}
+
+	var out bytes.Buffer
+
+	for i, line := range bytes.SplitAfter(bytes.TrimSuffix(laidOut, []byte("\n")), []byte("\n")) {
+		switch {
+		case i == 0:
+			out.WriteString("- ")
+		case len(line) > 1: // an empty line belongs to a text and stays empty
+			out.WriteString("  ")
+		}
+
+		out.Write(line)
+	}
+
+	out.WriteByte('\n')
+
+	return out.Bytes(), nil
+}

@@ -1,0 +1,178 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	asJSON = "application/json"
+	asYAML = "application/yaml"
+)
+
+// withText is an OmniCluster whose manifests have a text and a deeply nested list.
+func withText(name, text string, elements int) string {
+	encoded, _ := json.Marshal(text)
+	nested := strings.Repeat("[", 100) + strings.TrimSuffix(strings.Repeat("1,", elements), ",") + strings.Repeat("]", 100)
+
+	return `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniCluster","metadata":{"name":"` + name + `"},` +
+		`"spec":{"connectionRef":{"name":"main"},"kubernetes":{"version":"v1.34.1","manifests":[` +
+		`{"name":"a","inline":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"data":{"text":` + string(encoded) + `}}]},` +
+		`{"name":"b","inline":[{"apiVersion":"v1","kind":"Other","metadata":{"name":"n"},"nested":` + nested + `}]}]},"talos":{"version":"v1.11.2"}}}`
+}
+
+// TestListsInEveryFormat: whatever the format, a list has the same content.
+func TestListsInEveryFormat(t *testing.T) {
+	s := startServer(t)
+
+	read := func(query, accept string) (text string, content map[string]any) {
+		t.Helper()
+
+		status, body := s.get(t, clusters+query, accept)
+		if status != http.StatusOK {
+			t.Fatalf("%s as %s: status %d: %s", query, accept, status, body)
+		}
+
+		if err := yaml.Unmarshal(body, &content); err != nil {
+			t.Fatalf("%s as %s: %v in\n%s", query, accept, err, body)
+		}
+
+		return string(body), content
+	}
+
+	for _, add := range []string{"", withText("a", "one\n  two\n\n\n", 1), withText("b", "items: []\nrows: []\n", 1), withText("large", strings.Repeat("x\n", 40<<10), 3)} {
+		if add != "" {
+			s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, add)
+		}
+
+		_, list := read("", asJSON)
+
+		pretty, prettyList := read("?pretty=true", asJSON)
+		block, blockList := read("", asYAML)
+
+		for name, other := range map[string]map[string]any{"pretty": prettyList, "YAML": blockList} {
+			// Not cmp.Diff: its time doubles with each level.
+			if !reflect.DeepEqual(list, other) {
+				t.Errorf("%s differs from JSON", name)
+			}
+		}
+
+		if add == "" || strings.Contains(add, `"large"`) {
+			continue
+		}
+
+		if !strings.HasPrefix(pretty, "{\n  \"kind\": \"OmniClusterList\",\n") || !strings.Contains(pretty, "\n  \"items\": [\n    {\n      \"metadata\": {\n") {
+			t.Errorf("pretty:\n%.400s", pretty)
+		}
+
+		if !strings.HasPrefix(block, "apiVersion: omni.texashpc.com/v1alpha1\nitems:\n- metadata:\n") {
+			t.Errorf("YAML:\n%.400s", block)
+		}
+	}
+
+	one, _ := s.get(t, clusters+"/a?pretty=true", asJSON)
+	if one != http.StatusOK {
+		t.Errorf("one object: status %d", one)
+	}
+}
+
+// TestMemoryOfLists: several answers at the same time take less memory than two of them have bytes.
+func TestMemoryOfLists(t *testing.T) {
+	const objects, times = 24, 4
+
+	s := startServer(t)
+
+	for i := range objects {
+		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
+	}
+
+	for _, c := range []struct{ name, query, accept string }{
+		{"JSON", "", asJSON},
+		{"for people", "?pretty=true", asJSON},
+		{"YAML", "", asYAML},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var length int64
+
+			peak := peakHeap(t, func() { length = s.readAll(t, times, clusters+c.query, c.accept) })
+			if length < objects*600_000 || peak > 2*uint64(length) {
+				t.Errorf("%d bytes of heap for %d answers of %d bytes", peak, times, length)
+			}
+		})
+	}
+}
+
+// TestMemoryOfLayout: an object is not laid out for people when the white space would be a hundred times the object.
+func TestMemoryOfLayout(t *testing.T) {
+	const bound = 24 << 20
+
+	s := startServer(t)
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, withText("deep", "", 100_000))
+
+	for name, accept := range map[string]string{"?pretty=true": asJSON, "": asYAML} {
+		for _, path := range []string{clusters, clusters + "/deep"} {
+			if peak := peakHeap(t, func() { s.readAll(t, 4, path+name, accept) }); peak > bound {
+				t.Errorf("%s%s as %s: %d bytes of heap", path, name, accept, peak)
+			}
+		}
+	}
+}
+
+// large is an OmniCluster of about 0.7 MB.
+func large(name string) string {
+	var manifests []string
+	for i := range 3 {
+		manifests = append(manifests, fmt.Sprintf(`{"name":"m%d","inline":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"data":{"text":%q}}]}`,
+			i, strings.Repeat("0123456789abcdef", 14<<10)))
+	}
+
+	return `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniCluster","metadata":{"name":"` + name + `"},` +
+		`"spec":{"connectionRef":{"name":"main"},"kubernetes":{"version":"v1.34.1","manifests":[` + strings.Join(manifests, ",") + `]},"talos":{"version":"v1.11.2"}}}`
+}
+
+// readAll reads a path in so many requests at the same time, and returns how many bytes each answer has.
+func (s *server) readAll(t *testing.T, times int, path, accept string) (length int64) {
+	t.Helper()
+
+	lengths := make([]int64, times)
+
+	var reading sync.WaitGroup
+
+	for i := range times {
+		reading.Go(func() {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+			if err != nil {
+				t.Error(err)
+
+				return
+			}
+
+			request.Header.Set("Accept", accept)
+
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Error(err)
+
+				return
+			}
+			defer response.Body.Close()
+
+			lengths[i], err = io.Copy(io.Discard, response.Body)
+			if err != nil || response.StatusCode != http.StatusOK {
+				t.Errorf("%s: status %d, %v", path, response.StatusCode, err)
+			}
+		})
+	}
+
+	reading.Wait()
+
+	return lengths[0]
+}
