@@ -48,7 +48,7 @@ func TestEchoedTokenIsNotShown(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(workload.Key{}, kubeconfigFor(server, "token: "+token))
+	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), workload.Key{}, kubeconfigFor(server, "token: "+token))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func echo(t *testing.T, user string) *workload.Cluster {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(workload.Key{}, fmt.Appendf(nil, `current-context: it
+	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), workload.Key{}, fmt.Appendf(nil, `current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: '%s', certificate-authority-data: %s}}]
 users: [{name: it, user: {%s}}]`, server.URL, base64.StdEncoding.EncodeToString(ca), user))

@@ -48,9 +48,9 @@ type Cluster struct {
 	unanswered func(context.Context) // what did not end in time, to be asked again; nil if nothing
 }
 
-// newCluster reads a kubeconfig. Nothing is sent. Its errors are ErrUnsafe and ErrInvalid.
-func newCluster(kubeconfig []byte, now func() time.Time, guard dialguard.Guard) (*Cluster, error) {
-	a, err := parse(kubeconfig)
+// newCluster reads a kubeconfig. Nothing is sent. Its errors are those of parse.
+func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, guard dialguard.Guard) (*Cluster, error) {
+	a, err := parse(ctx, kubeconfig)
 	if err != nil {
 		return nil, err
 	}

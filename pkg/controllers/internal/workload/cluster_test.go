@@ -40,7 +40,7 @@ func key() Key {
 func get(t *testing.T, clusters *Clusters, config []byte) *Cluster {
 	t.Helper()
 
-	cluster, err := clusters.Get(key(), config)
+	cluster, err := clusters.Get(t.Context(), key(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"crypto/sha256"
 	"sync"
 	"time"
@@ -55,30 +56,62 @@ func NewClusters(now func() time.Time, guard dialguard.Guard) *Clusters {
 
 // Get returns the Cluster of a kubeconfig: the one from before if the content is
 // the same, else a new one, and the old one's connections are closed. Nothing is
-// sent. Its errors are ErrUnsafe and ErrInvalid.
-func (c *Clusters) Get(key Key, kubeconfig []byte) (*Cluster, error) {
+// sent. Its errors are ErrUnsafe and ErrInvalid, and that of ctx if it ends while
+// other texts are being read.
+func (c *Clusters) Get(ctx context.Context, key Key, kubeconfig []byte) (*Cluster, error) {
 	hash := sha256.Sum256(kubeconfig)
 
+	if known, found := c.known(key, hash); found {
+		return known.cluster, known.err
+	}
+
+	// Without the lock: it may have to wait until others have read theirs.
+	cluster, err := newCluster(ctx, kubeconfig, c.now, c.guard)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+
+	kept := c.keep(key, entry{hash: hash, cluster: cluster, err: err})
+
+	return kept.cluster, kept.err
+}
+
+// known returns what is known of a kubeconfig.
+func (c *Clusters) known(key Key, hash [sha256.Size]byte) (entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	known, found := c.entries[key]
-	if found && known.hash == hash {
-		known.used = c.now()
-		c.entries[key] = known
-
-		return known.cluster, known.err
+	if !found || known.hash != hash {
+		return entry{}, false
 	}
 
-	if known.cluster != nil {
-		known.cluster.close()
+	known.used = c.now()
+	c.entries[key] = known
+
+	return known, true
+}
+
+// keep puts a kubeconfig in the place of the one before, and returns what counts: the
+// same kubeconfig may have been read by another worker meanwhile.
+func (c *Clusters) keep(key Key, read entry) entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	before, found := c.entries[key]
+	if found && before.hash == read.hash {
+		return before // nothing was sent over the other's connections
 	}
 
-	cluster, err := newCluster(kubeconfig, c.now, c.guard)
-	c.entries[key] = entry{hash: hash, cluster: cluster, err: err, used: c.now()}
+	if before.cluster != nil {
+		before.cluster.close()
+	}
+
+	read.used = c.now()
+	c.entries[key] = read
 	c.drop()
 
-	return cluster, err
+	return read
 }
 
 // drop closes what nobody asks for any more: the last object that used a

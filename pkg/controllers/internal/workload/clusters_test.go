@@ -52,7 +52,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 			t.Helper()
 			pass(unusedFor)
 
-			if _, err := clusters.Get(Key{NamespacedName: types.NamespacedName{Name: "other"}}, config); err != nil {
+			if _, err := clusters.Get(t.Context(), Key{NamespacedName: types.NamespacedName{Name: "other"}}, config); err != nil {
 				t.Fatal(err)
 			}
 		},

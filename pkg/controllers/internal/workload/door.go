@@ -11,10 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 )
@@ -158,39 +156,26 @@ func (d *Door) connect(ctx context.Context, guest Guest, hold bool) (*Cluster, e
 		return nil, fmt.Errorf("read Secret %q: %w", name.Name, err)
 	}
 
+	if err := d.checkType(ctx, secret); err != nil {
+		return nil, err
+	}
+
 	content, found := secret.Data[key.SecretKey]
 	if !found {
 		return nil, fmt.Errorf("%w: Secret %q has no key %q", errNoKubeconfig, name.Name, key.SecretKey)
 	}
 
-	if hold {
-		if err := d.hold(ctx, secret); err != nil {
-			return nil, err
-		}
+	cluster, err := d.Clusters.Get(ctx, key, content)
+	if err != nil || !hold {
+		return cluster, err
 	}
 
-	return d.Clusters.Get(key, content)
-}
-
-// hold makes sure that the Secret outlives the objects that have to clean up with it.
-func (d *Door) hold(ctx context.Context, secret *corev1.Secret) error {
-	if !secret.DeletionTimestamp.IsZero() {
-		return nil
+	// Only a Secret that holds a kubeconfig, and before anything is sent.
+	if err := d.hold(ctx, secret); err != nil {
+		return nil, err
 	}
 
-	held := index.SecretMetadata()
-	held.ObjectMeta = *secret.ObjectMeta.DeepCopy()
-	base := held.DeepCopy()
-
-	if !controllerutil.AddFinalizer(held, v1alpha1.KubeconfigInUseFinalizer) {
-		return nil
-	}
-
-	if err := d.Client.Patch(ctx, held, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("hold Secret %q: %w", secret.Name, err)
-	}
-
-	return nil
+	return cluster, nil
 }
 
 // explain turns what went wrong on the way in into an Outcome. What heals by

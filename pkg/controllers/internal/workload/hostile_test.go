@@ -41,7 +41,7 @@ func TestParseSeesEveryForm(t *testing.T) {
 			"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n", ErrInvalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := parse([]byte(test.content))
+			_, err := parse(t.Context(), []byte(test.content))
 			if !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
@@ -132,7 +132,7 @@ func TestUnusedClustersAreDropped(t *testing.T) {
 
 	now = now.Add(unusedFor)
 
-	if _, err := clusters.Get(Key{NamespacedName: types.NamespacedName{Name: "other"}}, kubeconfig("server: 'https://two'", "token: t")); err != nil {
+	if _, err := clusters.Get(t.Context(), Key{NamespacedName: types.NamespacedName{Name: "other"}}, kubeconfig("server: 'https://two'", "token: t")); err != nil {
 		t.Fatal(err)
 	}
 

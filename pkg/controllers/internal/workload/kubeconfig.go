@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,11 +11,19 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 // maxKubeconfig is the largest kubeconfig that is read, in bytes. One with long
 // certificate chains has about 20 KiB.
 const maxKubeconfig = 256 << 10
+
+// kubeconfigLimits bound what a kubeconfig becomes. One of five hundred contexts, with
+// a cluster and a user each, has some 15,000 values.
+//
+//nolint:gochecknoglobals // a constant
+var kubeconfigLimits = foreign.Limits{Bytes: maxKubeconfig, Depth: 32, Nodes: 25_000, Expanded: 2 * maxKubeconfig}
 
 var (
 	// ErrUnsafe says that a kubeconfig asks for something that is never done: to
@@ -36,20 +45,12 @@ type access struct {
 }
 
 // parse reads the current context of a kubeconfig. Its errors are ErrUnsafe and
-// ErrInvalid. It opens no file, runs nothing and sends nothing.
-func parse(kubeconfig []byte) (*access, error) {
-	if len(kubeconfig) == 0 {
-		return nil, fmt.Errorf("%w: it is empty", ErrInvalid)
-	}
-
-	if len(kubeconfig) > maxKubeconfig {
-		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrInvalid, len(kubeconfig), maxKubeconfig)
-	}
-
-	config, err := clientcmd.Load(kubeconfig)
+// ErrInvalid, and that of ctx if it ends while other texts are being read. It opens no
+// file, runs nothing and sends nothing.
+func parse(ctx context.Context, kubeconfig []byte) (*access, error) {
+	config, err := load(ctx, kubeconfig)
 	if err != nil {
-		// The error may quote the line, and with it a token.
-		return nil, fmt.Errorf("%w: it is not a kubeconfig in YAML or JSON, or a field has the wrong type", ErrInvalid)
+		return nil, err
 	}
 
 	cluster, user, err := current(config)
@@ -72,6 +73,34 @@ func parse(kubeconfig []byte) (*access, error) {
 	}
 
 	return found, found.check()
+}
+
+// load reads a kubeconfig, once it is known how large it becomes.
+func load(ctx context.Context, kubeconfig []byte) (*clientcmdapi.Config, error) {
+	if len(kubeconfig) == 0 {
+		return nil, fmt.Errorf("%w: it is empty", ErrInvalid)
+	}
+
+	err := foreign.Check(ctx, kubeconfig, kubeconfigLimits)
+
+	var limit *foreign.LimitError
+
+	switch {
+	case errors.As(err, &limit):
+		return nil, fmt.Errorf("%w: it %w", ErrInvalid, err)
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	}
+
+	if err == nil {
+		var config *clientcmdapi.Config
+		if config, err = clientcmd.Load(kubeconfig); err == nil {
+			return config, nil
+		}
+	}
+
+	// The error may quote the line, and with it a token.
+	return nil, fmt.Errorf("%w: it is not a kubeconfig in YAML or JSON, or a field has the wrong type", ErrInvalid)
 }
 
 // current finds the cluster and the user of the current context. A single context

@@ -48,7 +48,7 @@ func TestParseRefuses(t *testing.T) {
 		{"no credentials", server, "", ErrInvalid, "the user has no token"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := parse(kubeconfig(test.cluster, test.user))
+			_, err := parse(t.Context(), kubeconfig(test.cluster, test.user))
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.field) {
 				t.Errorf("got %v, want %v about %s", err, test.want, test.field)
 			}
@@ -74,7 +74,7 @@ func TestParseRefusesWhatIsNoKubeconfig(t *testing.T) {
 		"wrong base64 in CA": string(kubeconfig("certificate-authority-data: s3cret!", "")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse([]byte(content))
+			_, err := parse(t.Context(), []byte(content))
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("got %v, want ErrInvalid", err)
 			}
@@ -87,7 +87,7 @@ func TestParseRefusesWhatIsNoKubeconfig(t *testing.T) {
 }
 
 func TestParseTakesOverTheAllowList(t *testing.T) {
-	found, err := parse(kubeconfig("server: 'https://workload.example.com:6443/k8s/clusters/c-1', tls-server-name: api.internal, proxy-url: 'http://proxy:3128'",
+	found, err := parse(t.Context(), kubeconfig("server: 'https://workload.example.com:6443/k8s/clusters/c-1', tls-server-name: api.internal, proxy-url: 'http://proxy:3128'",
 		"token: s3cret-token"))
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestParseTakesOverTheAllowList(t *testing.T) {
 
 func TestParseTakesTheOnlyContext(t *testing.T) {
 	config := strings.Replace(string(kubeconfig("server: 'https://h'", "token: t")), "current-context: it\n", "", 1)
-	if _, err := parse([]byte(config)); err != nil {
+	if _, err := parse(t.Context(), []byte(config)); err != nil {
 		t.Error(err)
 	}
 }
@@ -111,7 +111,7 @@ func TestExecIsNeverRun(t *testing.T) {
 	canary := filepath.Join(t.TempDir(), "ran")
 	clusters := NewClusters(nil, loopback())
 
-	_, err := clusters.Get(Key{SecretKey: "kubeconfig"}, kubeconfig("server: 'https://127.0.0.1:1'",
+	_, err := clusters.Get(t.Context(), Key{SecretKey: "kubeconfig"}, kubeconfig("server: 'https://127.0.0.1:1'",
 		"exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ['"+canary+"'], interactiveMode: Never}"))
 	if !errors.Is(err, ErrUnsafe) {
 		t.Errorf("got %v, want ErrUnsafe", err)

@@ -74,7 +74,7 @@ func TestKubeconfigLeadsNowhereForbidden(t *testing.T) {
 		"server behind denied": {"server: 'https://workload.invalid', proxy-url: 'http://10.1.2.3:3128'", private, false, "cluster.proxy-url"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, err := NewClusters(nil, test.guard).Get(key(), kubeconfig(test.cluster, "token: s3cret-token"))
+			cluster, err := NewClusters(nil, test.guard).Get(t.Context(), key(), kubeconfig(test.cluster, "token: s3cret-token"))
 			if (err == nil) != test.parsed {
 				t.Fatalf("got %v", err)
 			}

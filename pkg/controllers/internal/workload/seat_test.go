@@ -130,7 +130,7 @@ func TestAskingTakesASeat(t *testing.T) {
 	asking, waiting := l.guestWith("demo", "asking", dead), l.guestWith("demo", "waiting", dead)
 
 	// It asks until the test has seen what that does to others.
-	asked, err := l.door.Clusters.Get(Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "asking"}, SecretKey: "kubeconfig"}, dead)
+	asked, err := l.door.Clusters.Get(t.Context(), Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "asking"}, SecretKey: "kubeconfig"}, dead)
 	if err != nil {
 		t.Fatal(err)
 	}

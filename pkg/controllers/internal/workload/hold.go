@@ -1,0 +1,58 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+)
+
+// secretTypeHelm is the type of Helm's records.
+const secretTypeHelm corev1.SecretType = "helm.sh/release.v1"
+
+// checkType refuses Secrets of types that hold no kubeconfig: a finalizer on them gets
+// in the way of those who made them. Type is immutable, so one that is there was put
+// there by mistake, and is taken off. Its errors are ErrInvalid and those of the
+// management cluster.
+func (d *Door) checkType(ctx context.Context, secret *corev1.Secret) error {
+	if secret.Type != corev1.SecretTypeServiceAccountToken && secret.Type != secretTypeHelm {
+		return nil
+	}
+
+	if err := d.change(ctx, secret, controllerutil.RemoveFinalizer); err != nil {
+		return fmt.Errorf("let go of Secret %q: %w", secret.Name, err)
+	}
+
+	return fmt.Errorf("%w: Secrets of type %s hold none", ErrInvalid, secret.Type)
+}
+
+// hold makes sure that the Secret outlives the objects that have to clean up with it.
+func (d *Door) hold(ctx context.Context, secret *corev1.Secret) error {
+	if !secret.DeletionTimestamp.IsZero() {
+		return nil
+	}
+
+	if err := d.change(ctx, secret, controllerutil.AddFinalizer); err != nil {
+		return fmt.Errorf("hold Secret %q: %w", secret.Name, err)
+	}
+
+	return nil
+}
+
+// change adds or removes the finalizer of the Secret as it was read.
+func (d *Door) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
+	changed := index.SecretMetadata()
+	changed.ObjectMeta = *secret.ObjectMeta.DeepCopy()
+
+	base := changed.DeepCopy()
+	if !how(changed, v1alpha1.KubeconfigInUseFinalizer) {
+		return nil
+	}
+
+	return d.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // the callers do
+}
