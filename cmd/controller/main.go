@@ -9,8 +9,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"omni.texashpc.com/omni-cluster-operator/cmd/controller/app"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 )
 
 func main() {
+	if code, asked := controllers.RenderWorker(os.Args); asked {
+		os.Exit(code)
+	}
+
 	os.Exit(cli.Run(app.NewCommand(ctrl.SetupSignalHandler())))
 }

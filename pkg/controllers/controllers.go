@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
@@ -41,6 +42,8 @@ type Options struct {
 	// Guard decides to which addresses the controllers connect for users: those of Omni, of workload clusters
 	// and their proxies, and of chart repositories.
 	Guard dialguard.Guard
+	// Rendering bounds the processes that render Helm charts; see Rendering.
+	Rendering Rendering
 	// Limits is how much each connection may ask of its Omni; see Limits.
 	Limits Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
@@ -52,6 +55,18 @@ type EndpointPolicy = omniconnection.EndpointPolicy
 
 // ParseEndpoints reads the endpoints of an EndpointPolicy; an error names the wrong one by its number.
 func ParseEndpoints(text string) (omni.Origins, error) { return omni.ParseOrigins(text) }
+
+// Rendering bounds the processes that render Helm charts: how many there are, how
+// much memory a chart may take in one of them, how long it may take.
+type Rendering = render.Options
+
+// The defaults of Rendering, and the least memory.
+const (
+	DefaultRenderWorkers = render.DefaultWorkers
+	DefaultRenderMemory  = render.DefaultMemory
+	DefaultRenderTimeout = render.DefaultTimeout
+	MinRenderMemory      = render.MinMemory
+)
 
 // Limits is how much one connection may ask of its Omni: calls per second, and
 // how many at once.

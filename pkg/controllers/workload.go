@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/kubeconfigsecret"
@@ -46,7 +47,8 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
 		Door: door, Objects: objects, Actions: actions, Concurrency: options.Concurrency.OmniHelmRelease,
-		Charts: charts.New(charts.Options{Guard: options.Guard, Timeout: chartTimeout}),
+		Charts:    charts.New(charts.Options{Guard: options.Guard, Timeout: chartTimeout}),
+		Renderers: render.New(options.Rendering),
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniHelmRelease: %w", err)
 	}

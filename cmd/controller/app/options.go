@@ -72,6 +72,12 @@ type Options struct {
 	// their proxies and chart repositories may not be in DeniedNetworks, nor have loopback, link-local,
 	// multicast, unspecified, broadcast or cloud metadata addresses; AllowedNetworks are exceptions from both.
 	AllowedNetworks, DeniedNetworks []string
+	// RenderWorkers is how many Helm charts are rendered at the same time, each in a process of its own.
+	RenderWorkers int
+	// RenderMemoryMiB is how much memory a chart may take there, in MiB.
+	RenderMemoryMiB int64
+	// RenderTimeout bounds the rendering of one chart.
+	RenderTimeout time.Duration
 	// Limits is how much each connection may ask of its Omni.
 	Limits controllers.Limits
 	// Concurrency is the number of objects that are looked at at once, by kind.
@@ -87,6 +93,9 @@ func NewOptions() *Options {
 		HealthProbeBindAddress: defaultHealthAddr,
 		DestroySettleTime:      defaultSettleTime,
 		StartTimeout:           defaultStartTimeout,
+		RenderWorkers:          controllers.DefaultRenderWorkers,
+		RenderMemoryMiB:        controllers.DefaultRenderMemory / mebibyte,
+		RenderTimeout:          controllers.DefaultRenderTimeout,
 		Limits:                 controllers.Limits{QPS: controllers.DefaultQPS, Burst: controllers.DefaultBurst},
 		Concurrency: controllers.Concurrency{
 			OmniConnection: defaultConnections, OmniCluster: defaultClusters,
@@ -119,6 +128,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.AllowInsecureOmni, "allow-insecure-omni", o.AllowInsecureOmni, "Allow OmniConnections without TLS (http, grpc) or with insecureSkipTLSVerify. Whoever is on the way can then use their keys.")
 	flags.StringSliceVar(&o.AllowedNetworks, flagAllowedNetworks, o.AllowedNetworks, "Networks (CIDR, separated by commas) in which Omni, workload clusters, their proxies and chart repositories may be although --denied-networks names them or they are loopback, link-local, multicast, unspecified, broadcast or cloud metadata addresses. Default: none.")
 	flags.StringSliceVar(&o.DeniedNetworks, flagDeniedNetworks, o.DeniedNetworks, "Networks (CIDR, separated by commas) to which the controller does not connect for users, besides loopback, link-local, multicast, unspecified, broadcast and cloud metadata addresses. Default: none.")
+
+	flags.IntVar(&o.RenderWorkers, "render-workers", o.RenderWorkers, "How many Helm charts are rendered at the same time, each in a process of its own. With several, one namespace uses all but one of them.")
+	flags.Int64Var(&o.RenderMemoryMiB, "render-memory", o.RenderMemoryMiB, "How much memory a Helm chart may take to render, in MiB. The container's limit has to leave room for --render-workers times as much.")
+	flags.DurationVar(&o.RenderTimeout, "render-timeout", o.RenderTimeout, "How long the rendering of one Helm chart may take.")
 
 	for _, kind := range o.concurrencies() {
 		flags.IntVar(kind.workers, kind.name+"-concurrency", *kind.workers, "How many objects of this kind are looked at at once.")
@@ -186,6 +199,8 @@ func (o *Options) Validate() error {
 	if _, err := o.guard(); err != nil {
 		problems = append(problems, err)
 	}
+
+	problems = append(problems, o.validateRendering()...)
 
 	for _, kind := range o.concurrencies() {
 		if *kind.workers < 1 {

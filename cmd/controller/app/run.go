@@ -72,6 +72,7 @@ func Run(ctx context.Context, options *Options) error {
 		ManagementCluster: options.ManagementClusterName,
 		Endpoints:         endpoints,
 		Guard:             guard,
+		Rendering:         options.rendering(),
 		Limits:            options.Limits,
 		Concurrency:       options.Concurrency,
 	}); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
@@ -29,6 +30,8 @@ type Options struct {
 	Door *workload.Door
 	// Charts finds and downloads charts.
 	Charts *charts.Fetcher
+	// Renderers render them.
+	Renderers *render.Pool
 	// Objects takes the metrics of objects, Actions those of Helm actions.
 	Objects *metrics.Objects
 	Actions metrics.HelmActions

@@ -24,6 +24,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
@@ -99,11 +100,11 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 // restart is a new process.
 func (b *bench) restart() {
 	b.r = newReconciler(b.client, b.client, b.events, logr.Discard(), Options{
-		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), Concurrency: 1, Now: b.now,
+		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), Concurrency: 1, Now: b.now, Renderers: render.New(render.Options{}),
 		Charts: charts.New(charts.Options{Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
 	})
 	b.r.door = b.door
-	b.r.engine = func(*workload.Opened, string, string) engine { return b.cluster }
+	b.r.engine = func(*workload.Opened, string, string, string) engine { return b.cluster }
 	b.loop = loop.New(b.r.kind(), loop.Settings{Client: b.client, Events: b.events})
 }
 

@@ -42,7 +42,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 
 	s.opened = parting.Opened
-	s.engine = r.engine(s.opened, s.release.Status.ReleaseName, s.release.Status.Namespace)
+	s.engine = r.engine(s.opened, s.release.Namespace, s.release.Status.ReleaseName, s.release.Status.Namespace)
 
 	return r.uninstall(ctx, s), nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
@@ -139,9 +141,28 @@ func failureReason(err error) string {
 		return v1alpha1.ReasonForbidden
 	case failure.Reason == helm.ReasonUnreachable:
 		return v1alpha1.ReasonClusterUnreachable
+	case failure.Reason == helm.ReasonUnavailable:
+		return v1alpha1.ReasonError
 	default:
 		return v1alpha1.ReasonActionFailed
 	}
+}
+
+// refusal says why the chart is not rendered again with the same values and
+// settings; empty if it may be. A restart of the controller finds it in the status.
+func refusal(s *scope) string {
+	var failure *helm.Error
+	if s.last.attempt == s.want.Attempt && errors.As(s.last.err, &failure) && failure.Reason == helm.ReasonRefused {
+		return fmt.Sprintf("%s. It is not rendered again, and what is deployed stays as it is, until the chart, the values or the spec change, "+
+			"or the annotation %s gets a new value", failure.Message, v1alpha1.AnnotationReconcileRequestedAt)
+	}
+
+	told := apimeta.FindStatusCondition(s.release.Status.Conditions, v1alpha1.ConditionReleased)
+	if s.last.begun.IsZero() && s.release.Status.LastAttemptedDigest == s.want.Attempt && told != nil && told.Reason == v1alpha1.ReasonChartRefused {
+		return told.Message
+	}
+
+	return ""
 }
 
 // failureOf says what failed.

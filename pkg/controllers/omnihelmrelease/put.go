@@ -22,8 +22,8 @@ func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 	}
 
 	if endless, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
-		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return; a template of the chart may loop without end. "+
-			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: correct the chart, then restart the controller",
+		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
+			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
 			endless.action, fullName(s.release), endless.begun.UTC().Format(time.RFC3339)), nil
 	}
 
@@ -33,7 +33,7 @@ func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return loop.Stall(v1alpha1.ReasonDependencyCycle, "releases wait for one another: %s; take one out of spec.dependsOn", path), nil
 	}
 
-	s.engine = r.engine(s.opened, s.release.EffectiveReleaseName(), s.release.Spec.Namespace)
+	s.engine = r.engine(s.opened, s.release.Namespace, s.release.EffectiveReleaseName(), s.release.Spec.Namespace)
 
 	observed, err := observe(ctx, s)
 	if err != nil {
@@ -60,6 +60,12 @@ func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return loop.Wait(s.decision.After, v1alpha1.ReasonLocked, "%s", s.decision.Why), nil
 	case helm.ActionStall:
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
+	case helm.ActionInstall, helm.ActionUpgrade:
+		if said := refusal(s); said != "" {
+			return loop.Stall(v1alpha1.ReasonChartRefused, "%s", said), nil
+		}
+
+		fallthrough
 	default:
 		return r.act(ctx, s)
 	}
@@ -144,8 +150,8 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 	})
 }
 
-// action is what was decided, ready to run. A chart is loaded anew for each
-// action, and only if the action needs one. If that, or the wait for a place, has
+// action is what was decided, ready to run. A chart is opened for each action, and
+// only if the action needs one. If that, or the wait for a place, has
 // taken long, somebody else may have been at the release: it is looked at again.
 func (r *reconciler) action(s *scope) func(context.Context) error {
 	request := helm.Request{
@@ -160,9 +166,7 @@ func (r *reconciler) action(s *scope) func(context.Context) error {
 				return err
 			}
 
-			if request.Chart, err = archive.Load(); err != nil {
-				return err
-			}
+			request.Chart = archive
 		}
 
 		if ctx.Err() != nil {

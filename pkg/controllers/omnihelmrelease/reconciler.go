@@ -69,7 +69,7 @@ type reconciler struct {
 	options Options
 	door    door
 	charts  fetcher
-	engine  func(opened *workload.Opened, name, namespace string) engine
+	engine  func(opened *workload.Opened, tenant, name, namespace string) engine
 
 	process string // names this process on what it makes
 
@@ -87,10 +87,13 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	r := &reconciler{
 		client: cached, live: live, events: recorder, options: options, process: strings.ToLower(rand.Text()),
 		wake: wake.NewBell[types.NamespacedName](wake.Pacing{}),
-		engine: func(opened *workload.Opened, name, namespace string) engine {
+		engine: func(opened *workload.Opened, tenant, name, namespace string) engine {
 			cluster := opened.Cluster
 
-			return helm.New(helm.Target{Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: name, Namespace: namespace}, log, 0)
+			return helm.New(helm.Target{
+				Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: name, Namespace: namespace,
+				Charts: options.Renderers, Tenant: tenant,
+			}, log, 0)
 		},
 	}
 	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency

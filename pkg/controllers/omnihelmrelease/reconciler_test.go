@@ -100,6 +100,60 @@ func TestFailuresAreSpacedAndBounded(t *testing.T) {
 	}
 }
 
+// A chart that cannot be rendered is tried once, whatever spec.retries says, and not again after a restart.
+func TestARefusedChartIsNotTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.settle()
+	b.cluster.refuse = &helm.Error{Reason: helm.ReasonRefused, Message: "chart demo 1.0.0: it takes too much memory"}
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	before := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartRefused)
+	for _, words := range []string{"chart demo 1.0.0: it takes too much memory", "stays as it is", v1alpha1.AnnotationReconcileRequestedAt} {
+		if !strings.Contains(before, words) {
+			t.Errorf("%q does not say %q", before, words)
+		}
+	}
+
+	version := b.get().ResourceVersion
+	b.pass(time.Hour)
+	b.settle()
+	b.restart()
+	b.pass(time.Hour)
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	if after := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartRefused); after != before || b.get().ResourceVersion != version {
+		t.Errorf("the status was written again: %q became %q", before, after)
+	}
+
+	// Who asks for it gets another try.
+	b.cluster.refuse = nil
+	b.edit(func(r *v1alpha1.OmniHelmRelease) {
+		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+}
+
+// A controller that has no worker tries again with growing pauses, and counts no failure.
+func TestNoWorkerIsNotTheChartsFault(t *testing.T) {
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Retries = new(int32(0)) })
+	b.cluster.refuse = &helm.Error{Reason: helm.ReasonUnavailable, Message: "charts cannot be rendered now"}
+
+	for range 4 {
+		b.settle()
+		b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonError)
+		b.pass(5 * time.Minute)
+	}
+
+	b.cluster.refuse = nil
+	b.settle()
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+}
+
 func TestAFailedUpgradeIsRolledBackAtOnce(t *testing.T) {
 	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure, r.Spec.Retries = true, new(int32(0)) })
 	b.settle()

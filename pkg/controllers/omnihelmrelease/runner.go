@@ -38,7 +38,8 @@ func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
 func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
 
 // failures are those of the attempt after the action: what the cluster or the
-// chart refused counts; a stop, an unreachable cluster or a repository does not.
+// chart refused counts; a stop, an unreachable cluster, a repository, or a controller
+// that cannot render, does not.
 func (j job) failures() int {
 	puts := j.action == helm.ActionInstall || j.action == helm.ActionUpgrade
 	if j.err == nil && puts {
@@ -46,9 +47,12 @@ func (j job) failures() int {
 	}
 
 	var failure *helm.Error
-	if (puts || j.action == helm.ActionRollback) && errors.As(j.err, &failure) &&
-		failure.Reason != helm.ReasonInterrupted && failure.Reason != helm.ReasonUnreachable {
-		return j.before + 1
+	if (puts || j.action == helm.ActionRollback) && errors.As(j.err, &failure) {
+		switch failure.Reason {
+		case helm.ReasonInterrupted, helm.ReasonUnreachable, helm.ReasonUnavailable:
+		default:
+			return j.before + 1
+		}
 	}
 
 	return j.before

@@ -287,6 +287,9 @@ const (
 	ReasonDigestMismatch = "DigestMismatch"
 	// ReasonChartUnverified: The chart's provenance is missing, or not signed by a key of the keyring.
 	ReasonChartUnverified = "ChartUnverified"
+	// ReasonChartRefused: Rendering the chart takes too much memory, does not end, or prints too much. It is tried
+	// again when the chart, the values or the settings change.
+	ReasonChartRefused = "ChartRefused"
 	// ReasonChartInvalid: The chart, its source or the repository's index cannot be used.
 	ReasonChartInvalid = "ChartInvalid"
 	// ReasonRepositoryUnreachable: The chart's repository does not answer, or not in time.

@@ -9,6 +9,8 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 )
 
 func (c *Client) install(hard, soft context.Context, s *session, request Request) error {
@@ -18,87 +20,74 @@ func (c *Client) install(hard, soft context.Context, s *session, request Request
 		}
 	}
 
-	if !request.Settings.SkipCRDs {
-		if err := c.keepExistingCRDs(hard, request.Chart); err != nil {
-			return err
-		}
+	// Helm gives every install the number 1, whatever is recorded.
+	standIn, err := c.prepare(hard, soft, s, request, render.Release{Revision: 1}, !request.Settings.SkipCRDs)
+	if err != nil {
+		return err
 	}
 
 	install := action.NewInstall(s.config)
 	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
-	install.Labels = request.labels()
+	install.Labels = request.labels(s.storage.original)
 	install.Replace = true // over attempts that failed
 	install.ForceConflicts = true
 	install.Timeout, install.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
 	install.WaitStrategy, install.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	install.DisableHooks, install.SkipCRDs = request.Settings.DisableHooks, request.Settings.SkipCRDs
+	install.DisableHooks = request.Settings.DisableHooks
 	install.TakeOwnership = request.Settings.TakeOwnership
 
 	ctx, cancel := rendering(soft, s)
 	defer cancel()
 
-	_, err := install.RunWithContext(ctx, request.Chart, request.Values.Tree())
+	_, err = install.RunWithContext(ctx, standIn, request.Values.Tree())
 
 	return err
 }
 
 func (c *Client) upgrade(hard, soft context.Context, s *session, request Request) error {
-	if err := c.beginWithCRDs(hard, soft, s, request); err != nil {
+	last, err := c.last(s)
+	if err != nil {
+		return err
+	}
+
+	crds, err := needsCRDs(s, request)
+	if err != nil {
+		return err
+	}
+
+	standIn, err := c.prepare(hard, soft, s, request, render.Release{Revision: last.Version + 1, Upgrade: true}, crds)
+	if err != nil {
 		return err
 	}
 
 	upgrade := action.NewUpgrade(s.config)
 	upgrade.Namespace = c.target.Namespace
-	upgrade.Labels = request.labels()
+	upgrade.Labels = request.labels(s.storage.original)
 	// Helm carries labels over from the last revision; "null" takes them off.
 	upgrade.Labels[labelTested], upgrade.Labels[labelInterrupted] = "null", "null"
 	upgrade.ResetValues = true // or empty values would mean those of the last revision
 	upgrade.MaxHistory = request.Settings.MaxHistory
 	upgrade.Timeout, upgrade.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
 	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	upgrade.DisableHooks, upgrade.SkipCRDs = request.Settings.DisableHooks, request.Settings.SkipCRDs
+	upgrade.DisableHooks = request.Settings.DisableHooks
 	upgrade.TakeOwnership = request.Settings.TakeOwnership
-
-	applied, err := c.appliedByServer(s)
-	if err != nil {
-		return err
-	}
-
-	upgrade.ForceConflicts = applied
+	// Releases of Helm 3 were not applied by the server, and go on as they began.
+	upgrade.ForceConflicts = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
 
 	ctx, cancel := rendering(soft, s)
 	defer cancel()
 
-	_, err = upgrade.RunWithContext(ctx, c.target.Name, request.Chart, request.Values.Tree())
+	_, err = upgrade.RunWithContext(ctx, c.target.Name, standIn, request.Values.Tree())
 
 	return err
 }
 
-// beginWithCRDs installs the CRDs before an upgrade over attempts of which none
-// was ever in effect: it stands for the install.
-func (c *Client) beginWithCRDs(hard, soft context.Context, s *session, request Request) error {
+// needsCRDs tells whether CRDs are installed before an upgrade: over attempts of
+// which none was ever in effect, it stands for the install.
+func needsCRDs(s *session, request Request) (bool, error) {
 	observed, err := s.storage.list()
-	if err != nil || request.Settings.SkipCRDs || observed.lastGood(math.MaxInt) != nil {
-		return err
-	}
 
-	return c.installCRDs(hard, soft, s, request)
-}
-
-// appliedByServer tells whether the last revision was applied by the server.
-// Releases of Helm 3 were not, and go on as they began.
-func (c *Client) appliedByServer(s *session) (bool, error) {
-	last, err := s.config.Releases.Last(c.target.Name)
-	if err != nil {
-		return false, err
-	}
-
-	record, err := asRelease(last)
-	if err != nil {
-		return false, err
-	}
-
-	return record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply), nil
+	return err == nil && !request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
 }
 
 func (c *Client) rollBack(soft context.Context, s *session, request Request) error {
@@ -126,15 +115,20 @@ func (c *Client) rollBack(soft context.Context, s *session, request Request) err
 	return rollback.Run(c.target.Name)
 }
 
-// newest is the record of the newest revision. What that was made from is kept
-// out of messages: hooks were rendered with it.
-func (c *Client) newest(s *session) (*releasev1.Release, error) {
-	last, err := s.config.Releases.Last(c.target.Name)
+// last is the record of the newest revision.
+func (c *Client) last(s *session) (*releasev1.Release, error) {
+	found, err := s.config.Releases.Last(c.target.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	record, err := asRelease(last)
+	return asRelease(found)
+}
+
+// newest is the record of the newest revision. What that was made from is kept
+// out of messages: hooks were rendered with it.
+func (c *Client) newest(s *session) (*releasev1.Release, error) {
+	record, err := c.last(s)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 )
 
 // FieldManager is the name under which releases own fields in the workload
@@ -33,6 +35,10 @@ type Target struct {
 	Scrub func(text string) string
 	// Name is Helm's name of the release, Namespace where it is.
 	Name, Namespace string
+	// Charts renders what is installed and upgraded; other actions do without.
+	Charts *render.Pool
+	// Tenant shares the places of Charts with all targets of the same one.
+	Tenant string
 }
 
 // Client works on one release. It is safe for concurrent use, but two actions

@@ -5,48 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 )
 
-// crdDirectory is where a chart has its CRDs.
-const crdDirectory = "crds/"
-
-// dropCRDs takes the CRDs that exist out of a chart and its dependencies.
-func dropCRDs(ch *chart.Chart, exists func(name string) (bool, error)) error {
-	for _, dependency := range ch.Dependencies() {
-		if err := dropCRDs(dependency, exists); err != nil {
-			return err
-		}
-	}
-
-	files := make([]*common.File, 0, len(ch.Files))
-
-	for _, file := range ch.Files {
-		if strings.HasPrefix(file.Name, crdDirectory) {
-			var err error
-			if file, err = withoutCRDs(file, exists); err != nil {
-				return err
-			}
-		}
-
-		if file != nil {
-			files = append(files, file)
-		}
-	}
-
-	ch.Files = files
-
-	return nil
-}
-
 // withoutCRDs is a file without the CRDs that exist; nil if it has no other.
-func withoutCRDs(file *common.File, exists func(name string) (bool, error)) (*common.File, error) {
+func withoutCRDs(file *render.CRD, exists func(name string) (bool, error)) (*render.CRD, error) {
 	objects, err := readObjects(file.Data)
 	if err != nil {
 		return file, nil //nolint:nilerr // Helm itself says what is wrong with it

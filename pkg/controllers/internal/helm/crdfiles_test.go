@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v4/pkg/chart/common"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 )
 
 func TestFilesOfCRDs(t *testing.T) {
@@ -32,7 +32,7 @@ func TestFilesOfCRDs(t *testing.T) {
 		"JSON, one after one": {`{"kind":"CustomResourceDefinition","metadata":{"name":"there"}}{"kind":"CustomResourceDefinition","metadata":{"name":"a"}}`, []string{"a"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := &common.File{Name: "crds/all.yaml", Data: []byte(test.text)}
+			file := &render.CRD{Name: "crds/all.yaml", Data: []byte(test.text)}
 
 			got, err := withoutCRDs(file, exists)
 			if err != nil || string(file.Data) != test.text || (got == file) != test.same || (got == nil) != (test.want == nil) {
@@ -57,7 +57,7 @@ func TestFilesOfCRDs(t *testing.T) {
 	}
 
 	refused := func(string) (bool, error) { return false, errors.New("may not look") }
-	if _, err := withoutCRDs(&common.File{Data: []byte(crd("a"))}, refused); err == nil || !strings.Contains(err.Error(), "may not look") {
+	if _, err := withoutCRDs(&render.CRD{Data: []byte(crd("a"))}, refused); err == nil || !strings.Contains(err.Error(), "may not look") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,30 +6,29 @@ import (
 	"fmt"
 	"time"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 )
 
 // crdWait is how long Helm waits until new CRDs are in use.
 const crdWait = time.Minute
 
-// keepExistingCRDs takes those CRDs out of a chart that the cluster has
-// already. Helm 4 would apply them over the existing ones, which may be newer
-// and belong to somebody else; Helm 3 left them alone, and so do we.
-func (c *Client) keepExistingCRDs(ctx context.Context, ch *chart.Chart) error {
+// missingCRDs are those of a chart that the cluster does not have. Helm 4 would
+// apply the others over the existing ones, which may be newer and belong to somebody
+// else; Helm 3 left them alone, and so do we.
+func (c *Client) missingCRDs(ctx context.Context, files []render.CRD) ([]render.CRD, error) {
 	client, err := c.metadata(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-
-	return dropCRDs(ch, func(name string) (bool, error) {
+	exists := func(name string) (bool, error) {
 		_, err := crds.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -40,25 +39,45 @@ func (c *Client) keepExistingCRDs(ctx context.Context, ch *chart.Chart) error {
 		}
 
 		return true, nil
-	})
-}
-
-// installCRDs installs the CRDs of a chart that the cluster does not have, as
-// Helm does it before an install.
-func (c *Client) installCRDs(hard, soft context.Context, s *session, request Request) error {
-	// CRDs of dependencies that are switched off are not installed.
-	if err := chartutil.ProcessDependencies(request.Chart, request.Values.Tree()); err != nil {
-		return fmt.Errorf("look at the dependencies of the chart: %w", err)
 	}
 
-	if err := c.keepExistingCRDs(hard, request.Chart); err != nil {
+	var missing []render.CRD
+
+	for i := range files {
+		file, err := withoutCRDs(&files[i], exists)
+		if err != nil {
+			return nil, err
+		}
+
+		if file != nil {
+			missing = append(missing, *file)
+		}
+	}
+
+	return missing, nil
+}
+
+// installCRDs installs the CRDs of a chart that the cluster does not have, as Helm
+// does it before an install.
+func (c *Client) installCRDs(hard, soft context.Context, s *session, files []render.CRD) error {
+	texts := map[string]string{}
+	for _, file := range files {
+		texts[file.Name] += string(file.Data) + separator
+	}
+
+	if name, err := checkTexts(soft, texts); err != nil {
+		return outOfBounds("the CRDs in "+name, err)
+	}
+
+	missing, err := c.missingCRDs(hard, files)
+	if err != nil {
 		return err
 	}
 
 	var made kube.ResourceList
 
-	for _, crd := range request.Chart.CRDObjects() {
-		objects, err := s.config.KubeClient.Build(bytes.NewReader(crd.File.Data), false)
+	for _, crd := range missing {
+		objects, err := s.config.KubeClient.Build(bytes.NewReader(crd.Data), false)
 		if err != nil {
 			return fmt.Errorf("read the CRDs in %s: %w", crd.Name, err)
 		}

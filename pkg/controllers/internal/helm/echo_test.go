@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // echo is a gateway before a cluster that answers everything with what it was sent.
@@ -61,11 +62,11 @@ func TestEchoedCredentialsAreRemoved(t *testing.T) {
 		}
 
 		log := funcr.New(func(_, line string) { check(t, "the log", line) }, funcr.Options{Verbosity: 9})
-		c := New(Target{Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: "demo", Namespace: "apps"}, log, time.Second)
+		c := New(Target{Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: "demo", Namespace: "apps", Charts: render.New(render.Options{})}, log, time.Second)
 		run := func(action Action, observed *Observed) func(context.Context) error {
 			return func(ctx context.Context) error {
 				return c.Run(ctx, Request{
-					Decision: Decision{Action: action, Revision: 1}, Observed: observed, Chart: &chart.Chart{Metadata: &chart.Metadata{Name: "demo", Version: "1.0.0"}},
+					Decision: Decision{Action: action, Revision: 1}, Observed: observed, Chart: packed{chartserver.ConfigMapChart("demo", "1.0.0")},
 					Settings: Settings{Timeout: 10 * time.Second, CreateNamespace: true, MaxHistory: 1},
 				})
 			}

@@ -25,6 +25,11 @@ const (
 	ReasonForbidden Reason = "Forbidden"
 	// ReasonUnreachable: the cluster does not answer.
 	ReasonUnreachable Reason = "Unreachable"
+	// ReasonRefused: the chart cannot be rendered within its bounds. The next attempt with the same chart and
+	// values would end the same way.
+	ReasonRefused Reason = "Refused"
+	// ReasonUnavailable: this process cannot render charts now; it has nothing to do with the chart.
+	ReasonUnavailable Reason = "Unavailable"
 )
 
 // Error is why an action failed. Its text is fit for conditions.
@@ -46,8 +51,15 @@ type endlessError struct{ returned <-chan struct{} }
 
 // Error says what the reason may be.
 func (e *endlessError) Error() string {
-	return "Helm does not return; a template of the chart may loop without end"
+	return "Helm does not return"
 }
+
+// unusableError is a chart that is not the one that is meant, or none. What made
+// the request knows what to say of it.
+type unusableError struct{ cause error }
+
+// Error implements error.
+func (e *unusableError) Error() string { return e.cause.Error() }
 
 // classify makes an *Error of what Helm or the cluster said while doing something.
 func classify(doing string, err error, secrets *discretion) error {

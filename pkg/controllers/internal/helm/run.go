@@ -46,12 +46,24 @@ type Request struct {
 	Settings Settings
 	// Observed is what the decision was made from; nil if Run is to look itself.
 	Observed *Observed
-	// Chart is needed to install and upgrade. It must not be used by anybody else: Helm changes it.
-	Chart *chart.Chart
+	// Chart is needed to install and upgrade.
+	Chart Chart
 	// Values to render the chart with; of the other actions only what to keep out of messages.
 	Values Values
 	// Note is told what an operator wants to know beside the end of the action. May be nil.
 	Note func(note Note, text string)
+}
+
+// Chart is a packed chart, which nobody has looked into yet but to see how large it is.
+type Chart interface {
+	// String is its name and version, for messages.
+	String() string
+	// Archive is the gzipped tar file.
+	Archive() []byte
+	// Accept returns an error if a chart with this metadata is not the one that is meant, or cannot be installed.
+	Accept(metadata *chart.Metadata) error
+	// Invalid makes the error of an archive that holds no chart; why says what is wrong with it.
+	Invalid(why string) error
 }
 
 // Note says what something is about that is told beside the end of an action.
@@ -74,7 +86,7 @@ func (r *Request) note(note Note, text string) {
 // Run does one action and returns when it has ended: at the latest after the
 // timeout and the grace. If ctx is cancelled the action is ended in order, and
 // marked so that the next Decide begins it again under the same number. Errors
-// are *Error.
+// are *Error, or those of the request's Chart.
 func (c *Client) Run(ctx context.Context, request Request) error {
 	if request.Settings.Timeout <= 0 {
 		return &Error{Reason: ReasonFailed, Message: "the timeout must be more than 0"}
@@ -113,6 +125,11 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 			request.Settings.Timeout, endless)}
 	}
 
+	var unusable *unusableError
+	if errors.As(err, &unusable) {
+		return unusable.cause
+	}
+
 	if ctx.Err() != nil {
 		return c.interrupted(s, request, err)
 	}
@@ -125,9 +142,9 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	return classify(string(request.Decision.Action), err, s.values)
 }
 
-// attend does the action and leaves it alone if it does not end with hard: a
-// template that loops cannot be stopped. Nothing that is left alone reaches the
-// cluster any more.
+// attend does the action and leaves it alone if it does not end with hard: what
+// Helm computes cannot be stopped. Nothing that is left alone reaches the cluster any
+// more.
 func (c *Client) attend(hard, soft context.Context, s *session, request Request) error {
 	done, returned := make(chan error, 1), make(chan struct{})
 
@@ -159,12 +176,6 @@ func (c *Client) attend(hard, soft context.Context, s *session, request Request)
 }
 
 func (c *Client) act(hard, soft context.Context, s *session, request Request) error {
-	if request.Chart != nil {
-		if dropped := dropOutsideSchemas(request.Chart); len(dropped) > 0 {
-			c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", dropped)
-		}
-	}
-
 	switch request.Decision.Action {
 	case ActionInstall:
 		return c.install(hard, soft, s, request)
@@ -203,12 +214,11 @@ func rendering(soft context.Context, s *session) (context.Context, func()) {
 	return ctx, cancel
 }
 
-func (r *Request) labels() map[string]string {
+// labels are those of the record that the action makes.
+func (r *Request) labels(made *chart.Chart) map[string]string {
 	labels := map[string]string{labelContent: r.Wanted.Content, labelAttempt: r.Wanted.Attempt, labelOwner: r.Wanted.Owner}
 
-	if r.Chart != nil && r.Chart.Metadata != nil {
-		labels[labelChartVersion] = versionLabel(r.Chart.Metadata.Version)
-	}
+	labels[labelChartVersion] = versionLabel(made.Metadata.Version)
 
 	return labels
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -27,6 +28,9 @@ import (
 // The first record that an action makes is told of: from then on, what the
 // action does has to be ended in order.
 //
+// Helm is given a stand-in for the chart, which prints what was rendered elsewhere.
+// The chart itself is recorded.
+//
 // And a record is read once. Helm lists all of a release's records, with the
 // charts in them, many times in one action. Here the labels of the records are
 // listed once, or not at all if they are known, and only those records are read
@@ -42,6 +46,8 @@ type resumable struct {
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
 	// a rollback from it fails, too: the next rollback would go to it.
 	rollback bool
+	// standIn is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
+	standIn, original *chart.Chart
 	// list tells which revisions there are.
 	list func() (Observed, error)
 	// keep says why no record may be removed; nil, or a nil error, if one may be.
@@ -163,6 +169,8 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 		return err
 	}
 
+	r.restore(record)
+
 	labels := maps.Clone(record.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -207,6 +215,8 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 		return err
 	}
 
+	r.restore(record)
+
 	if _, hollow := r.hollow[record]; hollow {
 		return fmt.Errorf("revision %d was not read and must not be written", record.Version)
 	}
@@ -241,6 +251,13 @@ func (r *resumable) Delete(name string) (release.Releaser, error) {
 	maps.DeleteFunc(r.statuses, func(number int, _ Status) bool { return key(r.release, number) == name })
 
 	return deleted, nil
+}
+
+// restore puts the chart in the place of its stand-in.
+func (r *resumable) restore(record *releasev1.Release) {
+	if r.standIn != nil && record.Chart == r.standIn {
+		record.Chart = r.original
+	}
 }
 
 // note remembers what was written.

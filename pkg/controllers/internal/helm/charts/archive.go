@@ -9,9 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -33,29 +31,31 @@ type Archive struct {
 // Resolved says which chart it is.
 func (a *Archive) Resolved() Resolved { return a.resolved }
 
-// Load unpacks the chart. Helm changes a chart when it renders it, so every
-// action needs one of its own.
-func (a *Archive) Load() (*chart.Chart, error) {
-	files, err := archive.LoadArchiveFiles(bytes.NewReader(a.data))
-	if err != nil {
-		return nil, fail(Invalid, "chart %s %s cannot be unpacked: %s", a.resolved.Name, a.resolved.Version, redact.Line(err.Error()))
-	}
+// String is the name and the version that the repository gives it.
+func (a *Archive) String() string { return a.resolved.Name + " " + a.resolved.Version }
 
-	loaded, err := loader.LoadFiles(files)
-	if err != nil {
-		return nil, fail(Invalid, "chart %s %s cannot be read: %s", a.resolved.Name, a.resolved.Version, redact.Line(err.Error()))
-	}
+// Archive is the gzipped tar file. It must not be changed.
+func (a *Archive) Archive() []byte { return a.data }
 
-	if loaded.Metadata.Type == "library" {
-		return nil, fail(Invalid, "chart %s %s is a library: it cannot be installed by itself", a.resolved.Name, a.resolved.Version)
+// Invalid makes the error of an archive that holds no chart; why says what is wrong
+// with it.
+func (a *Archive) Invalid(why string) error {
+	return fail(Invalid, "chart %s %s", a, redact.Line(why))
+}
+
+// Accept returns an error if the chart inside of the archive, which says this of
+// itself, is not the one that was meant, or cannot be installed.
+func (a *Archive) Accept(metadata *chart.Metadata) error {
+	if metadata.Type == "library" {
+		return fail(Invalid, "chart %s is a library: it cannot be installed by itself", a)
 	}
 
 	// A signature is of a file, under the name that the index gives it.
-	if a.signed && (loaded.Metadata.Name != a.resolved.Name || loaded.Metadata.Version != a.resolved.Version) {
-		return nil, fail(Unverified, "chart %s %s: %s", a.resolved.Name, a.resolved.Version, redact.Line(otherChart(loaded.Metadata.Name, loaded.Metadata.Version).Error()))
+	if a.signed && (metadata.Name != a.resolved.Name || metadata.Version != a.resolved.Version) {
+		return fail(Unverified, "chart %s: %s", a, redact.Line(otherChart(metadata.Name, metadata.Version).Error()))
 	}
 
-	return loaded, nil
+	return nil
 }
 
 // checkSize counts what a chart holds when it is unpacked, without unpacking

@@ -205,7 +205,7 @@ func TestABrokenChart(t *testing.T) {
 
 			archive, err := fetch(newFetcher(charts.Options{}), charts.Source{Repository: repository.URL(), Chart: "demo"})
 			if err == nil {
-				_, err = archive.Load()
+				_, err = load(archive)
 			}
 
 			wantReason(t, err, charts.Invalid)

@@ -46,7 +46,7 @@ func TestRegistry(t *testing.T) {
 				t.Errorf("resolved %+v", resolved)
 			}
 
-			if _, err := archive.Load(); err != nil {
+			if _, err := load(archive); err != nil {
 				t.Error(err)
 			}
 		})

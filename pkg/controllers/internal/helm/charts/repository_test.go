@@ -80,7 +80,7 @@ func TestRepository(t *testing.T) {
 		t.Errorf("resolved %+v", resolved)
 	}
 
-	chart, err := archive.Load()
+	chart, err := load(archive)
 	if err != nil || chart.Name() != "demo" || chart.Metadata.AppVersion != "app-1.1.0" {
 		t.Errorf("loaded %+v, %v", chart, err)
 	}

@@ -169,7 +169,7 @@ func TestASignedChartUnderAnotherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err = archive.Load()
+	_, err = load(archive)
 	wantReason(t, err, charts.Unverified, "demo 2.0.0", "demo 1.0.0")
 }
 

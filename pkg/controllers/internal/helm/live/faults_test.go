@@ -34,7 +34,7 @@ func TestNoRights(t *testing.T) {
 	wantReason(t, err, helm.ReasonForbidden)
 
 	err = r.client.Run(t.Context(), helm.Request{
-		Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: load(t, chartserver.ConfigMapChart("demo", "1.0.0")),
+		Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: packed{chartserver.ConfigMapChart("demo", "1.0.0")},
 	})
 	wantReason(t, err, helm.ReasonForbidden)
 }
@@ -74,7 +74,7 @@ func TestSecretValuesAreNotTold(t *testing.T) {
 		}
 
 		err = r.client.Run(t.Context(), helm.Request{
-			Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: load(t, chart), Values: values,
+			Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: packed{chart}, Values: values,
 		})
 		wantReason(t, err, helm.ReasonFailed)
 

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +12,13 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
@@ -26,7 +26,14 @@ import (
 // cluster is the workload cluster of all tests; each has a namespace of its own.
 var cluster *env.Hub
 
+// renderers are the workers of all tests.
+var renderers = render.New(render.Options{})
+
 func TestMain(m *testing.M) {
+	if worker.Asked(os.Args) {
+		os.Exit(worker.Run(os.Args))
+	}
+
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,6 +51,8 @@ func run(m *testing.M) (int, error) {
 	if cluster, err = env.StartHub(ctx, env.Options{Progress: os.Stderr}); err != nil {
 		return 0, err
 	}
+
+	defer renderers.Close()
 
 	return m.Run(), cluster.Stop()
 }
@@ -77,7 +86,7 @@ func newReleaseFor(t *testing.T, config *rest.Config) *release {
 
 	return &release{
 		t: t, namespace: namespace, logged: logged,
-		client:   helm.New(helm.Target{Config: config, Name: "demo", Namespace: namespace}, log, 5*time.Second),
+		client:   helm.New(helm.Target{Config: config, Name: "demo", Namespace: namespace, Charts: renderers}, log, 5*time.Second),
 		settings: helm.Settings{Timeout: 20 * time.Second, CreateNamespace: true, MaxHistory: 10},
 		wanted:   helm.Wanted{Owner: "uid-1", Retries: 1},
 	}
@@ -101,16 +110,20 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-func load(t *testing.T, packed chartserver.Chart) *chart.Chart {
-	t.Helper()
+// packed is a chart that nobody has refused.
+type packed struct{ chartserver.Chart }
 
-	loaded, err := loader.LoadArchive(bytes.NewReader(packed.Pack()))
-	if err != nil {
-		t.Fatal(err)
-	}
+// String implements helm.Chart.
+func (p packed) String() string { return p.Name + " " + p.Version }
 
-	return loaded
-}
+// Archive implements helm.Chart.
+func (p packed) Archive() []byte { return p.Pack() }
+
+// Accept implements helm.Chart.
+func (packed) Accept(*chart.Metadata) error { return nil }
+
+// Invalid implements helm.Chart.
+func (packed) Invalid(why string) error { return errors.New(why) }
 
 func (r *release) observe() helm.Observed {
 	r.t.Helper()
@@ -142,15 +155,15 @@ func (r *release) decide(packed chartserver.Chart, values string) (helm.Decision
 }
 
 // step does what is next, and returns what it was.
-func (r *release) step(ctx context.Context, packed chartserver.Chart, values string) (helm.Action, error) {
+func (r *release) step(ctx context.Context, chart chartserver.Chart, values string) (helm.Action, error) {
 	r.t.Helper()
 
-	decision, request := r.decide(packed, values)
+	decision, request := r.decide(chart, values)
 	if decision.Action == helm.ActionNone || decision.Action == helm.ActionWait || decision.Action == helm.ActionStall {
 		return decision.Action, nil
 	}
 
-	request.Chart = load(r.t, packed)
+	request.Chart = packed{chart}
 	request.Note = func(note helm.Note, text string) { r.notes = append(r.notes, string(note)+": "+text) }
 
 	return decision.Action, r.client.Run(ctx, request)

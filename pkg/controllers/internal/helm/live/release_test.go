@@ -209,7 +209,7 @@ func TestAStopMakesNoSecondRevision(t *testing.T) {
 			}
 
 			request.Settings.Wait = false
-			request.Chart = load(t, deployment("1.0.0"))
+			request.Chart = packed{deployment("1.0.0")}
 
 			if err := r.client.Run(t.Context(), request); err != nil {
 				t.Fatal(err)

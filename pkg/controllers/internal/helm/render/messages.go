@@ -21,6 +21,9 @@ type Job struct {
 	// CRDsFirst ends the job before anything is rendered if the chart brings CRDs: templates may ask for
 	// the kinds that those make.
 	CRDsFirst bool `json:"crdsFirst,omitempty"`
+	// Explain is the name of a rendered file whose text comes in the place of the chart: the worker only
+	// says what is wrong with it.
+	Explain string `json:"explain,omitempty"`
 }
 
 // Release is what a revision is called.

@@ -93,6 +93,14 @@ func (p *Pool) Render(ctx context.Context, group string, job Job, archive []byte
 	return answer, files, err
 }
 
+// Explain returns Helm's own words about a rendered text that cannot be parsed: a
+// *Failure. Other errors are as those of Render; nil means that Helm takes it.
+func (p *Pool) Explain(ctx context.Context, group, name, text string) error {
+	_, _, err := p.Render(ctx, group, Job{Explain: name, Values: json.RawMessage("{}")}, []byte(text), nil)
+
+	return err
+}
+
 func (p *Pool) render(ctx context.Context, job, archive []byte, lookup Lookup) (*Answer, map[string]string, error) {
 	for {
 		worker, err := p.take(ctx)

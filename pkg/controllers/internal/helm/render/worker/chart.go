@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 )
@@ -26,6 +27,10 @@ type lookupFunc func(apiVersion, kind, namespace, name string) (map[string]any, 
 // all templates, in their order. It returns that text, too. Errors of the chart are
 // *render.Failure.
 func renderChart(job *render.Job, packed []byte, lookup lookupFunc) (*render.Answer, []byte, error) {
+	if job.Explain != "" {
+		return explain(job.Explain, string(packed))
+	}
+
 	values, err := render.DecodeValues(job.Values)
 	if err != nil {
 		return nil, nil, err
@@ -143,4 +148,13 @@ func failed(format string, err error) error {
 	}
 
 	return &render.Failure{Stage: render.StageRender, Text: fmt.Errorf(format, err).Error()}
+}
+
+// explain parses a rendered text as Helm does.
+func explain(name, text string) (*render.Answer, []byte, error) {
+	if _, _, err := releaseutil.SortManifests(map[string]string{name: text}, nil, releaseutil.InstallOrder); err != nil {
+		return nil, nil, failed("%w", err)
+	}
+
+	return &render.Answer{Chart: &chart.Chart{Metadata: &chart.Metadata{}}}, nil, nil
 }

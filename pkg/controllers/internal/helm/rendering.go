@@ -1,0 +1,173 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/client-go/discovery"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
+)
+
+// rendered is the function that the templates of a stand-in consist of.
+const rendered = "rendered"
+
+// noValue is what Helm takes out of what templates print, once.
+const noValue = "<no value>"
+
+// prepare has the chart rendered by a worker, installs its CRDs before if that is
+// wanted, and returns what Helm is given instead of the chart: a chart whose
+// templates have the same names and print the worker's text. Nothing is rendered
+// twice, and nothing of the chart itself is executed or parsed unbounded here. The
+// release needs a number only.
+func (c *Client) prepare(hard, soft context.Context, s *session, request Request, release render.Release, crds bool) (*chart.Chart, error) {
+	values, err := render.EncodeValues(request.Values.tree)
+	if err != nil {
+		return nil, err
+	}
+
+	release.Name, release.Namespace = c.target.Name, c.target.Namespace
+	job := render.Job{Values: values, Release: release, CRDsFirst: crds}
+
+	answer, files, err := c.render(soft, s, request, job)
+	if err == nil && !answer.Rendered {
+		if err := c.installCRDs(hard, soft, s, answer.CRDs); err != nil {
+			return nil, err
+		}
+
+		job.CRDsFirst = false
+		answer, files, err = c.render(soft, s, request, job)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	if len(answer.Unchecked) > 0 {
+		c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", answer.Unchecked)
+	}
+
+	if err := c.checkManifests(soft, request, files); err != nil {
+		return nil, err
+	}
+
+	standIn, functions := standInFor(answer.Chart, files)
+	s.config.CustomTemplateFuncs = functions
+	s.storage.standIn, s.storage.original = standIn, answer.Chart
+
+	return standIn, nil
+}
+
+// standInFor makes a chart with a template for each rendered file, which prints its
+// text with the function that comes with it.
+func standInFor(original *chart.Chart, files map[string]string) (*chart.Chart, template.FuncMap) {
+	standIn := &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: original.Name(), Version: original.Metadata.Version}}
+
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		standIn.Templates = append(standIn.Templates, &common.File{
+			Name: strings.TrimPrefix(name, original.Name()+"/"), Data: []byte("{{ " + rendered + " .Template.Name }}"),
+		})
+	}
+
+	return standIn, template.FuncMap{rendered: func(name string) (string, error) {
+		text, known := files[name]
+		if !known {
+			return "", fmt.Errorf("%s was not rendered", name)
+		}
+
+		return text, nil
+	}}
+}
+
+// render asks a worker, for the cluster as it is now.
+func (c *Client) render(ctx context.Context, s *session, request Request, job render.Job) (*render.Answer, map[string]string, error) {
+	if c.target.Charts == nil || request.Chart == nil {
+		return nil, nil, errors.New("there is no chart, or nothing that renders it")
+	}
+
+	capabilities, err := lookAtCluster(s)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	job.Cluster = render.Cluster{
+		Version: capabilities.KubeVersion.Version, Major: capabilities.KubeVersion.Major, Minor: capabilities.KubeVersion.Minor,
+		APIVersions: capabilities.APIVersions,
+	}
+
+	lookups, err := c.newLookups(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	answer, files, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookups.answer)
+	if err != nil {
+		return nil, nil, explainRendering(request.Chart, err)
+	}
+
+	if err := request.Chart.Accept(answer.Chart.Metadata); err != nil {
+		return nil, nil, &unusableError{err}
+	}
+
+	return answer, files, nil
+}
+
+// lookAtCluster finds out what the cluster is able to do, as Helm does it. Helm
+// itself does not ask again then.
+func lookAtCluster(s *session) (*common.Capabilities, error) {
+	client, err := s.config.RESTClientGetter.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+
+	client.Invalidate()
+
+	version, err := client.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("cluster reachability check failed: %w", err)
+	}
+
+	versions, err := action.GetVersionSet(client)
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, err
+	}
+
+	s.config.Capabilities = &common.Capabilities{
+		APIVersions: versions,
+		KubeVersion: common.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+		HelmVersion: common.DefaultCapabilities.HelmVersion,
+	}
+
+	return s.config.Capabilities, nil
+}
+
+// explainRendering says why a chart was not rendered.
+func explainRendering(packed Chart, err error) error {
+	var (
+		failure *render.Failure
+		refusal *render.RefusedError
+	)
+
+	switch {
+	case errors.As(err, &refusal):
+		return outOfBounds("chart "+packed.String(), refusal)
+	case errors.Is(err, render.ErrUnavailable):
+		return &Error{Reason: ReasonUnavailable, Message: fmt.Sprintf("chart %s: %s", packed, err)}
+	case !errors.As(err, &failure):
+		return fmt.Errorf("chart %s: %w", packed, err)
+	case failure.Stage == render.StageUnpack:
+		return &unusableError{packed.Invalid("cannot be unpacked: " + failure.Text)}
+	case failure.Stage == render.StageLoad:
+		return &unusableError{packed.Invalid("cannot be read: " + failure.Text)}
+	default:
+		return failure
+	}
+}
