@@ -116,7 +116,7 @@ func (a *attacker) kubeconfigOfAliases() {
 
 // syncOf is an OmniSecretSync of the same name as the kubeconfig's Secret.
 func (a *attacker) syncOf(kubeconfig string) string {
-	return strings.NewReplacer("name: registry\nspec", "name: "+kubeconfig+"\nspec", "name: demo-kubeconfig", "name: "+kubeconfig).Replace(a.syncManifest(kubeconfig))
+	return strings.NewReplacer("name: registry\nspec", "name: "+kubeconfig+"\nspec", "name: demo-kubeconfig", "name: "+kubeconfig).Replace(a.syncManifest(kubeconfig, "  deletionPolicy: Orphan"))
 }
 
 // render asks for a release of a chart with one template.
