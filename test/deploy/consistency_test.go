@@ -175,3 +175,33 @@ func (in *installation) has(kind, name string) bool {
 		return object.GetKind() == kind && object.GetName() == name && object.GetNamespace() == namespace
 	})
 }
+
+// TestSecretsAreLabelled: every Secret of the installation says that it is the installation's, also those that
+// cert-manager makes.
+func TestSecretsAreLabelled(t *testing.T) {
+	const label, ours = "app.kubernetes.io/part-of", "omni-cluster-operator"
+
+	count := 0
+
+	for _, object := range decode(t, stream(mustRender(t, valueSets(t)["everything"]))) {
+		got := object.GetLabels()[label]
+
+		switch object.GetKind() {
+		case "Secret":
+		case "Certificate":
+			got, _, _ = unstructured.NestedString(object.Object, "spec", "secretTemplate", "labels", label)
+		default:
+			continue
+		}
+
+		count++
+
+		if got != ours {
+			t.Errorf("the Secret of %s has %q as %s", identity(object), got, label)
+		}
+	}
+
+	if count != 4 {
+		t.Errorf("there are %d Secrets", count)
+	}
+}

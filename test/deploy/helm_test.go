@@ -9,6 +9,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -63,6 +64,7 @@ func TestHelm(t *testing.T) {
 		t.Errorf("accounts of controllers: %q", got)
 	}
 
+	helm.leavesSharedAccount(t, hub)
 	helm.refusesOtherStorage(t)
 	helm.uninstall(t)
 
@@ -140,11 +142,17 @@ func (h *helmClient) tryUpgrade(t *testing.T, values string) error {
 		t.Fatal(err)
 	}
 
+	return h.upgradeTo(t, chart, values)
+}
+
+func (h *helmClient) upgradeTo(t *testing.T, chart *chartv2.Chart, values string) error {
+	t.Helper()
+
 	upgrade := action.NewUpgrade(h.config)
 	upgrade.Namespace = namespace
 	upgrade.WaitStrategy, upgrade.Timeout = kube.HookOnlyStrategy, time.Minute
 
-	_, err = upgrade.RunWithContext(t.Context(), release, chart, parse(t, values))
+	_, err := upgrade.RunWithContext(t.Context(), release, chart, parse(t, values))
 
 	return err
 }

@@ -198,6 +198,10 @@ func scrapeMonitored(t *testing.T, r *running, monitor string, port int) string 
 		t.Errorf("%s: to somebody without the right the metrics answer %d", monitor, got)
 	}
 
+	if got := status(t, client, url, "invented"); got == http.StatusOK {
+		t.Errorf("%s: anybody with a token reads the metrics", monitor)
+	}
+
 	return scrape(t, client, url, token)
 }
 

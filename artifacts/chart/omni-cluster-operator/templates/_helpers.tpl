@@ -9,6 +9,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- include "omni.moreLabels" . }}
 {{- end }}
 
+{{/* Labels of the Secrets that cert-manager makes for us: whose they are. */}}
+{{- define "omni.secretLabels" -}}
+app.kubernetes.io/part-of: omni-cluster-operator
+{{- end }}
+
 {{/* Labels of Pods. Without versions: a new chart with the same image restarts nothing. */}}
 {{- define "omni.podLabels" -}}
 {{ include "omni.selector" . }}
