@@ -23,10 +23,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
-// packed is a text as Helm keeps it in a record.
-func packed(t testing.TB, text io.Reader) []byte {
+// compressed is a text as Helm keeps it in a record.
+func compressed(t testing.TB, text io.Reader) []byte {
 	t.Helper()
 
 	var zipped bytes.Buffer
@@ -107,12 +108,12 @@ func hostileRecords(t testing.TB) map[string]struct {
 		record []byte
 		want   string
 	}{
-		"a gzip bomb":       {packed(t, strings.NewReader(`{"name":"demo"`+spaces+`}`)), "is compressed and has more than 33554432 bytes when it is not"},
-		"empty hooks":       {packed(t, strings.NewReader(`{"hooks":[`+strings.Repeat("{},", 400_000)+`{}]}`)), "has more than 200000 values"},
-		"deep values":       {packed(t, strings.NewReader(`{"config":{"a":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+`}}`)), "is nested deeper than 200 levels"},
-		"YAML with aliases": {packed(t, bytes.NewReader(aliased(30, 2000))), "is damaged"},
+		"a gzip bomb":       {compressed(t, strings.NewReader(`{"name":"demo"`+spaces+`}`)), "is compressed and has more than 33554432 bytes when it is not"},
+		"empty hooks":       {compressed(t, strings.NewReader(`{"hooks":[`+strings.Repeat("{},", 400_000)+`{}]}`)), "has more than 200000 values"},
+		"deep values":       {compressed(t, strings.NewReader(`{"config":{"a":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+`}}`)), "is nested deeper than 200 levels"},
+		"YAML with aliases": {compressed(t, bytes.NewReader(aliased(30, 2000))), "is damaged"},
 		"no base64":         {[]byte("{}"), "is not base64"},
-		"damaged gzip":      {packed(t, strings.NewReader(spaces))[:200], "its compression is damaged"},
+		"damaged gzip":      {compressed(t, strings.NewReader(spaces))[:200], "its compression is damaged"},
 		"a large record":    {bytes.Repeat([]byte("a"), maxRecordBytes+1), "has more than 1048576 bytes"},
 	}
 }
@@ -122,7 +123,7 @@ func TestHostileRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, cluster := clientWith(t, test.record)
 			observed := Observed{Revisions: []Revision{{Number: 2, Status: StatusDeployed}}}
-			demo := &chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.0.0"}}
+			demo := packed{chartserver.ConfigMapChart("demo", "1.0.0")}
 
 			attempts := map[string]func() error{
 				"details": func() error {
@@ -174,7 +175,7 @@ func TestRecordsWithinTheBounds(t *testing.T) {
 	}
 
 	for name, record := range map[string][]byte{
-		"compressed": packed(t, bytes.NewReader(text)), "plain": []byte(base64.StdEncoding.EncodeToString([]byte(`{"version":2,"info":{"description":"fine"}}`))),
+		"compressed": compressed(t, bytes.NewReader(text)), "plain": []byte(base64.StdEncoding.EncodeToString([]byte(`{"version":2,"info":{"description":"fine"}}`))),
 	} {
 		client, _ := clientWith(t, record)
 
@@ -214,7 +215,7 @@ func FuzzRecord(f *testing.F) {
 		}
 	}
 
-	f.Add(packed(f, strings.NewReader(`{"name":"demo","version":1,"chart":{"metadata":{},"files":[{"data":"YQ=="}]},"config":{"a":[1]}}`)))
+	f.Add(compressed(f, strings.NewReader(`{"name":"demo","version":1,"chart":{"metadata":{},"files":[{"data":"YQ=="}]},"config":{"a":[1]}}`)))
 
 	f.Fuzz(func(t *testing.T, record []byte) {
 		if len(record) > 128<<10 {
