@@ -143,6 +143,8 @@ func failureReason(err error) string {
 		return v1alpha1.ReasonClusterUnreachable
 	case failure.Reason == helm.ReasonUnavailable:
 		return v1alpha1.ReasonError
+	case failure.Reason == helm.ReasonRecord:
+		return v1alpha1.ReasonRecordUnreadable
 	default:
 		return v1alpha1.ReasonActionFailed
 	}
@@ -211,6 +213,8 @@ func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
 	case helm.ReasonForbidden:
 		return loop.Stall(v1alpha1.ReasonForbidden, "%s; the user of the kubeconfig needs the rights to keep Helm's records (Secrets in namespace %s) and to make what the chart holds",
 			failure.Message, s.release.Spec.Namespace)
+	case helm.ReasonRecord:
+		return loop.Stall(v1alpha1.ReasonRecordUnreadable, "%s", failure.Message)
 	case helm.ReasonUnreachable, helm.ReasonTimeout, helm.ReasonInterrupted:
 		if s.opened != nil && s.opened.Cluster != nil {
 			s.opened.Cluster.Doubt()

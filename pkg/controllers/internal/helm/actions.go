@@ -14,6 +14,11 @@ import (
 )
 
 func (c *Client) install(hard, soft context.Context, s *session, request Request) error {
+	// Helm begins anew over a record that it cannot read.
+	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		return err
+	}
+
 	if request.Settings.CreateNamespace {
 		if err := c.createNamespace(hard, request); err != nil {
 			return err

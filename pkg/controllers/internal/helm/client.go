@@ -97,7 +97,12 @@ func (c *Client) open(ctx context.Context, values Values) (*session, error) {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	storage := newResumable(config.Releases.Driver, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
+	kept, err := newRecords(ctx, config, c.target.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+
+	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
 	config.Releases.Driver = storage
 
 	return &session{config: config, storage: storage, last: last, values: discreet}, nil

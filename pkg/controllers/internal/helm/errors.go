@@ -30,6 +30,8 @@ const (
 	ReasonRefused Reason = "Refused"
 	// ReasonUnavailable: this process cannot render charts now; it has nothing to do with the chart.
 	ReasonUnavailable Reason = "Unavailable"
+	// ReasonRecord: Helm's record of the release is larger than what is read, or damaged. Nothing was changed.
+	ReasonRecord Reason = "Record"
 )
 
 // Error is why an action failed. Its text is fit for conditions.
