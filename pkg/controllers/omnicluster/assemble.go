@@ -112,15 +112,15 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 	switch {
 	case errors.As(err, &missing):
 		// The renderer's error names the object and the field that hold the reference.
-		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", s.redactor.clean(strings.TrimPrefix(err.Error(), "render template: "))), nil
+		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", s.secrets.clean(ctx, strings.TrimPrefix(err.Error(), "render template: "))), nil
 	case errors.As(err, &unreadable):
 		return loop.Outcome{}, err
 	case err != nil:
-		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.redactor.clean(err.Error())), nil
+		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.secrets.clean(ctx, err.Error())), nil
 	}
 
 	if err := omni.CheckTemplate(rendered); err != nil {
-		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.redactor.clean(omni.Message(err))), nil
+		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.secrets.clean(ctx, omni.Message(err))), nil
 	}
 
 	s.rendered = rendered
@@ -173,7 +173,7 @@ func (r *reconciler) values(ctx context.Context, s *scope) template.ValueFunc {
 				return "", &missingValueError{kind: "Secret", noKey: true}
 			}
 
-			s.redactor.add(ref.Name, string(value))
+			s.secrets.add(value)
 
 			return string(value), nil
 		case source.ConfigMapKeyRef != nil:

@@ -25,7 +25,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 
 	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{EveryDestroyIsDestructive: s.adopting})
 	if err != nil {
-		return r.explainPlan(s, err)
+		return r.explainPlan(ctx, s, err)
 	}
 
 	if s.live, err = s.lease.Inspect(ctx, s.name, markKeys()); err != nil {
@@ -71,8 +71,8 @@ func claimOf(s *scope) claim {
 	}
 }
 
-func (r *reconciler) explainPlan(s *scope, err error) (loop.Outcome, error) {
-	message := s.redactor.clean(omni.Message(err))
+func (r *reconciler) explainPlan(ctx context.Context, s *scope, err error) (loop.Outcome, error) {
+	message := s.secrets.clean(ctx, omni.Message(err))
 
 	switch {
 	case errors.Is(err, omni.ErrTemplate):

@@ -71,7 +71,7 @@ type scope struct {
 	behind     bool // our own last writes are not to be seen yet
 
 	documents *template.Documents
-	redactor  redactor
+	secrets   secrets // what the documents got from Secrets
 	rendered  []byte
 	plan      *omni.Plan
 	left      []omni.Change // of the plan, what is not done yet

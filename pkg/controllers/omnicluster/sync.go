@@ -43,7 +43,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 	}
 
 	if err != nil {
-		return explainApply(&s.redactor, result, err)
+		return explainApply(ctx, &s.secrets, result, err)
 	}
 
 	// What was done since does not wait for approval any more.
@@ -182,8 +182,8 @@ func (r *reconciler) finishSync(ctx context.Context, s *scope, allowed leave, re
 
 // explainApply turns the error of an apply into what the user is told. What was
 // applied before stays, and is named.
-func explainApply(redact *redactor, result omni.Result, err error) (loop.Outcome, error) {
-	message := redact.clean(omni.Message(err))
+func explainApply(ctx context.Context, secrets *secrets, result omni.Result, err error) (loop.Outcome, error) {
+	message := secrets.clean(ctx, omni.Message(err))
 	if len(result.Applied) > 0 {
 		message = fmt.Sprintf("%s; before that Omni took %s", message, nameChanges(result.Applied))
 	}

@@ -9,7 +9,7 @@ import (
 
 // A conflict that lasts must not take the calls to Omni from other clusters.
 func TestConflictsAreTriedAgainWithGrowingPauses(t *testing.T) {
-	outcome, err := explainApply(&redactor{}, omni.Result{}, fmt.Errorf("%w: the cluster was made again since", omni.ErrPlanOutdated))
+	outcome, err := explainApply(t.Context(), &secrets{}, omni.Result{}, fmt.Errorf("%w: the cluster was made again since", omni.ErrPlanOutdated))
 	if err != nil || outcome.Reason() != "Conflict" || !outcome.IsOvertaken() {
 		t.Errorf("%+v, %v", outcome, err)
 	}

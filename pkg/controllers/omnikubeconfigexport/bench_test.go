@@ -201,8 +201,9 @@ func (b *bench) interceptors() interceptor.Funcs {
 	note := func(verb string, object client.Object) error {
 		b.writes = append(b.writes, fmt.Sprintf("%s %T %s", verb, object, object.GetName()))
 
-		if _, secret := object.(*corev1.Secret); secret && b.failWrites {
-			return errDiskFull
+		// As an admission webhook that quotes what it refuses.
+		if secret, ok := object.(*corev1.Secret); ok && b.failWrites {
+			return fmt.Errorf("%w, refused %s", errDiskFull, secret.Data["value"])
 		}
 
 		return nil

@@ -1,6 +1,8 @@
 package omnikubeconfigexport
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +89,8 @@ func TestWhatWasIssuedIsNotLost(t *testing.T) {
 	for range 4 {
 		if _, err := b.reconcile(); err == nil {
 			t.Fatal("a failed write is no error")
+		} else if text := err.Error(); !errors.Is(err, errDiskFull) || !strings.Contains(text, errDiskFull.Error()) || strings.Contains(text, "token: ey") {
+			t.Errorf("the error shows the kubeconfig, or not what is wrong: %s", text)
 		}
 	}
 

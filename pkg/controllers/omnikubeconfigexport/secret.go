@@ -15,6 +15,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // write stores the kubeconfig, and then removes the Secrets that were the
@@ -34,7 +35,8 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	corrected, err := r.store(ctx, s, want)
 	if err != nil {
-		return loop.Outcome{}, err
+		// An admission webhook that refuses a Secret may quote it.
+		return loop.Outcome{}, redact.Of(content.access.token).Error(err) //nolint:wrapcheck // only the text is another
 	}
 
 	s.secret, s.found, s.stored = want, inspect(want, s.shape), true

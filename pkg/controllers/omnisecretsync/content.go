@@ -3,7 +3,6 @@ package omnisecretsync
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // managedBy is the value of the label app.kubernetes.io/managed-by on what is written.
@@ -152,21 +152,13 @@ func (c content) hash() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// shortestScrubbed is the shortest value that is taken out of texts, in bytes.
-const shortestScrubbed = 6
-
-// scrub takes the values out of a text: what refuses a Secret in the workload
-// cluster, such as an admission webhook, may quote it.
-func (c content) scrub(text string) string {
-	for _, key := range slices.Sorted(maps.Keys(c.data)) {
-		value := strings.TrimSpace(string(c.data[key]))
-		if len(value) < shortestScrubbed {
-			continue
-		}
-
-		text = strings.ReplaceAll(text, value, "[removed]")
-		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString(c.data[key]), "[removed]")
+// secrets are the values, for what is said about them: what refuses a Secret in the
+// workload cluster, such as an admission webhook, may quote it.
+func (c content) secrets() *redact.Secrets {
+	secrets := &redact.Secrets{}
+	for _, value := range c.data {
+		secrets.Add(string(value))
 	}
 
-	return text
+	return secrets
 }

@@ -144,11 +144,21 @@ func TestHash(t *testing.T) {
 }
 
 // What refuses a Secret may quote it.
-func TestScrub(t *testing.T) {
+func TestValuesAreRemoved(t *testing.T) {
 	c := content{data: map[string][]byte{"password": []byte("s3cret-value\n"), "short": []byte("no")}}
 
-	got := c.scrub(`webhook "x" denied: no password s3cret-value, czNjcmV0LXZhbHVlCg== allowed`)
-	if want := `webhook "x" denied: no password [removed], [removed] allowed`; got != want {
+	got := c.secrets().Line(`webhook "x" denied: no password s3cret-value, czNjcmV0LXZhbHVlCg== allowed`)
+	if want := `webhook "x" denied: no password [removed], [removed]== allowed`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A value that is the beginning of another one leaves nothing of it.
+func TestOverlappingValuesAreRemoved(t *testing.T) {
+	c := content{data: map[string][]byte{"a": []byte("hunter"), "b": []byte("hunter2-the-real-password"), "c": []byte(`quo"ted-value`)}}
+
+	got := c.secrets().Line(`denied: hunter2-the-real-password and {"p":"quo\"ted-value"}`)
+	if want := `denied: [removed] and {"p":"[removed]"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

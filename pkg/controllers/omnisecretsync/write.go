@@ -177,7 +177,7 @@ func (r *reconciler) wrote(s *scope, what string, where place) {
 // explain turns an error of the workload cluster into what the user is told.
 func explain(s *scope, err error) loop.Outcome {
 	cluster := s.opened.Cluster
-	message := s.want.scrub(cluster.Message(err))
+	message := cluster.Message(err, s.want.secrets())
 
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

@@ -194,13 +194,13 @@ func fold(r *reading) *reading {
 	for i := 0; i < len(r.text); {
 		c, length := utf8.DecodeRune(r.text[i:])
 
-		switch last := len(folded.text) - 1; {
+		last := len(folded.text) - 1
+
+		switch {
 		case !isBlank(c):
 			folded.text = append(folded.text, r.text[i:i+length]...)
 			folded.from, folded.to = append(folded.from, r.from[i:i+length]...), append(folded.to, r.to[i:i+length]...)
-		case last >= 0 && folded.text[last] == ' ':
-			folded.to[last] = r.to[i+length-1]
-		default:
+		case last < 0 || folded.text[last] != ' ':
 			folded.add(" ", r.from[i], r.to[i+length-1])
 		}
 

@@ -91,6 +91,28 @@ func (s *Secrets) Line(text string) string {
 	return Bounded(s.Remove(clean(Bounded(text, maxText))), MaxBytes)
 }
 
+// Error returns an error that says what err says, on one line and without anything
+// of the values. errors.Is and errors.As still find what it wraps. Nil stays nil.
+func (s *Secrets) Error(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return &redactedError{text: s.Line(err.Error()), cause: err}
+}
+
+// redactedError is an error with another text.
+type redactedError struct {
+	text  string
+	cause error
+}
+
+// Error implements error.
+func (e *redactedError) Error() string { return e.text }
+
+// Unwrap gives the cause, for errors.Is and errors.As.
+func (e *redactedError) Unwrap() error { return e.cause }
+
 // Remove takes everything of the values out of a text of any length, and changes
 // nothing else.
 func (s *Secrets) Remove(text string) string {
@@ -138,13 +160,17 @@ func rewrite(text string, covered []bool) string {
 			i++
 		}
 
+		stretch := text[from:i]
 		if !covered[from] {
-			written.WriteString(text[from:i])
+			written.WriteString(stretch)
 
 			continue
 		}
 
-		written.WriteString(removed)
+		// Spaces around it stay: a piece that went on beyond them would be covered, too.
+		inner := strings.Trim(stretch, " ")
+		before, after, _ := strings.Cut(stretch, inner)
+		written.WriteString(before + removed + after)
 	}
 
 	if !utf8.ValidString(text) {

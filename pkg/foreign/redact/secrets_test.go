@@ -3,7 +3,9 @@ package redact_test
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -52,6 +54,19 @@ func TestNoSecrets(t *testing.T) {
 	}
 
 	if got := none.With(redact.Of("s3cret")).Remove("no s3cret"); got != "no [removed]" {
+		t.Error(got)
+	}
+}
+
+func TestError(t *testing.T) {
+	secrets := redact.Of("s3cret-value")
+
+	if secrets.Error(nil) != nil {
+		t.Error("nil became an error")
+	}
+
+	got := secrets.Error(fmt.Errorf("no s3cret-value: %w", io.ErrUnexpectedEOF))
+	if got.Error() != "no [removed]: unexpected EOF" || !errors.Is(got, io.ErrUnexpectedEOF) {
 		t.Error(got)
 	}
 }

@@ -16,6 +16,8 @@ import (
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // Layer is one source of values.
@@ -34,7 +36,8 @@ type Layer struct {
 // Values are merged values. They do not change.
 type Values struct {
 	tree    map[string]any
-	secrets []string
+	secrets []string        // texts that came from Secrets
+	hidden  *redact.Secrets // the same
 	digest  string
 }
 
@@ -60,7 +63,7 @@ func Merge(ctx context.Context, layers []Layer) (Values, error) {
 		}
 
 		if layer.Secret {
-			secrets = collect(secrets, parsed)
+			secrets = append(secrets, redact.Leaves(parsed)...)
 		}
 
 		tree = mergeLayer(tree, parsed)
@@ -73,7 +76,7 @@ func Merge(ctx context.Context, layers []Layer) (Values, error) {
 
 	sum := sha256.Sum256(text)
 
-	return Values{tree: tree, secrets: variants(secrets), digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+	return Values{tree: tree, secrets: secrets, hidden: redact.Of(secrets...), digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
 }
 
 // Digest is sha256:<hex> of the values in a canonical form: how a source was

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 const (
@@ -34,9 +34,9 @@ type Cluster struct {
 	transport *http.Transport
 	core      *corev1client.CoreV1Client
 	claims    claims
-	scrub     *strings.Replacer // takes the credentials out of texts
-	limit     time.Duration     // of one Read
-	patience  time.Duration     // of those who wait for a probe
+	secrets   *redact.Secrets // the credentials
+	limit     time.Duration   // of one Read
+	patience  time.Duration   // of those who wait for a probe
 	now       func() time.Time
 
 	mu         sync.Mutex
@@ -60,9 +60,9 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 		return nil, err
 	}
 
-	scrub := a.scrubber()
+	secrets := a.secrets()
 
-	config, err := newConfig(a, transport, scrub)
+	config, err := newConfig(a, transport, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 	}
 
 	return &Cluster{
-		config: config, transport: transport, core: core, claims: readClaims(a.token), scrub: scrub, now: now,
+		config: config, transport: transport, core: core, claims: readClaims(a.token), secrets: secrets, now: now,
 		limit: readTimeout, patience: patience,
 	}, nil
 }
@@ -88,7 +88,7 @@ func (c *Cluster) Core() corev1client.CoreV1Interface { return c.core }
 
 // Scrub takes the credentials of the kubeconfig out of a text. Whatever a request to
 // the cluster ended with needs it before it is shown; Message does it.
-func (c *Cluster) Scrub(text string) string { return c.scrub.Replace(text) }
+func (c *Cluster) Scrub(text string) string { return c.secrets.Remove(text) }
 
 // Server is the URL that the kubeconfig leads to.
 func (c *Cluster) Server() string { return c.config.Host }

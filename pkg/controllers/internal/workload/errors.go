@@ -60,14 +60,20 @@ func Unreachable(err error) bool {
 }
 
 // Message gives a text for conditions and events: what failed in plain words,
-// then what was said, on one line, without secrets.
-func (c *Cluster) Message(err error) string {
+// then what was said, on one line, without the credentials and without other
+// secrets that were sent.
+func (c *Cluster) Message(err error, sent ...*redact.Secrets) string {
 	if err == nil {
 		return ""
 	}
 
+	secrets := c.secrets
+	for _, others := range sent {
+		secrets = secrets.With(others)
+	}
+
 	// A server may send back what it was sent.
-	said := redact.Line(c.Scrub(err.Error()))
+	said := secrets.Line(err.Error())
 
 	switch {
 	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid), errors.Is(err, ErrProbing), errors.Is(err, ErrSilent):

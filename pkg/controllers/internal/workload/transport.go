@@ -6,13 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // The deadlines of a connection. A request as a whole is bounded by its context,
@@ -69,7 +69,7 @@ func newTransport(a *access, guard dialguard.Guard) (*http.Transport, error) {
 
 // newConfig makes the client configuration that consumers get. The credentials
 // are in its transport, not in its fields: it can be copied and printed.
-func newConfig(a *access, transport http.RoundTripper, scrub *strings.Replacer) (*rest.Config, error) {
+func newConfig(a *access, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
@@ -84,7 +84,7 @@ func newConfig(a *access, transport http.RoundTripper, scrub *strings.Replacer) 
 
 	return &rest.Config{
 		Host:      a.server,
-		Transport: &sameHost{host: server.Host, scrub: scrub, next: authenticated},
+		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated},
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
@@ -97,9 +97,9 @@ func newConfig(a *access, transport http.RoundTripper, scrub *strings.Replacer) 
 // send the credentials along), and answers without end. What it lets through as an
 // error holds no credentials.
 type sameHost struct {
-	host  string
-	scrub *strings.Replacer
-	next  http.RoundTripper
+	host    string
+	secrets *redact.Secrets
+	next    http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -117,7 +117,7 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err //nolint:wrapcheck // the caller is net/http
 	}
 
-	if err := scrubRefusal(response, s.scrub); err != nil {
+	if err := scrubRefusal(response, s.secrets); err != nil {
 		return nil, err
 	}
 

@@ -3,7 +3,10 @@ package charts
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // Keys of the Secrets that hold credentials.
@@ -20,6 +23,19 @@ type Credentials struct {
 
 // empty tells whether there is nothing to send.
 func (c Credentials) empty() bool { return c.Username == "" && c.Password == "" }
+
+// discreet takes the credentials out of what is said about a source: whoever got
+// them may send them back, as in the address of a redirect.
+func (c Credentials) discreet(err error) error {
+	var known *Error
+	if c.empty() || !errors.As(err, &known) {
+		return err
+	}
+
+	secrets := redact.Of(c.Password, c.Username+":"+c.Password)
+
+	return &Error{Reason: known.Reason, Message: secrets.Remove(known.Message)}
+}
 
 // String keeps credentials out of texts.
 func (c Credentials) String() string { return "[credentials]" }

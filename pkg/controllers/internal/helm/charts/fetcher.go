@@ -79,7 +79,9 @@ func defaultTo[T comparable](field *T, value T) {
 // Resolve says which chart a source means now, and checks its provenance if there
 // is a keyring. It downloads the chart only if nothing else tells its digest.
 // Errors are *Error.
-func (f *Fetcher) Resolve(ctx context.Context, source Source) (*Resolved, error) {
+func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, err error) {
+	defer func() { err = source.Credentials.discreet(err) }()
+
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
 
@@ -109,7 +111,9 @@ func (f *Fetcher) Resolve(ctx context.Context, source Source) (*Resolved, error)
 // Open returns the archive of a chart that Resolve found with the same source:
 // of the right digest, not larger than allowed even when it is unpacked, and
 // signed by a key of the keyring if there is one. Errors are *Error.
-func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (*Archive, error) {
+func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (found *Archive, err error) {
+	defer func() { err = source.Credentials.discreet(err) }()
+
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
 

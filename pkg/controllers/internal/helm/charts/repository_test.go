@@ -2,10 +2,12 @@ package charts_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -277,6 +279,37 @@ func TestCredentialsStayWithTheRepository(t *testing.T) {
 
 		if got := header.Get("Referer"); got != "" {
 			t.Errorf("the next host is told of %s", got)
+		}
+	}
+}
+
+// A repository that sends back the credentials that it got, here in the address of a redirect.
+func TestEchoedCredentialsAreNotShown(t *testing.T) {
+	const password = "s3cret-pass/word"
+
+	home := startRepository(t)
+	home.Protect("u", password)
+	home.Handle("/index.yaml", func(w http.ResponseWriter, request *http.Request) {
+		_, sent, _ := request.BasicAuth()
+		http.Redirect(w, request, "ftp://127.0.0.1/"+url.PathEscape(sent)+"/"+strings.TrimPrefix(request.Header.Get("Authorization"), "Basic "), http.StatusFound)
+	})
+	home.Handle("/echo/index.yaml", func(w http.ResponseWriter, request *http.Request) {
+		http.Redirect(w, request, "/x/"+request.Header.Get("Authorization"), http.StatusFound)
+	})
+
+	for _, repository := range []string{home.URL(), home.URL() + "/echo"} {
+		_, err := fetch(newFetcher(charts.Options{}), charts.Source{
+			Repository: repository, Chart: "demo", Credentials: charts.Credentials{Username: "u", Password: password},
+		})
+		if err == nil {
+			t.Fatal("no error")
+		}
+
+		encoded := base64.StdEncoding.EncodeToString([]byte("u:" + password))
+		for _, secret := range []string{"s3cret", "word", encoded, encoded[4:20]} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%s shows %s", err, secret)
+			}
 		}
 	}
 }
