@@ -92,32 +92,6 @@ func TestSecretValuesAreNotTold(t *testing.T) {
 	}
 }
 
-// The loop of this template ends after some 15 to 60 seconds, so that it does not burden other tests for ever.
-func TestEndlessTemplate(t *testing.T) {
-	r := newRelease(t)
-	r.settings.Timeout = time.Second
-
-	_, err := r.step(t.Context(), chartOf("1.0.0", `{{ range $a := until 350 }}{{ range $b := until 1000000 }}{{ end }}{{ end }}`), "")
-	wantReason(t, err, helm.ReasonTimeout)
-
-	var failure *helm.Error
-	if !errors.As(err, &failure) || failure.Still == nil {
-		t.Fatalf("%v does not tell that Helm goes on", err)
-	}
-
-	select {
-	case <-failure.Still:
-		t.Error("it was waited for")
-	default:
-	}
-
-	select {
-	case <-failure.Still:
-	case <-time.After(15 * time.Minute):
-		t.Error("it is not told that Helm has returned")
-	}
-}
-
 // A record without Helm's labels is in the way and is not seen.
 func TestARecordWithoutLabels(t *testing.T) {
 	r := newRelease(t)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,10 @@ func confine(memory int64) error {
 	// The runtime opens what it needs for waiting with its first timer.
 	<-time.After(time.Nanosecond)
 
+	if err := closeInherited(); err != nil {
+		return err
+	}
+
 	limits := map[int]uint64{
 		unix.RLIMIT_DATA:   base + uint64(memory), //nolint:gosec // a flag that was checked
 		unix.RLIMIT_CORE:   0,
@@ -64,6 +69,35 @@ func confine(memory int64) error {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), // no other process of the same user may look inside
 	); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)
+	}
+
+	return nil
+}
+
+// closeInherited closes what the program that has started this one was started with
+// itself. The standard streams stay, and what the runtime waits with.
+func closeInherited() error {
+	const (
+		directory  = "/proc/self/fd/"
+		lastStream = 2
+	)
+
+	open, err := os.ReadDir(directory)
+	if err != nil {
+		return fmt.Errorf("find out which files are open: %w", err)
+	}
+
+	for _, entry := range open {
+		descriptor, err := strconv.Atoi(entry.Name())
+		if err != nil || descriptor <= lastStream {
+			continue
+		}
+
+		// The directory itself is not open any more.
+		target, err := os.Readlink(directory + entry.Name())
+		if err == nil && !strings.HasPrefix(target, "anon_inode:") {
+			_ = unix.Close(descriptor) // closed, whatever the error is
+		}
 	}
 
 	return nil
