@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 // MaxRequestBytes is the largest request body that is read. Larger ones are answered with 413 and a
@@ -30,6 +32,10 @@ type Config struct {
 	Generic *genericapiserver.RecommendedConfig
 	// Registry is what can be chosen about the kinds.
 	Registry registry.Options
+	// Limits bound what may be stored.
+	Limits quota.Limits
+	// ListBytes bounds the lists that are read at the same time, in bytes of what is stored; 0 means no bound.
+	ListBytes int64
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
@@ -67,6 +73,8 @@ func (c *Config) Complete() CompletedConfig {
 	sendAway(&c.Generic.Config)
 	endUnfinished(&c.Generic.Config, c.finishTime)
 	tellReadiness(klog.Background(), &c.Generic.Config)
+	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
+	boundLists(&c.Generic.Config, c.Registry.Ledger, c.ListBytes)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
 	return CompletedConfig{config: c, generic: c.Generic.Complete()}
@@ -101,13 +109,17 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupName, err)
 	}
 
+	following, stop := context.WithCancel(context.Background())
+	generic.RegisterDestroyFunc(stop)
+	c.config.Registry.Ledger.Follow(following, registry.Sources(served))
+
 	if err := generic.AddReadyzChecks(
 		newToldCheck(klog.Background(), healthz.NamedCheck("watch-caches", watchCaches(served)), time.Now()),
 	); err != nil {
 		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 
-	return &Server{Generic: generic, finishTime: c.config.finishTime}, nil
+	return &Server{Generic: generic, Ledger: c.config.Registry.Ledger, finishTime: c.config.finishTime}, nil
 }
 
 // watchCaches is the readiness of every kind's cache after the start. While one fills, lists of its

@@ -7,12 +7,16 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/klog/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 // Server is the API server of omni.texashpc.com.
 type Server struct {
 	// Generic is the server underneath.
 	Generic *genericapiserver.GenericAPIServer
+	// Ledger counts what is stored; its Collector has the metrics.
+	Ledger *quota.Ledger
 
 	// finishTime is how long a stop waits for requests that are under way.
 	finishTime time.Duration

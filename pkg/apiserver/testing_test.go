@@ -64,13 +64,20 @@ func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), c
 		}
 	})
 
+	return replica(t, etcd.Endpoint(), change, configure)
+}
+
+// replica starts a server on an etcd that runs.
+func replica(t *testing.T, etcd string, change func(*genericoptions.EtcdOptions), configure func(*apiserver.Config)) *server {
+	t.Helper()
+
 	config, err := apiserver.NewConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	config.Registry.RequireDeletionConfirmation = true
-	applyOptions(t, config, etcd.Endpoint(), change)
+	applyOptions(t, config, etcd, change)
 	configure(config)
 
 	made, err := config.Complete().New()
@@ -88,7 +95,7 @@ func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), c
 		t.Fatal(err)
 	}
 
-	s := &server{url: listener.URL, client: client, etcd: etcd.Endpoint()}
+	s := &server{url: listener.URL, client: client, etcd: etcd}
 	s.waitForStorage(t)
 
 	return s

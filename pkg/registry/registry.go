@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnimachine"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnisecretsync"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omniworkers"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 // Options are what an operator of the server can choose about the kinds.
@@ -25,6 +26,8 @@ type Options struct {
 	RequireDeletionConfirmation bool
 	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
 	ManagementClusterName string
+	// Ledger bounds how much is stored, and is told of everything; nil means no bound.
+	Ledger *quota.Ledger
 }
 
 // kind hides the Go type of a descriptor.
@@ -79,6 +82,7 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 			return nil, err
 		}
 
+		storage.LimitBy(options.Ledger)
 		storage.AddTo(served)
 		main[storage.Plural] = storage.Main
 	}
@@ -91,4 +95,17 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 	}, scheme, options.ManagementClusterName)
 
 	return served, nil
+}
+
+// Sources are the stores of all kinds among what is served, by resource.
+func Sources(served map[string]rest.Storage) map[string]quota.Source {
+	sources := map[string]quota.Source{}
+
+	for path, storage := range served {
+		if main, ok := storage.(*kit.REST); ok {
+			sources[path] = main
+		}
+	}
+
+	return sources
 }

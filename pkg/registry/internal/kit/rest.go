@@ -9,6 +9,8 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 // REST serves the main resource of a kind: the generic store with the delete guard in front.
@@ -17,6 +19,7 @@ type REST struct {
 
 	shortName string
 	guard     rest.ValidateObjectFunc
+	ledger    *quota.Ledger
 }
 
 var (
@@ -30,7 +33,10 @@ var (
 func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	created, err := r.Store.Create(ctx, obj, validate, options)
+	room := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
+
+	created, err := r.Store.Create(ctx, obj, room.Created(validate), options)
+	room.Done(created, err)
 
 	return created, explainTooLarge(err)
 }
@@ -40,7 +46,10 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	updated, created, err := r.Store.Update(ctx, name, info, validateCreate, validateUpdate, forceAllowCreate, options)
+	room := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
+
+	updated, created, err := r.Store.Update(ctx, name, info, room.Created(validateCreate), room.Updated(validateUpdate), forceAllowCreate, options)
+	room.Done(updated, err)
 
 	return updated, created, explainTooLarge(err)
 }

@@ -19,6 +19,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 // Scale says how the scale subresource reads and writes a kind.
@@ -36,7 +37,10 @@ type Scale[T Object] struct {
 type scaleREST[T Object] struct {
 	store      *genericregistry.Store
 	descriptor *Descriptor[T]
+	ledger     *quota.Ledger
 }
+
+func (r *scaleREST[T]) limitBy(ledger *quota.Ledger) { r.ledger = ledger }
 
 var (
 	_ rest.Patcher                  = &scaleREST[Object]{}
@@ -70,12 +74,15 @@ func (r *scaleREST[T]) Update(ctx context.Context, name string, info rest.Update
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	scale := r.descriptor.Scale
+	room := r.ledger.Begin(r.descriptor.Resource(), len(options.DryRun) > 0)
 
 	obj, _, err := r.store.Update(ctx, name, &scaledObject[T]{UpdatedObjectInfo: info, descriptor: r.descriptor},
 		func(ctx context.Context, obj runtime.Object) error { return validateCreate(ctx, scale.of(obj.(T))) },
-		func(ctx context.Context, obj, old runtime.Object) error {
+		room.Updated(func(ctx context.Context, obj, old runtime.Object) error {
 			return validateUpdate(ctx, scale.of(obj.(T)), scale.of(old.(T)))
-		}, false, options)
+		}), false, options)
+	room.Done(obj, err)
+
 	if err != nil {
 		return nil, false, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 // Storage serves one kind and its subresources.
@@ -63,6 +64,15 @@ func NewStorage[T Object](d *Descriptor[T], scheme *runtime.Scheme, getter gener
 	}
 
 	return storage, nil
+}
+
+// LimitBy makes all writes of the kind but those of the status ask the ledger for room. Call it before the storage serves.
+func (s *Storage) LimitBy(ledger *quota.Ledger) {
+	s.Main.ledger = ledger
+
+	if scale, ok := s.Scale.(interface{ limitBy(ledger *quota.Ledger) }); ok {
+		scale.limitBy(ledger)
+	}
 }
 
 // AddTo adds the kind and its subresources to what a group serves.

@@ -1,0 +1,135 @@
+package apiserver
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
+)
+
+const (
+	// listOverhead is what a list costs besides its objects.
+	listOverhead = 64 << 10
+	// largestObject is what etcd stores in one object.
+	largestObject = 3 << 19
+	// factorOfTables is how much memory a table takes, for the bytes of the objects in it: it is encoded as a whole.
+	factorOfTables = 4
+	// factorOfStorage is the same for a list that may come from etcd and not from the cache, and has copies of its own.
+	factorOfStorage = 3
+	// watchWindow is how much of the objects that it begins with a watch has in memory.
+	watchWindow = 16 << 20
+)
+
+// boundLists makes lists wait until there is memory for them. Reading one object, watches that do not begin with a list,
+// and writes never wait.
+//
+// This is inside of priority and fairness: a list that waits has a seat there.
+func boundLists(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+
+	budget, build := newListBudget(bytes), config.BuildHandlerChainFunc
+
+	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return build(withListBudget(handler, budget, ledger, c.Serializer), c)
+	}
+}
+
+func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger, codecs runtime.NegotiatedSerializer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, found := genericapirequest.RequestInfoFrom(r.Context())
+		if !found || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName || info.Subresource != "" {
+			next.ServeHTTP(w, r)
+
+			return
+		}
+
+		r = plainTables(r)
+		query := r.URL.Query()
+		isWatch := info.Verb == "watch" && query.Get("sendInitialEvents") == "true"
+
+		if info.Verb != "list" && !isWatch {
+			next.ServeHTTP(w, r)
+
+			return
+		}
+
+		cost := listCost(info, query, r.Header.Get("Accept"), ledger)
+		if isWatch {
+			cost = min(cost, watchWindow)
+		}
+
+		giveBack, err := budget.take(r.Context(), userName(r), cost)
+		if err != nil {
+			responsewriters.ErrorNegotiated(apierrors.NewTooManyRequests(err.Error(), 1), codecs, v1alpha1.SchemeGroupVersion, w, r)
+
+			return
+		}
+		defer giveBack()
+
+		if isWatch { // it goes on for long after the list at its beginning
+			defer time.AfterFunc(listPatience, giveBack).Stop()
+		}
+
+		next.ServeHTTP(w, r)
+	})
+}
+
+// listCost is the memory in bytes that a list may take. What the labels select is not known before.
+func listCost(info *genericapirequest.RequestInfo, query url.Values, accept string, ledger *quota.Ledger) int64 {
+	stored := ledger.Stored(info.Resource, info.Namespace)
+	bytes := stored.Bytes
+
+	if info.Name != "" { // a list or watch of metadata.name
+		bytes = min(bytes, largestObject)
+	} else if limit, err := strconv.ParseInt(query.Get("limit"), 10, 64); err == nil && limit > 0 && limit < stored.Objects {
+		bytes = min(bytes, max(bytes/stored.Objects*limit, largestObject))
+	}
+
+	if strings.Contains(accept, "as=") {
+		bytes *= factorOfTables
+	}
+
+	if query.Has("continue") || query.Get("resourceVersionMatch") == "Exact" || query.Has("limit") && query.Has("resourceVersion") {
+		bytes *= factorOfStorage
+	}
+
+	return listOverhead + bytes
+}
+
+// plainTables has tables, and lists of metadata, encoded as JSON without white space. The layout for people of one that
+// has deeply nested objects can take a hundred times the objects, and nobody reads it: kubectl prints tables itself.
+func plainTables(r *http.Request) *http.Request {
+	accept := r.Header.Get("Accept")
+	if !strings.Contains(accept, "as=") {
+		return r
+	}
+
+	plain := r.Clone(r.Context())
+	plain.Header.Set("Accept", strings.ReplaceAll(strings.ReplaceAll(accept, runtime.ContentTypeYAML, runtime.ContentTypeJSON), "pretty=1", "pretty=0"))
+
+	query := plain.URL.Query()
+	query.Set("pretty", "false")
+	plain.URL.RawQuery = query.Encode()
+
+	return plain
+}
+
+func userName(r *http.Request) string {
+	if user, found := genericapirequest.UserFrom(r.Context()); found {
+		return user.GetName()
+	}
+
+	return ""
+}

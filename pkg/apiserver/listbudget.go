@@ -1,0 +1,87 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// listPatience is how long a list waits for its turn before the client is asked to come again.
+	listPatience = 10 * time.Second
+	// waitingPerUser is how many lists of one user wait at the same time; further ones are sent away at once, so that
+	// the lists of others find a place.
+	waitingPerUser = 8
+)
+
+// errBusy is that a list did not get its turn.
+var errBusy = errors.New("as much is being listed as fits into the memory (--max-list-bytes-in-flight)")
+
+// listBudget is what lists may take at the same time, in bytes. They get it in the order in which they came.
+type listBudget struct {
+	size     int64
+	patience time.Duration
+	bytes    *semaphore.Weighted
+
+	mu      sync.Mutex
+	waiting map[string]int
+}
+
+func newListBudget(size int64) *listBudget {
+	return &listBudget{size: size, patience: listPatience, bytes: semaphore.NewWeighted(size), waiting: map[string]int{}}
+}
+
+// take waits for so many bytes; a list that is larger than all of them runs alone. The function gives them back, and can
+// be called more than once.
+func (b *listBudget) take(ctx context.Context, user string, bytes int64) (giveBack func(), err error) {
+	bytes = min(bytes, b.size)
+
+	if !b.bytes.TryAcquire(bytes) {
+		if err := b.wait(ctx, user, bytes); err != nil {
+			return nil, err
+		}
+	}
+
+	return sync.OnceFunc(func() { b.bytes.Release(bytes) }), nil
+}
+
+func (b *listBudget) wait(ctx context.Context, user string, bytes int64) error {
+	if !b.enqueue(user) {
+		return errBusy
+	}
+	defer b.dequeue(user)
+
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+
+	if b.bytes.Acquire(ctx, bytes) != nil {
+		return errBusy
+	}
+
+	return nil
+}
+
+func (b *listBudget) enqueue(user string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if b.waiting[user] >= waitingPerUser {
+		return false
+	}
+
+	b.waiting[user]++
+
+	return true
+}
+
+func (b *listBudget) dequeue(user string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if b.waiting[user]--; b.waiting[user] == 0 {
+		delete(b.waiting, user)
+	}
+}

@@ -1,0 +1,80 @@
+package quota
+
+import (
+	"context"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Source is the store of a kind.
+type Source interface {
+	List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error)
+	Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error)
+}
+
+// Follow counts what the sources have, by resource, until the context ends. Call it once.
+func (l *Ledger) Follow(ctx context.Context, sources map[string]Source) {
+	l.mu.Lock()
+	for resource := range sources {
+		l.pending[resource] = true
+	}
+	l.mu.Unlock()
+
+	for resource, source := range sources {
+		// Of no type: the cache wraps objects that several watches get.
+		go cache.NewReflectorWithOptions(&listWatch{ctx, source}, nil, &feed{l, resource},
+			cache.ReflectorOptions{Name: "stored " + resource}).RunWithContext(ctx)
+	}
+}
+
+// listWatch reads the watch cache of a kind, over all namespaces.
+type listWatch struct {
+	ctx    context.Context //nolint:containedctx // the interface has none
+	source Source
+}
+
+var _ cache.ListerWatcher = &listWatch{}
+
+// IsWatchListSemanticsUnSupported makes the reflector list: a list shares the objects of the cache, a watch copies them.
+func (*listWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// List implements cache.Lister.
+func (w *listWatch) List(options metav1.ListOptions) (runtime.Object, error) {
+	return w.source.List(w.ctx, &metainternalversion.ListOptions{ResourceVersion: options.ResourceVersion}) //nolint:wrapcheck // the reflector knows it
+}
+
+// Watch implements cache.Watcher.
+func (w *listWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return w.source.Watch(w.ctx, &metainternalversion.ListOptions{ //nolint:wrapcheck // the reflector knows it
+		ResourceVersion: options.ResourceVersion, AllowWatchBookmarks: options.AllowWatchBookmarks,
+	})
+}
+
+// feed is what a reflector fills: it keeps sizes, not objects.
+type feed struct {
+	ledger   *Ledger
+	resource string
+}
+
+var _ cache.ReflectorStore = &feed{}
+
+// Add implements cache.ReflectorStore.
+func (f *feed) Add(obj any) error { return f.ledger.observe(f.resource, obj, false) }
+
+// Update implements cache.ReflectorStore.
+func (f *feed) Update(obj any) error { return f.ledger.observe(f.resource, obj, false) }
+
+// Delete implements cache.ReflectorStore.
+func (f *feed) Delete(obj any) error { return f.ledger.observe(f.resource, obj, true) }
+
+// Replace implements cache.ReflectorStore.
+func (f *feed) Replace(all []any, version string) error {
+	return f.ledger.recount(f.resource, all, versionOf(version))
+}
+
+// Resync implements cache.ReflectorStore.
+func (*feed) Resync() error { return nil }

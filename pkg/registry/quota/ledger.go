@@ -1,0 +1,247 @@
+package quota
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Limits bound what may be stored, as the bytes of the stored JSON, before encryption. 0 means no limit.
+type Limits struct {
+	// NamespaceObjects and NamespaceBytes are for each namespace.
+	NamespaceObjects, NamespaceBytes int64
+	// Objects and Bytes are for all of them together.
+	Objects, Bytes int64
+}
+
+// Use is an amount of stored objects.
+type Use struct{ Objects, Bytes int64 }
+
+func (u Use) plus(other Use) Use  { return Use{u.Objects + other.Objects, u.Bytes + other.Bytes} }
+func (u Use) minus(other Use) Use { return Use{u.Objects - other.Objects, u.Bytes - other.Bytes} }
+
+// key is where an object is; without the name it is a kind in a namespace.
+type key struct{ resource, namespace, name string }
+
+// entry is an object at a resource version.
+type entry struct {
+	bytes   int64
+	version uint64
+}
+
+// account is what a namespace, or all of them, has stored, and what is held for writes that are under way.
+type account struct{ used, held Use }
+
+// Ledger counts what is stored. Its methods can be called at any time from anywhere; a nil Ledger limits nothing.
+type Ledger struct {
+	limits Limits
+	codec  runtime.Encoder
+
+	mu         sync.Mutex
+	entries    map[key]entry
+	kinds      map[key]Use // of a kind in a namespace, and of a kind
+	namespaces map[string]account
+	total      account
+	seen       map[string]uint64 // by resource: how far the watch is
+	refused    map[string]int64  // by the flag of the limit
+	pending    map[string]bool   // resources that have not been counted for the first time
+	counted    chan struct{}     // closed when there are none
+}
+
+// NewLedger makes an empty ledger. The encoder is that of the storage.
+func NewLedger(limits Limits, codec runtime.Encoder) *Ledger {
+	return &Ledger{
+		limits: limits, codec: codec,
+		entries: map[key]entry{}, kinds: map[key]Use{}, namespaces: map[string]account{},
+		seen: map[string]uint64{}, refused: map[string]int64{}, pending: map[string]bool{}, counted: make(chan struct{}),
+	}
+}
+
+// Counted is closed once everything that was stored at the start has been counted.
+func (l *Ledger) Counted() <-chan struct{} { return l.counted }
+
+// Stored is what there is of a kind in a namespace, or with an empty one in all.
+func (l *Ledger) Stored(resource, namespace string) Use {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.kinds[key{resource: resource, namespace: namespace}]
+}
+
+// set makes the object count so many bytes from the version on; what is known of a later version stays. With none of
+// bytes there is no object. The caller has the lock.
+func (l *Ledger) set(k key, bytes int64, version uint64) {
+	before, known := l.entries[k]
+	if known && before.version > version {
+		return
+	}
+
+	change := Use{Bytes: bytes - before.bytes}
+
+	switch {
+	case bytes > 0:
+		l.entries[k] = entry{bytes, version}
+
+		if !known {
+			change.Objects = 1
+		}
+	case known:
+		delete(l.entries, k)
+
+		change.Objects = -1
+	}
+
+	l.total.used = l.total.used.plus(change)
+	l.change(k.namespace, func(a account) account { return account{a.used.plus(change), a.held} })
+
+	for _, kind := range []key{{resource: k.resource}, {resource: k.resource, namespace: k.namespace}} {
+		if after := l.kinds[kind].plus(change); after != (Use{}) {
+			l.kinds[kind] = after
+		} else {
+			delete(l.kinds, kind)
+		}
+	}
+}
+
+// change replaces the account of a namespace. The caller has the lock.
+func (l *Ledger) change(namespace string, by func(account) account) {
+	if after := by(l.namespaces[namespace]); after != (account{}) {
+		l.namespaces[namespace] = after
+	} else {
+		delete(l.namespaces, namespace)
+	}
+}
+
+// hold keeps room for a write, or gives it back. The caller has the lock.
+func (l *Ledger) hold(namespace string, amount Use) {
+	l.total.held = l.total.held.plus(amount)
+	l.change(namespace, func(a account) account { return account{a.used, a.held.plus(amount)} })
+}
+
+// observe is an object as the watch tells it.
+func (l *Ledger) observe(resource string, obj any, deleted bool) error {
+	k, version, err := identify(resource, obj)
+	if err != nil {
+		return err
+	}
+
+	var bytes int64
+
+	if !deleted {
+		if bytes, err = l.size(obj); err != nil {
+			return err
+		}
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.set(k, bytes, version)
+	l.seen[resource] = max(l.seen[resource], version)
+
+	return nil
+}
+
+// recount replaces everything of a kind by a list of it.
+func (l *Ledger) recount(resource string, all []any, version uint64) error {
+	sizes := make(map[key]entry, len(all))
+
+	for _, obj := range all {
+		k, at, err := identify(resource, obj)
+		if err != nil {
+			return err
+		}
+
+		bytes, err := l.size(obj)
+		if err != nil {
+			return err
+		}
+
+		sizes[k] = entry{bytes, at}
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	for k := range maps.Keys(l.entries) {
+		if _, exists := sizes[k]; k.resource == resource && !exists {
+			l.set(k, 0, version)
+		}
+	}
+
+	for k, now := range sizes {
+		l.set(k, now.bytes, now.version)
+	}
+
+	l.seen[resource] = max(l.seen[resource], version)
+
+	if l.pending[resource] {
+		if delete(l.pending, resource); len(l.pending) == 0 {
+			close(l.counted)
+		}
+	}
+
+	return nil
+}
+
+// size is how many bytes of JSON the object has in the storage.
+func (l *Ledger) size(obj any) (int64, error) {
+	object, ok := obj.(runtime.Object)
+	if !ok {
+		return 0, fmt.Errorf("%T is no object", obj)
+	}
+
+	var bytes counter
+	if err := l.codec.Encode(object, &bytes); err != nil {
+		return 0, fmt.Errorf("measure %T: %w", obj, err)
+	}
+
+	// It is stored without its version.
+	if accessor, err := meta.Accessor(obj); err == nil && accessor.GetResourceVersion() != "" {
+		bytes -= counter(len(`"resourceVersion":"",`) + len(accessor.GetResourceVersion()))
+	}
+
+	return int64(bytes), nil
+}
+
+// counter counts what is written.
+type counter int64
+
+// Write implements io.Writer.
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+
+	return len(p), nil
+}
+
+var _ io.Writer = new(counter)
+
+// identify finds out what an object is and of which version.
+func identify(resource string, obj any) (key, uint64, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return key{}, 0, fmt.Errorf("count %T: %w", obj, err)
+	}
+
+	return keyOf(resource, accessor), versionOf(accessor.GetResourceVersion()), nil
+}
+
+func keyOf(resource string, obj metav1.Object) key {
+	return key{resource, obj.GetNamespace(), obj.GetName()}
+}
+
+// versionOf is 0 for what is no version.
+func versionOf(text string) uint64 {
+	version, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+
+	return version
+}

@@ -1,0 +1,243 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+const (
+	// countPatience is how long a write waits for the first count after a start.
+	countPatience = 10 * time.Second
+
+	// upkeepTenths is how far above a limit, in tenths of it, updates may go that change neither spec, labels nor
+	// annotations: controllers add finalizers and field ownership, and must not be stuck in a full namespace.
+	upkeepTenths = 1
+)
+
+// Reservation is the room that one write holds. A nil one limits nothing.
+type Reservation struct {
+	ledger *Ledger
+	kind   schema.GroupResource
+	dryRun bool
+
+	key   key
+	bytes int64 // of the object as it will be
+	held  Use
+}
+
+// Begin starts a write. A dry run is answered alike, and holds nothing.
+func (l *Ledger) Begin(kind schema.GroupResource, dryRun bool) *Reservation {
+	if l == nil {
+		return nil
+	}
+
+	return &Reservation{ledger: l, kind: kind, dryRun: dryRun}
+}
+
+// Created asks for room for a new object, after all other rules had their say.
+func (r *Reservation) Created(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	if r == nil {
+		return validate
+	}
+
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+
+		accessor, err := meta.Accessor(obj)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+
+		return r.reserve(ctx, accessor, obj, Use{Objects: 1}, 0)
+	}
+}
+
+// Updated asks for room for a change, after all other rules had their say. One that does not let the object grow needs
+// none.
+func (r *Reservation) Updated(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+	if r == nil {
+		return validate
+	}
+
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if err := validate(ctx, obj, old); err != nil {
+			return err
+		}
+
+		updated, err := meta.Accessor(obj)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+
+		previous, err := meta.Accessor(old)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+
+		before, err := r.before(previous, old)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+
+		tenths := int64(0)
+		if isUpkeep(updated, previous) {
+			tenths = upkeepTenths
+		}
+
+		return r.reserve(ctx, updated, obj, Use{Bytes: -before}, tenths)
+	}
+}
+
+// isUpkeep tells whether an update is about finalizers, owners and field ownership only.
+func isUpkeep(updated, previous metav1.Object) bool {
+	return updated.GetGeneration() == previous.GetGeneration() &&
+		maps.Equal(updated.GetLabels(), previous.GetLabels()) && maps.Equal(updated.GetAnnotations(), previous.GetAnnotations())
+}
+
+// before is the size of the object as it is stored.
+func (r *Reservation) before(previous metav1.Object, old runtime.Object) (int64, error) {
+	r.ledger.mu.Lock()
+	known, found := r.ledger.entries[keyOf(r.kind.Resource, previous)]
+	r.ledger.mu.Unlock()
+
+	if found && known.version == versionOf(previous.GetResourceVersion()) {
+		return known.bytes, nil
+	}
+
+	return r.ledger.size(old)
+}
+
+// reserve holds room for the object, to which the change in use refers, or explains why there is none.
+func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj runtime.Object, change Use, tenths int64) error {
+	bytes, err := r.ledger.size(obj)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+
+	change.Bytes += bytes
+	r.release() // an update is tried again if the object has changed meanwhile
+	r.key, r.bytes = keyOf(r.kind.Resource, accessor), bytes
+
+	if change.Objects <= 0 && change.Bytes <= 0 {
+		return nil
+	}
+
+	if err := r.ledger.waitUntilCounted(ctx); err != nil {
+		return err
+	}
+
+	r.ledger.mu.Lock()
+	defer r.ledger.mu.Unlock()
+
+	if refusal := r.ledger.refusal(r.key.namespace, change, tenths); refusal != "" {
+		return apierrors.NewForbidden(r.kind, r.key.name, fmt.Errorf("%s", refusal))
+	}
+
+	if !r.dryRun {
+		r.held = change
+		r.ledger.hold(r.key.namespace, change)
+	}
+
+	return nil
+}
+
+// waitUntilCounted waits after a start. Clients try again by themselves after the error.
+func (l *Ledger) waitUntilCounted(ctx context.Context) error {
+	if l.limits == (Limits{}) {
+		return nil
+	}
+
+	select {
+	case <-l.counted:
+		return nil
+	default:
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, countPatience)
+	defer cancel()
+
+	select {
+	case <-l.counted:
+		return nil
+	case <-ctx.Done():
+		return apierrors.NewTooManyRequests("omni-apiserver has just started and still counts what is stored", 1)
+	}
+}
+
+// refusal says which limit does not let the change happen; empty if all do. The caller has the lock.
+func (l *Ledger) refusal(namespace string, change Use, tenths int64) string {
+	own, all := l.namespaces[namespace], l.total
+
+	for _, bound := range []struct {
+		flag, where, unit      string
+		requested, used, limit int64
+	}{
+		{"--max-objects-per-namespace", "namespace " + namespace, "objects", change.Objects, own.used.Objects + own.held.Objects, l.limits.NamespaceObjects},
+		{"--max-bytes-per-namespace", "namespace " + namespace, "bytes", change.Bytes, own.used.Bytes + own.held.Bytes, l.limits.NamespaceBytes},
+		{"--max-objects", "all namespaces", "objects", change.Objects, all.used.Objects + all.held.Objects, l.limits.Objects},
+		{"--max-bytes", "all namespaces", "bytes", change.Bytes, all.used.Bytes + all.held.Bytes, l.limits.Bytes},
+	} {
+		if bound.limit == 0 || bound.requested <= 0 || bound.used+bound.requested <= bound.limit+bound.limit/10*tenths {
+			continue
+		}
+
+		l.refused[bound.flag]++
+
+		return fmt.Sprintf("exceeded quota: %s, requested: %s=%d, used: %[2]s=%[4]d, limited: %[2]s=%[5]d: delete objects that nobody "+
+			"needs, or have %[6]s of omni-apiserver raised", bound.where, bound.unit, bound.requested, bound.used, bound.limit, bound.flag)
+	}
+
+	return ""
+}
+
+// Done ends the write: with the object as it was stored, it counts from now on; with an error it does not.
+func (r *Reservation) Done(stored runtime.Object, err error) {
+	if r == nil {
+		return
+	}
+
+	r.ledger.mu.Lock()
+	defer r.ledger.mu.Unlock()
+
+	r.give()
+
+	if err != nil || r.dryRun || r.bytes == 0 {
+		return
+	}
+
+	// What the watch has passed it has counted, and it knows what came after.
+	accessor, err := meta.Accessor(stored)
+	if err != nil {
+		return
+	}
+
+	if version := versionOf(accessor.GetResourceVersion()); version > r.ledger.seen[r.key.resource] {
+		r.ledger.set(r.key, r.bytes, version)
+	}
+}
+
+func (r *Reservation) release() {
+	r.ledger.mu.Lock()
+	defer r.ledger.mu.Unlock()
+
+	r.give()
+}
+
+// give gives back what is held. The caller has the lock.
+func (r *Reservation) give() {
+	if r.held != (Use{}) {
+		r.ledger.hold(r.key.namespace, Use{}.minus(r.held))
+		r.held = Use{}
+	}
+}
