@@ -104,7 +104,7 @@ func (a *attacker) sendAliases() {
 
 func (a *attacker) valuesOfAliases() {
 	a.run("create", "secret", "generic", "bomb-values", "--from-literal=values.yaml="+aliases("data", 35<<10, 12_000))
-	a.apply(a.releaseOf("bomb-values", "1.0.0", "    valuesFrom: [{secretKeyRef: {name: bomb-values, key: values.yaml}}]"))
+	a.apply(a.releaseOf("bomb-values", "1.0.0", "    valuesFrom: [{kind: Secret, name: bomb-values, key: values.yaml}]"))
 	a.refusedForGood("ohr", "bomb-values", "bomb-values")
 }
 
