@@ -87,13 +87,13 @@ func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object
 
 // Validate runs the kind's rules on a new object.
 func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return append(s.descriptor.Validation.Create(obj.(T)), s.specTooLarge(obj.(T))...)
+	return append(firstErrors(s.descriptor.Validation.Create(obj.(T))), s.specTooLarge(obj.(T))...)
 }
 
 // ValidateUpdate runs the kind's rules on a change.
 func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	updated, previous := obj.(T), old.(T)
-	errs := s.descriptor.Validation.Update(updated, previous)
+	errs := firstErrors(s.descriptor.Validation.Update(updated, previous))
 
 	if newGeneration(updated, previous) {
 		errs = append(errs, s.specTooLarge(updated)...)

@@ -35,7 +35,7 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 
 // ValidateUpdate runs the kind's rules on a status.
 func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return s.descriptor.Validation.StatusUpdate(obj.(T), old.(T))
+	return firstErrors(s.descriptor.Validation.StatusUpdate(obj.(T), old.(T)))
 }
 
 // WarningsOnUpdate is empty: advice on a spec is for those who write specs.
