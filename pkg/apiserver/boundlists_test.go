@@ -47,7 +47,7 @@ func (s *server) waitUntilCounted(t *testing.T, clusters int64) {
 
 // smallBuffers is a transport whose connections take in little that nobody reads.
 func smallBuffers() http.RoundTripper {
-	return &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	return &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		connection, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
