@@ -34,12 +34,13 @@ const (
 // and writes never wait.
 //
 // This is inside of priority and fairness: a list that waits has a seat there.
-func boundLists(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64) {
+func boundLists(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, patience time.Duration) {
 	if bytes == 0 {
 		return
 	}
 
 	budget, build := newListBudget(bytes), config.BuildHandlerChainFunc
+	budget.patience = patience
 
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return build(withListBudget(handler, budget, ledger, c.Serializer), c)
@@ -65,7 +66,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 			return
 		}
 
-		cost := listCost(info, query, r.Header.Get("Accept"), ledger)
+		cost := listCost(info, query, r.Header.Get("Accept"), ledger.Stored)
 		if isWatch {
 			cost = min(cost, watchWindow)
 		}
@@ -87,8 +88,8 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 }
 
 // listCost is the memory in bytes that a list may take. What the labels select is not known before.
-func listCost(info *genericapirequest.RequestInfo, query url.Values, accept string, ledger *quota.Ledger) int64 {
-	stored := ledger.Stored(info.Resource, info.Namespace)
+func listCost(info *genericapirequest.RequestInfo, query url.Values, accept string, count func(resource, namespace string) quota.Use) int64 {
+	stored := count(info.Resource, info.Namespace)
 	bytes := stored.Bytes
 
 	if info.Name != "" { // a list or watch of metadata.name

@@ -41,6 +41,8 @@ type Config struct {
 	codecs serializer.CodecFactory
 	// finishTime is how long a stop waits for requests that are under way.
 	finishTime time.Duration
+	// listPatience is how long a list waits for its turn.
+	listPatience time.Duration
 }
 
 // NewConfig starts a configuration with the scheme and without any option applied.
@@ -57,7 +59,8 @@ func NewConfig() (*Config, error) {
 		scheme:  scheme,
 		codecs:  codecs,
 
-		finishTime: finishTime,
+		finishTime:   finishTime,
+		listPatience: listPatience,
 	}, nil
 }
 
@@ -74,7 +77,7 @@ func (c *Config) Complete() CompletedConfig {
 	endUnfinished(&c.Generic.Config, c.finishTime)
 	tellReadiness(klog.Background(), &c.Generic.Config)
 	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
-	boundLists(&c.Generic.Config, c.Registry.Ledger, c.ListBytes)
+	boundLists(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listPatience)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
 	return CompletedConfig{config: c, generic: c.Generic.Complete()}

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 const startTimeout = time.Minute
@@ -28,6 +29,8 @@ type server struct {
 	client versioned.Interface
 	// etcd is where the storage can be read past the server.
 	etcd string
+	// ledger counts what is stored.
+	ledger *quota.Ledger
 }
 
 func startServer(t *testing.T) *server {
@@ -95,7 +98,7 @@ func replica(t *testing.T, etcd string, change func(*genericoptions.EtcdOptions)
 		t.Fatal(err)
 	}
 
-	s := &server{url: listener.URL, client: client, etcd: etcd}
+	s := &server{url: listener.URL, client: client, etcd: etcd, ledger: made.Ledger}
 	s.waitForStorage(t)
 
 	return s

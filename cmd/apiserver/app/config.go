@@ -34,6 +34,8 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 		ManagementClusterName:       o.ManagementClusterName,
 	}
 
+	config.Limits, config.ListBytes = o.limits(), o.Limits.ListBytes
+
 	if err := o.waitForEtcd(ctx); err != nil {
 		return nil, err
 	}

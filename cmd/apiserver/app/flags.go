@@ -11,6 +11,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 		"Directory of the etcd that runs inside this process and holds all objects. Made if it does not exist; "+
 			"only one process can use it. Excludes --etcd-servers.")
 	o.Embedded.addFlags(omni)
+	o.Limits.addFlags(omni)
 	omni.StringSliceVar(&o.ControllerNamespaces, "controller-namespaces", o.ControllerNamespaces,
 		"Namespaces that an omni-controller serves, comma separated. Creating an object anywhere else gets a "+
 			"warning that nobody will look at it. Empty: no warning.")

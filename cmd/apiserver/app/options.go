@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
 // etcdPrefix is where the objects are kept, with the group after it. It differs from the /registry
@@ -46,6 +47,8 @@ type Options struct {
 	EtcdDataDir string
 	// Embedded is about that etcd.
 	Embedded EmbeddedEtcdOptions
+	// Limits are about how much may be stored and listed.
+	Limits LimitOptions
 	// ControllerNamespaces are the namespaces that a controller serves; empty means any.
 	ControllerNamespaces []string
 	// RequireDeletionConfirmation is the default of spec.deletePolicy.requireConfirmation.
@@ -75,6 +78,7 @@ func NewOptions() *Options {
 		Admission:      apiserver.NewAdmissionOptions(),
 		Traces:         genericoptions.NewTracingOptions(),
 		Embedded:       newEmbeddedEtcdOptions(),
+		Limits:         newLimitOptions(),
 	}
 	o.Server.MaxRequestBodyBytes = apiserver.MaxRequestBytes
 	o.Server.ShutdownWatchTerminationGracePeriod = watchDrainTime
@@ -105,6 +109,7 @@ func (o *Options) Complete() error {
 // Validate returns everything that is wrong with the flags, as one error.
 func (o *Options) Validate() error {
 	errs := append(o.validateStorage(), o.validateNamespaces()...)
+	errs = append(errs, o.Limits.validate()...)
 	errs = append(errs, o.Server.Validate()...)
 	errs = append(errs, o.Serving.Validate()...)
 	errs = append(errs, o.validateServing()...)
@@ -139,6 +144,15 @@ func (o *Options) validateStorage() []error {
 	embedded.StorageConfig.Transport.ServerList = []string{"unix:embedded"}
 
 	return append(embedded.Validate(), o.Embedded.validate()...)
+}
+
+// limits are those of what is stored.
+func (o *Options) limits() quota.Limits {
+	if o.EtcdDataDir == "" {
+		return o.Limits.stored(0)
+	}
+
+	return o.Limits.stored(o.Embedded.QuotaBytes)
 }
 
 func (o *Options) validateNamespaces() []error {

@@ -20,6 +20,8 @@ import (
 func Run(ctx context.Context, options *Options) error {
 	klog.InfoS("Starting omni-apiserver", "version", version.Get().String(), "objectsAreIn", options.whereObjectsAre())
 
+	respectMemoryLimit("/")
+
 	err := run(ctx, options)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		klog.InfoS("Stopped before it served, because it was told to", "whileItTriedTo", err.Error())
@@ -96,6 +98,10 @@ func serve(ctx context.Context, options *Options, startBy time.Time, notice func
 	server, err := config.Complete().New()
 	if err != nil {
 		return err
+	}
+
+	if err := legacyregistry.CustomRegister(server.Ledger.Collector()); err != nil {
+		return fmt.Errorf("register the metrics of what is stored: %w", err)
 	}
 
 	return server.Run(ctx)

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
+)
+
+// LimitOptions are the flags about how much may be stored, and be listed at the same time. 0 means no limit.
+type LimitOptions struct {
+	// Stored bounds objects and their bytes, in a namespace and in all.
+	Stored quota.Limits
+	// ListBytes bounds the lists that are read at the same time, in bytes of what is stored.
+	ListBytes int64
+}
+
+// newLimitOptions returns the defaults, which fit into the 1 GiB of memory that the chart gives. Everything that is
+// stored is held decoded; a table of all of it takes four times as much while it is made.
+func newLimitOptions() LimitOptions {
+	return LimitOptions{
+		Stored: quota.Limits{
+			NamespaceObjects: 20_000, NamespaceBytes: 64 << 20,
+			Objects: 40_000, Bytes: 96 << 20,
+		},
+		ListBytes: 96 << 20,
+	}
+}
+
+func (o *LimitOptions) addFlags(flags *pflag.FlagSet) {
+	flags.Int64Var(&o.Stored.NamespaceObjects, "max-objects-per-namespace", o.Stored.NamespaceObjects,
+		"Most objects, of all kinds together, that a namespace can have. Further ones are refused with 403. 0: no limit.")
+	flags.Int64Var(&o.Stored.NamespaceBytes, "max-bytes-per-namespace", o.Stored.NamespaceBytes,
+		"Most bytes of JSON that the objects of a namespace can have. At the limit, new objects and changes that let one grow are "+
+			"refused with 403; status, deletions and changes that make one smaller are not. 0: no limit.")
+	flags.Int64Var(&o.Stored.Objects, "max-objects", o.Stored.Objects, "The same as --max-objects-per-namespace, for all namespaces together.")
+	flags.Int64Var(&o.Stored.Bytes, "max-bytes", o.Stored.Bytes,
+		"The same as --max-bytes-per-namespace, for all namespaces together. The memory has to fit: docs/concepts/limits.md says how much. "+
+			"With --etcd-data-dir at most half of --etcd-quota-backend-bytes counts.")
+	flags.Int64Var(&o.ListBytes, "max-list-bytes-in-flight", o.ListBytes,
+		"Most bytes of stored objects that are listed at the same time. Further lists wait for 10 seconds and are then answered with 429. "+
+			"A larger list runs alone. A table counts four times. 0: no limit.")
+}
+
+func (o *LimitOptions) validate() []error {
+	var errs []error
+
+	for flag, value := range map[string]int64{
+		"--max-objects-per-namespace": o.Stored.NamespaceObjects, "--max-bytes-per-namespace": o.Stored.NamespaceBytes,
+		"--max-objects": o.Stored.Objects, "--max-bytes": o.Stored.Bytes, "--max-list-bytes-in-flight": o.ListBytes,
+	} {
+		if value < 0 {
+			errs = append(errs, fmt.Errorf("%s: %d is below 0; use 0 for no limit", flag, value))
+		}
+	}
+
+	return errs
+}
+
+// stored is what may be stored with an embedded etcd of so large a quota; 0 is that of an etcd of somebody else, of which
+// nothing is known. The database also has old versions and free space until they are cleaned up, so that half of it is
+// for what is there now.
+func (o *LimitOptions) stored(etcdQuota int64) quota.Limits {
+	limits := o.Stored
+
+	if half := etcdQuota / 2; half > 0 && (limits.Bytes == 0 || limits.Bytes > half) {
+		limits.Bytes = half
+	}
+
+	return limits
+}

@@ -1,0 +1,113 @@
+package apiserver_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+)
+
+const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+// TestMemoryOfTables: a table is encoded as a whole, so that only as many as there is room for are made at a time.
+func TestMemoryOfTables(t *testing.T) {
+	const objects, times = 16, 8
+
+	s := startServerWith(t, func(config *apiserver.Config) { config.ListBytes = 8 << 20 })
+
+	for i := range objects {
+		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
+	}
+
+	s.waitUntilCounted(t, objects)
+
+	var length int64
+
+	got := peakHeap(t, func() { length = s.readAll(t, times, clusters+"?includeObject=Object&pretty=true", asTable) })
+
+	// Each is more than the room and runs alone. All at once would take more than thirty times the length.
+	if got > 10*uint64(length) || length < objects*600_000 {
+		t.Errorf("%d bytes of heap for %d tables of %d bytes", got, times, length)
+	}
+}
+
+// waitUntilCounted waits until the server has counted so many clusters.
+func (s *server) waitUntilCounted(t *testing.T, clusters int64) {
+	t.Helper()
+
+	waitFor(t, "the objects are counted", func() bool { return s.ledger.Stored("omniclusters", "default").Objects == clusters })
+}
+
+// smallBuffers is a transport whose connections take in little that nobody reads.
+func smallBuffers() http.RoundTripper {
+	return &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+
+		return connection, connection.(*net.TCPConn).SetReadBuffer(4096)
+	}}
+}
+
+// TestListsWait: lists wait for each other, and are sent away in the end; everything else goes on.
+func TestListsWait(t *testing.T) {
+	s := startServerWith(t, func(config *apiserver.Config) {
+		config.ListBytes = 1 << 20
+		config.ListsWaitFor(300 * time.Millisecond)
+	})
+
+	for i := range 16 {
+		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
+	}
+
+	s.waitUntilCounted(t, 16)
+
+	// A client that reads nothing of a list holds its room.
+	slow, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	request, err := http.NewRequestWithContext(slow, http.MethodGet, s.url+clusters, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	response, err := smallBuffers().RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	status, body := s.get(t, clusters, asJSON)
+	if status != http.StatusTooManyRequests || !strings.Contains(string(body), "--max-list-bytes-in-flight") {
+		t.Errorf("a second list: status %d: %.300s", status, body)
+	}
+
+	if status, body := s.get(t, clusters+"/c1", asJSON); status != http.StatusOK {
+		t.Errorf("get: status %d: %.300s", status, body)
+	}
+
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, clusterJSON("small"))
+
+	watching, err := s.client.OmniV1alpha1().OmniClusters("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		t.Errorf("watch: %v", err)
+	} else {
+		watching.Stop()
+	}
+
+	cancel()
+
+	waitFor(t, "the room of the client that has gone", func() bool {
+		status, _ := s.get(t, clusters, asJSON)
+
+		return status == http.StatusOK
+	})
+}

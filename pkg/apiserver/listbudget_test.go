@@ -1,0 +1,100 @@
+package apiserver
+
+import (
+	"net/url"
+	"testing"
+	"testing/synctest"
+
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
+)
+
+func TestListBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := newListBudget(100)
+
+		alone, err := budget.take(t.Context(), "u", 1000) // more than all of it
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		turns := make(chan error)
+
+		for range waitingPerUser {
+			go func() {
+				giveBack, err := budget.take(t.Context(), "u", 60)
+				if err == nil {
+					giveBack()
+				}
+
+				turns <- err
+			}()
+		}
+
+		synctest.Wait()
+
+		if _, err := budget.take(t.Context(), "u", 1); err == nil {
+			t.Error("too many of one user wait")
+		}
+
+		alone()
+		alone()
+
+		for range waitingPerUser {
+			if err := <-turns; err != nil {
+				t.Error(err)
+			}
+		}
+
+		if len(budget.waiting) != 0 || !budget.bytes.TryAcquire(100) {
+			t.Errorf("left over: %v", budget.waiting)
+		}
+
+		if _, err := budget.take(t.Context(), "other", 1); err == nil {
+			t.Error("there was no room")
+		}
+	})
+}
+
+// TestListCost: what a list is expected to take.
+func TestListCost(t *testing.T) {
+	const mebibyte = 1 << 20
+
+	stored := func(resource, namespace string) quota.Use {
+		switch resource + "/" + namespace {
+		case "omniclusters/":
+			return quota.Use{Objects: 1000, Bytes: 100 * mebibyte}
+		case "omniclusters/a":
+			return quota.Use{Objects: 100, Bytes: 10 * mebibyte}
+		default:
+			return quota.Use{}
+		}
+	}
+
+	for _, test := range []struct {
+		name, namespace, selected, query, accept string
+		want                                     int64
+	}{
+		{"all", "", "", "", "application/json", 100 * mebibyte},
+		{"a namespace", "a", "", "", "application/json", 10 * mebibyte},
+		{"nothing", "b", "", "limit=5", "application/json", 0},
+		{"a page", "", "", "limit=500", "application/json", 100 * mebibyte / 1000 * 500},
+		{"a small page", "a", "", "limit=1", "application/json", largestObject},
+		{"a limit above all", "a", "", "limit=500", "application/json", 10 * mebibyte},
+		{"one by its name", "a", "x", "", "application/json", largestObject},
+		{"a table", "a", "", "", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 40 * mebibyte},
+		{"the next page", "a", "", "limit=500&continue=x", "application/json", 30 * mebibyte},
+		{"an old state", "a", "", "resourceVersion=5&resourceVersionMatch=Exact", "application/json", 30 * mebibyte},
+	} {
+		query, err := url.ParseQuery(test.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		info := &genericapirequest.RequestInfo{Resource: "omniclusters", Namespace: test.namespace, Name: test.selected}
+		if got := listCost(info, query, test.accept, stored); got != listOverhead+test.want {
+			t.Errorf("%s: got %d, want %d", test.name, got, listOverhead+test.want)
+		}
+	}
+}
