@@ -53,14 +53,17 @@ type EndpointPolicy = omniconnection.EndpointPolicy
 // ParseEndpoints reads the endpoints of an EndpointPolicy; an error names the wrong one by its number.
 func ParseEndpoints(text string) (omni.Origins, error) { return omni.ParseOrigins(text) }
 
-// Limits is how much one connection may ask of its Omni: calls per second, and
-// how many at once.
+// Limits is how much one connection may ask of its Omni (calls per second, and
+// how many at once), and how much is kept of Omnis.
 type Limits = omni.Limits
 
 // The default Limits.
 const (
-	DefaultQPS   = omni.DefaultQPS
-	DefaultBurst = omni.DefaultBurst
+	DefaultQPS         = omni.DefaultQPS
+	DefaultBurst       = omni.DefaultBurst
+	DefaultResources   = omni.DefaultResources
+	DefaultMemory      = omni.DefaultMemory
+	DefaultTotalMemory = omni.DefaultTotalMemory
 )
 
 // connectionShare is the part of the workers of OmniCluster that one connection
