@@ -68,14 +68,17 @@ const (
 	MinRenderMemory      = render.MinMemory
 )
 
-// Limits is how much one connection may ask of its Omni: calls per second, and
-// how many at once.
+// Limits is how much one connection may ask of its Omni (calls per second, and
+// how many at once), and how much is kept of Omnis.
 type Limits = omni.Limits
 
 // The default Limits.
 const (
-	DefaultQPS   = omni.DefaultQPS
-	DefaultBurst = omni.DefaultBurst
+	DefaultQPS         = omni.DefaultQPS
+	DefaultBurst       = omni.DefaultBurst
+	DefaultResources   = omni.DefaultResources
+	DefaultMemory      = omni.DefaultMemory
+	DefaultTotalMemory = omni.DefaultTotalMemory
 )
 
 // connectionShare is the part of the workers of OmniCluster that one connection

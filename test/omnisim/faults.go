@@ -53,6 +53,7 @@ type faults struct {
 	mu      sync.Mutex
 	active  []*activeFault
 	streams map[*resettableStream]struct{}
+	flood   *flood
 }
 
 type activeFault struct {
@@ -230,6 +231,7 @@ type resettableStream struct {
 	faults *faults
 	method string
 	reset  bool // guarded by faults.mu
+	flood  *flood
 }
 
 // Context ends when the stream is reset.
@@ -240,6 +242,8 @@ func (s *resettableStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
+
+	s.flood = s.faults.floodOf(m)
 
 	return s.faults.suffer(s.ctx, s.method, typeOf(m))
 }

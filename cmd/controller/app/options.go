@@ -96,7 +96,10 @@ func NewOptions() *Options {
 		RenderWorkers:          controllers.DefaultRenderWorkers,
 		RenderMemoryMiB:        controllers.DefaultRenderMemory / mebibyte,
 		RenderTimeout:          controllers.DefaultRenderTimeout,
-		Limits:                 controllers.Limits{QPS: controllers.DefaultQPS, Burst: controllers.DefaultBurst},
+		Limits: controllers.Limits{
+			QPS: controllers.DefaultQPS, Burst: controllers.DefaultBurst, Resources: controllers.DefaultResources,
+			Memory: controllers.DefaultMemory, TotalMemory: controllers.DefaultTotalMemory,
+		},
 		Concurrency: controllers.Concurrency{
 			OmniConnection: defaultConnections, OmniCluster: defaultClusters,
 			OmniControlPlane: defaultChildren, OmniWorkers: defaultChildren, OmniMachine: defaultChildren,
@@ -123,6 +126,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.Limits.QPS, "omni-qps", o.Limits.QPS, "How many calls per second each OmniConnection may send to its Omni.")
 	flags.IntVar(&o.Limits.Burst, "omni-burst", o.Limits.Burst, "How many calls each OmniConnection may send at once, above --omni-qps.")
 
+	flags.IntVar(&o.Limits.Resources, "omni-max-resources", o.Limits.Resources, "How many resources of one Omni are kept. Beyond it the OmniConnection is closed, and shows TooMuchData.")
+	flags.Int64Var(&o.Limits.Memory, "omni-max-memory", o.Limits.Memory, "How many bytes of memory the copy of one Omni may take. Beyond it the OmniConnection is closed, and shows TooMuchData.")
+	flags.Int64Var(&o.Limits.TotalMemory, "omni-max-total-memory", o.Limits.TotalMemory, "How many bytes of memory the copies of all Omnis may take together. Beyond it the largest OmniConnection of the namespace that takes the most is closed. At least twice --omni-max-memory, so that one namespace cannot crowd out another.")
 	flags.StringSliceVar(&o.AllowedEndpoints, "omni-allowed-endpoints", o.AllowedEndpoints, "Endpoints of Omni, such as https://omni.example.com (separated by commas), that the keys of all OmniConnections may be used with, whatever their Secrets say. Scheme, host and port are compared. Default: none.")
 	flags.BoolVar(&o.RequireAllowedEndpoint, "require-allowed-endpoint", o.RequireAllowedEndpoint, "Use no key whose Secret lacks the annotation omni.texashpc.com/allowed-endpoints, unless the endpoint is one of --omni-allowed-endpoints. Default: such a key is used, with a warning.")
 	flags.BoolVar(&o.AllowInsecureOmni, "allow-insecure-omni", o.AllowInsecureOmni, "Allow OmniConnections without TLS (http, grpc) or with insecureSkipTLSVerify. Whoever is on the way can then use their keys.")
@@ -192,6 +198,8 @@ func (o *Options) Validate() error {
 		problems = append(problems, err)
 	}
 
+	problems = append(problems, o.validateCopies()...)
+
 	if _, err := o.endpointPolicy(); err != nil {
 		problems = append(problems, err)
 	}
@@ -209,6 +217,28 @@ func (o *Options) Validate() error {
 	}
 
 	return errors.Join(problems...)
+}
+
+// minimumCopy is the least memory that the copy of an Omni may take, in bytes: the watches alone reserve some.
+const minimumCopy = 8 << 20
+
+// validateCopies checks how much is kept of Omnis.
+func (o *Options) validateCopies() []error {
+	var problems []error
+
+	if o.Limits.Resources < 1 {
+		problems = append(problems, fmt.Errorf("--omni-max-resources: %d is less than 1", o.Limits.Resources))
+	}
+
+	if o.Limits.Memory < minimumCopy {
+		problems = append(problems, fmt.Errorf("--omni-max-memory: %d is less than %d", o.Limits.Memory, minimumCopy))
+	}
+
+	if o.Limits.TotalMemory < o.Limits.Memory {
+		problems = append(problems, fmt.Errorf("--omni-max-total-memory: %d is less than --omni-max-memory, %d", o.Limits.TotalMemory, o.Limits.Memory))
+	}
+
+	return problems
 }
 
 // endpointPolicy parses AllowedEndpoints.

@@ -59,11 +59,11 @@ func TestProfilesAreOffByDefault(t *testing.T) {
 func TestFlags(t *testing.T) {
 	options := parse(t, "--namespace=a", "--leader-election-namespace=b", "--destroy-settle-time=3s", "--management-cluster-name=hub",
 		"--omnicluster-concurrency=3", "--omnimachine-concurrency=7", "--metrics-bind-address=0", "--kubeconfig=/k",
-		"--omni-qps=2.5", "--omni-burst=7", "--allowed-networks=127.0.0.0/8,10.1.2.3/32", "--denied-networks=10.0.0.0/8")
+		"--omni-qps=2.5", "--omni-burst=7", "--omni-max-resources=9", "--omni-max-memory=10000000", "--omni-max-total-memory=30000000", "--allowed-networks=127.0.0.0/8,10.1.2.3/32", "--denied-networks=10.0.0.0/8")
 
 	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.ManagementClusterName != "hub" ||
 		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.Metrics.BindAddress != "0" || options.Kubeconfig != "/k" ||
-		options.Limits != (controllers.Limits{QPS: 2.5, Burst: 7}) {
+		options.Limits != (controllers.Limits{QPS: 2.5, Burst: 7, Resources: 9, Memory: 10000000, TotalMemory: 30000000}) {
 		t.Errorf("%+v", options)
 	}
 }
@@ -96,6 +96,7 @@ func TestValidate(t *testing.T) {
 	}{
 		"nothing":                       {nil, []string{"--namespace", "--leader-election-namespace"}},
 		"namespace":                     {[]string{"--namespace=a"}, nil},
+		"copies":                        {[]string{"--namespace=a", "--omni-max-resources=0", "--omni-max-memory=1", "--omni-max-total-memory=0"}, []string{"--omni-max-resources", "--omni-max-memory: 1", "--omni-max-total-memory: 0"}},
 		"no endpoint":                   {[]string{"--namespace=a", "--omni-allowed-endpoints=https://a,b"}, []string{"--omni-allowed-endpoints: entry 2"}},
 		"no network":                    {[]string{"--namespace=a", "--allowed-networks=10.1.2.3"}, []string{"--allowed-networks", "10.0.0.0/8"}},
 		"no network to deny":            {[]string{"--namespace=a", "--denied-networks=private"}, []string{"--denied-networks", "10.0.0.0/8"}},

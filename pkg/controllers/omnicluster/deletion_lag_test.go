@@ -18,13 +18,14 @@ type lagging struct {
 	on <-chan struct{}
 }
 
-func (l lagging) WatchKindAggregated(ctx context.Context, kind resource.Kind, told chan<- []state.Event, options ...state.WatchKindOption) error {
+// WatchKind implements state.CoreState.
+func (l lagging) WatchKind(ctx context.Context, kind resource.Kind, told chan<- state.Event, options ...state.WatchKindOption) error {
 	if kind.Type() != omnires.ClusterType {
-		return l.State.WatchKindAggregated(ctx, kind, told, options...)
+		return l.State.WatchKind(ctx, kind, told, options...)
 	}
 
-	happened := make(chan []state.Event)
-	if err := l.State.WatchKindAggregated(ctx, kind, happened, options...); err != nil {
+	happened := make(chan state.Event)
+	if err := l.State.WatchKind(ctx, kind, happened, options...); err != nil {
 		return err
 	}
 
@@ -33,7 +34,7 @@ func (l lagging) WatchKindAggregated(ctx context.Context, kind resource.Kind, to
 	return nil
 }
 
-func (l lagging) pass(ctx context.Context, happened <-chan []state.Event, told chan<- []state.Event) {
+func (l lagging) pass(ctx context.Context, happened <-chan state.Event, told chan<- state.Event) {
 	var held []state.Event
 
 	on := l.on
@@ -44,8 +45,8 @@ func (l lagging) pass(ctx context.Context, happened <-chan []state.Event, told c
 			return
 		case <-on:
 			on = nil
-		case events := <-happened:
-			held = append(held, events...)
+		case event := <-happened:
+			held = append(held, event)
 		}
 
 		now := held
@@ -55,8 +56,10 @@ func (l lagging) pass(ctx context.Context, happened <-chan []state.Event, told c
 			held = nil
 		}
 
-		if len(now) > 0 && !tell(ctx, told, now) {
-			return
+		for _, event := range now {
+			if !tell(ctx, told, event) {
+				return
+			}
 		}
 	}
 }
@@ -74,9 +77,9 @@ func split(events []state.Event) (now, held []state.Event) {
 	return now, held
 }
 
-func tell(ctx context.Context, told chan<- []state.Event, events []state.Event) bool {
+func tell(ctx context.Context, told chan<- state.Event, event state.Event) bool {
 	select {
-	case told <- events:
+	case told <- event:
 		return true
 	case <-ctx.Done():
 		return false

@@ -120,7 +120,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	defer stop()
 
 	lease, err := r.options.Pool.Acquire(waiting,
-		omni.Identity{UID: string(s.connection.UID), SecretVersion: string(s.secretUID)},
+		omni.Identity{UID: string(s.connection.UID), Owner: s.connection.Namespace, SecretVersion: string(s.secretUID)},
 		omni.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
 	if err != nil {
 		// The attempt goes on, and its end wakes the connection.
@@ -143,7 +143,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	if health := firstContents(ctx, lease); !health.Synced {
-		return explainHealth(health), nil
+		return explainHealth(spec.Endpoint, health), nil
 	}
 
 	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil

@@ -34,15 +34,25 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s", message)
 	case omni.ClassRefused:
 		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", endpoint, message)
+	case omni.ClassTooMuchData:
+		return tooMuch(endpoint, message)
 	default:
 		return loop.Wait(spread(retryPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
 	}
 }
 
+// tooMuch is for an Omni that sent more than is kept. The message names the bound.
+func tooMuch(endpoint, message string) loop.Outcome {
+	return loop.Stall(v1alpha1.ReasonTooMuchData, "%s: %s. The connection was closed; it is tried again after %s, or when it changes. "+
+		"If this Omni is right, raise the bound and the memory limit of omni-controller", endpoint, message, omni.RefusedPause)
+}
+
 // explainHealth says why the local copy of Omni's resources is not complete.
 // The copy repairs itself; only what no repetition can cure is a stall.
-func explainHealth(health omni.Health) loop.Outcome {
+func explainHealth(endpoint string, health omni.Health) loop.Outcome {
 	switch health.Class {
+	case omni.ClassTooMuchData:
+		return tooMuch(endpoint, health.Message)
 	case omni.ClassNotReady:
 		return loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "%s", health.Message)
 	case omni.ClassDenied:

@@ -157,6 +157,9 @@ const (
 	// ReasonInsecureTransport: The endpoint is reached without TLS, or with a certificate that is not verified, and
 	// omni-controller does not allow that; nothing was sent.
 	ReasonInsecureTransport = "InsecureTransport"
+	// ReasonTooMuchData: Omni sent more than the controller keeps of it. The connection is closed, and tried again after a
+	// quarter of an hour.
+	ReasonTooMuchData = "TooMuchData"
 	// ReasonInUse: OmniClusters still name this connection.
 	ReasonInUse = "InUse"
 	// ReasonWatchLost: A watch on Omni was lost and is set up again.

@@ -66,8 +66,8 @@ func (p *callPolicy) unary(
 		}
 	}
 
-	started := time.Now()
-	err := invoke(ctx, method, request, reply, conn, options...)
+	started, guard := time.Now(), guardOf(method)
+	err := guard.explain(invoke(ctx, method, request, reply, conn, guard.options(options)...))
 	p.observe(method, started, err)
 
 	return end(err)
@@ -91,14 +91,14 @@ func (p *callPolicy) stream(
 		return nil, err
 	}
 
-	measured := &measuredStream{heard: heard}
+	measured := &measuredStream{heard: heard, guard: guardOf(method)}
 	started := time.Now()
 
-	if isWatch(method) {
-		options = append(options, grpc.MaxCallRecvMsgSize(MaxSnapshot))
+	if limit, set := ctx.Value(eventLimit{}).(int); set {
+		measured.guard = newGuard(limit, 0)
 	}
 
-	stream, err := open(ctx, description, conn, method, options...)
+	stream, err := open(ctx, description, conn, method, measured.guard.options(options)...)
 	if err != nil {
 		cancel()
 		giveUp()
@@ -146,6 +146,9 @@ func (p *callPolicy) takeTurn(ctx context.Context) error {
 	}
 }
 
+// eventLimit is the key of a context that bounds each message of a watch, in bytes.
+type eventLimit struct{}
+
 func isWatch(method string) bool { return strings.HasSuffix(method, "/Watch") }
 
 // streamContext bounds a List like any call; a Watch lives as long as its
@@ -163,13 +166,14 @@ func streamContext(ctx context.Context, method string) (context.Context, context
 type measuredStream struct {
 	grpc.ClientStream
 
+	guard *guard
 	heard func()
 	ended func(error)
 }
 
 // RecvMsg implements grpc.ClientStream.
 func (s *measuredStream) RecvMsg(message any) error {
-	err := s.ClientStream.RecvMsg(message)
+	err := s.guard.explain(s.ClientStream.RecvMsg(message))
 
 	switch err {
 	case nil:

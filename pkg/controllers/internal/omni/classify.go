@@ -44,6 +44,8 @@ const (
 	ClassUnreachable Class = "Unreachable"
 	// ClassTLS: someone answers, but the certificate does not convince us, or only one side speaks TLS.
 	ClassTLS Class = "TLS"
+	// ClassTooMuchData: Omni sent more than is kept of it, or more than an answer may hold.
+	ClassTooMuchData Class = "TooMuchData"
 	// ClassCanceled: our own side gave up, usually because the process stops.
 	ClassCanceled Class = "Canceled"
 )
@@ -85,6 +87,8 @@ func classifyOwn(err error) Class {
 	switch {
 	case isAny(err, ErrKeyEmpty, ErrKeyEnvironmentBlock, ErrKeyWhitespace, ErrKeyNotBase64, ErrKeyNotJSON, ErrKeyNoName, ErrKeyNotPGP):
 		return ClassKeyInvalid
+	case isAny(err, ErrTooMuchData):
+		return ClassTooMuchData
 	case isAny(err, ErrKeyExpired):
 		return ClassKeyExpired
 	case isAny(err, ErrCABundle):

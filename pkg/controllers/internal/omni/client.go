@@ -155,6 +155,9 @@ func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialO
 	options := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(calls.unary),
 		grpc.WithChainStreamInterceptor(calls.stream),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(connectionWindow),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: MaxReconnectDelay},
 			MinConnectTimeout: ConnectTimeout,

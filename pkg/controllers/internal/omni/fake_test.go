@@ -74,8 +74,8 @@ func (f *fakeOmni) refuseWatch(resourceType resource.Type, err error) {
 	f.refuse[resourceType] = err
 }
 
-// WatchKindAggregated implements state.CoreState.
-func (f *fakeOmni) WatchKindAggregated(ctx context.Context, kind resource.Kind, events chan<- []state.Event, options ...state.WatchKindOption) error {
+// WatchKind implements state.CoreState.
+func (f *fakeOmni) WatchKind(ctx context.Context, kind resource.Kind, events chan<- state.Event, options ...state.WatchKindOption) error {
 	f.mu.Lock()
 	alive, silent, refusal := f.alive, f.silent, f.refuse[kind.Type()]
 	f.mu.Unlock()
@@ -85,9 +85,9 @@ func (f *fakeOmni) WatchKindAggregated(ctx context.Context, kind resource.Kind, 
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
-	inner := make(chan []state.Event)
+	inner := make(chan state.Event)
 
-	if err := f.State.WatchKindAggregated(ctx, kind, inner, options...); err != nil {
+	if err := f.State.WatchKind(ctx, kind, inner, options...); err != nil {
 		cancel()
 
 		return err
@@ -97,7 +97,7 @@ func (f *fakeOmni) WatchKindAggregated(ctx context.Context, kind resource.Kind, 
 		defer cancel()
 
 		for {
-			var batch []state.Event
+			var event state.Event
 
 			select {
 			case <-ctx.Done():
@@ -107,17 +107,17 @@ func (f *fakeOmni) WatchKindAggregated(ctx context.Context, kind resource.Kind, 
 
 				return
 			case <-alive.Done():
-				batch = []state.Event{{Type: state.Errored, Error: context.Cause(alive)}}
-			case batch = <-inner:
+				event = state.Event{Type: state.Errored, Error: context.Cause(alive)}
+			case event = <-inner:
 			}
 
 			select {
 			case <-ctx.Done():
 				return
-			case events <- batch:
+			case events <- event:
 			}
 
-			if batch[0].Type == state.Errored {
+			if event.Type == state.Errored {
 				return
 			}
 		}
@@ -276,7 +276,7 @@ func unlimitedSet(cluster, name, class string) *omnires.MachineSet {
 // silentOmni accepts watches and never says anything.
 type silentOmni struct{ state.State }
 
-// WatchKindAggregated implements state.CoreState.
-func (silentOmni) WatchKindAggregated(context.Context, resource.Kind, chan<- []state.Event, ...state.WatchKindOption) error {
+// WatchKind implements state.CoreState.
+func (silentOmni) WatchKind(context.Context, resource.Kind, chan<- state.Event, ...state.WatchKindOption) error {
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // newEntity makes a PGP key pair as Omni's tools do.
-func newEntity(t *testing.T, created time.Time, keySeconds, signatureSeconds uint32) *pgpcrypto.Key {
+func newEntity(t testing.TB, created time.Time, keySeconds, signatureSeconds uint32) *pgpcrypto.Key {
 	t.Helper()
 
 	entity, err := openpgp.NewEntity("operator", "test", "operator@serviceaccount.omni.sidero.dev", &packet.Config{
@@ -42,7 +42,7 @@ func newEntity(t *testing.T, created time.Time, keySeconds, signatureSeconds uin
 	return key
 }
 
-func encodeKey(t *testing.T, name string, key *pgpcrypto.Key) string {
+func encodeKey(t testing.TB, name string, key *pgpcrypto.Key) string {
 	t.Helper()
 
 	wrapped, err := pgp.NewKey(key)
@@ -72,7 +72,7 @@ func testKey(t *testing.T) Key {
 	return key
 }
 
-func encodeDocument(t *testing.T, document any) string {
+func encodeDocument(t testing.TB, document any) string {
 	t.Helper()
 
 	text, err := json.Marshal(document)

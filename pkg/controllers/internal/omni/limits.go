@@ -15,17 +15,37 @@ const (
 // and the run gives its worker back and comes again with growing pauses.
 const MaxThrottle = 5 * time.Second
 
-// MaxSnapshot is how much Omni may send as the first contents of one watch, in bytes: all resources of one type at once,
-// unpacked. The client library's own limit, 32 MiB, is reached with some thousand machines or some hundred clusters that
-// have long manifests, and beyond it nothing of that Omni could be seen.
-const MaxSnapshot = 512 << 20
+// The default bounds of what is kept of Omnis; see docs/concepts/limits.md for
+// what a fleet takes.
+const (
+	DefaultResources   = 250_000
+	DefaultMemory      = 96 << 20
+	DefaultTotalMemory = 192 << 20
+)
 
-// Limits is how much one connection may ask of its Omni.
+const (
+	// firstEvent is how long one message of a watch may be at first, in bytes. A
+	// resource is mostly 1 to 5 KiB, and an update has it twice. A watch that
+	// needs more is opened anew with twice as much.
+	firstEvent = 128 << 10
+	// maxEvent is the most that is tried: two of the largest resources.
+	maxEvent = 2 * maxAnswer
+)
+
+// Limits is how much one connection may ask of its Omni, and how much of an Omni
+// is kept.
 type Limits struct {
 	// QPS is the sustained rate of calls per second. 0: DefaultQPS.
 	QPS float64
 	// Burst is the number of calls that may go out at once. 0: DefaultBurst.
 	Burst int
+	// Resources is how many resources of one Omni are kept. 0: DefaultResources.
+	Resources int
+	// Memory is what the copy of one Omni may take, in bytes; estimated. 0: DefaultMemory.
+	Memory int64
+	// TotalMemory is what all copies may take together, in bytes. A connection is safe from those of
+	// another namespace as long as it takes no more than half of it. 0: DefaultTotalMemory.
+	TotalMemory int64
 }
 
 func (l Limits) withDefaults() Limits {
@@ -35,6 +55,18 @@ func (l Limits) withDefaults() Limits {
 
 	if l.Burst <= 0 {
 		l.Burst = DefaultBurst
+	}
+
+	if l.Resources <= 0 {
+		l.Resources = DefaultResources
+	}
+
+	if l.Memory <= 0 {
+		l.Memory = DefaultMemory
+	}
+
+	if l.TotalMemory <= 0 {
+		l.TotalMemory = DefaultTotalMemory
 	}
 
 	return l

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 )
 
@@ -47,6 +48,11 @@ type MirrorOptions struct {
 	WatchLife time.Duration
 	// Now replaces time.Now.
 	Now func() time.Time
+
+	// overflowed is told that the mirror ended for good because it was sent too much. It must not block.
+	overflowed func(error)
+	// open opens the account that bounds what is kept; nil: no bound.
+	open func(over func(error)) *account
 }
 
 func (o MirrorOptions) withDefaults() MirrorOptions {
@@ -56,6 +62,14 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 
 	if o.HealthChanged == nil {
 		o.HealthChanged = func() {}
+	}
+
+	if o.overflowed == nil {
+		o.overflowed = func(error) {}
+	}
+
+	if o.open == nil {
+		o.open = func(func(error)) *account { return nil }
 	}
 
 	if o.Now == nil {
@@ -94,6 +108,8 @@ type Mirror struct {
 	writes  *writes
 	renew   renewals
 	health  *healthKeeper
+	account *account
+	limits  map[resource.Type]*int // of one message of a watch, in bytes; each is its watch's own
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
@@ -110,6 +126,11 @@ func StartMirror(ctx context.Context, source state.CoreState, options MirrorOpti
 	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(kinds), stop: stop, hurried: make(chan struct{})}
 	m.writes, m.renew = newWrites(m.options.WriteVisibleTimeout, m.options.Now), newRenewals(kinds)
 	m.health = newHealthKeeper(kinds, m.options.Now)
+	m.account, m.limits = m.options.open(m.overflow), map[resource.Type]*int{}
+
+	for _, kind := range kinds {
+		m.limits[kind.resourceType] = new(firstEvent)
+	}
 
 	for _, kind := range kinds {
 		m.running.Go(func() { m.follow(ctx, kind.resourceType) })
@@ -122,6 +143,7 @@ func StartMirror(ctx context.Context, source state.CoreState, options MirrorOpti
 func (m *Mirror) Stop() {
 	m.stop()
 	m.running.Wait()
+	m.account.close()
 }
 
 // Synced tells whether the copy is complete and every watch runs now.

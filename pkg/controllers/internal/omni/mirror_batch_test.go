@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -17,37 +16,108 @@ func event(kind state.EventType, name string) state.Event {
 	return state.Event{Type: kind, Resource: clusterNamed(name)}
 }
 
-func TestFillSnapshot(t *testing.T) {
+// newTestReception is one of clusters, to a mirror that no watch feeds.
+func newTestReception(t *testing.T, counted *account) *reception {
+	t.Helper()
+
+	m := StartMirror(t.Context(), silentOmni{State: newFakeOmni()}, MirrorOptions{
+		open: func(func(error)) *account { return counted },
+	})
+	t.Cleanup(m.Stop)
+
+	alarm := time.NewTimer(time.Hour)
+	t.Cleanup(func() { alarm.Stop() })
+
+	return newReception(m, omnires.ClusterType, alarm)
+}
+
+func TestReceptionOfASnapshot(t *testing.T) {
 	failure := errors.New("boom")
 
 	for name, test := range map[string]struct {
-		batch []state.Event
-		ids   []string
-		rest  int
-		done  bool
-		err   error
+		events []state.Event
+		ids    []string
+		synced bool
+		err    error
 	}{
-		"nothing yet":             {nil, nil, 0, false, nil},
-		"some contents":           {[]state.Event{event(state.Created, "a"), event(state.Created, "b")}, []string{"a", "b"}, 0, false, nil},
-		"all of it, and no more":  {[]state.Event{event(state.Created, "a"), {Type: state.Bootstrapped}}, []string{"a"}, 0, true, nil},
-		"all of it, and a change": {[]state.Event{{Type: state.Bootstrapped}, event(state.Destroyed, "a")}, nil, 1, true, nil},
-		"gone before the end":     {[]state.Event{event(state.Created, "a"), event(state.Destroyed, "a"), {Type: state.Bootstrapped}}, nil, 0, true, nil},
-		"changed before the end":  {[]state.Event{event(state.Created, "a"), event(state.Updated, "a")}, []string{"a"}, 0, false, nil},
-		"nothing to do":           {[]state.Event{{Type: state.Noop}}, nil, 0, false, nil},
-		"a failure":               {[]state.Event{event(state.Created, "a"), {Type: state.Errored, Error: failure}}, []string{"a"}, 0, false, failure},
+		"nothing yet":             {nil, nil, false, nil},
+		"some contents":           {[]state.Event{event(state.Created, "a"), event(state.Created, "b")}, []string{"a", "b"}, false, nil},
+		"all of it, and no more":  {[]state.Event{event(state.Created, "a"), {Type: state.Bootstrapped}}, []string{"a"}, true, nil},
+		"all of it, and a change": {[]state.Event{event(state.Created, "a"), {Type: state.Bootstrapped}, event(state.Destroyed, "a")}, nil, true, nil},
+		"gone before the end":     {[]state.Event{event(state.Created, "a"), event(state.Destroyed, "a"), {Type: state.Bootstrapped}}, nil, true, nil},
+		"changed before the end":  {[]state.Event{event(state.Created, "a"), event(state.Updated, "a")}, []string{"a"}, false, nil},
+		"nothing to do":           {[]state.Event{{Type: state.Noop}}, nil, false, nil},
+		"a failure":               {[]state.Event{event(state.Created, "a"), {Type: state.Errored, Error: failure}}, []string{"a"}, false, failure},
+		"a failure of nothing":    {[]state.Event{{Type: state.Errored}}, nil, false, errMalformed},
+		"no resource":             {[]state.Event{{Type: state.Created}}, nil, false, errMalformed},
+		"nothing destroyed":       {[]state.Event{{Type: state.Destroyed}}, nil, false, errMalformed},
+		"another type":            {[]state.Event{{Type: state.Created, Resource: omnires.NewMachineSet("a")}}, nil, false, errMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot := map[resource.ID]resource.Resource{}
+			counted := newBudget(Limits{}).open("team", func(error) {})
+			r := newTestReception(t, counted)
+			idle, _ := counted.held()
 
-			rest, done, err := fillSnapshot(snapshot, test.batch)
-			if len(rest) != test.rest || done != test.done || !errors.Is(err, test.err) {
-				t.Errorf("rest %v, done %v, error %v", rest, done, err)
+			var err error
+			for i := 0; err == nil && i < len(test.events); i++ {
+				err = r.receive(test.events[i])
 			}
 
-			if diff := cmp.Diff(test.ids, slices.Sorted(maps.Keys(snapshot))); diff != "" {
+			if r.synced != test.synced || !errors.Is(err, test.err) {
+				t.Errorf("synced %v, error %v", r.synced, err)
+			}
+
+			ids := slices.Sorted(maps.Keys(r.snapshot))
+			if r.synced {
+				ids = slices.Sorted(maps.Keys(r.mirror.store.tables[omnires.ClusterType].byID))
+			}
+
+			if diff := cmp.Diff(test.ids, ids); diff != "" {
 				t.Error(diff)
 			}
+
+			// What is kept is counted, and nothing else.
+			if count, _ := counted.held(); count-idle != len(test.ids) {
+				t.Errorf("%d are counted", count-idle)
+			}
+
+			r.abandon()
+
+			if count, _ := counted.held(); !r.synced && count != idle {
+				t.Errorf("%d are counted in the end", count-idle)
+			}
 		})
+	}
+}
+
+// A watch that is opened anew takes no memory twice.
+func TestReceptionKeepsWhatIsKnown(t *testing.T) {
+	counted := newBudget(Limits{}).open("team", func(error) {})
+	first := newTestReception(t, counted)
+	contents := []state.Event{event(state.Created, "a"), event(state.Created, "b")}
+
+	for _, event := range append(contents, state.Event{Type: state.Bootstrapped}) {
+		if err := first.receive(event); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	again := newReception(first.mirror, omnires.ClusterType, time.NewTimer(time.Hour))
+
+	for _, known := range contents {
+		if err := again.receive(state.Event{Type: state.Created, Resource: known.Resource.DeepCopy()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if count, _ := counted.held(); count != 2 {
+		t.Errorf("%d are counted", count)
+	}
+
+	again.abandon()
+
+	if count, _ := counted.held(); count != 2 {
+		t.Errorf("%d are counted afterwards", count)
 	}
 }
 
@@ -68,12 +138,19 @@ func TestStoreTellsOnlyDifferences(t *testing.T) {
 		{"gone already", at(t, "2", morning), true, nil},
 		{"made again, the same version", at(t, "2", morning.Add(time.Hour)), false, []string{"demo"}},
 	} {
-		if told := s.put(step.item, step.gone); !slices.Equal(step.want, told) {
+		var told []string
+		if step.gone {
+			told, _ = s.remove(step.item.Metadata())
+		} else {
+			told, _ = s.put(item{Resource: step.item})
+		}
+
+		if !slices.Equal(step.want, told) {
 			t.Errorf("%s: told %v", step.name, told)
 		}
 	}
 
-	if clusters := s.put(omnires.NewCluster("x"), true); len(clusters) != 0 {
+	if clusters, _ := s.remove(omnires.NewCluster("x").Metadata()); len(clusters) != 0 {
 		t.Errorf("told of %v", clusters)
 	}
 }

@@ -26,8 +26,12 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			return
 		}
 
-		if synced && errors.Is(err, errRenewed) {
+		if synced && errors.Is(err, errRenewed) || m.widened(resourceType, err) {
 			continue
+		}
+
+		if errors.Is(err, ErrTooMuchData) {
+			m.account.tooMuch(err)
 		}
 
 		// One that is lost again and again right after it was complete is no recovery.
@@ -97,10 +101,20 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 	end := time.AfterFunc(jittered(m.options.WatchLife), func() { cancel(errRenewed) })
 	defer end.Stop()
 
-	events := make(chan []state.Event)
+	limit := *m.limits[resourceType]
+	if err = m.account.charge(0, int64(limit+streamWindow)); err != nil {
+		return false, err
+	}
+	defer m.account.charge(0, -int64(limit+streamWindow)) //nolint:errcheck // an account that is over holds nothing
+
+	events := make(chan state.Event)
 	kind := resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined)
 
-	if err = m.source.WatchKindAggregated(ctx, kind, events, state.WithBootstrapContents(true)); err != nil {
+	// Each event by itself, not many in one message: a fleet must not be one message of hundreds of MiB, which nobody
+	// could tell from an attack before it is in memory. Specs are decoded here, after they were weighed.
+	err = m.source.WatchKind(context.WithValue(ctx, eventLimit{}, limit), kind, events, state.WithBootstrapContents(true),
+		state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -108,7 +122,8 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 		return false, fmt.Errorf("watch %s: %w", resourceType, err)
 	}
 
-	reception := reception{mirror: m, resourceType: resourceType, alarm: alarm, snapshot: map[resource.ID]resource.Resource{}}
+	reception := newReception(m, resourceType, alarm)
+	defer reception.abandon()
 
 	for err == nil {
 		select {
@@ -118,112 +133,40 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 			if m.renewable(opened) {
 				err = errRenewed
 			}
-		case batch := <-events:
-			err = reception.receive(batch)
+		case event := <-events:
+			err = reception.receive(event)
 		}
 	}
 
 	return reception.synced, fmt.Errorf("watch %s: %w", resourceType, err)
 }
 
-// reception is what has arrived of one watch.
-type reception struct {
-	mirror       *Mirror
-	resourceType resource.Type
-	alarm        *time.Timer // rings if the first contents take too long
-	snapshot     map[resource.ID]resource.Resource
-	synced       bool
-}
-
-// receive takes over one batch of events: first the snapshot, then changes.
-func (r *reception) receive(batch []state.Event) error {
-	if r.synced {
-		return r.mirror.applyBatch(batch)
-	}
-
-	rest, done, err := fillSnapshot(r.snapshot, batch)
-	if err != nil {
-		return err
-	}
-
-	if !done {
-		return nil
-	}
-
-	if !r.alarm.Stop() {
-		return errBootstrapTimeout
-	}
-
-	r.synced = true
-	r.mirror.bootstrapped(r.resourceType, r.snapshot)
-	r.snapshot = nil
-
-	return r.mirror.applyBatch(rest)
-}
-
 // errBootstrapTimeout ends a watch whose first contents never came to an end.
 var errBootstrapTimeout = fmt.Errorf("the first contents did not arrive in time: %w", context.DeadlineExceeded)
 
-// fillSnapshot collects events until the end of the first contents and returns
-// those that came after it in the same batch.
-func fillSnapshot(snapshot map[resource.ID]resource.Resource, batch []state.Event) (rest []state.Event, done bool, err error) {
-	for i, event := range batch {
-		switch event.Type {
-		case state.Created, state.Updated:
-			snapshot[event.Resource.Metadata().ID()] = event.Resource
-		case state.Destroyed:
-			delete(snapshot, event.Resource.Metadata().ID())
-		case state.Bootstrapped:
-			return batch[i+1:], true, nil
-		case state.Errored:
-			return nil, false, event.Error
-		case state.Noop:
-		}
+// widened tells whether a watch ended because one message was longer than it
+// accepts, and accepts twice as much from now on.
+func (m *Mirror) widened(resourceType resource.Type, err error) bool {
+	var long *tooLong
+
+	limit := m.limits[resourceType]
+	if !errors.As(err, &long) || *limit >= maxEvent {
+		return false
 	}
 
-	return nil, false, nil
+	*limit = min(2**limit, maxEvent)
+
+	return true
 }
 
-// bootstrapped takes over a complete snapshot; only differences are told. The
-// first time it stays silent about clusters until every table is complete,
-// because nobody can read before that: the health callback comes then, and
-// whoever waits for it looks at all of its clusters.
-func (m *Mirror) bootstrapped(resourceType resource.Type, snapshot map[resource.ID]resource.Resource) {
-	touched := m.store.replace(resourceType, snapshot)
-	changed := m.health.found(resourceType)
-
-	m.hurry()
-
-	if m.store.complete() {
-		m.tell(touched)
-	}
-
-	if changed {
-		m.options.HealthChanged()
-	}
-}
-
-// applyBatch takes over changes and tells each concerned cluster once.
-func (m *Mirror) applyBatch(batch []state.Event) error {
-	var touched []string
-
-	for _, event := range batch {
-		switch event.Type {
-		case state.Created, state.Updated:
-			touched = append(touched, m.store.put(event.Resource, false)...)
-		case state.Destroyed:
-			touched = append(touched, m.store.put(event.Resource, true)...)
-		case state.Errored:
-			m.tell(distinct(touched))
-
-			return event.Error
-		case state.Bootstrapped, state.Noop:
-		}
-	}
-
-	m.tell(distinct(touched))
-
-	return nil
+// overflow ends the mirror for good: it was sent too much. Nothing of it is kept.
+func (m *Mirror) overflow(err error) {
+	m.stop()
+	m.health.fail(err)
+	m.running.Wait()
+	m.store.clear()
+	m.options.HealthChanged()
+	m.options.overflowed(err)
 }
 
 func (m *Mirror) tell(clusters []string) {

@@ -30,6 +30,7 @@ type healthKeeper struct {
 	mu      sync.Mutex
 	now     func() time.Time
 	missing map[resource.Type]error // nil error: on its way for the first time
+	failed  error                   // what ended the mirror for good
 	current Health
 }
 
@@ -73,6 +74,15 @@ func (k *healthKeeper) found(resourceType resource.Type) bool {
 	return k.update()
 }
 
+// fail notes what ended the mirror for good.
+func (k *healthKeeper) fail(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	k.failed = err
+	k.update()
+}
+
 // update takes over a new Health. A message that only counts other watches is
 // no change: seventeen watches that are lost together are one event.
 func (k *healthKeeper) update() bool {
@@ -90,6 +100,10 @@ func (k *healthKeeper) update() bool {
 }
 
 func (k *healthKeeper) derive() Health {
+	if k.failed != nil {
+		return Health{Class: Classify(k.failed), Message: Message(k.failed)}
+	}
+
 	if len(k.missing) == 0 {
 		return Health{Synced: true}
 	}

@@ -12,8 +12,10 @@ import (
 // and so does whoever knows that Omni is back.
 func TestLostWatchesAreHurried(t *testing.T) {
 	for name, hurry := range map[string]func(*Mirror){
-		"by another watch": func(m *Mirror) { m.bootstrapped(omnires.MachineSetType, nil) },
-		"from outside":     func(m *Mirror) { m.hurry() },
+		"by another watch": func(m *Mirror) {
+			_ = newReception(m, omnires.MachineSetType, time.NewTimer(time.Hour)).complete()
+		},
+		"from outside": func(m *Mirror) { m.hurry() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := newFakeOmni()

@@ -1,10 +1,11 @@
 package omni
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cosi-project/runtime/pkg/resource"
-	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
 // store is the mirror's memory: one table per resource type, indexed by ID and
@@ -19,8 +20,15 @@ type table struct {
 	kind         mirroredKind
 	bootstrapped bool // complete at least once
 	live         bool // the watch runs now
-	byID         map[resource.ID]resource.Resource
+	byID         map[resource.ID]item
 	byCluster    map[string]map[resource.ID]resource.Resource
+}
+
+// item is a resource and its weight, in bytes. The zero item is none.
+type item struct {
+	resource.Resource
+
+	weight int64
 }
 
 func newStore(kinds []mirroredKind) *store {
@@ -29,7 +37,7 @@ func newStore(kinds []mirroredKind) *store {
 	for _, kind := range kinds {
 		s.tables[kind.resourceType] = &table{
 			kind:      kind,
-			byID:      map[resource.ID]resource.Resource{},
+			byID:      map[resource.ID]item{},
 			byCluster: map[string]map[resource.ID]resource.Resource{},
 		}
 	}
@@ -57,7 +65,7 @@ func (s *store) get(resourceType resource.Type, id resource.ID) resource.Resourc
 	defer s.mu.RUnlock()
 
 	if t := s.tables[resourceType]; t != nil {
-		return t.byID[id]
+		return t.byID[id].Resource
 	}
 
 	return nil
@@ -74,14 +82,13 @@ func (s *store) list(resourceType resource.Type, cluster *string) []resource.Res
 		return nil
 	}
 
-	from := t.byID
 	if cluster != nil {
-		from = t.byCluster[*cluster]
+		return slices.AppendSeq(make([]resource.Resource, 0, len(t.byCluster[*cluster])), maps.Values(t.byCluster[*cluster]))
 	}
 
-	items := make([]resource.Resource, 0, len(from))
-	for _, item := range from {
-		items = append(items, item)
+	items := make([]resource.Resource, 0, len(t.byID))
+	for _, kept := range t.byID {
+		items = append(items, kept.Resource)
 	}
 
 	return items
@@ -95,76 +102,100 @@ func (s *store) has(resourceType resource.Type) bool {
 	return s.tables[resourceType] != nil
 }
 
-// put stores one event's resource, or removes it, and returns the clusters it
-// concerns: the one it belonged to and the one it belongs to.
-func (s *store) put(item resource.Resource, gone bool) []string {
+// find returns what is stored under the same type and ID; the zero item if nothing is.
+func (s *store) find(like resource.Pointer) item {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	if t := s.tables[like.Type()]; t != nil {
+		return t.byID[like.ID()]
+	}
+
+	return item{}
+}
+
+// put stores a resource, and returns the clusters it concerns: the one it
+// belonged to and the one it belongs to. What it replaces is dropped.
+func (s *store) put(added item) (touched []string, dropped item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	t := s.tables[item.Metadata().Type()]
+	t := s.tables[added.Metadata().Type()]
 	if t == nil {
-		return nil
+		return nil, added
 	}
 
-	old := t.byID[item.Metadata().ID()]
-	if !gone && old != nil && sameRevision(old, item) {
-		return nil
+	old := t.byID[added.Metadata().ID()]
+	if old.Resource != nil && sameRevision(old, added) {
+		return nil, added
 	}
 
-	if gone && old == nil {
-		return nil
-	}
-
-	var touched []string
-
-	if old != nil {
+	if old.Resource != nil {
 		touched = append(touched, s.clusterOf(t, old))
 		t.remove(old)
 	}
 
-	if !gone {
-		t.add(item)
-		touched = append(touched, s.clusterOf(t, item))
+	t.add(added)
+	touched = append(touched, s.clusterOf(t, added))
+
+	return distinct(touched), old
+}
+
+// remove removes a resource that was destroyed, and returns the clusters it concerned.
+func (s *store) remove(gone resource.Pointer) (touched []string, dropped item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	t := s.tables[gone.Type()]
+	if t == nil || t.byID[gone.ID()].Resource == nil {
+		return nil, item{}
 	}
 
-	return distinct(touched)
+	old := t.byID[gone.ID()]
+	touched = append(touched, s.clusterOf(t, old))
+	t.remove(old)
+
+	return distinct(touched), old
 }
 
 // replace makes a table's content equal to a fresh snapshot and returns the
-// clusters for which anything differs.
-func (s *store) replace(resourceType resource.Type, snapshot map[resource.ID]resource.Resource) []string {
+// clusters for which anything differs. What is there in the same revision is in
+// the snapshot as the very same resource, see reception.
+func (s *store) replace(resourceType resource.Type, snapshot map[resource.ID]item) (touched []string, dropped []item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	t := s.tables[resourceType]
 
-	var touched []string
-
 	for id, old := range t.byID {
-		if _, still := snapshot[id]; !still {
-			touched = append(touched, s.clusterOf(t, old))
+		if snapshot[id].Resource != old.Resource {
+			touched, dropped = append(touched, s.clusterOf(t, old)), append(dropped, old)
 			t.remove(old)
 		}
 	}
 
-	for id, item := range snapshot {
-		old := t.byID[id]
-		if old != nil && sameRevision(old, item) {
-			continue
+	for id, added := range snapshot {
+		if t.byID[id].Resource == nil {
+			t.add(added)
+			touched = append(touched, s.clusterOf(t, added))
 		}
-
-		if old != nil {
-			touched = append(touched, s.clusterOf(t, old))
-			t.remove(old)
-		}
-
-		t.add(item)
-		touched = append(touched, s.clusterOf(t, item))
 	}
 
 	t.bootstrapped, t.live = true, true
 
-	return distinct(touched)
+	return distinct(touched), dropped
+}
+
+// clear forgets everything, as if nothing had ever been read.
+func (s *store) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, t := range s.tables {
+		t.bootstrapped, t.live = false, false
+		clear(t.byID)
+		clear(t.byCluster)
+	}
 }
 
 // lost notes that a table's watch ended. Its content stays readable.
@@ -173,97 +204,4 @@ func (s *store) lost(resourceType resource.Type) {
 	defer s.mu.Unlock()
 
 	s.tables[resourceType].live = false
-}
-
-func (t *table) add(item resource.Resource) {
-	id := item.Metadata().ID()
-	t.byID[id] = item
-
-	cluster, labelled := item.Metadata().Labels().Get(omnires.LabelCluster)
-	if !labelled {
-		return
-	}
-
-	if t.byCluster[cluster] == nil {
-		t.byCluster[cluster] = map[resource.ID]resource.Resource{}
-	}
-
-	t.byCluster[cluster][id] = item
-}
-
-func (t *table) remove(item resource.Resource) {
-	id := item.Metadata().ID()
-	delete(t.byID, id)
-
-	cluster, labelled := item.Metadata().Labels().Get(omnires.LabelCluster)
-	if !labelled {
-		return
-	}
-
-	delete(t.byCluster[cluster], id)
-
-	if len(t.byCluster[cluster]) == 0 {
-		delete(t.byCluster, cluster)
-	}
-}
-
-// clusterOf names the cluster that a change of the resource concerns, or "".
-// The caller holds the lock.
-func (s *store) clusterOf(t *table, item resource.Resource) string {
-	if t.kind.scope == scopeID {
-		return item.Metadata().ID()
-	}
-
-	if cluster, labelled := item.Metadata().Labels().Get(omnires.LabelCluster); labelled {
-		return cluster
-	}
-
-	if t.kind.scope != scopeMachine {
-		return ""
-	}
-
-	if machine, ok := item.(*omnires.MachineStatus); ok {
-		return machine.TypedSpec().Value.GetCluster()
-	}
-
-	// Kernel arguments carry only the machine's ID.
-	for _, kind := range []resource.Type{omnires.MachineSetNodeType, omnires.MachineStatusType} {
-		related := s.tables[kind]
-		if related == nil {
-			continue
-		}
-
-		if node := related.byID[item.Metadata().ID()]; node != nil {
-			if cluster := s.clusterOf(related, node); cluster != "" {
-				return cluster
-			}
-		}
-	}
-
-	return ""
-}
-
-// sameRevision compares what Omni changes with every write. A resource that
-// was destroyed and made again starts at version 1, so the time it was created
-// counts, too.
-func sameRevision(a, b resource.Resource) bool {
-	return a.Metadata().Version().Equal(b.Metadata().Version()) &&
-		a.Metadata().Created().Equal(b.Metadata().Created()) &&
-		a.Metadata().Updated().Equal(b.Metadata().Updated()) &&
-		a.Metadata().Phase() == b.Metadata().Phase()
-}
-
-// distinct drops empty and repeated names and keeps the order.
-func distinct(names []string) []string {
-	seen := make(map[string]bool, len(names))
-	kept := names[:0]
-
-	for _, name := range names {
-		if name != "" && !seen[name] {
-			seen[name] = true
-			kept = append(kept, name)
-		}
-	}
-
-	return kept
 }

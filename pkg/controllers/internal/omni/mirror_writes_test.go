@@ -56,7 +56,7 @@ func TestWritesAreVisible(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			copied := newStore(mirroredKinds())
 			if test.copied != nil {
-				copied.put(test.copied, false)
+				copied.put(item{Resource: test.copied})
 			}
 
 			now := morning

@@ -13,6 +13,8 @@ import (
 type Identity struct {
 	// UID is the OmniConnection's UID.
 	UID string
+	// Owner is the OmniConnection's namespace: see Limits.TotalMemory.
+	Owner string
 	// SecretVersion is the resourceVersion of the key's Secret.
 	SecretVersion string
 }
@@ -28,7 +30,7 @@ type PoolOptions struct {
 	Observer func(uid, method, code string, duration time.Duration)
 	// Throttled is told of every call that waited for the rate limit.
 	Throttled func(uid string, waited time.Duration)
-	// Limits is how much each connection may ask of its Omni.
+	// Limits is how much each connection may ask of its Omni, and how much is kept.
 	Limits Limits
 	// Runs is how many runs may work with one connection at the same time; see
 	// Lease.Enter. 0: no bound.
@@ -37,9 +39,15 @@ type PoolOptions struct {
 	Guard *dialguard.Guard
 	// Mirror tunes the mirrors; its callbacks are ignored.
 	Mirror MirrorOptions
+	// RefusedPause replaces the constant of the same name.
+	RefusedPause time.Duration
 	// Open replaces dialling, for tests.
 	Open func(ctx context.Context, config Config, mirror MirrorOptions) (*Session, error)
 }
+
+// RefusedPause is how long a connection rests whose Omni sent too much. Reading
+// it again costs as much as before, and what is wrong is rarely repaired sooner.
+const RefusedPause = 15 * time.Minute
 
 // Pool keeps one session for each OmniConnection. It is safe for concurrent
 // use, and no connection ever waits for another: dialling happens outside its
@@ -47,6 +55,7 @@ type PoolOptions struct {
 type Pool struct {
 	ctx     context.Context //nolint:containedctx // the life of the mirrors
 	options PoolOptions
+	budget  *budget
 
 	mu      sync.Mutex
 	closed  bool
@@ -63,13 +72,17 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 		options.HealthChanged = func(string) {}
 	}
 
+	if options.RefusedPause <= 0 {
+		options.RefusedPause = RefusedPause
+	}
+
 	if options.Open == nil {
 		options.Open = func(ctx context.Context, config Config, mirror MirrorOptions) (*Session, error) {
 			return openSession(ctx, ctx, config, mirror)
 		}
 	}
 
-	return &Pool{ctx: ctx, options: options, entries: map[string]*entry{}}
+	return &Pool{ctx: ctx, options: options, budget: newBudget(options.Limits), entries: map[string]*entry{}}
 }
 
 // Acquire returns the session for a connection, and opens it if there is none
@@ -79,7 +92,11 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 // HealthChanged tells its end, and its failure is for the next caller. Otherwise
 // a failed attempt is not remembered.
 //
-// Errors: those of Dial; ErrClosed; the context's.
+// A session whose Omni sent too much is closed, and opened again after
+// RefusedPause, or when the connection changes; until then the error is the one
+// that closed it, and nothing is sent.
+//
+// Errors: those of Dial; ErrTooMuchData; ErrClosed; the context's.
 func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*Lease, error) {
 	current, err := p.enter(identity, config)
 	if err != nil {

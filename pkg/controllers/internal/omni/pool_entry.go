@@ -18,7 +18,8 @@ type entry struct {
 	session     *Session
 	err         error
 	leases      int
-	retired     bool // replaced or forgotten: close after the last lease
+	retired     bool      // replaced or forgotten: close after the last lease
+	until       time.Time // err stands until then
 }
 
 // enter finds or starts the entry and counts a lease on it.
@@ -33,10 +34,10 @@ func (p *Pool) enter(identity Identity, config Config) (*entry, error) {
 	}
 
 	current := p.entries[identity.UID]
-	if current == nil || current.fingerprint != fingerprint {
+	if current == nil || current.fingerprint != fingerprint || !current.until.IsZero() && time.Now().After(current.until) {
 		p.retire(identity.UID)
 
-		current = p.start(identity.UID, fingerprint, config)
+		current = p.start(identity, fingerprint, config)
 		p.entries[identity.UID] = current
 	}
 
@@ -47,13 +48,16 @@ func (p *Pool) enter(identity Identity, config Config) (*entry, error) {
 
 // start dials in the background, so that a caller that gives up does not make
 // the others fail. The caller holds the lock.
-func (p *Pool) start(uid, fingerprint string, config Config) *entry {
+func (p *Pool) start(identity Identity, fingerprint string, config Config) *entry {
+	uid := identity.UID
 	ctx, cancel := context.WithCancel(p.ctx)
 	started := &entry{fingerprint: fingerprint, opened: make(chan struct{}), cancel: cancel}
 
 	mirror := p.options.Mirror
 	mirror.ClusterChanged = func(cluster string) { p.options.ClusterChanged(uid, cluster) }
 	mirror.HealthChanged = func() { p.options.HealthChanged(uid) }
+	mirror.overflowed = func(err error) { p.refuse(uid, started, err) }
+	mirror.open = func(over func(error)) *account { return p.budget.open(identity.Owner, over) }
 
 	if observe := p.options.Observer; observe != nil {
 		config.Observer = func(method, code string, duration time.Duration) { observe(uid, method, code, duration) }
@@ -118,12 +122,29 @@ func (p *Pool) settle(uid string, started *entry, session *Session, err error) (
 	return news
 }
 
+// refuse closes a session whose Omni sent too much, and keeps it closed for a while.
+func (p *Pool) refuse(uid string, overflowed *entry, err error) {
+	p.mu.Lock()
+
+	if p.entries[uid] == overflowed {
+		p.retire(uid)
+
+		refused := &entry{fingerprint: overflowed.fingerprint, opened: make(chan struct{}), cancel: func() {}, err: err, until: time.Now().Add(p.options.RefusedPause)}
+		close(refused.opened)
+
+		p.entries[uid] = refused
+	}
+
+	p.mu.Unlock()
+	p.options.HealthChanged(uid)
+}
+
 // drop gives a failed attempt back, so that the next caller makes a new one.
 func (p *Pool) drop(uid string, failed *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if p.entries[uid] == failed {
+	if p.entries[uid] == failed && failed.until.IsZero() {
 		p.retire(uid)
 	}
 

@@ -170,9 +170,8 @@ func TestLifeOfACluster(t *testing.T) {
 	document = strings.Replace(documentFor(machines[:2]), "v1.35.0", "v1.35.1", 1)
 	converge(t, s.Session, document)
 
-	if status = awaitRunning(t, s.Session); len(status.MachineList) != 2 {
-		t.Errorf("machines %+v", status.MachineList)
-	}
+	// The statuses of the cluster and of its machines come by watches of their own.
+	eventually(t, "two machines", func() bool { return len(awaitRunning(t, s.Session).MachineList) == 2 })
 
 	deleteAll(t, s.Session, DeleteOptions{})
 }

@@ -1,0 +1,177 @@
+package omni
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrTooMuchData: an Omni sent more than is kept of it, or than one answer may
+// hold. The error is a *TooMuchDataError.
+var ErrTooMuchData = errors.New("Omni sent too much data") //nolint:staticcheck // Omni is a name
+
+// TooMuchDataError says which bound was passed, and what raises it. It is
+// ErrTooMuchData.
+type TooMuchDataError struct{ message string }
+
+// Error implements error. The text holds nothing of what was sent.
+func (e *TooMuchDataError) Error() string { return e.message }
+
+// Is makes errors.Is(err, ErrTooMuchData) true.
+func (e *TooMuchDataError) Is(target error) bool { return target == ErrTooMuchData }
+
+// budget bounds what the sessions of a process keep in memory together. Weights
+// are estimates of the memory that is held, see weigh. It is safe for concurrent
+// use.
+type budget struct {
+	limits Limits
+
+	mu       sync.Mutex
+	used     int64
+	accounts map[*account]struct{}
+}
+
+// account is one session's part of a budget. The nil account has no bounds.
+type account struct {
+	budget *budget
+	owner  string
+	over   func(error)
+
+	// guarded by budget.mu
+	bytes     int64
+	resources int
+	closed    bool
+}
+
+func newBudget(limits Limits) *budget {
+	return &budget{limits: limits.withDefaults(), accounts: map[*account]struct{}{}}
+}
+
+// open starts an account. over is called at most once, in a goroutine of its
+// own, when the session has to end. Sessions of one owner count together when
+// the budget of all is used up.
+func (b *budget) open(owner string, over func(error)) *account {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	opened := &account{budget: b, owner: owner, over: over}
+	b.accounts[opened] = struct{}{}
+
+	return opened
+}
+
+// charge adds what is about to be kept, or takes off what is not kept any more.
+// After an error the session ends, and nothing more is kept of it.
+func (a *account) charge(resources int, bytes int64) error {
+	if a == nil {
+		return nil
+	}
+
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	if a.closed {
+		return ErrClosed
+	}
+
+	a.resources, a.bytes, a.budget.used = a.resources+resources, a.bytes+bytes, a.budget.used+bytes
+
+	limits := a.budget.limits
+
+	switch {
+	case a.resources > limits.Resources:
+		return a.fail(fmt.Sprintf("Omni sent %d resources of the kinds that are copied; the bound is %d (--omni-max-resources)",
+			a.resources, limits.Resources))
+	case a.bytes > limits.Memory:
+		return a.fail(fmt.Sprintf("the copy of this Omni's %d resources takes %s of memory; the bound is %s (--omni-max-memory)",
+			a.resources, mebibytes(a.bytes), mebibytes(limits.Memory)))
+	case a.budget.used > limits.TotalMemory:
+		return a.budget.shed(a)
+	}
+
+	return nil
+}
+
+// shed ends the largest session of the owner who has the most, so that nobody
+// can crowd out others by sessions that are small or many. It is an error if
+// that is the one that asked. The caller holds the lock.
+func (b *budget) shed(asking *account) error {
+	sums := map[string]int64{}
+	for each := range b.accounts {
+		sums[each.owner] += each.bytes
+	}
+
+	victim := asking
+	for each := range b.accounts {
+		if sums[each.owner] > sums[victim.owner] || each.owner == victim.owner && each.bytes > victim.bytes {
+			victim = each
+		}
+	}
+
+	err := victim.fail(fmt.Sprintf("the copies of all Omnis together take more than %s of memory, and those of this namespace take the most: %s "+
+		"(--omni-max-total-memory)", mebibytes(b.limits.TotalMemory), mebibytes(sums[victim.owner])))
+
+	if victim == asking {
+		return err
+	}
+
+	return nil
+}
+
+// tooMuch ends the session for another reason than its sum.
+func (a *account) tooMuch(err error) {
+	if a == nil {
+		return
+	}
+
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	if !a.closed {
+		_ = a.fail(err.Error())
+	}
+}
+
+// fail closes the account. The caller holds the lock.
+func (a *account) fail(message string) error {
+	err := &TooMuchDataError{message: message}
+
+	a.end()
+
+	go a.over(err)
+
+	return err
+}
+
+// close gives everything back. It may be called more than once.
+func (a *account) close() {
+	if a == nil {
+		return
+	}
+
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	a.end()
+}
+
+func (a *account) end() {
+	if a.closed {
+		return
+	}
+
+	a.closed = true
+	a.budget.used -= a.bytes
+	delete(a.budget.accounts, a)
+}
+
+// held is what the account has now.
+func (a *account) held() (resources int, bytes int64) {
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	return a.resources, a.bytes
+}
+
+// mebibytes shows a size for people.
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
