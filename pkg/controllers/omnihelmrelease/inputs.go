@@ -41,7 +41,7 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 			return source, err
 		}
 
-		if source.Credentials, err = charts.CredentialsFrom(data, source.Host()); err != nil {
+		if source.Credentials, err = charts.CredentialsFrom(ctx, data, source.Host()); err != nil {
 			return source, fmt.Errorf("Secret %q (spec.chart.authSecretRef): %w", ref.Name, err)
 		}
 	}

@@ -1,8 +1,8 @@
 package charts
 
 import (
+	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -54,9 +54,9 @@ type dockerConfig struct {
 
 // CredentialsFrom reads the credentials for a host from a Secret's data: username and password, or a
 // Docker configuration under .dockerconfigjson. The error is an *Error that names what is missing.
-func CredentialsFrom(data map[string][]byte, host string) (Credentials, error) {
+func CredentialsFrom(ctx context.Context, data map[string][]byte, host string) (Credentials, error) {
 	if text, ok := data[dockerConfigKey]; ok {
-		return fromDockerConfig(text, host)
+		return fromDockerConfig(ctx, text, host)
 	}
 
 	found := Credentials{Username: strings.TrimSpace(string(data[usernameKey])), Password: strings.TrimRight(string(data[passwordKey]), "\r\n")}
@@ -67,9 +67,9 @@ func CredentialsFrom(data map[string][]byte, host string) (Credentials, error) {
 	return found, nil
 }
 
-func fromDockerConfig(text []byte, host string) (Credentials, error) {
+func fromDockerConfig(ctx context.Context, text []byte, host string) (Credentials, error) {
 	var config dockerConfig
-	if err := json.Unmarshal(text, &config); err != nil {
+	if err := decodeJSON(ctx, text, maxSmallNodes, &config); err != nil {
 		return Credentials{}, fail(Unauthorized, "%s of the Secret is not a Docker configuration", dockerConfigKey)
 	}
 

@@ -27,7 +27,7 @@ func TestCredentialsFrom(t *testing.T) {
 		{name: "docker broken", host: "x", data: map[string][]byte{".dockerconfigjson": []byte("secret-text")}, err: "not a Docker configuration"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := CredentialsFrom(test.data, test.host)
+			got, err := CredentialsFrom(t.Context(), test.data, test.host)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("got %v, want %q", err, test.err)

@@ -2,11 +2,12 @@ package charts
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 // indexFreshness is how long an index counts without being asked for again, so
@@ -16,46 +17,35 @@ const indexFreshness = 30 * time.Second
 // index is what is kept of a repository's index.
 type index struct {
 	charts    map[string][]indexEntry
+	size      int64 // of charts, in bytes
 	etag      string
 	modified  string
 	fetchedAt time.Time
 }
 
-// indexEntry is one version of one chart. The JSON names are Helm's.
-type indexEntry struct {
-	Version string   `json:"version"`
-	URLs    []string `json:"urls"`
-	Digest  string   `json:"digest"`
-}
-
 // parseIndex reads an index; everything but the versions is dropped.
-func parseIndex(data []byte) (*index, error) {
-	var document struct {
-		Entries map[string][]indexEntry `json:"entries"`
-	}
+func parseIndex(ctx context.Context, data []byte, at string) (*index, error) {
+	read, err := readIndex(ctx, data)
 
-	if err := yaml.Unmarshal(data, &document); err != nil || document.Entries == nil {
+	var exceeded *foreign.LimitError
+
+	switch {
+	case ctx.Err() != nil:
+		return nil, explain(ctx.Err(), at)
+	case errors.As(err, &exceeded), errors.Is(err, errOtherForm), errors.Is(err, errKept):
+		return nil, fail(TooLarge, "%s: the index %s", at, err)
+	case err != nil || !read.entries:
 		return nil, fail(Invalid, "index.yaml of the repository is no chart index")
 	}
 
-	return &index{charts: document.Entries}, nil
+	return &index{charts: read.charts, size: read.kept}, nil
 }
 
 // cost is about how many bytes the index takes in memory.
 func (i *index) cost() int64 {
-	const entryOverhead = 100
+	const itself = 128
 
-	var total int64
-
-	for name, entries := range i.charts {
-		total += int64(len(name)) + entryOverhead
-
-		for _, entry := range entries {
-			total += int64(len(entry.Version)+len(entry.Digest)+len(strings.Join(entry.URLs, ""))) + entryOverhead
-		}
-	}
-
-	return total
+	return itself + i.size + textCost(i.etag) + textCost(i.modified)
 }
 
 // index returns a repository's index. One that was fetched a moment ago counts
@@ -127,7 +117,7 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, ke
 
 	var parsed *index
 
-	if err := f.gate.parse(ctx, func() (err error) { parsed, err = parseIndex(data); return err }); err != nil {
+	if err := f.gate.parse(ctx, func() (err error) { parsed, err = parseIndex(ctx, data, place(response.Request.URL)); return err }); err != nil {
 		return nil, err
 	}
 

@@ -2,7 +2,6 @@ package charts
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"path"
@@ -140,7 +139,7 @@ func (f *Fetcher) manifest(ctx context.Context, s *session, source *Source, base
 		return nil, fail(DigestMismatch, "%s answers with a manifest of digest %s, expected %s", place(response.Request.URL), digest, reference)
 	}
 
-	found, err := parseManifest(data, source.Chart)
+	found, err := parseManifest(ctx, data, source.Chart)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +149,7 @@ func (f *Fetcher) manifest(ctx context.Context, s *session, source *Source, base
 	return found, nil
 }
 
-func parseManifest(data []byte, chart string) (*artifact, error) {
+func parseManifest(ctx context.Context, data []byte, chart string) (*artifact, error) {
 	var document struct {
 		Layers []struct {
 			MediaType string `json:"mediaType"`
@@ -160,8 +159,8 @@ func parseManifest(data []byte, chart string) (*artifact, error) {
 		Annotations map[string]string `json:"annotations"`
 	}
 
-	if err := json.Unmarshal(data, &document); err != nil {
-		return nil, fail(Invalid, "the manifest of %s is not readable", chart)
+	if err := decodeJSON(ctx, data, maxSmallNodes, &document); err != nil {
+		return nil, unreadable(err, chart, "manifest")
 	}
 
 	found := &artifact{digest: digestOf(data), version: document.Annotations[versionAnnotation]}

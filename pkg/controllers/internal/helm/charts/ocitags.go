@@ -2,7 +2,6 @@ package charts
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -45,7 +44,9 @@ func (s *session) tags(ctx context.Context, location string) ([]string, error) {
 			return nil, err
 		}
 
-		versions = append(versions, page...)
+		if versions = append(versions, page...); len(versions) > maxTags {
+			return nil, fail(TooLarge, "%s has more than %d tags: set chart.version to one version, for which no tags are listed", place(response.Request.URL), maxTags)
+		}
 
 		next := nextPage(response)
 		if next == "" {
@@ -70,19 +71,29 @@ func readTags(ctx context.Context, s *session, response *http.Response) ([]strin
 		return nil, err
 	}
 
+	return parseTags(ctx, data, place(response.Request.URL))
+}
+
+// parseTags reads a page of tags, as versions. What is too long for a tag is left out.
+func parseTags(ctx context.Context, data []byte, at string) ([]string, error) {
 	var document struct {
 		Tags []string `json:"tags"`
 	}
 
-	if err := json.Unmarshal(data, &document); err != nil {
-		return nil, fail(Invalid, "%s answers with something that is no list of tags", place(response.Request.URL))
+	// Beside the tags there are a few names.
+	if err := decodeJSON(ctx, data, maxTags+maxSmallNodes, &document); err != nil {
+		return nil, unreadable(err, at, "list of tags")
 	}
 
-	for i, tag := range document.Tags {
-		document.Tags[i] = strings.ReplaceAll(tag, "_", "+")
+	versions := make([]string, 0, len(document.Tags))
+
+	for _, tag := range document.Tags {
+		if len(tag) <= maxTag {
+			versions = append(versions, strings.ReplaceAll(tag, "_", "+"))
+		}
 	}
 
-	return document.Tags, nil
+	return versions, nil
 }
 
 // nextPage reads the Link header of a page; a page elsewhere is not followed.

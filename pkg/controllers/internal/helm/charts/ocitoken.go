@@ -3,7 +3,6 @@ package charts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net"
 	"net/http"
 	"net/url"
@@ -109,7 +108,7 @@ func (s *session) fetchToken(ctx context.Context, challenge map[string]string) (
 		AccessToken string `json:"access_token"`
 	}
 
-	if err := json.Unmarshal(data, &answer); err != nil || cmp.Or(answer.Token, answer.AccessToken) == "" {
+	if err := decodeJSON(ctx, data, maxSmallNodes, &answer); err != nil || cmp.Or(answer.Token, answer.AccessToken) == "" {
 		return "", fail(Unauthorized, "the token service %s of registry %s gives no token", realm.Host, s.host)
 	}
 

@@ -19,7 +19,7 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *session, source *Sou
 		return nil, err
 	}
 
-	resolved := &Resolved{Name: source.Chart, Version: entry.Version, ArchiveDigest: normalDigest(entry.Digest), location: location}
+	resolved := &Resolved{Name: source.Chart, Version: string(entry.Version), ArchiveDigest: normalDigest(string(entry.Digest)), location: location}
 
 	switch {
 	case source.Digest != "" && resolved.ArchiveDigest != "" && source.Digest != resolved.ArchiveDigest:
@@ -57,7 +57,7 @@ func (f *Fetcher) lookup(ctx context.Context, s *session, source *Source) (*inde
 		versions := make([]string, 0, len(entries))
 
 		for _, entry := range entries {
-			versions = append(versions, entry.Version)
+			versions = append(versions, string(entry.Version))
 		}
 
 		at, err := choose(versions, source.Version)
@@ -79,7 +79,7 @@ func (f *Fetcher) lookup(ctx context.Context, s *session, source *Source) (*inde
 
 // archiveURL resolves the first URL of an entry against the repository's.
 func archiveURL(repository string, entry *indexEntry) (string, error) {
-	if len(entry.URLs) == 0 {
+	if entry.URL == "" {
 		return "", fail(Invalid, "index.yaml of %s names no URL for version %s", repository, entry.Version)
 	}
 
@@ -88,7 +88,7 @@ func archiveURL(repository string, entry *indexEntry) (string, error) {
 		return "", fail(Invalid, "chart.repository is not a URL")
 	}
 
-	location, err := base.Parse(entry.URLs[0])
+	location, err := base.Parse(string(entry.URL))
 	if err != nil || location.Scheme != "http" && location.Scheme != "https" || location.Host == "" {
 		return "", fail(Invalid, "index.yaml of %s names a URL for version %s that is neither http nor https; for an OCI chart set chart: oci://...",
 			repository, entry.Version)

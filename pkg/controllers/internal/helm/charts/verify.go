@@ -15,6 +15,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"helm.sh/helm/v4/pkg/provenance"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
@@ -54,7 +55,7 @@ func (f *Fetcher) verify(ctx context.Context, s *session, source *Source, resolv
 		return err
 	}
 
-	if err := checkProvenance(file, source.Keyring, resolved); err != nil {
+	if err := checkProvenance(ctx, file, source.Keyring, resolved); err != nil {
 		return fail(Unverified, "chart %s %s: %s", resolved.Name, resolved.Version, redact.Line(err.Error()))
 	}
 
@@ -82,7 +83,7 @@ func fileNames(resolved *Resolved) []string {
 // this chart: of its archive, and under its name and version. Helm's own check
 // wants the archive itself, which would have to be downloaded for it; what it does
 // is done here with the digest, and with the same libraries.
-func checkProvenance(file, keyring []byte, resolved *Resolved) error {
+func checkProvenance(ctx context.Context, file, keyring []byte, resolved *Resolved) error {
 	keys, err := readKeyring(keyring)
 	if err != nil {
 		return err
@@ -97,13 +98,9 @@ func checkProvenance(file, keyring []byte, resolved *Resolved) error {
 		return fmt.Errorf("no valid signature of a key of verify.keyringSecretRef: %w", err)
 	}
 
-	var (
-		signed struct{ Name, Version string }
-		sums   provenance.SumCollection
-	)
-
-	if err := provenance.ParseMessageBlock(block.Plaintext, &signed, &sums); err != nil {
-		return errors.New("its provenance file is not readable")
+	signed, sums, err := readMessage(ctx, block.Plaintext)
+	if err != nil {
+		return err
 	}
 
 	// An index can offer an old chart, or another one, as the newest. What a file
@@ -113,6 +110,28 @@ func checkProvenance(file, keyring []byte, resolved *Resolved) error {
 	}
 
 	return checkSum(sums.Files, resolved)
+}
+
+// signedChart is what a provenance file says about the chart itself.
+type signedChart struct{ Name, Version string }
+
+// readMessage reads the parts of a signed message: Chart.yaml, and the digests of files. A key of the keyring signed
+// them, which says nothing about what they become.
+func readMessage(ctx context.Context, message []byte) (signed signedChart, sums provenance.SumCollection, err error) {
+	limits := foreign.Limits{Bytes: maxProvenanceBytes, Depth: maxDepth, Nodes: maxSmallNodes, Expanded: maxProvenanceBytes}
+
+	// As the parser splits it.
+	for part := range bytes.SplitSeq(message, []byte("\n...\n")) {
+		if err := foreign.Check(ctx, part, limits); err != nil {
+			return signed, sums, fmt.Errorf("its provenance file %w", err)
+		}
+	}
+
+	if err := provenance.ParseMessageBlock(message, &signed, &sums); err != nil {
+		return signed, sums, errors.New("its provenance file is not readable")
+	}
+
+	return signed, sums, nil
 }
 
 // otherChart says that a signature is of another chart than the one it is offered for.
