@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/rendertest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
@@ -83,7 +84,12 @@ const (
 func TestHostileCharts(t *testing.T) {
 	aliases := "a: &a " + strings.Repeat("x", 40_000) + "\nb: [" + strings.Repeat("*a,", 20_000) + "]\n"
 
-	pool := newPool(t, render.Options{Timeout: 5 * time.Minute})
+	program, err := rendertest.Program(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	pool := newPool(t, render.Options{Timeout: 5 * time.Minute, Program: program})
 
 	for name, test := range map[string]hostile{
 		"a dictionary that contains itself": {template: `{{ $a := dict }}{{ $_ := set $a "a" $a }}{{ $a }}`, words: "contains itself"},
