@@ -18,6 +18,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/rendertest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
@@ -27,7 +28,7 @@ import (
 var cluster *env.Hub
 
 // renderers are the workers of all tests.
-var renderers = render.New(render.Options{})
+var renderers *render.Pool
 
 func TestMain(m *testing.M) {
 	if worker.Asked(os.Args) {
@@ -52,6 +53,18 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 
+	directory, err := os.MkdirTemp("", "live")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(directory)
+
+	program, err := rendertest.Program(directory)
+	if err != nil {
+		return 0, err
+	}
+
+	renderers = render.New(render.Options{Program: program})
 	defer renderers.Close()
 
 	return m.Run(), cluster.Stop()
