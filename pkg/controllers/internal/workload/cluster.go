@@ -12,6 +12,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -26,6 +27,11 @@ const (
 	goodFor = time.Minute
 	badFor  = 15 * time.Second
 )
+
+// namespaceLimits bound the namespace kube-system, of which only the UID is kept.
+//
+//nolint:gochecknoglobals // a constant
+var namespaceLimits = foreign.Limits{Bytes: 512 << 10, Depth: 64, Nodes: 20_000, Expanded: 512 << 10}
 
 // Cluster is a workload cluster as one kubeconfig leads to it. It is safe for
 // concurrent use.
@@ -196,7 +202,7 @@ func (c *Cluster) probe() {
 }
 
 func (c *Cluster) identify(ctx context.Context) (Identity, error) {
-	if err := c.core.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
+	if _, err := c.get(ctx, "/version"); err != nil {
 		return Identity{}, fmt.Errorf("ask for the version: %w", err)
 	}
 
@@ -208,11 +214,20 @@ func (c *Cluster) identify(ctx context.Context) (Identity, error) {
 		return Identity{Source: SourceToken, ID: c.claims.ClusterUUID}, nil
 	}
 
-	system, err := c.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	var system struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+
+	text, err := c.get(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem)
+	if err == nil {
+		err = foreign.Unmarshal(ctx, text, namespaceLimits, &system)
+	}
 
 	switch {
-	case err == nil && system.UID != "":
-		return Identity{Source: SourceKubeSystem, ID: string(system.UID)}, nil
+	case err == nil && system.Metadata.UID != "":
+		return Identity{Source: SourceKubeSystem, ID: system.Metadata.UID}, nil
 	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return Identity{Source: SourceNone}, nil
 	default:
@@ -220,6 +235,16 @@ func (c *Cluster) identify(ctx context.Context) (Identity, error) {
 		// anybody has said nothing about them yet.
 		return Identity{}, fmt.Errorf("read the namespace kube-system: %w", err)
 	}
+}
+
+// get asks for something small, as it is.
+func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
+	result := c.core.RESTClient().Get().AbsPath(path).SetHeader("Accept-Encoding", "identity").Do(asProbe(ctx))
+	if err := result.Error(); err != nil {
+		return nil, err //nolint:wrapcheck // the callers do
+	}
+
+	return result.Raw() //nolint:wrapcheck // the callers do
 }
 
 // close ends the idle connections; requests under way go on.

@@ -225,7 +225,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}))
 
 	_, err := cluster.Core().Secrets("x").List(t.Context(), metav1.ListOptions{})
-	if err == nil || !strings.Contains(err.Error(), "64 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "32 MiB") {
 		t.Errorf("got %v", err)
 	}
 }

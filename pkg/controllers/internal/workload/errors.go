@@ -67,6 +67,12 @@ func (c *Cluster) Message(err error, sent ...*redact.Secrets) string {
 		return ""
 	}
 
+	// client-go says around it that a repetition may help.
+	var tooLarge *tooLargeError
+	if errors.As(err, &tooLarge) {
+		return tooLarge.Error()
+	}
+
 	secrets := c.secrets
 	for _, others := range sent {
 		secrets = secrets.With(others)

@@ -1,9 +1,7 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -11,6 +9,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -33,9 +32,13 @@ const (
 	clientBurst = 100
 )
 
-// maxBody is the largest answer that is read, in bytes. A list of 2,000 large
-// objects has about 40 MiB.
-const maxBody = 64 << 20
+// What a connection takes of answers that nobody has read yet, in bytes, and of the
+// headers of one. Go's own limits are 4 MiB for each request, 1 GiB in all, and 10 MiB.
+const (
+	unreadPerRequest    = 1 << 20
+	unreadPerConnection = 16 << 20
+	maxHeader           = 256 << 10
+)
 
 // userAgent is what the audit log of a workload cluster shows.
 const userAgent = "omni-controller"
@@ -57,13 +60,15 @@ func newTransport(a *access, guard dialguard.Guard) (*http.Transport, error) {
 	}
 
 	return utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:                 way.proxy,
-		DialContext:           way.dialer.DialContext,
-		TLSClientConfig:       tlsConfig,
-		TLSHandshakeTimeout:   handshakeTimeout,
-		ResponseHeaderTimeout: headerTimeout,
-		IdleConnTimeout:       idleTimeout,
-		MaxIdleConnsPerHost:   idlePerHost,
+		Proxy:                  way.proxy,
+		DialContext:            way.dialer.DialContext,
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    handshakeTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: unreadPerRequest, MaxReceiveBufferPerConnection: unreadPerConnection},
+		MaxIdleConnsPerHost:    idlePerHost,
 	}), nil
 }
 
@@ -84,7 +89,7 @@ func newConfig(a *access, transport http.RoundTripper, secrets *redact.Secrets) 
 
 	return &rest.Config{
 		Host:      a.server,
-		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated},
+		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, budget: answer.NewBudget(clusterBytes)},
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
@@ -94,12 +99,13 @@ func newConfig(a *access, transport http.RoundTripper, secrets *redact.Secrets) 
 }
 
 // sameHost refuses requests to other hosts (client-go follows redirects and would
-// send the credentials along), and answers without end. What it lets through as an
+// send the credentials along), and answers that would take too much memory. What it lets through as an
 // error holds no credentials.
 type sameHost struct {
 	host    string
 	secrets *redact.Secrets
 	next    http.RoundTripper
+	budget  *answer.Budget // of this cluster
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -121,9 +127,8 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	// A watch goes on for as long as it goes on; its events are small.
-	if request.URL.Query().Get("watch") == "" && response.StatusCode != http.StatusSwitchingProtocols {
-		response.Body = &boundedBody{ReadCloser: response.Body, left: maxBody}
+	if err := s.bound(request, response); err != nil {
+		return nil, err
 	}
 
 	return response, nil
@@ -131,25 +136,3 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper lets client-go look through to the transport.
 func (s *sameHost) WrappedRoundTripper() http.RoundTripper { return s.next }
-
-// errBodyTooLarge ends an answer that no Kubernetes API gives.
-var errBodyTooLarge = errors.New("the workload cluster answers with more than 64 MiB, which is refused")
-
-// boundedBody fails once a body exceeds its limit: client-go reads answers into
-// memory as they come.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(buffer []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errBodyTooLarge
-	}
-
-	n, err := b.ReadCloser.Read(buffer[:min(int64(len(buffer)), b.left)])
-	b.left -= int64(n)
-
-	return n, err //nolint:wrapcheck // io.EOF must stay io.EOF
-}

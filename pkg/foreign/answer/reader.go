@@ -1,0 +1,192 @@
+package answer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Limits bound one answer.
+type Limits struct {
+	// Bytes is how long it may be when it is not compressed, in bytes.
+	Bytes int64
+	// Memory is what it may become when it is decoded, as it is estimated, in bytes. 0 is
+	// for an answer that is no JSON and is not decoded.
+	Memory int64
+	// Small is the memory up to which an answer does not count as large, in bytes.
+	Small int64
+	// Stream is for a sequence of JSON objects without an end: the limits are for each.
+	Stream bool
+}
+
+// holdTime is how long one large answer may be read, so that one that does not end gives
+// its place back.
+const holdTime = 30 * time.Second
+
+// LimitError says that an answer exceeds a limit. Its text continues a sentence that
+// begins with the name of the server.
+type LimitError struct {
+	// Limit is how much was allowed, in bytes, or levels if Deep.
+	Limit int64
+	// Memory says that the limit is one of memory, Deep that it is one of nesting.
+	Memory, Deep bool
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	switch {
+	case e.Deep:
+		return fmt.Sprintf("answers with objects in more than %d levels", e.Limit)
+	case e.Memory:
+		return "answers with so many values that they would take more than " + size(e.Limit) + " of memory"
+	default:
+		return "answers with more than " + size(e.Limit)
+	}
+}
+
+func size(bytes int64) string {
+	if bytes%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+
+	return fmt.Sprintf("%d KiB", bytes>>10)
+}
+
+// Reader passes an answer on while it stays within its limits. It must be closed, and may
+// be used by one goroutine; Close may come from another.
+type Reader struct {
+	ctx     context.Context //nolint:containedctx // of the request, whose answer it is
+	body    io.ReadCloser
+	limits  Limits
+	budgets []*Budget
+	meter   meter
+	err     error
+
+	mu     sync.Mutex
+	places []func() // what ends the places of a large answer
+	closed bool
+}
+
+// NewReader bounds a body. A large answer waits for a place in each of the budgets, in
+// this order, until ctx ends: it must be the same wherever two budgets are shared.
+func NewReader(ctx context.Context, body io.ReadCloser, limits Limits, budgets ...*Budget) *Reader {
+	return &Reader{ctx: ctx, body: body, limits: limits, budgets: budgets}
+}
+
+// Read implements io.Reader. Its errors are those of the body, a *LimitError, and that of
+// the context.
+func (r *Reader) Read(buffer []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+
+	n, err := r.body.Read(buffer)
+	if r.err = r.count(buffer[:n]); r.err != nil {
+		return 0, r.err
+	}
+
+	return n, err //nolint:wrapcheck // io.EOF must stay io.EOF
+}
+
+// Close implements io.Closer.
+func (r *Reader) Close() error {
+	r.leave(true)
+
+	return r.body.Close() //nolint:wrapcheck // the caller is net/http
+}
+
+// count goes on with the answer.
+func (r *Reader) count(text []byte) error {
+	for len(text) > 0 {
+		taken, closed := r.meter.add(text)
+		text = text[taken:]
+
+		if err := r.check(); err != nil {
+			return err
+		}
+
+		if closed && r.limits.Stream {
+			r.meter = meter{}
+			r.leave(false)
+		}
+	}
+
+	return nil
+}
+
+func (r *Reader) check() error {
+	m, limits := &r.meter, r.limits
+	decoded := limits.Memory > 0
+
+	switch {
+	case m.bytes > limits.Bytes:
+		return &LimitError{Limit: limits.Bytes}
+	case decoded && m.depth > maxDepth:
+		return &LimitError{Limit: maxDepth, Deep: true}
+	case decoded && m.memory > limits.Memory:
+		return &LimitError{Limit: limits.Memory, Memory: true}
+	case decoded && m.memory > limits.Small, !decoded && m.bytes > limits.Small:
+		return r.enter()
+	default:
+		return nil
+	}
+}
+
+// enter takes the places of a large answer, once.
+func (r *Reader) enter() error {
+	r.mu.Lock()
+	entered := len(r.places) > 0
+	r.mu.Unlock()
+
+	if entered {
+		return nil
+	}
+
+	var places []func()
+
+	for _, budget := range r.budgets {
+		leave, err := budget.Enter(r.ctx, r.limits.Bytes)
+		if err != nil {
+			end(places)
+
+			return err
+		}
+
+		places = append(places, leave)
+	}
+
+	// Reading from a body that is closed ends with an error.
+	late := time.AfterFunc(holdTime, func() { _ = r.Close() })
+	places = append(places, func() { late.Stop() })
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.closed {
+		end(places)
+
+		return io.ErrClosedPipe
+	}
+
+	r.places = places
+
+	return nil
+}
+
+// leave gives the places back.
+func (r *Reader) leave(closed bool) {
+	r.mu.Lock()
+	places := r.places
+	r.places, r.closed = nil, r.closed || closed
+	r.mu.Unlock()
+
+	end(places)
+}
+
+func end(places []func()) {
+	for _, leave := range places {
+		leave()
+	}
+}
