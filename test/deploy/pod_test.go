@@ -139,10 +139,15 @@ func (p *pod) start(t *testing.T, hub *env.Hub, binaries env.Binaries) *env.Prog
 		t.Fatalf("%s runs %v, which the image does not have", p.workload, p.container.Command)
 	}
 
+	args := append(p.args(), "--kubeconfig="+tokenKubeconfig(t, hub, p.template.Spec.ServiceAccountName))
+	if binary == binaries.OmniController {
+		args = append(args, "--allowed-networks=127.0.0.0/8") // the simulated Omni is on this machine
+	}
+
 	program, err := hub.StartProgram(t.Context(), env.ProgramOptions{
 		Name:   p.workload,
 		Binary: binary,
-		Args:   append(p.args(), "--kubeconfig="+tokenKubeconfig(t, hub, p.template.Spec.ServiceAccountName)),
+		Args:   args,
 		Env:    p.environment(),
 		Ready: func(ctx context.Context) error {
 			if err := p.probe(ctx, p.container.StartupProbe); err != nil {
