@@ -17,8 +17,8 @@ type ownership int
 const (
 	absent ownership = iota
 	ours
-	// foreign belongs to another export, or to nobody we know.
-	foreign
+	// others belongs to another export, or to nobody we know.
+	others
 )
 
 // last is what the status says that was written.
@@ -39,7 +39,7 @@ func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last) ow
 	case secret.Labels[v1alpha1.LabelExportUID] == "" && written.hash != "" && written.name == secret.Name && of.hash(secret.Data) == written.hash:
 		return ours
 	default:
-		return foreign
+		return others
 	}
 }
 

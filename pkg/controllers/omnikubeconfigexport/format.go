@@ -1,6 +1,7 @@
 package omnikubeconfigexport
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 // Keys of the Secrets.
@@ -56,20 +58,31 @@ func (s shape) mainKey() string {
 	return s.key
 }
 
+// kubeconfigLimits bound a kubeconfig with one context, whose certificates take some KiB. In a Secret it may be
+// anybody's.
+//
+//nolint:gochecknoglobals // a constant
+var kubeconfigLimits = foreign.Limits{Bytes: 256 << 10, Depth: 32, Nodes: 2000, Expanded: 256 << 10}
+
 // readKubeconfig takes server and token out of a kubeconfig. Everything else is
 // left behind.
 func readKubeconfig(raw []byte) (access, error) {
+	// Who else reads at the same time is soon done, so this waits without a deadline.
+	if foreign.Check(context.Background(), raw, kubeconfigLimits) != nil {
+		return access{}, errKubeconfig
+	}
+
 	config, err := clientcmd.Load(raw)
 	if err != nil {
 		return access{}, errKubeconfig
 	}
 
-	context := config.Contexts[config.CurrentContext]
-	if context == nil {
+	current := config.Contexts[config.CurrentContext]
+	if current == nil {
 		return access{}, errKubeconfig
 	}
 
-	cluster, user := config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
+	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
 	if cluster == nil || user == nil || user.Token == "" {
 		return access{}, errKubeconfig
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 const wantKubeconfig = `apiVersion: v1
@@ -92,6 +93,18 @@ func TestReadKubeconfigRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Somebody wrote aliases into an exported Secret: each stands for the whole token.
+func TestReadKubeconfigOfAliases(t *testing.T) {
+	text := strings.Replace(wantKubeconfig, "token: t.o.k", "token: &t "+strings.Repeat("t", 30<<10), 1) +
+		"more: [" + strings.TrimSuffix(strings.Repeat("*t,", 1000), ",") + "]\n"
+
+	foreigntest.WantAllocated(t, 8<<20, func() {
+		if _, err := readKubeconfig([]byte(text)); err == nil {
+			t.Error("was read")
+		}
+	})
 }
 
 func TestArgoHashCoversEveryValue(t *testing.T) {

@@ -54,7 +54,7 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 func (r *reconciler) judgeTarget(owner ownership, s *scope) loop.Outcome {
 	name := s.export.Spec.TargetSecretRef.Name
 
-	if owner == foreign {
+	if owner == others {
 		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; choose another spec.targetSecretRef, or delete that Secret if nobody needs it",
 			name, belongsTo(s))
 	}
