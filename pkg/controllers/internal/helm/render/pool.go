@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -178,7 +179,7 @@ func (p *Pool) explain(worker *process, err error) error {
 	switch {
 	case strings.Contains(said, "stack overflow"), strings.Contains(said, "stack exceeds"):
 		return &deathError{refused("a template calls itself, or prints a value that contains itself, without end; correct the chart or its values")}
-	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate"), strings.Contains(said, "errno=12"):
+	case slices.ContainsFunc(noMemory(), func(words string) bool { return strings.Contains(said, words) }):
 		return &deathError{refused("rendering it takes more than %d MiB of memory; correct the chart or its values, or raise --render-memory of omni-controller",
 			p.options.Memory>>20)}
 	case worker.signalled() == syscall.SIGKILL:
@@ -186,6 +187,12 @@ func (p *Pool) explain(worker *process, err error) error {
 	default:
 		return &deathError{fmt.Errorf("%w (%s)", errDied, worker.command.ProcessState)}
 	}
+}
+
+// noMemory are the words with which a Go program ends that gets no more memory, or
+// none for a thread.
+func noMemory() []string {
+	return []string{"out of memory", "cannot allocate", "cannot map", "errno=12", "create new OS thread", "pthread_create failed"}
 }
 
 // take returns an idle worker, or a new one.
