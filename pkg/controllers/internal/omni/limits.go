@@ -27,7 +27,7 @@ const (
 	// firstEvent is how long one message of a watch may be at first, in bytes. A
 	// resource is mostly 1 to 5 KiB, and an update has it twice. A watch that
 	// needs more is opened anew with twice as much.
-	firstEvent = 128 << 10
+	firstEvent = 64 << 10
 	// maxEvent is the most that is tried: two of the largest resources.
 	maxEvent = 2 * maxAnswer
 )

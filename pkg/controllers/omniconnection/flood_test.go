@@ -1,0 +1,64 @@
+package omniconnection
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// An Omni that sends too much is left, and the condition says which flag raises the bound. Nothing is sent to it for a
+// while, and nothing is written either.
+func TestTooMuchData(t *testing.T) {
+	b := newBench(t)
+	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{Observer: b.calls.Observe, Limits: omni.Limits{Resources: 100}})
+	t.Cleanup(b.pool.Close)
+	b.start(EndpointPolicy{})
+	b.secret("key", b.key)
+	b.allow(b.omni.Endpoint())
+
+	remove := b.omni.Flood("Clusters.omni.sidero.dev", func(number int) *v1alpha1.WatchResponse {
+		return &v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_CREATED, Resource: &v1alpha1.Resource{
+			Metadata: &v1alpha1.Metadata{
+				Namespace: "default", Type: "Clusters.omni.sidero.dev", Id: fmt.Sprintf("c%d", number), Version: "1", Phase: "running",
+			},
+			Spec: &v1alpha1.Spec{},
+		}}}}
+	})
+	defer remove()
+
+	stalled := func() bool {
+		return slices.ContainsFunc(b.get().Status.Conditions, func(c metav1.Condition) bool {
+			return c.Type == "Reachable" && c.Reason == "TooMuchData"
+		})
+	}
+
+	for deadline := time.Now().Add(time.Minute); !stalled(); b.run() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", b.get().Status.Conditions)
+		}
+	}
+
+	b.expect("Reachable", metav1.ConditionFalse, "TooMuchData", b.omni.Endpoint(), "--omni-max-resources", "15m0s")
+
+	if !apimeta.IsStatusConditionTrue(b.get().Status.Conditions, "Stalled") {
+		t.Error("it is not stalled")
+	}
+
+	b.omni.ForgetRequests()
+	b.run()
+
+	if requests := b.omni.Requests(); len(requests) > 0 {
+		t.Errorf("requests were sent: %v", requests)
+	}
+
+	if _, open := b.pool.Get("uid-main"); open {
+		t.Error("a session is open")
+	}
+}
