@@ -157,6 +157,11 @@ func (s *Server) checkDataVersion(ctx context.Context) error {
 // of as many objects.
 const catchUpEntries = 10
 
+// logEntries is how many writes the log has at most that the database on the disk is known to have, too. A start reads all
+// of them into memory at once; with etcd's default of 10,000, somebody who changes one large object again and again would
+// make a start need gigabytes, for ever.
+const logEntries = 100
+
 // config is one member without peers on a unix socket. fsync stays on: an acknowledged write must
 // survive the loss of power.
 func config(dataDir, socketPath string) *embed.Config {
@@ -173,6 +178,7 @@ func config(dataDir, socketPath string) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(memberName)
 	c.EnableGRPCGateway = false
 	c.SnapshotCatchUpEntries = catchUpEntries
+	c.SnapshotCount = logEntries
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainUnaryInterceptor(explainNoSpace)}
 
 	return c

@@ -75,6 +75,13 @@ spec:
 - --etcd-keyfile=/etc/omni-apiserver/etcd/tls.key
 - --etcd-prefix={{ $external.prefix }}
 {{- end }}
+{{- with $.Values.apiserver.limits }}
+- --max-objects-per-namespace={{ int64 .maxObjectsPerNamespace }}
+- --max-bytes-per-namespace={{ int64 .maxBytesPerNamespace }}
+- --max-objects={{ int64 .maxObjects }}
+- --max-bytes={{ int64 .maxBytes }}
+- --max-list-bytes-in-flight={{ int64 .maxListBytesInFlight }}
+{{- end }}
 {{- with include "omni.namespaces" . | fromJsonArray }}
 - --controller-namespaces={{ join "," . }}
 {{- end }}
