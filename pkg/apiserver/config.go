@@ -72,6 +72,7 @@ func (c *Config) StorageCodec() runtime.Codec {
 // Complete fills in what follows from the rest. Call it once, after all options were applied.
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = MaxRequestBytes
+	boundBodies(&c.Generic.Config)
 	requireRequestHeaderCA(&c.Generic.Config)
 	sendAway(&c.Generic.Config)
 	endUnfinished(&c.Generic.Config, c.finishTime)

@@ -11,8 +11,8 @@
 //   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait with
 //     patience and say for what;
 //   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (grantfirst);
-//   - what happens to a request: admission and parameters of policies (admission, parameters), audit,
-//     the wire format (serializer);
+//   - what happens to a request: what its body may become (requestbody), admission and parameters of
+//     policies (admission, parameters), audit, the wire format (serializer);
 //   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
 //     (storagespace);
 //   - when it stops: clients are sent away (drain), the rest is ended (unfinished).

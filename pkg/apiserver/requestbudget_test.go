@@ -1,0 +1,97 @@
+package apiserver
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// TestBodiesShareABudget: a large request waits for another one, a small one does not, and who waited too long is asked to
+// come again.
+func TestBodiesShareABudget(t *testing.T) {
+	config, err := NewConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	inside, leave := make(chan struct{}), make(chan struct{})
+	handler := bodies{
+		budget: semaphore.NewWeighted(bodiesBudget), serializer: config.codecs, maxBytes: MaxRequestBytes, wait: 50 * time.Millisecond,
+		next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Wait") != "" {
+				inside <- struct{}{}
+				<-leave
+			}
+
+			w.WriteHeader(http.StatusOK)
+		}),
+	}
+
+	large := "[" + strings.Repeat("{},", 40_000) + "1]"
+
+	send := func(body, wait string) *httptest.ResponseRecorder {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Wait", wait)
+
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+
+		return recorder
+	}
+
+	first := make(chan *httptest.ResponseRecorder)
+	for range 2 {
+		go func() { first <- send(large, "yes") }()
+		<-inside
+	}
+
+	refused := send(large, "")
+	if refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") == "" || !strings.Contains(refused.Body.String(), "too many large requests") {
+		t.Errorf("the third: status %d, %v: %s", refused.Code, refused.Header(), refused.Body)
+	}
+
+	if small := send(`{"a":1}`, ""); small.Code != http.StatusOK {
+		t.Errorf("a small one: status %d: %s", small.Code, small.Body)
+	}
+
+	close(leave)
+
+	for range 2 {
+		if got := <-first; got.Code != http.StatusOK {
+			t.Errorf("one of the first: status %d", got.Code)
+		}
+	}
+
+	if again := send(large, ""); again.Code != http.StatusOK {
+		t.Errorf("after them: status %d: %s", again.Code, again.Body)
+	}
+}
+
+// The library answers a body that is too long, and one that ends too early.
+func TestBodiesThatTheLibraryAnswers(t *testing.T) {
+	var read int64
+
+	handler := bodies{maxBytes: 10, next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body := make([]byte, 100)
+
+		for {
+			n, err := r.Body.Read(body)
+			read += int64(n)
+
+			if err != nil {
+				return
+			}
+		}
+	})}
+
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 25))))
+
+	if read != 25 {
+		t.Errorf("the library reads %d bytes, want 25", read)
+	}
+}
