@@ -9,8 +9,8 @@ import (
 	cosiproto "github.com/cosi-project/runtime/pkg/resource/protobuf"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // FuzzServiceAccountKey: whatever a Secret holds, reading it as a key takes a bounded amount of memory, and no error
