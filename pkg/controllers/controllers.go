@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
@@ -39,6 +40,8 @@ type Options struct {
 	ManagementCluster string
 	// Endpoints says where the keys of OmniConnections may be used.
 	Endpoints EndpointPolicy
+	// Sources says which Secrets users may not have the controllers use.
+	Sources SourcePolicy
 	// Guard decides to which addresses the controllers connect for users: those of Omni, of workload clusters
 	// and their proxies, and of chart repositories.
 	Guard dialguard.Guard
@@ -52,6 +55,9 @@ type Options struct {
 
 // EndpointPolicy says where the keys of OmniConnections may be used.
 type EndpointPolicy = omniconnection.EndpointPolicy
+
+// SourcePolicy says which Secrets users may not have the controllers use.
+type SourcePolicy = sources.Policy
 
 // ParseEndpoints reads the endpoints of an EndpointPolicy; an error names the wrong one by its number.
 func ParseEndpoints(text string) (omni.Origins, error) { return omni.ParseOrigins(text) }
@@ -126,7 +132,10 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Runs:      max(1, options.Concurrency.OmniCluster/connectionShare),
 	})
 
-	if err := omniconnection.Add(mgr, omniconnection.Options{
+	// What reads Secrets for users. The controller of OmniKubeconfigExport reads its own.
+	guarded := options.Sources.Manager(mgr)
+
+	if err := omniconnection.Add(guarded, omniconnection.Options{
 		Pool: pool, Objects: objects, Calls: calls, HealthChanged: connectionHealth,
 		Endpoints:   options.Endpoints,
 		Concurrency: options.Concurrency.OmniConnection,
@@ -134,7 +143,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return fmt.Errorf("add the controller of OmniConnection: %w", err)
 	}
 
-	if err := omnicluster.Add(mgr, omnicluster.Options{
+	if err := omnicluster.Add(guarded, omnicluster.Options{
 		Pool: pool, Objects: objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
 		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster,
 		Concurrency: options.Concurrency.OmniCluster,
@@ -142,7 +151,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return fmt.Errorf("add the controller of OmniCluster: %w", err)
 	}
 
-	if err := addWorkload(mgr, objects, options); err != nil {
+	if err := addWorkload(guarded, objects, options); err != nil {
 		return err
 	}
 

@@ -63,6 +63,35 @@ func TestWhereKeysMayGo(t *testing.T) {
 	}
 }
 
+// TestProtectedSecrets: omni-controller uses none of this installation's Secrets, where it serves their namespace.
+func TestProtectedSecrets(t *testing.T) {
+	const all = `{image: {pullSecrets: [{name: pull}]}, apiserver: {encryption: {secretName: keys}}, controller: {protectedSecrets: [a/b], `
+
+	for values, want := range map[string]string{
+		all + `namespaces: [omni-cluster-operator-system]}}`: "--protected-secrets=omni-cluster-operator-system/omni-apiserver-ca," +
+			"omni-cluster-operator-system/omni-apiserver-tls,omni-cluster-operator-system/omni-controller-metrics-tls," +
+			`omni-cluster-operator-system/keys,omni-cluster-operator-system/pull,a/b"`,
+		all + `namespaces: [team]}}`:  `--protected-secrets=a/b"`,
+		all + `allNamespaces: true}}`: "omni-cluster-operator-system/pull,a/b",
+	} {
+		if files := mustRender(t, values); !strings.Contains(files["controller.yaml"], want) {
+			t.Errorf("%s: %s is missing", values, want)
+		}
+	}
+
+	for name, content := range mustRender(t, "") {
+		if certificates := strings.Count(content, "kind: Certificate\n"); certificates != strings.Count(content, `omni.texashpc.com/protected: "true"`) {
+			t.Errorf("%s: not every certificate is protected", name)
+		}
+	}
+
+	for _, wrong := range []string{"a", "a/b/c", "A/b", "/b"} {
+		if _, err := render(`controller: {protectedSecrets: ["` + wrong + `"]}`); err == nil || !strings.Contains(err.Error(), "protectedSecrets") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
 // TestExtraFlags: what the chart does not give may be given, at the end, and a stricter TLS takes the place of ours.
 func TestExtraFlags(t *testing.T) {
 	files := mustRender(t, `

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
@@ -66,6 +67,8 @@ type Options struct {
 	AllowedEndpoints []string
 	// RequireAllowedEndpoint refuses keys whose Secrets name no endpoints.
 	RequireAllowedEndpoint bool
+	// ProtectedSecrets are Secrets, as namespace/name, that users may not have the controllers use.
+	ProtectedSecrets []string
 	// AllowInsecureOmni allows OmniConnections without TLS, or with a certificate that is not verified.
 	AllowInsecureOmni bool
 	// AllowedNetworks and DeniedNetworks are networks in CIDR notation. Endpoints of Omni, workload clusters,
@@ -131,6 +134,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.Limits.TotalMemory, "omni-max-total-memory", o.Limits.TotalMemory, "How many bytes of memory the copies of all Omnis may take together. Beyond it the largest OmniConnection of the namespace that takes the most is closed. At least twice --omni-max-memory, so that one namespace cannot crowd out another.")
 	flags.StringSliceVar(&o.AllowedEndpoints, "omni-allowed-endpoints", o.AllowedEndpoints, "Endpoints of Omni, such as https://omni.example.com (separated by commas), that the keys of all OmniConnections may be used with, whatever their Secrets say. Scheme, host and port are compared. Default: none.")
 	flags.BoolVar(&o.RequireAllowedEndpoint, "require-allowed-endpoint", o.RequireAllowedEndpoint, "Use no key whose Secret lacks the annotation omni.texashpc.com/allowed-endpoints, unless the endpoint is one of --omni-allowed-endpoints. Default: such a key is used, with a warning.")
+	flags.StringSliceVar(&o.ProtectedSecrets, "protected-secrets", o.ProtectedSecrets, "Secrets (namespace/name, separated by commas) that no object may use or copy, whatever it names: those of the operator's own installation. Those with the label omni.texashpc.com/protected=true are treated alike, and ServiceAccount tokens, bootstrap tokens and Helm's records always.")
 	flags.BoolVar(&o.AllowInsecureOmni, "allow-insecure-omni", o.AllowInsecureOmni, "Allow OmniConnections without TLS (http, grpc) or with insecureSkipTLSVerify. Whoever is on the way can then use their keys.")
 	flags.StringSliceVar(&o.AllowedNetworks, flagAllowedNetworks, o.AllowedNetworks, "Networks (CIDR, separated by commas) in which Omni, workload clusters, their proxies and chart repositories may be although --denied-networks names them or they are loopback, link-local, multicast, unspecified, broadcast or cloud metadata addresses. Default: none.")
 	flags.StringSliceVar(&o.DeniedNetworks, flagDeniedNetworks, o.DeniedNetworks, "Networks (CIDR, separated by commas) to which the controller does not connect for users, besides loopback, link-local, multicast, unspecified, broadcast and cloud metadata addresses. Default: none.")
@@ -208,6 +212,10 @@ func (o *Options) Validate() error {
 		problems = append(problems, err)
 	}
 
+	if _, err := o.sources(); err != nil {
+		problems = append(problems, err)
+	}
+
 	problems = append(problems, o.validateRendering()...)
 
 	for _, kind := range o.concurrencies() {
@@ -264,6 +272,22 @@ func (o *Options) guard() (dialguard.Guard, error) {
 	}
 
 	return dialguard.Guard{Allowed: allowed, Denied: denied}, nil
+}
+
+// sources parses ProtectedSecrets.
+func (o *Options) sources() (controllers.SourcePolicy, error) {
+	var policy controllers.SourcePolicy
+
+	for _, protected := range o.ProtectedSecrets {
+		namespace, name, found := strings.Cut(strings.TrimSpace(protected), "/")
+		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return policy, fmt.Errorf("--protected-secrets: %q is not of the form namespace/name", protected)
+		}
+
+		policy.Protected = append(policy.Protected, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+
+	return policy, nil
 }
 
 // leaseNamespace is where the lease is.

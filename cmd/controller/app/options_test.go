@@ -99,6 +99,7 @@ func TestValidate(t *testing.T) {
 		"copies":                        {[]string{"--namespace=a", "--omni-max-resources=0", "--omni-max-memory=1", "--omni-max-total-memory=0"}, []string{"--omni-max-resources", "--omni-max-memory: 1", "--omni-max-total-memory: 0"}},
 		"no endpoint":                   {[]string{"--namespace=a", "--omni-allowed-endpoints=https://a,b"}, []string{"--omni-allowed-endpoints: entry 2"}},
 		"no network":                    {[]string{"--namespace=a", "--allowed-networks=10.1.2.3"}, []string{"--allowed-networks", "10.0.0.0/8"}},
+		"no Secret to protect":          {[]string{"--namespace=a", "--protected-secrets=tls"}, []string{"--protected-secrets", "namespace/name"}},
 		"no network to deny":            {[]string{"--namespace=a", "--denied-networks=private"}, []string{"--denied-networks", "10.0.0.0/8"}},
 		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},

@@ -53,6 +53,11 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 
+	sources, err := options.sources()
+	if err != nil {
+		return err
+	}
+
 	mgr, err := newManager(config)
 	if err != nil {
 		return err
@@ -71,6 +76,7 @@ func Run(ctx context.Context, options *Options) error {
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
 		Endpoints:         endpoints,
+		Sources:           sources,
 		Guard:             guard,
 		Rendering:         options.rendering(),
 		Limits:            options.Limits,

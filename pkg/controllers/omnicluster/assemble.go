@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -113,6 +114,8 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 	case errors.As(err, &missing):
 		// The renderer's error names the object and the field that hold the reference.
 		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", s.secrets.clean(ctx, strings.TrimPrefix(err.Error(), "render template: "))), nil
+	case sources.Refused(err) != nil:
+		return loop.Stall(v1alpha1.ReasonSecretProtected, "%s", strings.TrimPrefix(err.Error(), "render template: ")), nil
 	case errors.As(err, &unreadable):
 		return loop.Outcome{}, err
 	case err != nil:
@@ -208,6 +211,10 @@ func readOnce[O client.Object](ctx context.Context, reader client.Reader, known 
 	err := reader.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return into, &missingValueError{kind: kind}
+	}
+
+	if refused := sources.Refused(err); refused != nil {
+		return into, refused
 	}
 
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -161,7 +162,7 @@ func (b *bench) connect() {
 
 // restart makes a controller that remembers nothing.
 func (b *bench) restart() {
-	b.reconciler = newReconciler(b.client, b.client, b.events, Options{
+	b.reconciler = newReconciler(b.client, sources.Policy{}.Reader(b.client), b.events, Options{
 		Pool: b.pool, Objects: metrics.NewObjects(), SettleTime: settleTime, ManagementCluster: "hub", Now: b.clock,
 	})
 	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})

@@ -279,6 +279,18 @@ func TestValues(t *testing.T) {
 	}
 
 	b.quiet()
+	// A Secret that no object may use.
+	protect := func(value string) {
+		secret.Labels = map[string]string{v1alpha1.LabelProtected: value}
+		set(string(secret.Data["patch"]))
+	}
+
+	protect(v1alpha1.ProtectedValue)
+	says(t, message(b.until("Validated", metav1.ConditionFalse, "SecretProtected"), "Ready"),
+		`OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": Secret "secret" is protected`)
+	protect("false")
+	b.until("Ready", metav1.ConditionTrue, "Running")
+
 	// A patch that Talos does not know, in a Secret: the error quotes it.
 	set("machine: {" + canary + ": 1}")
 	says(t, message(b.until("Validated", metav1.ConditionFalse, "TemplateInvalid"), "Ready"), "[removed]")

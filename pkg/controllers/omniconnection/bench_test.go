@@ -23,6 +23,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -70,7 +71,7 @@ func newBench(t *testing.T) *bench {
 
 // start makes the controller, as a start of the program does.
 func (b *bench) start(policy EndpointPolicy) {
-	r := newReconciler(b.client, b.client, b.events, Options{
+	r := newReconciler(b.client, sources.Policy{}.Reader(b.client), b.events, Options{
 		Pool: b.pool, Objects: b.objects, Calls: b.calls, Endpoints: policy, Now: func() time.Time { return b.now },
 	})
 	b.loop = loop.New(r.kind(), loop.Settings{Client: b.client, Events: b.events})

@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 )
 
 // expiryWarning is how long before its end a key is warned of.
@@ -33,21 +34,26 @@ func (r *reconciler) findCredentials(ctx context.Context, s *scope) (loop.Outcom
 }
 
 func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error) {
+	ref := s.connection.Spec.Auth.ServiceAccountSecretRef
+	secret := &corev1.Secret{}
+
+	readError := r.live.Get(ctx, client.ObjectKey{Namespace: s.connection.Namespace, Name: ref.Name}, secret)
+	if refused := sources.Refused(readError); refused != nil {
+		// A finalizer on it would get in the way of those who made it.
+		return loop.Stall(v1alpha1.ReasonSecretProtected, "%s", refused), r.dropSecret(ctx, secret)
+	}
+
 	users, err := r.guardSecret(ctx, s)
 	if err != nil {
 		return loop.Outcome{}, err
 	}
 
-	ref := s.connection.Spec.Auth.ServiceAccountSecretRef
-	secret := &corev1.Secret{}
-
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: s.connection.Namespace, Name: ref.Name}, secret)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(readError) {
 		return loop.Wait(0, v1alpha1.ReasonSecretNotFound, "Secret %q does not exist", ref.Name), nil
 	}
 
-	if err != nil {
-		return loop.Outcome{}, fmt.Errorf("read Secret %q: %w", ref.Name, err)
+	if readError != nil {
+		return loop.Outcome{}, fmt.Errorf("read Secret %q: %w", ref.Name, readError)
 	}
 
 	value, found := secret.Data[ref.Key]
@@ -167,6 +173,14 @@ func (r *reconciler) holdSecret(ctx context.Context, name client.ObjectKey) erro
 	}
 
 	return r.patchFinalizer(ctx, secret, controllerutil.AddFinalizer)
+}
+
+// dropSecret removes the finalizer from a Secret that may not be used.
+func (r *reconciler) dropSecret(ctx context.Context, secret *corev1.Secret) error {
+	held := index.SecretMetadata()
+	held.ObjectMeta = secret.ObjectMeta
+
+	return r.patchFinalizer(ctx, held, controllerutil.RemoveFinalizer)
 }
 
 // releaseSecrets removes the finalizer from every Secret of the namespace that

@@ -15,6 +15,37 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
+// A Secret that no object may use is not held, and is let go if it was held before it was protected.
+func TestProtectedSecretIsNeitherUsedNorHeld(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	if err := b.client.Create(t.Context(), cluster("demo")); err != nil {
+		t.Fatal(err)
+	}
+
+	b.expect("Reachable", "True", "Connected")
+
+	if got := b.finalizers("key"); len(got) != 1 {
+		t.Fatalf("held by %q", got)
+	}
+
+	secret := &corev1.Secret{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "key"}, secret); err != nil {
+		t.Fatal(err)
+	}
+
+	secret.Labels = map[string]string{v1alpha1.LabelProtected: v1alpha1.ProtectedValue}
+	if err := b.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+
+	b.expect("CredentialsFound", "False", v1alpha1.ReasonSecretProtected)
+
+	if got := b.finalizers("key"); len(got) != 0 {
+		t.Errorf("still held by %q", got)
+	}
+}
+
 func TestSecretIsKeptWhileItIsUsed(t *testing.T) {
 	b := newBench(t)
 	b.secret("key", b.key)

@@ -11,6 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 )
 
 // findChart finds out which chart is meant now. It is downloaded only when an
@@ -133,7 +134,9 @@ func explainInput(err error) (outcome loop.Outcome, done bool) {
 		wrong *invalid
 	)
 
-	switch {
+	switch refused := sources.Refused(err); {
+	case refused != nil:
+		return loop.Stall(v1alpha1.ReasonSecretProtected, "%s; what is deployed stays as it is", err), true
 	case errors.As(err, &gone):
 		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s; what is deployed stays as it is", gone.message), true
 	case errors.As(err, &wrong):

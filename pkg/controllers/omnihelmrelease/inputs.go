@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 )
 
 // caKey is the key of a certificate authority's certificate in a Secret.
@@ -147,6 +148,10 @@ func (r *reconciler) secret(ctx context.Context, namespace, name, field string) 
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, &missing{fmt.Sprintf("Secret %q (%s) does not exist", name, field)}
+	}
+
+	if refused := sources.Refused(err); refused != nil {
+		return nil, fmt.Errorf("%s: %w", field, refused)
 	}
 
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
@@ -73,6 +74,35 @@ func TestMissingInputs(t *testing.T) {
 		var gone *missing
 		if !errors.As(err, &gone) || gone.message != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// Secrets that no object may use, in every field that names one.
+func TestProtectedSecrets(t *testing.T) {
+	objects := testObjects()
+	for _, object := range objects {
+		object.SetLabels(map[string]string{v1alpha1.LabelProtected: v1alpha1.ProtectedValue})
+	}
+
+	r := &reconciler{live: sources.Policy{}.Reader(fake.NewClientBuilder().WithObjects(objects...).Build())}
+
+	for field, chart := range map[string]v1alpha1.HelmChart{
+		"spec.chart.authSecretRef":           {AuthSecretRef: &v1alpha1.LocalObjectReference{Name: "auth"}},
+		"spec.chart.caSecretRef":             {CASecretRef: &v1alpha1.LocalObjectReference{Name: "ca"}},
+		"spec.chart.verify.keyringSecretRef": {Verify: &v1alpha1.HelmVerify{KeyringSecretRef: v1alpha1.SecretKeyReference{Name: "keys"}}},
+		"spec.chart.valuesFrom[0]":           {ValuesFrom: []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "values", Optional: true}}},
+	} {
+		release := newTestRelease(chart)
+		_, err := r.source(t.Context(), release)
+
+		if err == nil {
+			_, err = r.values(t.Context(), release)
+		}
+
+		outcome, done := explainInput(err)
+		if !done || outcome.Reason() != v1alpha1.ReasonSecretProtected || !strings.HasPrefix(outcome.Message(), field+`: Secret "`) {
+			t.Errorf("%s: %s, %s, %v", field, outcome.Reason(), outcome.Message(), err)
 		}
 	}
 }

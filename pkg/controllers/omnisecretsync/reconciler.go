@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
@@ -93,6 +94,10 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.sync.Namespace, Name: name}, source)
 	if apierrors.IsNotFound(err) {
 		return loop.Wait(0, v1alpha1.ReasonSourceNotFound, "Secret %q (spec.sourceSecretRef) does not exist; what was written before stays", name), nil
+	}
+
+	if refused := sources.Refused(err); refused != nil {
+		return loop.Stall(v1alpha1.ReasonSecretProtected, "spec.sourceSecretRef: %s", refused), nil
 	}
 
 	if err != nil {

@@ -123,6 +123,9 @@ spec:
 {{- with .root.Values.controller.allowedNetworks }}
 - {{ printf "--allowed-networks=%s" (join "," .) | quote }}
 {{- end }}
+{{- with include "omni.protectedSecrets" . | fromJsonArray }}
+- {{ printf "--protected-secrets=%s" (join "," .) | quote }}
+{{- end }}
 {{- with .root.Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
 {{- end }}
@@ -132,6 +135,28 @@ spec:
 {{- if .root.Values.controller.requireAllowedEndpoint }}
 - --require-allowed-endpoint
 {{- end }}
+{{- end }}
+
+{{/* Secrets that no object may use, as a JSON list: those of this installation, if they are in a namespace that is served.
+     Those that cert-manager makes have a label as well; to those of the user's the chart cannot give one. */}}
+{{- define "omni.protectedSecrets" -}}
+{{- $values := .root.Values -}}
+{{- $names := list "omni-apiserver-ca" "omni-apiserver-tls" "omni-controller-metrics-tls" $values.apiserver.encryption.secretName -}}
+{{- if not $values.apiserver.etcd.embedded.enabled -}}
+{{- $names = append $names $values.apiserver.etcd.external.tlsSecretName -}}
+{{- end -}}
+{{- range $values.image.pullSecrets -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- $all := list -}}
+{{- if or (not .serves) (eq .serves .root.Release.Namespace) -}}
+{{- range $names | uniq -}}
+{{- if . -}}
+{{- $all = append $all (printf "%s/%s" $.root.Release.Namespace .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ concat $all $values.controller.protectedSecrets | uniq | toJson }}
 {{- end }}
 
 {{/* Accounts of all controllers, as the subjects of a binding. */}}

@@ -9,9 +9,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- include "omni.moreLabels" . }}
 {{- end }}
 
-{{/* Labels of the Secrets that cert-manager makes for us: whose they are. */}}
+{{/* Labels of the Secrets that cert-manager makes for us: whose they are, and that omni-controller uses them for nobody. */}}
 {{- define "omni.secretLabels" -}}
 app.kubernetes.io/part-of: omni-cluster-operator
+omni.texashpc.com/protected: "true"
 {{- end }}
 
 {{/* Labels of Pods. Without versions: a new chart with the same image restarts nothing. */}}

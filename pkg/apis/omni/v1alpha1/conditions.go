@@ -140,6 +140,13 @@ const (
 	ReasonTargetDeleting = "TargetDeleting"
 )
 
+// Reasons of all kinds that name Secrets.
+const (
+	// ReasonSecretProtected: The Secret is one that no object may use: of the operator's installation, of a ServiceAccount,
+	// of Helm, a bootstrap token, or with the label omni.texashpc.com/protected.
+	ReasonSecretProtected = "SecretProtected"
+)
+
 // Reasons of OmniConnection.
 const (
 	// ReasonKeyFound: The Secret holds a well-formed key.

@@ -27,6 +27,13 @@ const (
 	AnnotationAcceptCluster = GroupName + "/accept-cluster"
 )
 
+const (
+	// LabelProtected is for Secrets that no object may use or copy, whatever it names; with ProtectedValue.
+	LabelProtected = GroupName + "/protected"
+	// ProtectedValue is the value of LabelProtected that counts.
+	ProtectedValue = "true"
+)
+
 // The ownership mark: annotations that the controller writes on the Cluster in Omni. The UID
 // decides who owns it; the others are information for people.
 const (

@@ -14,6 +14,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 )
 
@@ -30,7 +31,7 @@ type Door struct {
 	Clusters *Clusters
 	// Client reads OmniClusters and the metadata of Secrets from the cache.
 	Client client.Client
-	// Live reads the content of Secrets, past every cache.
+	// Live reads the content of Secrets, past every cache. It refuses those that may not be used; see package sources.
 	Live client.Reader
 
 	troubles troubles
@@ -152,12 +153,12 @@ func (d *Door) connect(ctx context.Context, guest Guest, hold bool) (*Cluster, e
 		return nil, fmt.Errorf("%w: Secret %q does not exist", errNoKubeconfig, name.Name)
 	}
 
-	if err != nil {
-		return nil, fmt.Errorf("read Secret %q: %w", name.Name, err)
+	if sources.Refused(err) != nil {
+		return nil, d.refuse(ctx, secret, err)
 	}
 
-	if err := d.checkType(ctx, secret); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %q: %w", name.Name, err)
 	}
 
 	content, found := secret.Data[key.SecretKey]
@@ -186,6 +187,8 @@ func (d *Door) explain(cluster *Cluster, guest Guest, err error) (loop.Outcome, 
 		return loop.Postpone(soon, v1alpha1.ReasonClusterUnreachable, "waiting for the workload cluster to answer"), nil
 	case errors.Is(err, errNoKubeconfig):
 		return loop.Wait(0, v1alpha1.ReasonKubeconfigNotFound, "%s; an OmniKubeconfigExport writes it", err.Error()), nil
+	case sources.Refused(err) != nil:
+		return loop.Stall(v1alpha1.ReasonSecretProtected, "spec.kubeconfigSecretRef: %s", sources.Refused(err)), nil
 	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid):
 		return loop.Stall(Reason(err), "Secret %q: %s", guest.Kubeconfig.Name, err.Error()), nil
 	case cluster == nil: // an error of the management cluster

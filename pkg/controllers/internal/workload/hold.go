@@ -12,23 +12,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 )
 
-// secretTypeHelm is the type of Helm's records.
-const secretTypeHelm corev1.SecretType = "helm.sh/release.v1"
-
-// checkType refuses Secrets of types that hold no kubeconfig: a finalizer on them gets
-// in the way of those who made them. Type is immutable, so one that is there was put
-// there by mistake, and is taken off. Its errors are ErrInvalid and those of the
-// management cluster.
-func (d *Door) checkType(ctx context.Context, secret *corev1.Secret) error {
-	if secret.Type != corev1.SecretTypeServiceAccountToken && secret.Type != secretTypeHelm {
-		return nil
-	}
+// refuse turns away a Secret that may not be used, and lets go of it: a finalizer on
+// it gets in the way of those who made it, and one that is there was put there by
+// mistake, or before it was protected. It returns why, or an error of the management
+// cluster.
+func (d *Door) refuse(ctx context.Context, secret *corev1.Secret, why error) error {
+	d.Clusters.Forget(client.ObjectKeyFromObject(secret))
 
 	if err := d.change(ctx, secret, controllerutil.RemoveFinalizer); err != nil {
 		return fmt.Errorf("let go of Secret %q: %w", secret.Name, err)
 	}
 
-	return fmt.Errorf("%w: Secrets of type %s hold none", ErrInvalid, secret.Type)
+	return why
 }
 
 // hold makes sure that the Secret outlives the objects that have to clean up with it.

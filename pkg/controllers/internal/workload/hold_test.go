@@ -12,18 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 )
 
 // Secrets that belong to others are refused, and let go if they were held by mistake.
 func TestOtherSecretsAreNotHeld(t *testing.T) {
 	const theirs = "example.com/theirs"
 
-	for _, kind := range []corev1.SecretType{corev1.SecretTypeServiceAccountToken, "helm.sh/release.v1"} {
+	for _, kind := range []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken, "helm.sh/release.v1"} {
 		for name, finalizers := range map[string][]string{"not held": {theirs}, "held": {theirs, v1alpha1.KubeconfigInUseFinalizer}} {
 			t.Run(string(kind)+" "+name, func(t *testing.T) {
 				var asked atomic.Int32
 
 				door, release := visit{}.come(t, &asked)
+				door.Live = sources.Policy{}.Reader(door.Client)
 				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other", Finalizers: finalizers}, Type: kind}
 				secret.Data = map[string][]byte{"kubeconfig": kubeconfig("server: 'https://127.0.0.1:1'", "token: s3cret")}
 
@@ -34,7 +36,7 @@ func TestOtherSecretsAreNotHeld(t *testing.T) {
 				release.Spec.KubeconfigSecretRef.Name = "other"
 
 				opened, outcome, err := door.Open(t.Context(), GuestOf(release, nil))
-				if err != nil || opened != nil || outcome.Reason() != v1alpha1.ReasonKubeconfigInvalid || !strings.Contains(outcome.Message(), string(kind)) {
+				if err != nil || opened != nil || outcome.Reason() != v1alpha1.ReasonSecretProtected || !strings.Contains(outcome.Message(), string(kind)) {
 					t.Errorf("%s: %s, %v", outcome.Reason(), outcome.Message(), err)
 				}
 

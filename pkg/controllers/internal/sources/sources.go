@@ -1,0 +1,129 @@
+// Package sources decides which Secrets users may have the controllers use: as the
+// key of a connection, as a kubeconfig, as values, as what is copied.
+//
+// The controllers may read every Secret of the namespaces that they serve, and who
+// may create our objects need not. Some Secrets are nobody's to pass on: those of the
+// operator's own installation, which lead to the data of all tenants, and those that
+// Kubernetes and Helm make for themselves. All other Secrets of a namespace are open
+// to those who may create objects in it, as they are to those who may create Pods.
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// secretTypeHelm is the type of Helm's records.
+const secretTypeHelm corev1.SecretType = "helm.sh/release.v1"
+
+// RefusedError says that a Secret may not be used. Its text names the Secret, says
+// why, and what to do.
+type RefusedError struct{ message string }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.message }
+
+// Refused returns the refusal in an error; nil if it is none.
+func Refused(err error) *RefusedError {
+	var refused *RefusedError
+
+	errors.As(err, &refused)
+
+	return refused
+}
+
+// Policy says which Secrets may not be used, besides those that are told by their
+// type or by the label v1alpha1.LabelProtected.
+type Policy struct {
+	// Protected are Secrets by name.
+	Protected []types.NamespacedName
+}
+
+// Check returns a *RefusedError if a Secret may not be used.
+func (p Policy) Check(secret *corev1.Secret) error {
+	why := ""
+
+	switch secret.Type { //nolint:exhaustive // all others are meant to be used
+	case corev1.SecretTypeServiceAccountToken:
+		why = "holds the token of a ServiceAccount"
+	case corev1.SecretTypeBootstrapToken:
+		why = "holds a token by which nodes join the cluster"
+	case secretTypeHelm:
+		why = "holds a record of Helm"
+	}
+
+	switch {
+	case why != "":
+		why += fmt.Sprintf(" (type %s)", secret.Type)
+	case slices.Contains(p.Protected, client.ObjectKeyFromObject(secret)):
+		why = "belongs to the operator's own installation (--protected-secrets)"
+	case secret.Labels[v1alpha1.LabelProtected] == v1alpha1.ProtectedValue:
+		why = fmt.Sprintf("is protected (label %s)", v1alpha1.LabelProtected)
+	default:
+		return nil
+	}
+
+	return &RefusedError{fmt.Sprintf("Secret %q %s: it is neither copied nor used; put what is needed into a Secret of its own and name that", secret.Name, why)}
+}
+
+// Manager is a manager whose API reader returns a *RefusedError for Secrets that may
+// not be used. So no controller can forget to ask.
+func (p Policy) Manager(mgr manager.Manager) manager.Manager {
+	return guarded{Manager: mgr, reader: p.Reader(mgr.GetAPIReader())}
+}
+
+type guarded struct {
+	manager.Manager
+
+	reader client.Reader
+}
+
+// GetAPIReader implements manager.Manager.
+func (g guarded) GetAPIReader() client.Reader { return g.reader }
+
+// Reader is a reader of single objects that returns a *RefusedError for Secrets that
+// may not be used. Such a Secret has its metadata and type then, and no content.
+func (p Policy) Reader(live client.Reader) client.Reader { return reader{Reader: live, policy: p} }
+
+type reader struct {
+	client.Reader
+
+	policy Policy
+}
+
+// Get implements client.Reader.
+func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if err := r.Reader.Get(ctx, key, object, options...); err != nil {
+		return err //nolint:wrapcheck // it is the reader's
+	}
+
+	secret, ok := object.(*corev1.Secret)
+	if !ok {
+		return nil
+	}
+
+	err := r.policy.Check(secret)
+	if err != nil {
+		secret.Data, secret.StringData = nil, nil
+	}
+
+	return err
+}
+
+// List implements client.Reader.
+func (r reader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, ok := list.(*corev1.SecretList); ok {
+		return errors.New("Secrets are read one by one")
+	}
+
+	return r.Reader.List(ctx, list, options...) //nolint:wrapcheck // it is the reader's
+}
