@@ -52,11 +52,12 @@ func TestFullStore(t *testing.T) {
 		return
 	}
 
-	waitFor(t, "the objects are counted", func() bool {
+	select {
+	case <-s.ledger.Counted():
 		objects = s.ledger.Stored("omniclusters", "default").Objects
-
-		return objects > 0
-	})
+	case <-time.After(startTimeout):
+		t.Fatal("the objects are not counted")
+	}
 
 	t.Logf("started with %d objects: peak %d MiB", objects, anonymous())
 

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"time"
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,12 @@ import (
 type Source interface {
 	List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error)
 	Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error)
+	// ReadinessCheck fails while its cache is being filled.
+	ReadinessCheck() error
 }
+
+// readyPause is the pause between two looks at whether a cache is filled.
+const readyPause = 50 * time.Millisecond
 
 // Follow counts what the sources have, by resource, until the context ends. Call it once.
 func (l *Ledger) Follow(ctx context.Context, sources map[string]Source) {
@@ -25,10 +31,23 @@ func (l *Ledger) Follow(ctx context.Context, sources map[string]Source) {
 	l.mu.Unlock()
 
 	for resource, source := range sources {
-		// Of no type: the cache wraps objects that several watches get.
-		go cache.NewReflectorWithOptions(&listWatch{ctx, source}, nil, &feed{l, resource},
-			cache.ReflectorOptions{Name: "stored " + resource}).RunWithContext(ctx)
+		go follow(ctx, source, &feed{l, resource})
 	}
+}
+
+// follow waits for the cache of the kind, because the pauses of a reflector whose lists are refused become long.
+func follow(ctx context.Context, source Source, into *feed) {
+	for source.ReadinessCheck() != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(readyPause):
+		}
+	}
+
+	// Of no type: the cache wraps objects that several watches get.
+	cache.NewReflectorWithOptions(&listWatch{ctx, source}, nil, into,
+		cache.ReflectorOptions{Name: "stored " + into.resource}).RunWithContext(ctx)
 }
 
 // listWatch reads the watch cache of a kind, over all namespaces.
