@@ -42,7 +42,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 ) (runtime.Object, bool, error) {
 	updated, created, err := r.Store.Update(ctx, name, info, validateCreate, validateUpdate, forceAllowCreate, options)
 
-	return updated, created, explainTooLarge(err)
+	return updated, created, explainTooLarge(explainStrategic(err))
 }
 
 // Delete deletes one object, if the guard lets it.
@@ -116,7 +116,7 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 ) (runtime.Object, bool, error) {
 	updated, created, err := r.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
 
-	return updated, created, explainTooLarge(err)
+	return updated, created, explainTooLarge(explainStrategic(err))
 }
 
 // GetResetFields says which fields an apply of the status ignores.
