@@ -239,8 +239,8 @@ spec:
 		name = fmt.Sprintf("patched-%d", i)
 		created = strings.Replace(clusterJSON(name), numbers, `{"kind":"Made","value":`+test.written+`}`, 1)
 		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, "application/json", created)
-		s.mustCall(t, http.StatusOK, http.MethodPatch, clusters+"/"+name, "application/strategic-merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`)
-		check(name, "strategic merge patch of a label")
+		s.mustCall(t, http.StatusOK, http.MethodPatch, clusters+"/"+name, "application/strategic-merge-patch+json", `{"metadata":{"finalizers":["example.com/a"]}}`)
+		check(name, "strategic merge patch of a list that is merged")
 	}
 }
 

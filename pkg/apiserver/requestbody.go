@@ -97,7 +97,7 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer release()
 
-	b.next.ServeHTTP(w, withBody(r, bytes.NewReader(body)))
+	b.next.ServeHTTP(w, withBody(asMergePatch(r, body), bytes.NewReader(body)))
 }
 
 // mayHaveBody tells whether the library may read the request's body.

@@ -51,8 +51,6 @@ spec:
 
 // TestOrderOfKeys: clients that write a free-form block in different orders do not make new generations in turns.
 func TestOrderOfKeys(t *testing.T) {
-	const releases = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omnihelmreleases"
-
 	s := startServer(t)
 	release := func(values string) string {
 		return `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniHelmRelease","metadata":{"name":"r"},"spec":{"clusterRef":{"name":"c"},` +

@@ -51,7 +51,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	updated, created, err := r.Store.Update(ctx, name, info, room.Created(validateCreate), room.Updated(validateUpdate), forceAllowCreate, options)
 	room.Done(updated, err)
 
-	return updated, created, explainTooLarge(err)
+	return updated, created, explainTooLarge(explainStrategic(err))
 }
 
 // Delete deletes one object, if the guard lets it.
@@ -125,7 +125,7 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 ) (runtime.Object, bool, error) {
 	updated, created, err := r.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
 
-	return updated, created, explainTooLarge(err)
+	return updated, created, explainTooLarge(explainStrategic(err))
 }
 
 // GetResetFields says which fields an apply of the status ignores.

@@ -1,0 +1,27 @@
+package kit
+
+import (
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// strategicMistakes begin the library's errors of a strategic merge patch that does not fit: a directive beside members of
+// a free-form block, which has no Go type to look them up in, an unknown directive, a value of another type. They have no
+// type, and clients would take them for a fault of the server.
+//
+//nolint:gochecknoglobals // a constant
+var strategicMistakes = []string{
+	"unable to find api field in struct ", "merging an object in json but data type is not struct", "unknown patch type", "expected a ",
+}
+
+// explainStrategic says what to do instead.
+func explainStrategic(err error) error {
+	if err == nil || !slices.ContainsFunc(strategicMistakes, func(begin string) bool { return strings.HasPrefix(err.Error(), begin) }) {
+		return err
+	}
+
+	return apierrors.NewBadRequest("the strategic merge patch names a field that does not exist, has a value of a wrong type, or mixes directives " +
+		"such as $patch with members of a free-form block: use a merge patch (kubectl patch --type=merge)")
+}
