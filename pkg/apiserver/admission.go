@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controllernamespaces"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controlplane"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
@@ -27,16 +28,17 @@ func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	clustername.Register(options.Plugins)
 	controlplane.Register(options.Plugins)
 	controllernamespaces.Register(options.Plugins)
+	references.Register(options.Plugins)
 
 	options.RecommendedPluginOrder = append(options.RecommendedPluginOrder,
-		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName)
+		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName, references.PluginName)
 
 	return options
 }
 
 // AdmissionInitializer makes what our plugins are initialized with. They see this server's own objects
 // through its loopback connection, from the moment it serves.
-func AdmissionInitializer(config *genericapiserver.Config, controllerNamespaces []string) (admission.PluginInitializer, error) {
+func AdmissionInitializer(config *genericapiserver.Config, choices initializer.Choices) (admission.PluginInitializer, error) {
 	client, err := versioned.NewForConfig(config.LoopbackClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("make loopback client: %w", err)
@@ -52,5 +54,5 @@ func AdmissionInitializer(config *genericapiserver.Config, controllerNamespaces 
 		return nil, fmt.Errorf("start informers with the server: %w", err)
 	}
 
-	return initializer.New(informers, controllerNamespaces), nil
+	return initializer.New(informers, choices), nil
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
@@ -148,13 +149,13 @@ func serveTLS(t *testing.T, config *apiserver.Config) {
 		t.Fatal(err)
 	}
 
-	initializer, err := apiserver.AdmissionInitializer(generic, nil)
+	own, err := apiserver.AdmissionInitializer(generic, initializer.Choices{})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	plugin := clustername.New()
-	initializer.Initialize(plugin)
+	own.Initialize(plugin)
 	generic.AdmissionControl = admission.NewChainHandler(plugin)
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
@@ -136,7 +137,9 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 		return fmt.Errorf("set up features: %w", err)
 	}
 
-	ownPlugins, err := apiserver.AdmissionInitializer(&generic.Config, o.ControllerNamespaces)
+	ownPlugins, err := apiserver.AdmissionInitializer(&generic.Config, initializer.Choices{
+		ControllerNamespaces: o.ControllerNamespaces, CheckReferences: o.CheckReferences,
+	})
 	if err != nil {
 		return err
 	}

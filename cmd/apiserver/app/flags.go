@@ -15,6 +15,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	omni.StringSliceVar(&o.ControllerNamespaces, "controller-namespaces", o.ControllerNamespaces,
 		"Namespaces that an omni-controller serves, comma separated. Creating an object anywhere else gets a "+
 			"warning that nobody will look at it. Empty: no warning.")
+	omni.BoolVar(&o.CheckReferences, "check-references", o.CheckReferences,
+		"Refuse an object, or a change of it, that begins to use a Secret or ConfigMap which the writer may not get in "+
+			"the management cluster. Accounts of GitOps controllers need that right then.")
 	omni.BoolVar(&o.RequireDeletionConfirmation, "require-deletion-confirmation", o.RequireDeletionConfirmation,
 		"Refuse to delete an OmniCluster before it is annotated with omni.texashpc.com/confirm-deletion=<its name>, "+
 			"unless its spec.deletePolicy.requireConfirmation says otherwise.")

@@ -51,6 +51,8 @@ type Options struct {
 	Limits LimitOptions
 	// ControllerNamespaces are the namespaces that a controller serves; empty means any.
 	ControllerNamespaces []string
+	// CheckReferences refuses references to Secrets and ConfigMaps that the writer may not get.
+	CheckReferences bool
 	// RequireDeletionConfirmation is the default of spec.deletePolicy.requireConfirmation.
 	RequireDeletionConfirmation bool
 	// shutdownDelayGiven tells whether the command line has --shutdown-delay-duration.

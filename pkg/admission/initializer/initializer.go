@@ -22,17 +22,33 @@ type WantsControllerNamespaces interface {
 	SetControllerNamespaces([]string)
 }
 
+// WantsReferenceCheck is a plugin that is turned on by the command line.
+type WantsReferenceCheck interface {
+	admission.InitializationValidator
+
+	// SetCheckReferences is called once.
+	SetCheckReferences(on bool)
+}
+
+// Choices are those of the command line.
+type Choices struct {
+	// ControllerNamespaces are where controllers work; none means everywhere.
+	ControllerNamespaces []string
+	// CheckReferences refuses references to what the writer may not get.
+	CheckReferences bool
+}
+
 // Initializer initializes our plugins and ignores all others.
 type Initializer struct {
-	informers            externalversions.SharedInformerFactory
-	controllerNamespaces []string
+	informers externalversions.SharedInformerFactory
+	choices   Choices
 }
 
 var _ admission.PluginInitializer = Initializer{}
 
 // New makes an initializer. Whoever made the factory starts it, after the plugins were made.
-func New(informers externalversions.SharedInformerFactory, controllerNamespaces []string) Initializer {
-	return Initializer{informers: informers, controllerNamespaces: controllerNamespaces}
+func New(informers externalversions.SharedInformerFactory, choices Choices) Initializer {
+	return Initializer{informers: informers, choices: choices}
 }
 
 // Initialize gives a plugin what it asks for.
@@ -42,6 +58,10 @@ func (i Initializer) Initialize(plugin admission.Interface) {
 	}
 
 	if wants, ok := plugin.(WantsControllerNamespaces); ok {
-		wants.SetControllerNamespaces(i.controllerNamespaces)
+		wants.SetControllerNamespaces(i.choices.ControllerNamespaces)
+	}
+
+	if wants, ok := plugin.(WantsReferenceCheck); ok {
+		wants.SetCheckReferences(i.choices.CheckReferences)
 	}
 }

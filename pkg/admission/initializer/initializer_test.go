@@ -16,21 +16,23 @@ type plugin struct {
 
 	informers  externalversions.SharedInformerFactory
 	namespaces []string
+	checks     bool
 }
 
 func (p *plugin) SetInformers(factory externalversions.SharedInformerFactory) { p.informers = factory }
 func (p *plugin) SetControllerNamespaces(namespaces []string)                 { p.namespaces = namespaces }
+func (p *plugin) SetCheckReferences(on bool)                                  { p.checks = on }
 func (p *plugin) ValidateInitialization() error                               { return nil }
 
 func TestInitialize(t *testing.T) {
 	factory := externalversions.NewSharedInformerFactory(fake.NewClientset(), 0)
 	ours := &plugin{}
-	initializer.New(factory, []string{"apps"}).Initialize(ours)
+	initializer.New(factory, initializer.Choices{ControllerNamespaces: []string{"apps"}, CheckReferences: true}).Initialize(ours)
 
-	if ours.informers != factory || !slices.Equal(ours.namespaces, []string{"apps"}) {
+	if ours.informers != factory || !ours.checks || !slices.Equal(ours.namespaces, []string{"apps"}) {
 		t.Errorf("got %v, %v", ours.informers, ours.namespaces)
 	}
 
 	// A plugin of the library wants none of it.
-	initializer.New(factory, nil).Initialize(admission.NewHandler(admission.Create))
+	initializer.New(factory, initializer.Choices{}).Initialize(admission.NewHandler(admission.Create))
 }

@@ -91,6 +91,9 @@ spec:
 {{- if $settings.requireDeletionConfirmation }}
 - --require-deletion-confirmation
 {{- end }}
+{{- if $settings.checkReferences }}
+- --check-references
+{{- end }}
 {{- if $settings.audit.enabled }}
 - --audit-log-path=-
 {{- if $settings.audit.policyConfigMap }}

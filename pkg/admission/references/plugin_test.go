@@ -1,0 +1,184 @@
+package references_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// grants allows what it lists, as "verb resource name", and notes what it was asked.
+type grants struct {
+	authorizer.Authorizer
+
+	allowed []string
+	asked   []string
+	err     error
+}
+
+func (g *grants) Authorize(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+	question := fmt.Sprintf("%s %s %s", asked.GetVerb(), asked.GetResource(), asked.GetName())
+	g.asked = append(g.asked, question)
+
+	if asked.GetUser().GetName() != "alice" || asked.GetNamespace() != "apps" || asked.GetAPIGroup() != "" || !asked.IsResourceRequest() {
+		return authorizer.DecisionDeny, "another question", nil
+	}
+
+	for _, allowed := range g.allowed {
+		if allowed == question {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+
+	return authorizer.DecisionNoOpinion, "", g.err
+}
+
+func cluster(patches ...omni.Patch) *omni.OmniCluster {
+	return &omni.OmniCluster{Spec: omni.OmniClusterSpec{Patches: patches}}
+}
+
+func secretPatch(name, key string) omni.Patch {
+	return omni.Patch{ValueFrom: &omni.ValueSource{SecretKeyRef: &omni.KeyReference{Name: name, Key: key}}}
+}
+
+func release(repository, auth string) *omni.OmniHelmRelease {
+	return &omni.OmniHelmRelease{Spec: omni.OmniHelmReleaseSpec{
+		KubeconfigSecretRef: omni.SecretKeyReference{Name: "access"},
+		Chart:               omni.HelmChart{Repository: repository, Chart: "demo", AuthSecretRef: &omni.LocalObjectReference{Name: auth}},
+	}}
+}
+
+func TestValidate(t *testing.T) {
+	configMap := omni.Patch{ValueFrom: &omni.ValueSource{ConfigMapKeyRef: &omni.KeyReference{Name: "map", Key: "k"}}}
+
+	for name, test := range map[string]struct {
+		old, now    runtime.Object
+		subresource string
+		allowed     []string
+		asked       []string
+		refused     []string // words of the refusal
+	}{
+		"no references":          {now: cluster(omni.Patch{Name: "inline"})},
+		"allowed":                {now: cluster(secretPatch("a", "k"), configMap), allowed: []string{"get secrets a", "get configmaps map"}, asked: []string{"get secrets a", "get configmaps map"}},
+		"each is asked for once": {now: cluster(secretPatch("a", "k"), secretPatch("a", "l")), allowed: []string{"get secrets a"}, asked: []string{"get secrets a"}},
+		"refused": {
+			now: cluster(secretPatch("a", "k"), secretPatch("b", "k")), allowed: []string{"get secrets a"}, asked: []string{"get secrets a", "get secrets b"},
+			refused: []string{"spec.patches[1].valueFrom.secretKeyRef", `user "alice" cannot get secrets "b" in namespace "apps"`},
+		},
+		"a ConfigMap":        {now: cluster(configMap), asked: []string{"get configmaps map"}, refused: []string{`get configmaps "map"`}},
+		"nothing changed":    {old: cluster(secretPatch("a", "k")), now: cluster(secretPatch("a", "k"))},
+		"another order":      {old: cluster(secretPatch("a", "k"), configMap), now: cluster(configMap, secretPatch("a", "k"))},
+		"one fewer":          {old: cluster(secretPatch("a", "k"), configMap), now: cluster(configMap)},
+		"another key":        {old: cluster(secretPatch("a", "k")), now: cluster(secretPatch("a", "l")), asked: []string{"get secrets a"}, refused: []string{`"a"`}},
+		"one more":           {old: cluster(secretPatch("a", "k")), now: cluster(secretPatch("a", "k"), secretPatch("b", "k")), asked: []string{"get secrets b"}, refused: []string{`"b"`}},
+		"the same elsewhere": {old: release("https://a", "access"), now: release("https://evil", "access"), asked: []string{"get secrets access"}, refused: []string{"spec.chart.authSecretRef"}},
+		"credentials stay":   {old: release("https://a", "auth"), now: release("https://a", "auth")},
+		"status":             {now: cluster(secretPatch("a", "k")), subresource: "status"},
+		"scale":              {now: cluster(secretPatch("a", "k")), subresource: "scale"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := &grants{allowed: test.allowed}
+			err := validate(t, asked, test.old, test.now, test.subresource, "alice")
+
+			if diff := cmp.Diff(test.asked, asked.asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+
+			if (test.refused != nil) != apierrors.IsForbidden(err) || test.refused == nil && err != nil {
+				t.Fatalf("got %v", err)
+			}
+
+			for _, words := range test.refused {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("%q does not say %q", err, words)
+				}
+			}
+		})
+	}
+}
+
+func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object, subresource, name string) error {
+	t.Helper()
+
+	operation := admission.Create
+	if old != nil {
+		operation = admission.Update
+	}
+
+	plugin := references.New()
+	plugin.SetCheckReferences(true)
+	plugin.SetAuthorizer(asked)
+
+	if err := plugin.ValidateInitialization(); err != nil {
+		t.Fatal(err)
+	}
+
+	return plugin.Validate(t.Context(), admission.NewAttributesRecord(now, old, schema.GroupVersionKind{Kind: "X"}, "apps", "x",
+		v1alpha1.SchemeGroupVersion.WithResource("x"), subresource, operation, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: name}), nil)
+}
+
+// Nobody who can tell is no permission, and a second attempt may help.
+func TestNoAnswer(t *testing.T) {
+	err := validate(t, &grants{err: errors.New("hub is down")}, nil, cluster(secretPatch("a", "k")), "", "alice")
+	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "hub is down") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// One request asks the management cluster a bounded number of questions.
+func TestManyReferences(t *testing.T) {
+	asked := &grants{}
+
+	var patches []omni.Patch
+
+	for i := range 5 * references.MaxNew {
+		name := fmt.Sprintf("s%d", i)
+		patches = append(patches, secretPatch(name, "k"))
+		asked.allowed = append(asked.allowed, "get secrets "+name)
+	}
+
+	err := validate(t, asked, nil, cluster(patches...), "", "alice")
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "in several steps") || len(asked.asked) != references.MaxNew {
+		t.Errorf("%d questions, %v", len(asked.asked), err)
+	}
+}
+
+func TestOff(t *testing.T) {
+	plugin := references.New()
+	if err := plugin.ValidateInitialization(); err != nil {
+		t.Error(err)
+	}
+
+	attributes := admission.NewAttributesRecord(cluster(secretPatch("a", "k")), nil, schema.GroupVersionKind{}, "apps", "x",
+		v1alpha1.SchemeGroupVersion.WithResource("omniclusters"), "", admission.Create, nil, false, &user.DefaultInfo{})
+	if err := plugin.Validate(t.Context(), attributes, nil); err != nil {
+		t.Error(err)
+	}
+
+	plugin.SetCheckReferences(true)
+
+	if err := plugin.ValidateInitialization(); err == nil {
+		t.Error("a plugin that asks nobody starts")
+	}
+
+	plugins := admission.NewPlugins()
+	references.Register(plugins)
+
+	if got := plugins.Registered(); len(got) != 1 || got[0] != references.PluginName {
+		t.Errorf("registered %v", got)
+	}
+}

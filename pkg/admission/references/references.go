@@ -1,0 +1,135 @@
+package references
+
+import (
+	"fmt"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// The resources that are named.
+const (
+	secrets    = "secrets"
+	configMaps = "configmaps"
+)
+
+// Reference is a Secret or ConfigMap of the object's own namespace whose content the object uses.
+type Reference struct {
+	// Field is the path of the reference, such as spec.patches[0].valueFrom.secretKeyRef.
+	Field string
+	// Resource is secrets or configmaps.
+	Resource string
+	// Name of the Secret or ConfigMap, and the key inside it; empty for all keys or the default.
+	Name, Key string
+	// Destination is where the content goes, as far as the object itself says so.
+	Destination string
+}
+
+//nolint:gochecknoglobals // a compiled constant
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// use tells references apart, whatever their place in a list.
+type use struct{ field, resource, name, key, destination string }
+
+func (r Reference) use() use {
+	return use{index.ReplaceAllString(r.Field, "[]"), r.Resource, r.Name, r.Key, r.Destination}
+}
+
+// Of lists the references of an object of ours, in the order of its fields. Secrets that an object writes
+// are none.
+func Of(object runtime.Object) []Reference {
+	switch o := object.(type) {
+	case *omni.OmniConnection:
+		return []Reference{keyed("spec.auth.serviceAccountSecretRef", o.Spec.Auth.ServiceAccountSecretRef, o.Spec.Endpoint)}
+	case *omni.OmniCluster:
+		references := patches("spec.patches", o.Spec.Patches)
+		for i := range o.Spec.Kubernetes.Manifests {
+			references = append(references, valueFrom(fmt.Sprintf("spec.kubernetes.manifests[%d]", i), o.Spec.Kubernetes.Manifests[i].ValueFrom)...)
+		}
+
+		return references
+	case *omni.OmniControlPlane:
+		return patches("spec.patches", o.Spec.Patches)
+	case *omni.OmniWorkers:
+		return patches("spec.patches", o.Spec.Patches)
+	case *omni.OmniMachine:
+		return patches("spec.patches", o.Spec.Patches)
+	case *omni.OmniSecretSync:
+		return []Reference{
+			keyed("spec.kubeconfigSecretRef", o.Spec.KubeconfigSecretRef, ""),
+			whole("spec.sourceSecretRef", o.Spec.SourceSecretRef.Name, o.Spec.ClusterRef.Name),
+		}
+	case *omni.OmniHelmRelease:
+		return ofRelease(&o.Spec)
+	default:
+		return nil
+	}
+}
+
+// ofRelease lists the references of an OmniHelmRelease. Values go where the chart puts them.
+func ofRelease(spec *omni.OmniHelmReleaseSpec) []Reference {
+	chart := spec.Chart.Repository + " " + spec.Chart.Chart
+	references := []Reference{keyed("spec.kubeconfigSecretRef", spec.KubeconfigSecretRef, "")}
+
+	for i, values := range spec.Chart.ValuesFrom {
+		reference := Reference{
+			Field: fmt.Sprintf("spec.chart.valuesFrom[%d]", i), Resource: configMaps, Name: values.Name, Key: values.Key, Destination: chart,
+		}
+		if values.Kind == omni.ValuesSecret {
+			reference.Resource = secrets
+		}
+
+		references = append(references, reference)
+	}
+
+	if ref := spec.Chart.AuthSecretRef; ref != nil {
+		references = append(references, whole("spec.chart.authSecretRef", ref.Name, chart))
+	}
+
+	if ref := spec.Chart.CASecretRef; ref != nil {
+		references = append(references, whole("spec.chart.caSecretRef", ref.Name, ""))
+	}
+
+	if spec.Chart.Verify != nil {
+		references = append(references, keyed("spec.chart.verify.keyringSecretRef", spec.Chart.Verify.KeyringSecretRef, ""))
+	}
+
+	return references
+}
+
+func whole(field, name, destination string) Reference {
+	return Reference{Field: field, Resource: secrets, Name: name, Destination: destination}
+}
+
+func keyed(field string, ref omni.SecretKeyReference, destination string) Reference {
+	return Reference{Field: field, Resource: secrets, Name: ref.Name, Key: ref.Key, Destination: destination}
+}
+
+func patches(field string, patches []omni.Patch) []Reference {
+	var references []Reference
+	for i := range patches {
+		references = append(references, valueFrom(fmt.Sprintf("%s[%d]", field, i), patches[i].ValueFrom)...)
+	}
+
+	return references
+}
+
+func valueFrom(field string, source *omni.ValueSource) []Reference {
+	var references []Reference
+
+	if source == nil {
+		return nil
+	}
+
+	if ref := source.ConfigMapKeyRef; ref != nil {
+		references = append(references, Reference{Field: field + ".valueFrom.configMapKeyRef", Resource: configMaps, Name: ref.Name, Key: ref.Key})
+	}
+
+	if ref := source.SecretKeyRef; ref != nil {
+		references = append(references, Reference{Field: field + ".valueFrom.secretKeyRef", Resource: secrets, Name: ref.Name, Key: ref.Key})
+	}
+
+	return references
+}

@@ -1,0 +1,182 @@
+package references_test
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// kinds are all kinds: the object that the plugin sees, and the spec of the version that users write.
+func kinds() map[runtime.Object]any {
+	return map[runtime.Object]any{
+		&omni.OmniConnection{}: v1alpha1.OmniConnectionSpec{}, &omni.OmniCluster{}: v1alpha1.OmniClusterSpec{},
+		&omni.OmniControlPlane{}: v1alpha1.OmniControlPlaneSpec{}, &omni.OmniWorkers{}: v1alpha1.OmniWorkersSpec{},
+		&omni.OmniMachine{}: v1alpha1.OmniMachineSpec{}, &omni.OmniKubeconfigExport{}: v1alpha1.OmniKubeconfigExportSpec{},
+		&omni.OmniSecretSync{}: v1alpha1.OmniSecretSyncSpec{}, &omni.OmniHelmRelease{}: v1alpha1.OmniHelmReleaseSpec{},
+	}
+}
+
+// notRead are fields with a Secret in their name whose content no object uses.
+//
+//nolint:gochecknoglobals // a constant table
+var notRead = []string{
+	"spec.targetSecretRef", // is written
+	"spec.secretTemplate",  // metadata of what is written
+}
+
+// A reference in any field of any kind, of today or to come, is listed: the fields are found by their types and names.
+func TestEveryReferenceIsListed(t *testing.T) {
+	for object, spec := range kinds() {
+		kind := reflect.TypeOf(object).Elem().Name()
+
+		var want []references.Reference
+
+		fill(t, reflect.ValueOf(object).Elem().FieldByName("Spec"), "spec", &want)
+
+		named := named(reflect.TypeOf(spec), "spec")
+		for i := range want {
+			if !named[want[i].Field] {
+				t.Errorf("%s: users know no field %s", kind, want[i].Field)
+			}
+		}
+
+		got := references.Of(object)
+		if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b references.Reference) bool { return a.Field < b.Field }),
+			cmpopts.IgnoreFields(references.Reference{}, "Destination")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+
+		if references.Of(nil) != nil {
+			t.Error("nothing has references")
+		}
+	}
+}
+
+// fill puts one of everything into a value, and a name of its own into every reference to a Secret or ConfigMap.
+func fill(t *testing.T, value reflect.Value, path string, found *[]references.Reference) {
+	t.Helper()
+
+	reference := func(resource string, fields ...string) {
+		added := references.Reference{Field: path, Resource: resource}
+		for i, target := range []*string{&added.Name, &added.Key}[:len(fields)] {
+			*target = fmt.Sprintf("n%d-%d", len(*found), i)
+			value.FieldByName(fields[i]).SetString(*target)
+		}
+
+		*found = append(*found, added)
+	}
+
+	about := regexp.MustCompile(`(?i)secret|configmap`).MatchString(path[strings.LastIndex(path, ".")+1:])
+
+	for _, known := range notRead {
+		if path == known {
+			return
+		}
+	}
+
+	switch value.Interface().(type) {
+	case omni.SecretKeyReference:
+		reference("secrets", "Name", "Key")
+	case omni.KeyReference:
+		if strings.HasSuffix(path, ".configMapKeyRef") {
+			reference("configmaps", "Name", "Key")
+		} else {
+			reference("secrets", "Name", "Key")
+		}
+	case omni.HelmValuesReference:
+		value.FieldByName("Kind").SetString(string(omni.ValuesSecret))
+		reference("secrets", "Name", "Key")
+	case omni.LocalObjectReference:
+		if about {
+			reference("secrets", "Name")
+		}
+	default:
+		if strings.HasSuffix(value.Type().Name(), "Reference") || about && value.Kind() != reflect.Pointer {
+			t.Errorf("%s (%s) may be a reference: list it in Of, or in notRead", path, value.Type())
+		}
+
+		descend(t, value, path, found)
+	}
+}
+
+func descend(t *testing.T, value reflect.Value, path string, found *[]references.Reference) {
+	t.Helper()
+
+	switch value.Kind() { //nolint:exhaustive // the rest holds nothing
+	case reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+		fill(t, value.Elem(), path, found)
+	case reflect.Slice:
+		if value.Type().Elem().Kind() == reflect.Struct {
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+			fill(t, value.Index(0), path+"[0]", found)
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			field := value.Type().Field(i)
+			if !field.IsExported() {
+				continue
+			}
+
+			at := path + "." + jsonName(field.Name)
+			if field.Anonymous {
+				at = path
+			}
+
+			fill(t, value.Field(i), at, found)
+		}
+	}
+}
+
+// jsonName is the name that users write for a field of the hub.
+func jsonName(name string) string {
+	for _, initials := range []string{"CA", "ID", "TTL", "TLS", "DNS"} {
+		if strings.HasPrefix(name, initials) {
+			return strings.ToLower(initials) + name[len(initials):]
+		}
+	}
+
+	return strings.ToLower(name[:1]) + name[1:]
+}
+
+// named are the paths of all fields, as users write them.
+func named(of reflect.Type, path string) map[string]bool {
+	paths := map[string]bool{path: true}
+
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+
+	switch of.Kind() { //nolint:exhaustive // the rest has no fields
+	case reflect.Slice:
+		for deeper := range named(of.Elem(), path+"[0]") {
+			paths[deeper] = true
+		}
+	case reflect.Struct:
+		for i := range of.NumField() {
+			field := of.Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+
+			at := path + "." + name
+			if name == "" {
+				at = path
+			}
+
+			for deeper := range named(field.Type, at) {
+				paths[deeper] = true
+			}
+		}
+	}
+
+	return paths
+}
