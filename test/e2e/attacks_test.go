@@ -18,7 +18,7 @@ import (
 // The memory limits of the Pods, as in the values of the chart, in bytes.
 const (
 	apiServerLimit  = 1 << 30
-	controllerLimit = 512 << 20
+	controllerLimit = 768 << 20
 )
 
 // healthyClusters is how many clusters another tenant has.

@@ -1,11 +1,13 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
@@ -101,6 +103,20 @@ func (s *sameHost) bound(request *http.Request, response *http.Response) error {
 	}
 
 	return nil
+}
+
+// askingForJSON is a request whose answer can be bounded: some clients, such as those of metadata, prefer protobuf.
+func askingForJSON(request *http.Request) *http.Request {
+	accepted := request.Header.Get("Accept")
+	if !strings.Contains(accepted, "protobuf") && !strings.Contains(accepted, "cbor") {
+		return request
+	}
+
+	offers := slices.DeleteFunc(strings.Split(accepted, ","), func(offer string) bool { return !strings.Contains(offer, "json") })
+	asked := request.Clone(request.Context())
+	asked.Header.Set("Accept", cmp.Or(strings.Join(offers, ","), "application/json"))
+
+	return asked
 }
 
 // errForm is an answer in a form that cannot be bounded.

@@ -244,3 +244,25 @@ func TestLimitsOf(t *testing.T) {
 		})
 	}
 }
+
+// Clients that prefer protobuf are answered in JSON.
+func TestClientsAskForJSON(t *testing.T) {
+	for accepted, want := range map[string]string{
+		"application/json": "application/json",
+		"":                 "",
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+		"application/com.github.proto-openapi.spec.v2@v1.0+protobuf":                                                                                           "application/json",
+		"application/cbor,application/json": "application/json",
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://cluster", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		request.Header.Set("Accept", accepted)
+
+		if got := askingForJSON(request).Header.Get("Accept"); got != want || request.Header.Get("Accept") != accepted {
+			t.Errorf("%q becomes %q, want %q", accepted, got, want)
+		}
+	}
+}

@@ -118,7 +118,7 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the workload cluster redirects to another host (%s), which is refused", request.URL.Host)
 	}
 
-	response, err := s.next.RoundTrip(request)
+	response, err := s.next.RoundTrip(askingForJSON(request))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller is net/http
 	}
