@@ -24,6 +24,22 @@ const budgetBytes = 96 << 20
 //nolint:gochecknoglobals // see above
 var parsing = semaphore.NewWeighted(budgetBytes)
 
+// maxParsed is how many values a YAML text may have before its aliases are expanded, whatever its limits are: only the
+// parser can count them, and that takes 200 MiB for this many.
+const maxParsed = 1_000_000
+
+// mayParse refuses a text that could have many more values than it may, before it is parsed.
+func mayParse(text []byte, limits Limits) error {
+	// Text inside of a value has punctuation, too: dashboards and scripts have some for every ten bytes.
+	const punctuation = 4
+
+	if mostNodes(text) > min(punctuation*limits.Nodes, maxParsed) {
+		return &LimitError{Nodes, limits.Nodes}
+	}
+
+	return nil
+}
+
 // reserve waits until a YAML text may be parsed, and returns what ends that. Its error is that of ctx.
 func reserve(ctx context.Context, text []byte) (func(), error) {
 	cost := min(int64(len(text))*copies+int64(mostNodes(text))*bytesPerNode, budgetBytes)

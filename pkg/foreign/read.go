@@ -28,6 +28,10 @@ func Check(ctx context.Context, text []byte, limits Limits) error {
 		return limits.allow(sizeOfJSON(text))
 	}
 
+	if err := mayParse(text, limits); err != nil {
+		return err
+	}
+
 	release, err := reserve(ctx, text)
 	if err != nil {
 		return err
@@ -134,6 +138,10 @@ func Documents(ctx context.Context, text []byte, limits Limits) ([][]byte, error
 
 // checkAndConvert converts one document and returns its size.
 func checkAndConvert(ctx context.Context, document []byte, limits Limits) ([]byte, size, error) {
+	if err := mayParse(document, limits); err != nil {
+		return nil, size{}, err
+	}
+
 	release, err := reserve(ctx, document)
 	if err != nil {
 		return nil, size{}, err

@@ -75,6 +75,23 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A large text is not parsed to see that it has too many values; a few MiB of text with punctuation are.
+func TestLargeTexts(t *testing.T) {
+	large := foreign.Limits{Bytes: 32 << 20, Depth: 20, Nodes: 500_000, Expanded: 32 << 20}
+
+	foreigntest.WantAllocated(t, 16<<20, func() {
+		var exceeded *foreign.LimitError
+		if err := foreign.Check(t.Context(), []byte("a: ["+strings.Repeat("a,", 2<<20)+"]"), large); !errors.As(err, &exceeded) || exceeded.What != foreign.Nodes {
+			t.Error(err)
+		}
+	})
+
+	dashboards := "a: |\n" + strings.Repeat(`  {"type": "panel", "title": "a title", "targets": [{"expr": "sum(rate(a[5m]))"}]},`+"\n", 48_000)
+	if err := foreign.Check(t.Context(), []byte(dashboards), large); err != nil {
+		t.Error(err)
+	}
+}
+
 // readers are all ways to read a text, and what each says.
 func readers(ctx context.Context, text []byte) map[string]error {
 	_, converted := foreign.ToJSON(ctx, text, limits)

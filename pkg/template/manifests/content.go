@@ -20,6 +20,8 @@ const (
 	// maxInline is the largest content that is kept inline, in bytes: far below what the API takes for one
 	// block, because a manifest is read by people.
 	maxInline = 64 << 10
+	// maxBlock is the largest content that is parsed, in bytes: what the API takes for one block.
+	maxBlock = 256 << 10
 	// maxNesting is how deep a content may be nested to be kept inline.
 	maxNesting = 64
 	// exactInteger is the first integer that a 64-bit float may not keep.
@@ -48,6 +50,11 @@ func inlineBlocks(content string) ([]v1alpha1.FreeForm, bool) {
 
 // parseObjects reads a stream of YAML objects.
 func parseObjects(content string, scalar func(*yaml.Node) (any, error)) ([]v1alpha1.FreeForm, error) {
+	// Nodes take a hundred times the length of a text that consists of short values.
+	if len(content) > maxBlock {
+		return nil, fmt.Errorf("it has more than %d KiB, which no inline object takes: %w", maxBlock>>10, errNotPlain)
+	}
+
 	var blocks []v1alpha1.FreeForm
 
 	decoder := yaml.NewDecoder(strings.NewReader(content))

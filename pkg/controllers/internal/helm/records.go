@@ -25,9 +25,10 @@ import (
 const (
 	maxRecordBytes    = corev1.MaxSecretSize
 	maxRecordInflated = 32 << 20
-	maxRecordNodes    = 200_000
-	maxRecordDepth    = 200
 )
+
+//nolint:gochecknoglobals // a constant, but Go has none of this type
+var recordLimits = foreign.Limits{Bytes: maxRecordInflated, Depth: 200, Nodes: 200_000, Expanded: maxRecordInflated}
 
 // reading is the one place of the process for a record that is decoded: for a moment it takes several times its size.
 //
@@ -185,5 +186,9 @@ func checkRecord(ctx context.Context, encoded []byte) error {
 		return errors.New("is damaged")
 	}
 
-	return foreign.Check(ctx, text, foreign.Limits{Bytes: maxRecordInflated, Depth: maxRecordDepth, Nodes: maxRecordNodes, Expanded: maxRecordInflated})
+	if err := foreign.Check(ctx, text, recordLimits); err != nil {
+		return err
+	}
+
+	return checkRecordTexts(ctx, text)
 }

@@ -102,19 +102,40 @@ func hostileRecords(t testing.TB) map[string]struct {
 } {
 	t.Helper()
 
+	inManifest := func(text string) []byte {
+		whole, err := json.Marshal(map[string]any{"name": "demo", "version": 2, "info": map[string]any{}, "manifest": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return compressed(t, bytes.NewReader(whole))
+	}
+	inHook := func(text string) []byte {
+		whole, err := json.Marshal(map[string]any{"name": "demo", "version": 2, "info": map[string]any{}, "hooks": []any{map[string]any{"manifest": text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return compressed(t, bytes.NewReader(whole))
+	}
 	spaces := strings.Repeat(" ", 40<<20)
 
 	return map[string]struct {
 		record []byte
 		want   string
 	}{
-		"a gzip bomb":       {compressed(t, strings.NewReader(`{"name":"demo"`+spaces+`}`)), "is compressed and has more than 33554432 bytes when it is not"},
-		"empty hooks":       {compressed(t, strings.NewReader(`{"hooks":[`+strings.Repeat("{},", 400_000)+`{}]}`)), "has more than 200000 values"},
-		"deep values":       {compressed(t, strings.NewReader(`{"config":{"a":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+`}}`)), "is nested deeper than 200 levels"},
-		"YAML with aliases": {compressed(t, bytes.NewReader(aliased(30, 2000))), "is damaged"},
-		"no base64":         {[]byte("{}"), "is not base64"},
-		"damaged gzip":      {compressed(t, strings.NewReader(spaces))[:200], "its compression is damaged"},
-		"a large record":    {bytes.Repeat([]byte("a"), maxRecordBytes+1), "has more than 1048576 bytes"},
+		"a gzip bomb":                          {compressed(t, strings.NewReader(`{"name":"demo"`+spaces+`}`)), "is compressed and has more than 33554432 bytes when it is not"},
+		"empty hooks":                          {compressed(t, strings.NewReader(`{"hooks":[`+strings.Repeat("{},", 400_000)+`{}]}`)), "has more than 200000 values"},
+		"deep values":                          {compressed(t, strings.NewReader(`{"config":{"a":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+`}}`)), "is nested deeper than 200 levels"},
+		"many values in a manifest":            {inManifest("a: [" + strings.Repeat("a,", 4<<20) + "]"), "has manifests of which at least one has more than 500000 values"},
+		"aliases in a manifest":                {inManifest("kind: A\n---\n" + string(doubled(20))), "has manifests of which at least one has more than 500000 values"},
+		"aliases in a hook":                    {inHook(string(aliased(60, 2000))), "has manifests of which at least one grows to more than"},
+		"aliases behind a document of nothing": {inManifest("a: [\n---\n" + string(doubled(20))), "has manifests of which at least one has more than 500000 values"},
+		"aliases inside of a text for YAML":    {inManifest("a: |\n  b\n  ---\n" + strings.ReplaceAll(string(doubled(20)), "a0: ", "a0: ")), "has manifests of which at least one"},
+		"YAML with aliases":                    {compressed(t, bytes.NewReader(aliased(30, 2000))), "is damaged"},
+		"no base64":                            {[]byte("{}"), "is not base64"},
+		"damaged gzip":                         {compressed(t, strings.NewReader(spaces))[:200], "its compression is damaged"},
+		"a large record":                       {bytes.Repeat([]byte("a"), maxRecordBytes+1), "has more than 1048576 bytes"},
 	}
 }
 
@@ -168,7 +189,7 @@ func TestRecordsWithinTheBounds(t *testing.T) {
 		Chart: &chart.Chart{
 			Metadata: &chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.0.0"}, Values: map[string]any{"list": make([]any, 50_000)},
 		},
-		Manifest: strings.Repeat("# a large manifest\n", 400_000),
+		Manifest: strings.Repeat("# a large manifest\n", 200_000) + "---\na: &a [b]\nc: *a\n---\nnot: yaml: at all\n",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/siderolabs/omni/client/pkg/compression"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
@@ -63,6 +64,11 @@ func TestHostileCompression(t *testing.T) {
 }
 
 func TestCompression(t *testing.T) {
+	// As the library compresses once a client was made: with its dictionary.
+	if err := compression.InitConfig(true); err != nil {
+		t.Fatal(err)
+	}
+
 	patch, text := omnires.NewConfigPatch("x"), strings.Repeat("machine: {}\n", 400_000)
 
 	if err := patch.TypedSpec().Value.SetUncompressedData([]byte(text)); err != nil {
@@ -73,7 +79,9 @@ func TestCompression(t *testing.T) {
 		t.Fatal("is not compressed")
 	}
 
-	if got, known := content(patch); !known || got != text {
-		t.Errorf("%d bytes, %t", len(got), known)
+	for range 3 {
+		if got, known := content(patch); !known || got != text {
+			t.Errorf("%d bytes, %t", len(got), known)
+		}
 	}
 }
