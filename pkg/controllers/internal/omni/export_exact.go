@@ -9,7 +9,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
-	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
@@ -71,14 +70,14 @@ func (e *exactParts) read(ctx context.Context, st state.State, item resource.Res
 
 	switch item := item.(type) {
 	case *omnires.ConfigPatch:
-		content, err := contentOf(item.TypedSpec().Value.GetUncompressedData())
+		content, err := inflate(item.TypedSpec().Value)
 		if err != nil {
 			return fmt.Errorf("read ConfigPatch %q: %w", id, err)
 		}
 
 		e.patches[id] = content
 	case *omnires.KubernetesManifestGroup:
-		content, err := contentOf(item.TypedSpec().Value.GetUncompressedData())
+		content, err := inflate(item.TypedSpec().Value)
 		if err != nil {
 			return fmt.Errorf("read KubernetesManifestGroup %q: %w", id, err)
 		}
@@ -115,14 +114,4 @@ func (e *exactParts) readKernelArgs(ctx context.Context, st state.State, machine
 	}
 
 	return nil
-}
-
-func contentOf(data specs.Buffer, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-
-	defer data.Free()
-
-	return string(data.Data()), nil
 }

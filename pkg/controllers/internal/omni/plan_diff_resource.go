@@ -142,21 +142,13 @@ func counted(count int, noun string) string {
 func content(item resource.Resource) (text string, known bool) {
 	switch typed := item.(type) {
 	case *omnires.ConfigPatch:
-		data, err := typed.TypedSpec().Value.GetUncompressedData()
-		if err != nil {
-			return "", false
-		}
-		defer data.Free()
+		text, err := inflate(typed.TypedSpec().Value)
 
-		return string(data.Data()), true
+		return text, err == nil
 	case *omnires.KubernetesManifestGroup:
-		data, err := typed.TypedSpec().Value.GetUncompressedData()
-		if err != nil {
-			return "", false
-		}
-		defer data.Free()
+		text, err := inflate(typed.TypedSpec().Value)
 
-		return string(data.Data()), true
+		return text, err == nil
 	case *omnires.KubernetesHealthCheck:
 		return typed.TypedSpec().Value.GetJob(), true
 	default:
