@@ -83,6 +83,7 @@ func TestEndpointPolicy(t *testing.T) {
 				return
 			}
 
+			b.runUntilReady(metav1.ConditionTrue) // a run waits two seconds for an answer at most
 			b.expect("Reachable", metav1.ConditionTrue, "Connected")
 
 			events := strings.Join(b.seen, "\n")
@@ -141,6 +142,7 @@ func TestInsecureTransport(t *testing.T) {
 			b.expectSilence()
 
 			b.start(EndpointPolicy{AllowInsecure: true})
+			b.runUntilReady(metav1.ConditionTrue)
 			b.expect("Reachable", metav1.ConditionTrue, "Connected")
 		})
 	}
@@ -151,6 +153,7 @@ func TestEndpointIsWithdrawn(t *testing.T) {
 	b := newBench(t)
 	b.secret("key", b.key)
 	b.allow(b.omni.Endpoint())
+	b.runUntilReady(metav1.ConditionTrue)
 	b.expect("Reachable", metav1.ConditionTrue, "Connected")
 	b.allow("https://omni.example.com")
 	b.expect("CredentialsFound", metav1.ConditionFalse, "EndpointNotAllowed")
@@ -160,6 +163,7 @@ func TestEndpointIsWithdrawn(t *testing.T) {
 	}
 
 	b.allow(b.omni.Endpoint())
+	b.runUntilReady(metav1.ConditionTrue)
 	b.expect("Reachable", metav1.ConditionTrue, "Connected")
 }
 

@@ -33,13 +33,18 @@ func TestTooMuchData(t *testing.T) {
 	})
 	defer remove()
 
-	stalled := func() bool {
-		return slices.ContainsFunc(b.get().Status.Conditions, func(c metav1.Condition) bool {
+	closed := func() bool {
+		lease, open := b.pool.Get("uid-main")
+		if open {
+			lease.Release()
+		}
+
+		return !open && slices.ContainsFunc(b.get().Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == "Reachable" && c.Reason == "TooMuchData"
 		})
 	}
 
-	for deadline := time.Now().Add(time.Minute); !stalled(); b.run() {
+	for deadline := time.Now().Add(time.Minute); !closed(); b.run() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", b.get().Status.Conditions)
 		}

@@ -70,14 +70,14 @@ func (e *exactParts) read(ctx context.Context, st state.State, item resource.Res
 
 	switch item := item.(type) {
 	case *omnires.ConfigPatch:
-		content, err := uncompressed(item.TypedSpec().Value)
+		content, err := inflate(item.TypedSpec().Value)
 		if err != nil {
 			return fmt.Errorf("read ConfigPatch %q: %w", id, err)
 		}
 
 		e.patches[id] = content
 	case *omnires.KubernetesManifestGroup:
-		content, err := uncompressed(item.TypedSpec().Value)
+		content, err := inflate(item.TypedSpec().Value)
 		if err != nil {
 			return fmt.Errorf("read KubernetesManifestGroup %q: %w", id, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -19,6 +20,40 @@ const (
 // texts of patches and manifests.
 const compressedField = "compressed_data"
 
+// inflatable is a spec with a text that may be compressed.
+type inflatable interface {
+	GetCompressedData() []byte
+	GetUncompressedData(options ...specs.CompressionOption) (specs.Buffer, error)
+}
+
+// inflate reads such a text. It looks at the text first, whoever may have done so before: the settings of the library's
+// decoder are the process's, and every new client resets them.
+func inflate(spec inflatable) (string, error) {
+	if packed := spec.GetCompressedData(); len(packed) > 0 {
+		if err := checkInflated(packed); err != nil {
+			return "", err
+		}
+	}
+
+	text, err := spec.GetUncompressedData()
+	if err != nil {
+		return "", err
+	}
+
+	defer text.Free()
+
+	return string(text.Data()), nil
+}
+
+func checkInflated(packed []byte) error {
+	size, err := zstdSize(packed)
+	if err == nil && size > maxInflated {
+		err = &TooMuchDataError{message: fmt.Sprintf("Omni sent a compressed text of more than %d MiB", maxInflated>>20)}
+	}
+
+	return err
+}
+
 // inflatedSize is what a field's content becomes when its text is read; 0 for
 // fields that are not compressed.
 func inflatedSize(field protoreflect.FieldDescriptor, content []byte) (int64, error) {
@@ -26,16 +61,11 @@ func inflatedSize(field protoreflect.FieldDescriptor, content []byte) (int64, er
 		return 0, nil
 	}
 
-	size, err := zstdSize(content)
-	if err != nil {
+	if err := checkInflated(content); err != nil {
 		return 0, err
 	}
 
-	if size > maxInflated {
-		return 0, &TooMuchDataError{message: fmt.Sprintf("Omni sent a compressed text of more than %d MiB", maxInflated>>20)}
-	}
-
-	return size, nil
+	return zstdSize(content)
 }
 
 // zstdSize is the most that a compressed text becomes, in bytes: what its header

@@ -142,11 +142,11 @@ func counted(count int, noun string) string {
 func content(item resource.Resource) (text string, known bool) {
 	switch typed := item.(type) {
 	case *omnires.ConfigPatch:
-		text, err := uncompressed(typed.TypedSpec().Value)
+		text, err := inflate(typed.TypedSpec().Value)
 
 		return text, err == nil
 	case *omnires.KubernetesManifestGroup:
-		text, err := uncompressed(typed.TypedSpec().Value)
+		text, err := inflate(typed.TypedSpec().Value)
 
 		return text, err == nil
 	case *omnires.KubernetesHealthCheck:
