@@ -1,0 +1,165 @@
+package quota
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+)
+
+// object has a size that depends on its filler.
+func object(namespace, name, version string, filler int) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, ResourceVersion: version, Annotations: map[string]string{"f": strings.Repeat("x", filler)},
+	}}
+}
+
+func newLedger(limits Limits) *Ledger {
+	l := NewLedger(limits, json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil, json.SerializerOptions{}))
+	close(l.counted)
+
+	return l
+}
+
+var kind = schema.GroupResource{Resource: "things"}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLateAnswers: what the watch has told first is not overwritten by a write that ends later.
+func TestLateAnswers(t *testing.T) {
+	l := newLedger(Limits{NamespaceObjects: 1})
+	room := l.Begin(kind, false)
+	must(t, room.Created(rest.ValidateAllObjectFunc)(t.Context(), object("a", "o", "", 10)))
+
+	if refused := l.Begin(kind, false).Created(rest.ValidateAllObjectFunc)(t.Context(), object("a", "p", "", 10)); refused == nil {
+		t.Error("room that is held was given away")
+	}
+
+	must(t, l.observe("things", object("a", "o", "5", 10), false))
+	must(t, l.observe("things", object("a", "o", "6", 10), true)) // deleted
+	room.Done(object("a", "o", "5", 10), nil)
+
+	if got := l.Stored("things", "a"); got != (Use{}) || len(l.namespaces) != 0 {
+		t.Errorf("left over: %+v, %+v", got, l.namespaces)
+	}
+}
+
+// TestWritesCountAtOnce: before the watch has told of them, and once.
+func TestWritesCountAtOnce(t *testing.T) {
+	l := newLedger(Limits{NamespaceObjects: 2})
+	room := l.Begin(kind, false)
+	must(t, room.Created(rest.ValidateAllObjectFunc)(t.Context(), object("a", "o", "", 10)))
+	room.Done(object("a", "o", "5", 10), nil)
+
+	want := l.Stored("things", "a")
+	if want.Objects != 1 || want.Bytes < 50 {
+		t.Errorf("got %+v", want)
+	}
+
+	must(t, l.observe("things", object("a", "o", "5", 10), false))
+
+	if got := l.Stored("things", ""); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+
+	// A list in place of missed events.
+	must(t, l.recount("things", []any{object("b", "p", "7", 10)}, 8))
+
+	if got := l.Stored("things", "a"); got != (Use{}) {
+		t.Errorf("got %+v", got)
+	}
+
+	if got := l.Stored("things", "b"); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestFailedWrites give their room back.
+func TestFailedWrites(t *testing.T) {
+	l := newLedger(Limits{Objects: 1, NamespaceBytes: 1000})
+	room := l.Begin(kind, false)
+	must(t, room.Created(rest.ValidateAllObjectFunc)(t.Context(), object("a", "o", "", 10)))
+	room.Done(nil, fmt.Errorf("no"))
+
+	if l.total != (account{}) || len(l.namespaces) != 0 {
+		t.Errorf("left over: %+v, %+v", l.total, l.namespaces)
+	}
+}
+
+// TestUpkeepMayGoATenthAbove: finalizers and field ownership do.
+func TestUpkeepMayGoATenthAbove(t *testing.T) {
+	l := newLedger(Limits{NamespaceBytes: 1000})
+	old := object("a", "o", "1", 800)
+	must(t, l.observe("things", old, false))
+
+	bytes := l.Stored("things", "a").Bytes
+	grown := func(by int) error {
+		updated := old.DeepCopy()
+		updated.Finalizers = []string{strings.Repeat("f", by-len(`"finalizers":[""],`))}
+
+		return l.Begin(kind, true).Updated(rest.ValidateAllObjectUpdateFunc)(t.Context(), updated, old)
+	}
+
+	must(t, grown(int(1100-bytes)))
+
+	if err := grown(int(1101 - bytes)); err == nil {
+		t.Error("more than a tenth")
+	}
+
+	annotated := object("a", "o", "1", 800+int(1001-bytes))
+	if err := l.Begin(kind, true).Updated(rest.ValidateAllObjectUpdateFunc)(t.Context(), annotated, old); err == nil {
+		t.Error("an annotation is no upkeep")
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	l := newLedger(Limits{NamespaceObjects: 1})
+	registry := metrics.NewKubeRegistry()
+	registry.CustomMustRegister(l.Collector())
+
+	for i := range fullest + 5 {
+		must(t, l.observe("things", object(fmt.Sprintf("n%02d", i), "o", "1", 10), false))
+	}
+
+	must(t, l.observe("things", object("n24", "p", "2", 10), false))
+
+	if err := l.Begin(kind, false).Created(rest.ValidateAllObjectFunc)(t.Context(), object("n01", "p", "", 10)); err == nil {
+		t.Error("not refused")
+	}
+
+	families, err := registry.Gather()
+	must(t, err)
+
+	found := map[string]int{}
+	for _, family := range families {
+		found[family.GetName()] = len(family.GetMetric())
+	}
+
+	if found["omni_apiserver_namespace_stored_objects"] != fullest {
+		t.Errorf("got %v", found)
+	}
+
+	must(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP omni_apiserver_quota_refusals_total [ALPHA] Writes that were refused because of a limit, by its flag.
+# TYPE omni_apiserver_quota_refusals_total counter
+omni_apiserver_quota_refusals_total{flag="--max-bytes"} 0
+omni_apiserver_quota_refusals_total{flag="--max-bytes-per-namespace"} 0
+omni_apiserver_quota_refusals_total{flag="--max-objects"} 0
+omni_apiserver_quota_refusals_total{flag="--max-objects-per-namespace"} 1
+# HELP omni_apiserver_stored_objects [ALPHA] Stored objects by resource.
+# TYPE omni_apiserver_stored_objects gauge
+omni_apiserver_stored_objects{resource="things"} 26
+`), "omni_apiserver_quota_refusals_total", "omni_apiserver_stored_objects"))
+}
