@@ -46,7 +46,7 @@ const (
 
 	// bodiesBudget is what the requests that are being handled may take together, in bytes. A request that takes more
 	// has it for itself.
-	bodiesBudget = 256 << 20
+	bodiesBudget = 160 << 20
 	// bodyWait is how long a request waits for its part of the budget.
 	bodyWait = 20 * time.Second
 )

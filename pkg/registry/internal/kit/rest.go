@@ -40,7 +40,10 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	updated, created, err := r.Store.Update(ctx, name, info, validateCreate, validateUpdate, forceAllowCreate, options)
+	bounded := &weighed{UpdatedObjectInfo: info}
+	defer bounded.release()
+
+	updated, created, err := r.Store.Update(ctx, name, bounded, validateCreate, validateUpdate, forceAllowCreate, options)
 
 	return updated, created, explainTooLarge(explainStrategic(err))
 }
@@ -114,7 +117,10 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	updated, created, err := r.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+	bounded := &weighed{UpdatedObjectInfo: info}
+	defer bounded.release()
+
+	updated, created, err := r.store.Update(ctx, name, bounded, validateCreate, validateUpdate, false, options)
 
 	return updated, created, explainTooLarge(explainStrategic(err))
 }
