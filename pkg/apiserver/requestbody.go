@@ -23,6 +23,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 )
 
 const (
@@ -46,7 +47,7 @@ const (
 
 	// bodiesBudget is what the requests that are being handled may take together, in bytes. A request that takes more
 	// has it for itself.
-	bodiesBudget = 256 << 20
+	bodiesBudget = 160 << 20
 	// bodyWait is how long a request waits for its part of the budget.
 	bodyWait = 20 * time.Second
 )
@@ -97,7 +98,26 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer release()
 
-	b.next.ServeHTTP(w, withBody(asMergePatch(r, body), bytes.NewReader(body)))
+	b.next.ServeHTTP(w, withBody(asMergePatch(b.withCreation(r, body), body), bytes.NewReader(body)))
+}
+
+// withCreation remembers what a create request says.
+func (b bodies) withCreation(r *http.Request, body []byte) *http.Request {
+	if r.Method != http.MethodPost {
+		return r
+	}
+
+	converted, err := foreign.ToJSON(r.Context(), body, b.limits())
+	if err != nil {
+		return r // the library says why
+	}
+
+	return r.WithContext(registry.WithCreation(r.Context(), converted))
+}
+
+// limits are what a body may become.
+func (b bodies) limits() foreign.Limits {
+	return foreign.Limits{Bytes: int(b.maxBytes), Depth: maxBodyDepth, Nodes: maxBodyValues, Expanded: int(b.maxBytes)}
 }
 
 // mayHaveBody tells whether the library may read the request's body.
@@ -146,7 +166,7 @@ func (b bodies) check(ctx context.Context, r *http.Request, body []byte) error {
 	}
 
 	if err == nil {
-		err = foreign.Check(ctx, body, foreign.Limits{Bytes: int(b.maxBytes), Depth: maxBodyDepth, Nodes: maxBodyValues, Expanded: int(b.maxBytes)})
+		err = foreign.Check(ctx, body, b.limits())
 	}
 
 	var exceeded *foreign.LimitError

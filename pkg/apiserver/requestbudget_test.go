@@ -31,7 +31,7 @@ func TestBodiesShareABudget(t *testing.T) {
 		}),
 	}
 
-	large := "[" + strings.Repeat("{},", 40_000) + "1]"
+	large := "[" + strings.Repeat("{},", 25_000) + "1]"
 
 	send := func(body, wait string) *httptest.ResponseRecorder {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))

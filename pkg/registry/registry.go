@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,6 +69,12 @@ func AddFieldLabels(scheme *runtime.Scheme) error {
 	}
 
 	return nil
+}
+
+// WithCreation remembers the body of a create request, as JSON, for the storage: fields that it sets to false belong to
+// the creator, which is not seen in the object.
+func WithCreation(ctx context.Context, body []byte) context.Context {
+	return kit.WithCreation(ctx, body)
 }
 
 // NewStorage makes the storage of all kinds and their subresources, by resource path ("omniclusters",

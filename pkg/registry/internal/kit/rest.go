@@ -48,7 +48,10 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 ) (runtime.Object, bool, error) {
 	room := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
 
-	updated, created, err := r.Store.Update(ctx, name, info, room.Created(validateCreate), room.Updated(validateUpdate), forceAllowCreate, options)
+	bounded := &weighed{UpdatedObjectInfo: info}
+	defer bounded.release()
+
+	updated, created, err := r.Store.Update(ctx, name, bounded, room.Created(validateCreate), room.Updated(validateUpdate), forceAllowCreate, options)
 	room.Done(updated, err)
 
 	return updated, created, explainTooLarge(explainStrategic(err))
@@ -123,7 +126,10 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	updated, created, err := r.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+	bounded := &weighed{UpdatedObjectInfo: info}
+	defer bounded.release()
+
+	updated, created, err := r.store.Update(ctx, name, bounded, validateCreate, validateUpdate, false, options)
 
 	return updated, created, explainTooLarge(explainStrategic(err))
 }

@@ -76,7 +76,10 @@ func (r *scaleREST[T]) Update(ctx context.Context, name string, info rest.Update
 	scale := r.descriptor.Scale
 	room := r.ledger.Begin(r.descriptor.Resource(), len(options.DryRun) > 0)
 
-	obj, _, err := r.store.Update(ctx, name, &scaledObject[T]{UpdatedObjectInfo: info, descriptor: r.descriptor},
+	bounded := &weighed{UpdatedObjectInfo: &scaledObject[T]{UpdatedObjectInfo: info, descriptor: r.descriptor}}
+	defer bounded.release()
+
+	obj, _, err := r.store.Update(ctx, name, bounded,
 		func(ctx context.Context, obj runtime.Object) error { return validateCreate(ctx, scale.of(obj.(T))) },
 		room.Updated(func(ctx context.Context, obj, old runtime.Object) error {
 			return validateUpdate(ctx, scale.of(obj.(T)), scale.of(old.(T)))

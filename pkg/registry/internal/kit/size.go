@@ -1,7 +1,9 @@
 package kit
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 // maxSpec is the largest spec, in bytes of JSON. Patches let an object grow beyond what one request
@@ -20,11 +23,15 @@ const maxSpec = 1 << 20
 // what is stored around it not be read again, and then nobody can list the kind.
 const maxSpecDepth = 256
 
+// maxSpecValues is how many maps, lists, keys and values a spec may have: many patches, each within what a request may have,
+// would else make one that every later write has to hold in memory, at a kilobyte and more for each value.
+const maxSpecValues = 50_000
+
 // etcdTooLarge is etcd's refusal. The store passes it on as an error of its own type, so that only
 // the text is left to know it by.
 const etcdTooLarge = "etcdserver: request is too large"
 
-// specTooLarge says so if the object's spec is too large, or nested too deep, to be stored.
+// specTooLarge says so if the object's spec is too large, nested too deep, or of too many values to be stored.
 func (s strategy[T]) specTooLarge(obj T) field.ErrorList {
 	encoded, err := s.encodedSpec(obj)
 	if err != nil {
@@ -34,6 +41,12 @@ func (s strategy[T]) specTooLarge(obj T) field.ErrorList {
 	if validation.Depth(encoded) > maxSpecDepth {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{},
 			fmt.Sprintf("is nested deeper than %d levels: make it flatter", maxSpecDepth))}
+	}
+
+	limits := foreign.Limits{Bytes: math.MaxInt, Depth: maxSpecDepth, Nodes: maxSpecValues, Expanded: math.MaxInt}
+	if err := foreign.Check(context.Background(), encoded, limits); err != nil { // JSON, which waits for nothing
+		return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{},
+			fmt.Sprintf("has more than %d values: read parts of it with valueFrom", maxSpecValues))}
 	}
 
 	if len(encoded) <= maxSpec {

@@ -54,6 +54,8 @@ func TestSpecIsBounded(t *testing.T) {
 	labelled := clusterOfSize(1100)
 	labelled.ObjectMeta = metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}
 
+	const tooMany = "spec: Invalid value: has more than 50000 values: read parts of it with valueFrom"
+
 	const tooDeep = "spec: Invalid value: is nested deeper than 256 levels: make it flatter"
 
 	// The kinds' own rules do not run while an object is being deleted; these do.
@@ -70,6 +72,10 @@ func TestSpecIsBounded(t *testing.T) {
 		{"grown, below", clusterOfSize(1), clusterOfSize(1000), ""},
 		{"grown beyond", clusterOfSize(1000), clusterOfSize(1100), tooLong},
 		{"stored by an older version, metadata changed", clusterOfSize(1100), labelled, ""},
+		{"new, many values", nil, clusterOfValues("free-form block", 49_000), ""},
+		{"new, too many values", nil, clusterOfValues("free-form block", 50_000), tooMany},
+		{"grown to too many values", clusterOfSize(1), clusterOfValues("list", 50_000), tooMany},
+		{"stored by an older version with too many values", clusterOfValues("list", 50_000), clusterOfValues("list", 50_000), ""},
 		{"new, nested", nil, clusterOfDepth(200), ""},
 		{"new, nested too deep", nil, clusterOfDepth(300), tooDeep},
 		{"nested too deep while being deleted", clusterOfSize(1), deep, tooDeep},

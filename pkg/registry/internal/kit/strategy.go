@@ -61,13 +61,14 @@ func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("status")
 }
 
-// PrepareForCreate drops a status that the client sent and seeds our own.
-func (s strategy[T]) PrepareForCreate(_ context.Context, obj runtime.Object) {
+// PrepareForCreate drops a status that the client sent and seeds our own, and completes what the creator owns.
+func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	created := obj.(T)
 
 	s.descriptor.Status.copy(created, s.descriptor.New())
 	seedStatus(created.GetReconcileStatus(), metav1.Now())
 	created.SetGeneration(1)
+	s.ownFalse(ctx, created)
 }
 
 // PrepareForUpdate keeps the status and counts a changed spec as a new generation. A spec that says the same in another

@@ -1,0 +1,90 @@
+package kit
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+)
+
+// clusterOfValues has about so many values, at one of the places where there may be many.
+func clusterOfValues(place string, count int) *omni.OmniCluster {
+	text := []byte(`{"a":[` + strings.TrimSuffix(strings.Repeat("1,", count), ",") + `]}`)
+	cluster := &omni.OmniCluster{}
+
+	switch place {
+	case "free-form block":
+		cluster.Spec.Patches = []omni.Patch{{Inline: &omni.FreeForm{Raw: text}}}
+	case "managed fields":
+		cluster.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: text}, Time: &metav1.Time{}}}
+	case "labels":
+		cluster.Labels = map[string]string{}
+		for i := range count / 2 {
+			cluster.Labels[strings.Repeat("x", i%100)+string(rune(i))] = ""
+		}
+	case "list":
+		cluster.Spec.KernelArgs = make([]string, count)
+	}
+
+	return cluster
+}
+
+func TestCostOfAnUpdate(t *testing.T) {
+	if cost := costOf(clusterOfSize(1)); cost < 6<<10 || cost > 500<<10 {
+		t.Errorf("a small object costs %d bytes", cost)
+	}
+
+	for _, place := range []string{"free-form block", "managed fields", "labels", "list"} {
+		if cost := costOf(clusterOfValues(place, 20_000)); cost < 20<<20 || cost > 60<<20 {
+			t.Errorf("20,000 values in the %s cost %d MiB", place, cost>>20)
+		}
+	}
+}
+
+// TestUpdatesShareABudget: an update of a large object waits until others are done, and only with the request's patience.
+func TestUpdatesShareABudget(t *testing.T) {
+	info := func() *weighed {
+		return &weighed{UpdatedObjectInfo: rest.DefaultUpdatedObjectInfo(&omni.OmniCluster{})}
+	}
+
+	first, second, small := info(), info(), info()
+	large := clusterOfValues("free-form block", 50_000)
+
+	for range 2 { // as after a conflict
+		if _, err := first.UpdatedObject(t.Context(), large); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if _, err := small.UpdatedObject(t.Context(), &omni.OmniCluster{}); err != nil {
+		t.Fatal(err)
+	}
+
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	if _, err := second.UpdatedObject(impatient, large); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("got %v, want to be asked to come again", err)
+	}
+
+	second.release()
+	first.release()
+
+	if _, err := second.UpdatedObject(t.Context(), large); err != nil {
+		t.Error(err)
+	}
+
+	second.release()
+	small.release()
+
+	if !updates.TryAcquire(updatesBudget) {
+		t.Error("something was not given back")
+	}
+
+	updates.Release(updatesBudget)
+}
