@@ -49,7 +49,7 @@ func TestHostileValues(t *testing.T) {
 		"a deep path":             {[]Layer{{From: "x", Text: []byte("v"), TargetPath: strings.Repeat("a.", 125) + "a"}}, "x: targetPath has more than 99 names"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			foreigntest.WantAllocated(t, 96<<20, func() {
+			foreigntest.WantAllocated(t, 160<<20, func() {
 				if _, err := Merge(t.Context(), test.layers); err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %s", err, test.want)
 				}
