@@ -3,6 +3,9 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Every bad input gets an error that names the field and the remedy, and nothing is stored.
@@ -73,6 +76,23 @@ func TestBadInputIsRefusedAtTheField(t *testing.T) {
 	if out := s.run("get", "omni", "-o", "name"); strings.TrimSpace(out) != "" && !strings.Contains(out, "No resources found") {
 		t.Errorf("something was stored:\n%s", out)
 	}
+}
+
+// kubectl expands YAML aliases by itself; other clients send them, and kube-apiserver passes them on.
+func TestAliasesAreRefused(t *testing.T) {
+	t.Parallel()
+
+	s := newSpace(t)
+	path := "/apis/omni.texashpc.com/v1alpha1/namespaces/" + s.name + "/omniclusters/c"
+	manifest := strings.Replace(clusterManifest("c"), "metadata:", "metadata:\n  annotations: {a: &a x, b: *a}", 1)
+
+	result := s.stack().Client().CoreV1().RESTClient().Patch(types.ApplyYAMLPatchType).AbsPath(path).Param("fieldManager", "e2e").
+		Body([]byte(manifest)).Do(t.Context())
+	if err := result.Error(); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "write each value out where it belongs") {
+		t.Errorf("got %v", err)
+	}
+
+	s.apply(manifest)
 }
 
 func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
