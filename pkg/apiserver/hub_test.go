@@ -136,7 +136,7 @@ func TestAdmissionOrder(t *testing.T) {
 	want := []string{
 		"NamespaceLifecycle", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
-		"OmniClusterName", "OmniControlPlaneCount", "OmniControllerNamespaces",
+		"OmniClusterName", "OmniControlPlaneCount", "OmniControllerNamespaces", "OmniReferences",
 	}
 	if diff := cmp.Diff(want, options.RecommendedPluginOrder); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
