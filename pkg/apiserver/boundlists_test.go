@@ -20,7 +20,10 @@ const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 func TestMemoryOfTables(t *testing.T) {
 	const objects, times = 16, 8
 
-	s := startServerWith(t, func(config *apiserver.Config) { config.ListBytes = 8 << 20 })
+	s := startServerWith(t, func(config *apiserver.Config) {
+		config.ListBytes = 8 << 20
+		config.ListsWaitFor(10 * time.Minute) // each waits for all before it, on any machine
+	})
 
 	for i := range objects {
 		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
