@@ -9,15 +9,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // attacks are all that takes memory, time or a program away from others if nothing holds it. Each ends when the
@@ -33,6 +37,7 @@ var attacks = map[string]func(*attacker){
 	"a Helm record that is a bomb":    (*attacker).recordBomb,
 	"an index of empty lists":         (*attacker).indexBomb,
 	"more objects than there is room": (*attacker).fillNamespace,
+	"an Omni without end":             (*attacker).flood,
 }
 
 const clustersPath = "/apis/omni.texashpc.com/v1alpha1/namespaces/tenant/omniclusters"
@@ -250,4 +255,36 @@ func (a *attacker) fillNamespace() {
 			a.t.Errorf("%d %s", status, answer)
 		}
 	})
+}
+
+// flood connects to an Omni that sends resources of a megabyte each, without end.
+func (a *attacker) flood() {
+	omni, err := omnisim.Start(omnisim.Options{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+
+	a.t.Cleanup(omni.Close)
+
+	key, err := omni.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+
+	labels := map[string]string{}
+	for i := range 8 {
+		labels[strconv.Itoa(i)] = strings.Repeat("x", 128<<10)
+	}
+
+	a.t.Cleanup(omni.Flood("", func(number int) *cosiv1alpha1.WatchResponse {
+		return &cosiv1alpha1.WatchResponse{Event: []*cosiv1alpha1.Event{{EventType: cosiv1alpha1.EventType_CREATED, Resource: &cosiv1alpha1.Resource{
+			Metadata: &cosiv1alpha1.Metadata{
+				Namespace: "default", Type: "Clusters.omni.sidero.dev", Id: strconv.Itoa(number), Version: "1", Phase: "running", Labels: labels,
+			},
+			Spec: &cosiv1alpha1.Spec{},
+		}}}}
+	}))
+
+	a.apply(secretManifest("flood-key", key, omni.Endpoint()), connectionManifest("flood", omni.Endpoint(), "flood-key", string(omni.CAPEM())))
+	a.refusedForGood("oconn", "flood", omni.Endpoint())
 }
