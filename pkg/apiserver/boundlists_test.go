@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -33,7 +34,7 @@ func TestMemoryOfTables(t *testing.T) {
 
 	var length int64
 
-	got := peakHeap(t, func() { length = s.readAll(t, times, clusters+"?includeObject=Object&pretty=true", asTable) })
+	got := foreigntest.PeakBytes(t, func() { length = s.readAll(t, times, clusters+"?includeObject=Object&pretty=true", asTable) })
 
 	// Each is more than the room and runs alone. All at once would take more than thirty times the length.
 	if got > 10*uint64(length) || length < objects*600_000 {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 const (
@@ -102,7 +104,7 @@ func TestMemoryOfLists(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var length int64
 
-			peak := peakHeap(t, func() { length = s.readAll(t, times, clusters+c.query, c.accept) })
+			peak := foreigntest.PeakBytes(t, func() { length = s.readAll(t, times, clusters+c.query, c.accept) })
 			if length < objects*600_000 || peak > 2*uint64(length) {
 				t.Errorf("%d bytes of heap for %d answers of %d bytes", peak, times, length)
 			}
@@ -119,7 +121,7 @@ func TestMemoryOfLayout(t *testing.T) {
 
 	for name, accept := range map[string]string{"?pretty=true": asJSON, "": asYAML} {
 		for _, path := range []string{clusters, clusters + "/deep"} {
-			if peak := peakHeap(t, func() { s.readAll(t, 4, path+name, accept) }); peak > bound {
+			if peak := foreigntest.PeakBytes(t, func() { s.readAll(t, 4, path+name, accept) }); peak > bound {
 				t.Errorf("%s%s as %s: %d bytes of heap", path, name, accept, peak)
 			}
 		}
