@@ -117,7 +117,8 @@ func newSickFleet(t *testing.T) *sickFleet {
 	f := &sickFleet{fleet: newFleetIn(t, "-sick")}
 	f.relay = newRelay(t, f.omni)
 
-	f.apply(connectionManifest("omni", f.relay.endpoint(), "key", string(f.omni.CAPEM())))
+	f.apply(secretManifest("key", f.key, f.omni.Endpoint()+","+f.relay.endpoint()),
+		connectionManifest("omni", f.relay.endpoint(), "key", string(f.omni.CAPEM())))
 	f.wait("the connection to go through the relay", func() error {
 		return f.shows("oconn", "omni", "{.status.endpoint}", f.relay.endpoint())
 	})
