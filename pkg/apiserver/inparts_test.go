@@ -117,7 +117,7 @@ func TestMemoryOfLayout(t *testing.T) {
 	const bound = 24 << 20
 
 	s := startServer(t)
-	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, withText("deep", "", 90_000))
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, withText("deep", "", 48_000))
 
 	for name, accept := range map[string]string{"?pretty=true": asJSON, "": asYAML} {
 		for _, path := range []string{clusters, clusters + "/deep"} {
