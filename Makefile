@@ -14,7 +14,7 @@ build-demo = @echo "Building the demonstration (a few minutes the first time) ..
 
 .PHONY: help
 help: ## Show this list.
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## Build omni-apiserver and omni-controller into bin/.
@@ -34,12 +34,16 @@ test-unit: ## Run the tests of the pure packages (under two minutes).
 	go test $(UNIT_PACKAGES)
 
 .PHONY: test
-test: ## Run every test but those with Flux, a real Omni and the 100 kills, with real Kubernetes processes (builds them once).
+test: ## Run every test but those with Flux, cert-manager, a real Omni and the 100 kills, with real Kubernetes processes (builds them once).
 	hack/test.sh
 
 .PHONY: e2e-flux
 e2e-flux: ## Run the operator together with Flux's own controllers (builds them once).
 	hack/e2e-flux.sh
+
+.PHONY: e2e-certmanager
+e2e-certmanager: ## Run the installed chart together with cert-manager's own controllers and cainjector (builds them once).
+	hack/e2e-certmanager.sh
 
 .PHONY: e2e-durability
 e2e-durability: ## Kill the API server 100 times under writes and look for each that was acknowledged (KILLS, SEED).

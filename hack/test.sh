@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs every test: first the in-process ones with the race detector, then those that start real processes
 # (the packages below test/env, test/e2e, test/durability and test/deploy, and Helm's against a real API server), two packages at
-# a time because they share the machine. The tests with Flux and the long run of kills have targets of their own.
+# a time because they share the machine. The tests with Flux, those with cert-manager and the long run of kills have
+# targets of their own.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-in_process=$(go list ./... | grep -vE '/(test/(env|e2e|e2eflux|durability|deploy)|pkg/controllers/internal/helm/live)(/|$)')
+in_process=$(go list ./... | grep -vE '/(test/(env|e2e|e2eflux|e2ecertmanager|durability|deploy)|pkg/controllers/internal/helm/live)(/|$)')
 with_processes=$(go list ./test/env/... ./test/e2e/... ./test/durability/... ./test/deploy/... ./pkg/controllers/internal/helm/live/...)
 
 # Built before, so that a cold build does not count against a test's time.

@@ -42,6 +42,9 @@ refuse "only pkg/template, validation, controllers/internal/omni and test/omnisi
 refuse "only controllers/internal/helm imports Helm" . < <(
   grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm(/| )")
 
+refuse "only the worker processes parse what chart repositories send" . < <(
+  grep " $module/pkg/controllers/internal/helm/charts/parse$" <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm/render/worker ")
+
 refuse "controllers use v1alpha1, never the hub, validation, registry or k8s.io/apiserver" \
   " ($module/pkg/apis/omni|$module/pkg/apis/omni/(validation|install)|$module/pkg/registry.*|k8s\.io/apiserver.*)$" <<<"$controller_imports"
 

@@ -2,6 +2,9 @@
 -- Ready, Reconciling and Stalled mean the same for all kinds. Read with kstatus, as Flux does, the answers are
 -- the same but for one: what waits for a person on purpose is Suspended here, not Degraded.
 
+-- What such a wait is. "Degraded" instead ends a sync that waits for it: see how-to/gitops.md.
+local waits_for_a_person = "Suspended"
+
 local function answer(status, message)
   return { status = status, message = message }
 end
@@ -61,18 +64,21 @@ if is("Suspended") then
     message = message .. "; the plan has " .. tostring(plan.creates or 0) .. " to create, "
       .. tostring(plan.updates or 0) .. " to update, " .. tostring(plan.destroys or 0) .. " to destroy"
   end
-  return answer("Suspended", message)
+  return answer(waits_for_a_person, message)
 end
 
 if is("Stalled") then
   local reason = conditions["Stalled"].reason
   if reason == "AwaitingApproval" or reason == "Observing" then
-    return answer("Suspended", said("Stalled"))
+    return answer(waits_for_a_person, said("Stalled"))
   end
   return answer("Degraded", said("Stalled", "nothing goes on until somebody acts"))
 end
 
 if is("Reconciling") then
+  if conditions["Reconciling"].reason == "ClusterOnHold" then
+    return answer(waits_for_a_person, said("Reconciling"))
+  end
   return answer("Progressing", said("Reconciling", "the controller is at work"))
 end
 

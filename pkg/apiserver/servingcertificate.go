@@ -31,9 +31,10 @@ type ServingFiles struct{ Certificate, Key string }
 // in words that name them; and show in a metric when it expires.
 //
 // The library goes on with the certificate that it has, which is right, and says no more than "key failed". That a
-// certificate has expired it does not notice at all: the only one who does is kube-apiserver, for which this API is then
-// away. And it reads the files again when they are changed or removed, but not when a symbolic link is led to others while
-// the old ones stay, as certbot does: so they are read every half minute, too.
+// certificate has expired it does not notice at all, and kube-apiserver only when it connects the next time, mostly after one
+// of the two was restarted: until then even the APIService is Available. And the library reads the files again when they are
+// changed or removed, but not when a symbolic link is led to others while the old ones stay, as certbot does: so they are
+// read every half minute, too.
 func TellServingCertificate(config *genericapiserver.Config, files ServingFiles, register func(metrics.Registerable) error) error {
 	expires := metrics.NewGauge(&metrics.GaugeOpts{
 		Name: "omni_apiserver_serving_certificate_expiration_timestamp_seconds",
@@ -162,7 +163,8 @@ func certificateProblem(now time.Time, leaf *x509.Certificate, unusable error) s
 
 	switch left := leaf.NotAfter.Sub(now); {
 	case left <= 0:
-		problems = append(problems, "it expired at "+until+": kube-apiserver does not accept it, so nobody reaches this API")
+		problems = append(problems, "it expired at "+until+": kube-apiserver accepts it for no new connection. "+
+			"Requests are answered over the connection that it has from before, until that one ends: restart neither kube-apiserver nor this server before there is a new certificate")
 	case now.Before(leaf.NotBefore):
 		problems = append(problems, "it is valid from "+leaf.NotBefore.Format(time.RFC3339)+" only, and here it is "+now.Format(time.RFC3339)+
 			": one of the clocks is wrong, and kube-apiserver may not accept it")

@@ -38,7 +38,9 @@ func TestCertificateProblem(t *testing.T) {
 		{name: "old, but to be renewed soon", from: -61 * 24 * time.Hour, to: 29 * 24 * time.Hour, wantsNone: true},
 		{name: "not renewed", from: -85 * 24 * time.Hour, to: 5 * 24 * time.Hour, want: []string{"it expires at 2026-11-26T12:00:00Z, and nobody has renewed it", "cert-manager"}},
 		{name: "short lived", from: -30 * time.Minute, to: 30 * time.Minute, wantsNone: true},
-		{name: "expired", from: -2 * time.Hour, to: -time.Hour, want: []string{"it expired at 2026-11-21T11:00:00Z", "nobody reaches this API", "omni-apiserver-tls"}},
+		{name: "expired", from: -2 * time.Hour, to: -time.Hour, want: []string{
+			"it expired at 2026-11-21T11:00:00Z", "accepts it for no new connection", "restart neither", "omni-apiserver-tls",
+		}},
 		{name: "not yet valid", from: time.Hour, to: 2 * time.Hour, want: []string{"it is valid from 2026-11-21T13:00:00Z only, and here it is 2026-11-21T12:00:00Z", "clocks"}},
 		{name: "unusable", from: -time.Hour, to: time.Hour, unusable: unusable, want: []string{
 			"cannot be served (tls: private key does not match public key), so the one from before is, until 2026-11-21T13:00:00Z",
@@ -179,8 +181,8 @@ func TestTellServingCertificate(t *testing.T) {
 
 		// Nobody renews it: told once while it nears its end, again each hour, and when it has expired.
 		expect(4*time.Hour-time.Since(begin)-time.Minute, "nobody has renewed it")
-		expect(3*time.Minute, "nobody reaches this API")
-		expect(time.Hour, "nobody reaches this API")
+		expect(3*time.Minute, "accepts it for no new connection")
+		expect(time.Hour, "accepts it for no new connection")
 	})
 }
 

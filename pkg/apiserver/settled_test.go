@@ -49,6 +49,58 @@ spec:
 	}
 }
 
+// TestSameApplyWithoutADeletionPolicyWritesNothing: the default is no difference to a manifest that leaves it out, nor to one
+// that says the same.
+func TestSameApplyWithoutADeletionPolicyWritesNothing(t *testing.T) {
+	s := startServer(t)
+
+	for path, manifest := range map[string]string{
+		exports + "/a": `apiVersion: omni.texashpc.com/v1alpha1
+kind: OmniKubeconfigExport
+metadata: {name: a}
+spec:
+  clusterRef: {name: production}
+  targetSecretRef: {name: kubeconfig}
+  serviceAccount: {user: ci, groups: [ci]}
+  ttl: 24h
+`,
+		"/apis/omni.texashpc.com/v1alpha1/namespaces/default/omnisecretsyncs/a": `apiVersion: omni.texashpc.com/v1alpha1
+kind: OmniSecretSync
+metadata: {name: a}
+spec:
+  clusterRef: {name: production}
+  kubeconfigSecretRef: {name: kubeconfig}
+  sourceSecretRef: {name: source}
+  targetSecretRef: {name: target, namespace: apps}
+`,
+	} {
+		apply := func(want int, manager, manifest string) map[string]any {
+			t.Helper()
+
+			return s.mustCall(t, want, http.MethodPatch, path+"?fieldManager="+manager, "application/apply-patch+yaml", manifest)
+		}
+
+		first := apply(http.StatusCreated, "one", manifest)
+		if policy := first["spec"].(map[string]any)["deletionPolicy"]; policy != "Delete" { //nolint:forcetypeassert // every object has a spec
+			t.Errorf("%s: deletionPolicy %v", path, policy)
+		}
+
+		for range 2 {
+			if again := settled(t, apply(http.StatusOK, "one", manifest)); again != settled(t, first) {
+				t.Errorf("%s: generation and resource version %v, were %v", path, again, settled(t, first))
+			}
+		}
+
+		// Nobody owns a default, so who sets another one is in no conflict.
+		said := apply(http.StatusOK, "two", manifest+"  deletionPolicy: Delete\n")
+		if said["metadata"].(map[string]any)["generation"] != first["metadata"].(map[string]any)["generation"] { //nolint:forcetypeassert // every object has metadata
+			t.Errorf("%s: another generation: %v", path, said["metadata"])
+		}
+
+		apply(http.StatusOK, "two", manifest+"  deletionPolicy: Orphan\n")
+	}
+}
+
 // TestOrderOfKeys: clients that write a free-form block in different orders do not make new generations in turns.
 func TestOrderOfKeys(t *testing.T) {
 	s := startServer(t)

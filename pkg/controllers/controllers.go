@@ -38,6 +38,8 @@ type Options struct {
 	SettleTime time.Duration
 	// ManagementCluster is written on the clusters in Omni, for people. May be empty.
 	ManagementCluster string
+	// HubID is the ID of the hub in marks of ownership; see package hub.
+	HubID string
 	// Endpoints says where the keys of OmniConnections may be used.
 	Endpoints EndpointPolicy
 	// Sources says which Secrets users may not have the controllers use.
@@ -125,6 +127,8 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 			connectionHealth.Ring(uid)
 			clusterHealth.Ring(uid)
 		},
+		KeyRefused: connectionHealth.Ring,
+
 		Observer:  calls.Observe,
 		Throttled: calls.Throttle,
 		Limits:    options.Limits,
@@ -145,7 +149,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	if err := omnicluster.Add(guarded, omnicluster.Options{
 		Pool: pool, Objects: objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
-		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster,
+		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
 		Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniCluster: %w", err)
@@ -156,7 +160,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	}
 
 	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
-		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, Concurrency: options.Concurrency.OmniKubeconfigExport,
+		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, HubID: options.HubID, Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)
 	}

@@ -28,14 +28,14 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 	clusters := workload.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterShare)
 
-	door := &workload.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	door := &workload.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
 
 	if err := kubeconfigsecret.Add(mgr); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)
 	}
 
 	if err := omnisecretsync.Add(mgr, omnisecretsync.Options{
-		Door: door, Objects: objects, Concurrency: options.Concurrency.OmniSecretSync,
+		Door: door, Objects: objects, HubID: options.HubID, Concurrency: options.Concurrency.OmniSecretSync,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniSecretSync: %w", err)
 	}
@@ -45,10 +45,14 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 		return fmt.Errorf("register metrics: %w", err)
 	}
 
+	rendering := options.Rendering
+	rendering.Log = mgr.GetLogger().WithName("render")
+	workers := render.New(rendering)
+
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
-		Door: door, Objects: objects, Actions: actions, Concurrency: options.Concurrency.OmniHelmRelease,
-		Charts:    charts.New(charts.Options{Guard: options.Guard, Timeout: chartTimeout}),
-		Renderers: render.New(options.Rendering),
+		Door: door, Objects: objects, Actions: actions, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
+		Charts:    charts.New(charts.Options{Guard: options.Guard, Workers: workers, Timeout: chartTimeout}),
+		Renderers: workers,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniHelmRelease: %w", err)
 	}

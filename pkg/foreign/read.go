@@ -20,27 +20,36 @@ import (
 // that read the text themselves. Errors are ErrSyntax, *LimitError, one that names an alias that contains itself,
 // and that of ctx if it ends while others are being read.
 func Check(ctx context.Context, text []byte, limits Limits) error {
+	_, err := Measure(ctx, text, limits)
+
+	return err
+}
+
+// Measure is Check, and says what the text becomes: of all its documents together.
+func Measure(ctx context.Context, text []byte, limits Limits) (Size, error) {
 	if len(text) > limits.Bytes {
-		return &LimitError{Bytes, limits.Bytes}
+		return Size{}, &LimitError{Bytes, limits.Bytes}
 	}
 
 	if json.Valid(text) {
-		return limits.allow(sizeOfJSON(text))
+		found := sizeOfJSON(text)
+
+		return found.public(), limits.allow(found)
 	}
 
 	if err := mayParse(text, limits); err != nil {
-		return err
+		return Size{}, err
 	}
 
 	release, err := reserve(ctx, text)
 	if err != nil {
-		return err
+		return Size{}, err
 	}
 	defer release()
 
-	_, err = sizeOfYAML(text, limits)
+	found, err := sizeOfYAML(text, limits)
 
-	return err
+	return found.public(), err
 }
 
 // sizeOfYAML measures all documents of a text together.

@@ -6,10 +6,25 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Size is what a text becomes, with each alias counted as what it stands for.
+type Size struct {
+	// Nodes is how many maps, lists, keys and values there are.
+	Nodes int
+	// Bytes is how many bytes all keys and values have together.
+	Bytes int
+}
+
+// And is the size of two texts together.
+func (s Size) And(other Size) Size {
+	return Size{Nodes: s.Nodes + other.Nodes, Bytes: s.Bytes + other.Bytes}
+}
+
 // size is what a part of a text becomes.
 type size struct {
 	nodes, bytes, depth int
 }
+
+func (s size) public() Size { return Size{Nodes: s.nodes, Bytes: s.bytes} }
 
 // and is the size of two parts that stand beside each other.
 func (s size) and(other size) size {

@@ -18,6 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnisecretsync"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omniworkers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // Options are what an operator of the server can choose about the kinds.
@@ -27,6 +28,8 @@ type Options struct {
 	RequireDeletionConfirmation bool
 	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
 	ManagementClusterName string
+	// HubID is the ID of this hub in that mark.
+	HubID string
 	// Ledger bounds how much is stored, and is told of everything; nil means no bound.
 	Ledger *quota.Ledger
 }
@@ -99,7 +102,7 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 		ControlPlanes: main["omnicontrolplanes"],
 		Workers:       main["omniworkers"],
 		Machines:      main["omnimachines"],
-	}, scheme, options.ManagementClusterName)
+	}, scheme, template.Hub{ID: options.HubID, Name: options.ManagementClusterName})
 
 	return served, nil
 }

@@ -21,12 +21,17 @@ type AssembleError struct {
 // Error returns the message.
 func (e *AssembleError) Error() string { return e.Message }
 
+// controlPlaneMissing is for a cluster without a control plane. One that had one, such as in a namespace that is
+// being deleted, does not wait for its first.
 func controlPlaneMissing(cluster *v1alpha1.OmniCluster) *AssembleError {
-	return &AssembleError{
-		Reason:  v1alpha1.ReasonControlPlaneMissing,
-		Message: fmt.Sprintf("no OmniControlPlane names OmniCluster %q yet", cluster.Name),
-		Wait:    true,
+	message := fmt.Sprintf("no OmniControlPlane names OmniCluster %q yet", cluster.Name)
+
+	if had := cluster.Status.ControlPlaneRef; had != nil {
+		message = fmt.Sprintf("OmniControlPlane %q was deleted, and no other names OmniCluster %q; its cluster stays as it is in Omni. "+
+			"If it is to go, delete the OmniCluster; else create the OmniControlPlane again", had.Name, cluster.Name)
 	}
+
+	return &AssembleError{Reason: v1alpha1.ReasonControlPlaneMissing, Message: message, Wait: true}
 }
 
 func checkControlPlanes(cluster *v1alpha1.OmniCluster, controlPlanes []v1alpha1.OmniControlPlane) error {

@@ -53,6 +53,18 @@ func TestAssembleRefuses(t *testing.T) {
 			Input{Workers: []v1alpha1.OmniWorkers{workers("w", "")}},
 			AssembleError{Reason: "ControlPlaneMissing", Message: `no OmniControlPlane names OmniCluster "edge" yet`, Wait: true},
 		},
+		"the control plane went before the cluster, as in a namespace that is being deleted": {
+			Input{Cluster: &v1alpha1.OmniCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: "edge"},
+				Status:     v1alpha1.OmniClusterStatus{ControlPlaneRef: &v1alpha1.AppliedReference{Name: "cp"}},
+			}},
+			AssembleError{
+				Reason: "ControlPlaneMissing",
+				Message: `OmniControlPlane "cp" was deleted, and no other names OmniCluster "edge"; its cluster stays as it is in Omni. ` +
+					`If it is to go, delete the OmniCluster; else create the OmniControlPlane again`,
+				Wait: true,
+			},
+		},
 		"two control planes": {
 			Input{ControlPlanes: []v1alpha1.OmniControlPlane{controlPlane("b"), controlPlane("a")}},
 			AssembleError{
@@ -102,7 +114,9 @@ func TestAssembleRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.in.Cluster = cluster()
+			if test.in.Cluster == nil {
+				test.in.Cluster = cluster()
+			}
 
 			documents, err := Assemble(test.in)
 

@@ -64,13 +64,18 @@ func marked(annotations map[string]string, mark Mark) map[string]string {
 	result[v1alpha1.MarkOwnerNamespace] = mark.Namespace
 	result[v1alpha1.MarkOwnerName] = mark.Name
 
-	delete(result, v1alpha1.MarkManagementCluster)
-
-	if mark.ManagementCluster != "" {
-		result[v1alpha1.MarkManagementCluster] = mark.ManagementCluster
-	}
+	setOrDelete(result, v1alpha1.MarkHub, mark.Hub)
+	setOrDelete(result, v1alpha1.MarkManagementCluster, mark.ManagementCluster)
 
 	return result
+}
+
+func setOrDelete(annotations map[string]string, key, value string) {
+	if value == "" {
+		delete(annotations, key)
+	} else {
+		annotations[key] = value
+	}
 }
 
 func features(in v1alpha1.OmniClusterFeatures) featuresSection {

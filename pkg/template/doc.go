@@ -5,7 +5,7 @@
 // the controller (plan and sync) show and apply the same text for the same objects:
 //
 //	documents, err := template.Assemble(template.Input{...}) // which objects count, and do they fit together
-//	text, err := documents.Render(values, template.MarkOf(cluster, managementCluster))
+//	text, err := documents.Render(values, template.MarkOf(cluster, hub))
 //
 // Rendering is deterministic. The bytes depend on what the objects say and never on the order in which they
 // were listed, on the order of keys, or on white space in a free-form block; otherwise the tool that applied

@@ -112,7 +112,7 @@ func mustUnmarshal(t testing.TB, raw []byte, into any) {
 	}
 }
 
-// render assembles and renders, with a mark of the cluster in the management cluster "hub".
+// render assembles and renders, with a mark of the cluster in the management cluster "hub", ID hub-1.
 func render(t testing.TB, in Input, values ValueFunc) []byte {
 	t.Helper()
 
@@ -121,7 +121,7 @@ func render(t testing.TB, in Input, values ValueFunc) []byte {
 		t.Fatal(err)
 	}
 
-	text, err := documents.Render(values, MarkOf(in.Cluster, "hub"))
+	text, err := documents.Render(values, MarkOf(in.Cluster, Hub{ID: "hub-1", Name: "hub"}))
 	if err != nil {
 		t.Fatal(err)
 	}

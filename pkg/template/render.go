@@ -15,8 +15,10 @@ import (
 // Mark is who owns the cluster in Omni. It is part of the template, because the next sync removes every
 // annotation that the template does not have.
 type Mark struct {
-	// UID of the OmniCluster. It alone decides about ownership, and is required.
+	// UID of the OmniCluster. It and the hub decide about ownership. Required.
 	UID string
+	// Hub is the ID of the hub that has this OmniCluster. Empty: not written.
+	Hub string
 	// Namespace of the OmniCluster, for people.
 	Namespace string
 	// Name of the OmniCluster, for people.
@@ -25,13 +27,22 @@ type Mark struct {
 	ManagementCluster string
 }
 
-// MarkOf is the mark of an OmniCluster in the management cluster of that name, which may be empty.
-func MarkOf(cluster *v1alpha1.OmniCluster, managementCluster string) Mark {
+// Hub is the management cluster that renders.
+type Hub struct {
+	// ID tells it apart from others; see package hub.
+	ID string
+	// Name is for people. May be empty.
+	Name string
+}
+
+// MarkOf is the mark of an OmniCluster of a hub.
+func MarkOf(cluster *v1alpha1.OmniCluster, hub Hub) Mark {
 	return Mark{
 		UID:               string(cluster.UID),
 		Namespace:         cluster.Namespace,
 		Name:              cluster.Name,
-		ManagementCluster: managementCluster,
+		Hub:               hub.ID,
+		ManagementCluster: hub.Name,
 	}
 }
 

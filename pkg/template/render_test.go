@@ -27,23 +27,28 @@ func TestMark(t *testing.T) {
 		"omni.texashpc.com/owner-namespace":    "forged",
 		"omni.texashpc.com/owner-name":         "forged",
 		"omni.texashpc.com/management-cluster": "forged",
+		"omni.texashpc.com/hub-id":             "forged",
 	}
 
 	for name, test := range map[string]struct {
 		annotations map[string]string
-		hub         string
+		hub         Hub
 		want        map[string]string
 	}{
-		"no annotations": {nil, "", map[string]string{
+		"no annotations": {nil, Hub{}, map[string]string{
 			"omni.texashpc.com/owner-uid": "uid-1", "omni.texashpc.com/owner-namespace": "omni", "omni.texashpc.com/owner-name": "edge",
 		}},
-		"forged, no management cluster": {forged, "", map[string]string{
+		"forged, no management cluster": {forged, Hub{}, map[string]string{
 			"omni.texashpc.com/owner-uid": "uid-1", "omni.texashpc.com/owner-namespace": "omni", "omni.texashpc.com/owner-name": "edge",
 			"keep": "me",
 		}},
-		"forged, management cluster": {forged, "hub", map[string]string{
+		"forged, management cluster": {forged, Hub{Name: "hub"}, map[string]string{
 			"omni.texashpc.com/owner-uid": "uid-1", "omni.texashpc.com/owner-namespace": "omni", "omni.texashpc.com/owner-name": "edge",
 			"omni.texashpc.com/management-cluster": "hub", "keep": "me",
+		}},
+		"forged, hub": {forged, Hub{ID: "hub-1"}, map[string]string{
+			"omni.texashpc.com/owner-uid": "uid-1", "omni.texashpc.com/owner-namespace": "omni", "omni.texashpc.com/owner-name": "edge",
+			"omni.texashpc.com/hub-id": "hub-1", "keep": "me",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +128,7 @@ func TestValues(t *testing.T) {
 		asked[text] = true
 
 		return text, err
-	}, MarkOf(documents.Cluster, ""))
+	}, MarkOf(documents.Cluster, Hub{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +223,7 @@ func TestRenderErrors(t *testing.T) {
 
 			mark := test.mark
 			if mark == (Mark{}) {
-				mark = MarkOf(in.Cluster, "")
+				mark = MarkOf(in.Cluster, Hub{})
 			}
 
 			text, err := documents.Render(test.values, mark)
@@ -241,7 +246,7 @@ func TestRenderErrorKeepsTheCallersType(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err = documents.Render(func(v1alpha1.ValueSource) (string, error) { return "", errAbsent }, MarkOf(in.Cluster, ""))
+	_, err = documents.Render(func(v1alpha1.ValueSource) (string, error) { return "", errAbsent }, MarkOf(in.Cluster, Hub{}))
 	if !errors.Is(err, errAbsent) {
 		t.Errorf("got %v, want the caller's error inside", err)
 	}

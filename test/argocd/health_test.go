@@ -81,6 +81,11 @@ var states = []struct {
 		Health{Suspended, "Observing: 2 changes"},
 	},
 	{
+		"a document whose cluster waits for a person", `"generation":1`,
+		`{"observedGeneration":1,"conditions":[` + condition("Ready", "False", "ClusterOnHold", "approve it") + `,` + condition("Reconciling", "True", "ClusterOnHold", "approve it") + `]}`,
+		Health{Suspended, "ClusterOnHold: approve it"},
+	},
+	{
 		"suspended while it runs", `"generation":2`,
 		`{"observedGeneration":2,"conditions":[` + condition("Ready", "True", "Running", "it runs") + `,` + condition("Suspended", "True", "Suspended", "nothing is changed") + `]}`,
 		Health{Suspended, "Suspended: nothing is changed"},
@@ -166,6 +171,39 @@ func TestHealth(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The variant that how-to/gitops.md offers: one word of the script is another, and whatever waits for a person ends the sync.
+func TestHealthThatEndsASync(t *testing.T) {
+	script, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const setting = `local waits_for_a_person = "Suspended"`
+	if strings.Count(script.text, setting) != 1 {
+		t.Fatalf("the script does not hold %s once", setting)
+	}
+
+	script = NewScript(strings.Replace(script.text, setting, `local waits_for_a_person = "Degraded"`, 1))
+
+	for _, state := range states {
+		t.Run(state.name, func(t *testing.T) {
+			got, err := script.Run(t.Context(), object(t, "OmniCluster", state.metadata, state.status))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			want := state.want
+			if want.Status == Suspended {
+				want.Status = Degraded
+			}
+
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -33,13 +33,13 @@ func checkAtRest(t *testing.T, r *running, encrypted bool) {
 func (p *pod) etcdDir(t *testing.T) string {
 	t.Helper()
 
-	for _, arg := range p.args() {
+	for _, arg := range p.Args() {
 		if dir, found := strings.CutPrefix(arg, "--etcd-data-dir="); found {
 			return dir
 		}
 	}
 
-	t.Fatalf("%s has no etcd inside", p.workload)
+	t.Fatalf("%s has no etcd inside", p.Workload)
 
 	return ""
 }

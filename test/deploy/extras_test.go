@@ -34,6 +34,7 @@ func TestRepeatedFlags(t *testing.T) {
 		{`apiserver: {extraArgs: ["--audit-log-path=/elsewhere"]}`, "apiserver.extraArgs: --audit-log-path"},
 		{`apiserver: {` + external + `, extraArgs: ["--etcd-servers=https://other:2379"]}`, "apiserver.extraArgs: --etcd-servers"},
 		{`{managementClusterName: a, controller: {extraArgs: ["--management-cluster-name=b"]}}`, "controller.extraArgs: --management-cluster-name"},
+		{`{hubID: a, apiserver: {extraArgs: ["--hub-id=b"]}}`, "apiserver.extraArgs: --hub-id"},
 		{`controller: {extraArgs: ["--namespace=a"]}`, "controller.extraArgs: --namespace"},
 		{`controller: {allNamespaces: true, extraArgs: ["--all-namespaces=false"]}`, "controller.extraArgs: --all-namespaces"},
 		{`controller: {extraArgs: ["--metrics-secure=false"]}`, "controller.extraArgs: --metrics-secure"},

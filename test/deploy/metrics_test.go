@@ -110,12 +110,12 @@ func expressions(t *testing.T, objects []*unstructured.Unstructured) map[string]
 func checkMetrics(t *testing.T, r *running) {
 	t.Helper()
 
-	exposed := scrapeMonitored(t, r, "omni-apiserver", r.apiserver.ports[8443])
+	exposed := scrapeMonitored(t, r, "omni-apiserver", r.apiserver.Port(8443))
 	for _, controller := range r.controllers {
-		exposed += scrapeMonitored(t, r, "omni-controller", controller.ports[8080])
+		exposed += scrapeMonitored(t, r, "omni-controller", controller.Port(8080))
 	}
 
-	url := fmt.Sprintf("https://127.0.0.1:%d/apis/omni.texashpc.com/v1alpha1/omniconnections", r.apiserver.ports[8443])
+	url := fmt.Sprintf("https://127.0.0.1:%d/apis/omni.texashpc.com/v1alpha1/omniconnections", r.apiserver.Port(8443))
 	client, token := reader(t, r, "omni-apiserver")
 
 	if got := status(t, client, url, token); got != http.StatusForbidden {

@@ -63,7 +63,7 @@ func startRelease(t *testing.T, hub *env.Hub, binaries env.Binaries, before *pod
 	r := prepare(t, hub, "")
 
 	if before != nil {
-		if err := errors.Join(os.Remove(r.apiserver.volume("data")), os.Rename(before.volume("data"), r.apiserver.volume("data"))); err != nil {
+		if err := errors.Join(os.Remove(r.apiserver.Volume("data")), os.Rename(before.Volume("data"), r.apiserver.Volume("data"))); err != nil {
 			t.Fatal(err)
 		}
 	}

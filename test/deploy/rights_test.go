@@ -93,6 +93,17 @@ func controllerRights(program string, leases, secrets []string) (given, refused 
 		}
 	}
 
+	// The UID of kube-system is the ID of the hub; there is no right to any other.
+	hub := right{program, "kube-system", "namespaces", "kube-system", []string{"get"}}
+	if len(leases) > 0 {
+		given = append(given, hub)
+	} else {
+		refused = append(refused, hub)
+	}
+
+	refused = append(refused, right{program, "kube-system", "namespaces", "kube-system", append([]string{"list", "watch"}, writes...)},
+		right{program, "team-a", "namespaces", "team-a", both}, right{program, "", "namespaces", "", both})
+
 	return given, refused
 }
 

@@ -153,7 +153,7 @@ func (r *running) start(t *testing.T, binaries env.Binaries, sources map[string]
 
 	r.programs = append(r.programs, r.apiserver.start(t, r.hub, binaries))
 	registration := find(t, r.objects, "APIService", "v1alpha1.omni.texashpc.com")
-	connectAPI(t, r.hub, registration, r.secrets, r.apiserver.ports[8443])
+	connectAPI(t, r.hub, registration, r.secrets, r.apiserver.Port(8443))
 
 	for _, controller := range r.controllers {
 		controller.fill(t, "omni-controller-metrics-tls", r.secrets["omni-controller-metrics-tls"])

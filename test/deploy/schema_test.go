@@ -49,6 +49,7 @@ func TestRefusedValues(t *testing.T) {
 		{"interval without unit", `apiserver: {etcd: {embedded: {snapshots: {interval: 12}}}}`, "interval"},
 		{"issuer as a name", `certificates: {serving: {issuerRef: pki}}`, "issuerRef"},
 		{"duration without unit", `certificates: {serving: {duration: "90"}}`, "duration"},
+		{"more digits than a duration has", `certificates: {ca: {duration: 1000000000h}}`, "duration"},
 		{"days", `certificates: {ca: {renewBefore: 30d}}`, "renewBefore"},
 		{"no quantity", `apiserver: {resources: {limits: {memory: lots}}}`, "memory"},
 		{"quota out of range", `apiserver: {etcd: {embedded: {quotaBackendBytes: 1024}}}`, "quotaBackendBytes"},
@@ -56,6 +57,7 @@ func TestRefusedValues(t *testing.T) {
 		{"label that is no text", `commonLabels: {a: 1}`, "commonLabels"},
 		{"address that is no network", `controller: {deniedNetworks: [10.1.2.3]}`, "deniedNetworks"},
 		{"name that is no network", `controller: {allowedNetworks: [localhost]}`, "allowedNetworks"},
+		{"hub's ID that is no value of a label", `hubID: "-a"`, "hubID"},
 		{"flags through names", `managementClusterName: "a b"`, "managementClusterName"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -66,6 +68,37 @@ func TestRefusedValues(t *testing.T) {
 
 			if !strings.Contains(err.Error(), "values don't meet the specifications of the schema") || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error does not name %q: %v", tc.want, err)
+			}
+		})
+	}
+}
+
+// TestRefusedDurations: what cert-manager's webhook would refuse half-way through an installation, and what would let the
+// authority expire while its certificates are in use, is an error before anything is installed.
+func TestRefusedDurations(t *testing.T) {
+	for _, tc := range []struct{ name, values, want string }{
+		{"an hour is enough", `{ca: {duration: 4h, renewBefore: 2h}, serving: {duration: 1h, renewBefore: 5m}}`, ""},
+		{"parts of hours", `{serving: {duration: 90m, renewBefore: 30m30s}}`, ""},
+		{"leading zeros", `{serving: {duration: 010h, renewBefore: 08h}}`, ""},
+		{"a short certificate", `{serving: {duration: 59m59s, renewBefore: 5m}}`, "certificates.serving.duration: 59m59s is less than 1h"},
+		{"a short authority", `{ca: {duration: 30m, renewBefore: 5m}}`, "certificates.ca.duration: 30m is less than 1h"},
+		{"renewed too late", `{serving: {duration: 24h, renewBefore: 4m59s}}`, "certificates.serving.renewBefore: 4m59s is less than 5m"},
+		{"duration alone", `{serving: {duration: 24h}}`, "certificates.serving.renewBefore: 720h is not less than certificates.serving.duration (24h): set both"},
+		{"duration of the authority alone", `{ca: {duration: 720h}}`, "certificates.ca.renewBefore: 8760h is not less than certificates.ca.duration (720h)"},
+		{"renewed at once", `{serving: {duration: 24h, renewBefore: 24h}}`, "certificates.serving.renewBefore: 24h is not less"},
+		{"longer than a number", `{ca: {duration: 2562048h, renewBefore: 8760h}}`, "certificates.ca.duration: 2562048h is more than a hundred years"},
+		{
+			"an authority that expires before what it signed is renewed",
+			`{ca: {duration: 2160h, renewBefore: 1440h}}`, "certificates.ca.renewBefore: 1440h has to be more than certificates.serving.duration - certificates.serving.renewBefore (2160h - 720h)",
+		},
+		{"an hour more", `{ca: {duration: 2160h, renewBefore: 1441h}}`, ""},
+		{"an issuer of the user's", `{ca: {duration: 1h, renewBefore: 1h}, serving: {issuerRef: {name: pki}}}`, ""},
+		{"short, with an issuer of the user's", `{serving: {duration: 1m, issuerRef: {name: pki}}}`, "certificates.serving.duration: 1m is less than 1h"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := render(`{certificates: ` + tc.values + `}`)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
 	}

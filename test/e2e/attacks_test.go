@@ -71,7 +71,14 @@ func TestAttacks(t *testing.T) {
 func startAttacked(t *testing.T) *env.Stack {
 	t.Helper()
 
-	hub, err := env.StartStack(t.Context(), env.StackOptions{Controller: env.ControllerOptions{DestroySettleTime: settleTime}})
+	options := env.StackOptions{Controller: env.ControllerOptions{DestroySettleTime: settleTime}}
+	if err := env.CanLimitMemory(); err == nil {
+		options.OmniAPIServer.MemoryLimit, options.Controller.MemoryLimit = apiServerLimit, controllerLimit
+	} else {
+		t.Logf("Nothing enforces the limits of the Pods here, so memory is only watched: %v", err)
+	}
+
+	hub, err := env.StartStack(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +103,11 @@ func spaceOn(t *testing.T, hub *env.Stack, name string) *space {
 
 // meter follows the memory of a program.
 type meter struct {
-	name        string
-	limit, peak uint64
-	stop        func()
-	crashed     func() error
+	name               string
+	limit, first, peak uint64
+	stop               func()
+	crashed            func() error
+	killed             func() int
 }
 
 // sampled is how often something is looked at during the attacks.
@@ -108,14 +116,18 @@ const sampled = 20 * time.Millisecond
 func watchMemory(t *testing.T, name string, program interface {
 	Memory() (uint64, error)
 	Crashed() error
+	KilledForMemory() int
 }, limit uint64,
 ) *meter {
 	t.Helper()
 
-	m := &meter{name: name, limit: limit, crashed: program.Crashed}
+	m := &meter{name: name, limit: limit, crashed: program.Crashed, killed: program.KilledForMemory}
 	m.stop = inBackground(t, func() {
 		if held, err := program.Memory(); err == nil {
 			m.peak = max(m.peak, held)
+			if m.first == 0 {
+				m.first = held
+			}
 		}
 	})
 
@@ -130,7 +142,11 @@ func (m *meter) check(t *testing.T) {
 		t.Error(err)
 	}
 
-	t.Logf("%s: %d of %d MiB", m.name, m.peak>>20, m.limit>>20)
+	if killed := m.killed(); killed > 0 {
+		t.Errorf("%s: %d processes were killed, because they needed more than the Pod has", m.name, killed)
+	}
+
+	t.Logf("%s: %d of %d MiB, %d before the attacks", m.name, m.peak>>20, m.limit>>20, m.first>>20)
 
 	if m.peak > m.limit {
 		t.Errorf("%s took %d MiB, and its Pod has %d", m.name, m.peak>>20, m.limit>>20)

@@ -7,6 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -123,9 +126,9 @@ func (f *fleet) refusedEdit(patch string, words ...string) {
 	}
 }
 
-// ledElsewhere leads the connection to another Omni that has a cluster of this name, and deletes
-// the object: nothing there is touched, and the deletion does not end silently while the real
-// cluster runs on.
+// ledElsewhere leads the connection to another Omni that has a cluster of this name, then none, and
+// deletes the object: nothing there is touched or made, whatever is allowed by annotation, and the
+// deletion does not end silently while the real cluster runs on.
 func ledElsewhere(f *fleet) {
 	other, err := omnisim.Start(omnisim.Options{Phase: phase})
 	if err != nil {
@@ -144,7 +147,20 @@ func ledElsewhere(f *fleet) {
 	}
 
 	f.apply(secretManifest("key", key, other.Endpoint()), connectionManifest("omni", other.Endpoint(), "key", string(other.CAPEM())))
-	f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, `"c"`)
+	f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonEndpointChanged, `"c"`, f.omni.Endpoint(), other.Endpoint(), "orphan")
+	f.run("annotate", "ocl", "c", v1alpha1.AnnotationRecreate+"="+get[v1alpha1.OmniCluster](f.space, "ocl", "c").Status.OmniClusterID)
+
+	// The cluster there goes, and the name is free.
+	if err := other.State().TeardownAndDestroy(f.t.Context(), omni.NewCluster("c").Metadata()); err != nil && !state.IsNotFoundError(err) {
+		f.t.Fatal(err) // the simulator may destroy it first
+	}
+
+	f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, "", "has no such cluster", v1alpha1.AnnotationRecreate)
+
+	if err := omnisim.CreateForeignCluster(f.t.Context(), other.State(), "c", "1.35.1", "1.13.3"); err != nil {
+		f.t.Fatal(err)
+	}
+
 	f.run("delete", "ocl", "c", "--wait=false")
 	f.says("c", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonEndpointChanged, f.omni.Endpoint(), other.Endpoint(), "orphan")
 

@@ -113,6 +113,12 @@ func processHazards() []hazard {
 			},
 		},
 		{
+			// The mark is completed by one write for each cluster, and nothing else is written.
+			name: "marks from before they named the hub",
+			when: upgraded,
+			says: []seen{ready()},
+		},
+		{
 			name: "two objects on two hubs",
 			when: func(f *fleet) {
 				other := f.onAnotherHub()

@@ -74,6 +74,16 @@ func (c *component) Crashed() error {
 	return nil
 }
 
+// KilledForMemory is how many processes of the program the kernel has killed since its start, because they needed more
+// than the limit that the program was started with. It is 0 without a limit.
+func (c *component) KilledForMemory() int {
+	if c.current.group == nil {
+		return 0
+	}
+
+	return c.current.group.kills()
+}
+
 // ProcessID returns the process ID of the program's latest start.
 func (c *component) ProcessID() int { return c.current.pid }
 

@@ -34,6 +34,10 @@ type ControllerOptions struct {
 	// applied. Default: the program's own.
 	DestroySettleTime time.Duration
 
+	// MemoryLimit is what the program and those it starts may have together, in bytes, as the limit of its Pod; 0: no
+	// limit. See CanLimitMemory.
+	MemoryLimit uint64
+
 	// Args are more flags; they can also replace those that StartController gives.
 	Args []string
 }
@@ -124,6 +128,7 @@ func (h *Hub) newController(options ControllerOptions) (*Controller, error) {
 		name:   options.Name,
 		binary: options.Binary,
 		args:   append(args, options.Args...),
+		memory: options.MemoryLimit,
 	}}
 
 	return c, nil

@@ -87,6 +87,8 @@ func testRights(t *testing.T, hub *Hub) {
 		{controller, "watch", "", "secrets", "", "", "default", true},
 		{controller, "get", crd, crds, "", "omniclusters.omni.texashpc.com", "", true},
 		{controller, "get", crd, crds, "", "others.example.com", "", false},
+		{controller, "get", "", "namespaces", "", "kube-system", "kube-system", true},
+		{controller, "get", "", "namespaces", "", "default", "default", false},
 		{controller, "create", omni, "omniclusters", "", "", "default", false},
 		{controller, "delete", omni, "omniclusters", "", "", "default", false},
 		{controller, "get", "", "secrets", "", "", "kube-system", false},

@@ -15,6 +15,9 @@ type OmniAPIServerOptions struct {
 	// Binary is the program. Default: BuildBinaries.
 	Binary string
 
+	// MemoryLimit is what the program may have, in bytes, as the limit of its Pod; 0: no limit. See CanLimitMemory.
+	MemoryLimit uint64
+
 	// Args are more flags. A flag given twice has its last value, so they can also replace
 	// those that StartOmniAPIServer gives.
 	Args []string
@@ -103,9 +106,24 @@ func (h *Hub) newOmniAPIServer(name string, storage []string, options OmniAPISer
 	}, storage...)
 
 	s := &OmniAPIServer{EtcdDataDir: dataDir(h, name), address: port.address(), port: port.number}
-	s.component = &component{hub: h, spec: processSpec{name: name, binary: options.Binary, args: append(args, options.Args...)}}
+	s.component = &component{hub: h, spec: processSpec{
+		name: name, binary: options.Binary, args: append(args, options.Args...),
+		memory: options.MemoryLimit, env: garbageLimit(options.MemoryLimit),
+	}}
 
 	return s, nil
+}
+
+// garbageLimit tells the program the limit of its memory, which it reads from the container's file system otherwise: 85 %
+// is what it takes of that.
+func garbageLimit(memory uint64) []string {
+	const share, percent = 85, 100
+
+	if memory == 0 {
+		return nil
+	}
+
+	return []string{"GOMEMLIMIT=" + strconv.FormatUint(memory/percent*share, 10)}
 }
 
 // prepareOmniAPIServer does what an installation does: RBAC, certificate, registration.

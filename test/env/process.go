@@ -25,7 +25,8 @@ type processSpec struct {
 	args    []string
 	env     []string // added to the environment of this program
 	logPath string
-	foreign bool // not a program of this repository: with what status it ends is not judged
+	memory  uint64 // what the program and its children may have together, in bytes; 0: no limit
+	foreign bool   // not a program of this repository: with what status it ends is not judged
 }
 
 // process is one running child.
@@ -35,6 +36,22 @@ type process struct {
 	exited  chan struct{} // closed when the child has been waited for
 	waitErr error         // result of the wait; read it only after exited is closed
 	killed  atomic.Bool   // the end was asked for, so it is not a crash
+	group   *memoryGroup  // what bounds its memory; may be nil
+}
+
+// limited is the command that starts the program, within a limit on memory if there is one.
+func limited(spec processSpec) (binary string, args []string, group *memoryGroup, err error) {
+	if spec.memory == 0 {
+		return spec.binary, spec.args, nil, nil
+	}
+
+	if group, err = newMemoryGroup(spec.name, spec.memory); err != nil {
+		return "", nil, nil, fmt.Errorf("start %s: %w", spec.name, err)
+	}
+
+	binary, args = group.wrap(spec.binary, spec.args)
+
+	return binary, args, group, nil
 }
 
 // startProcess starts the child and returns as soon as it exists, ready or not.
@@ -44,12 +61,17 @@ func startProcess(spec processSpec) (*process, error) {
 		return nil, fmt.Errorf("open log of %s: %w", spec.name, err)
 	}
 
-	cmd := exec.Command(spec.binary, spec.args...)
+	binary, args, group, err := limited(spec)
+	if err != nil {
+		return nil, errors.Join(err, logFile.Close())
+	}
+
+	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), spec.env...)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	cmd.SysProcAttr = childAttributes()
 
-	p := &process{spec: spec, exited: make(chan struct{})}
+	p := &process{spec: spec, exited: make(chan struct{}), group: group}
 	started := make(chan error)
 
 	go func() {
@@ -70,6 +92,10 @@ func startProcess(spec processSpec) (*process, error) {
 		started <- nil
 		p.waitErr = cmd.Wait()
 		close(p.exited)
+
+		if group != nil {
+			_ = group.remove() // an empty group costs nothing
+		}
 	}()
 
 	if err := <-started; err != nil {

@@ -172,11 +172,11 @@ func (e *engine) introduce(ctx context.Context, view *clusterView) error {
 func (e *engine) reconcileStatus(ctx context.Context, view *clusterView) error {
 	name := view.name()
 
-	healthy := e.hasHealthyControlPlane(ctx, view)
+	stopped, healthy := e.balance(ctx, view)
 
 	err := put(ctx, e.state, loadBalancerController, omni.NewLoadBalancerStatus(name), func(lb *omni.LoadBalancerStatus) {
 		lb.Metadata().Labels().Set(omni.LabelCluster, name)
-		lb.TypedSpec().Value.Healthy = healthy
+		lb.TypedSpec().Value.Stopped, lb.TypedSpec().Value.Healthy = stopped, healthy
 	})
 	if err != nil {
 		return err

@@ -93,10 +93,10 @@ func (e *engine) reconcileTalosUpgrade(ctx context.Context, view *clusterView) e
 	})
 }
 
-// reconcileKubernetesUpgrade: the status appears with the first control plane that runs, as an
-// upgrade from nothing that is done a step later.
+// reconcileKubernetesUpgrade: the status appears when Kubernetes has answered for the first time,
+// as an upgrade from nothing that is done a step later.
 func (e *engine) reconcileKubernetesUpgrade(ctx context.Context, view *clusterView) error {
-	if !e.hasHealthyControlPlane(ctx, view) {
+	if !e.answers(ctx, view) {
 		return nil
 	}
 
@@ -149,27 +149,4 @@ func (e *engine) markBootstrapped(ctx context.Context, cluster string) error {
 	return put(ctx, e.state, bootstrapController, omni.NewClusterBootstrapStatus(cluster), func(done *omni.ClusterBootstrapStatus) {
 		done.TypedSpec().Value.Bootstrapped = true
 	})
-}
-
-// hasHealthyControlPlane says whether the Kubernetes API of a cluster answers.
-func (e *engine) hasHealthyControlPlane(ctx context.Context, view *clusterView) bool {
-	for _, machine := range view.machines {
-		if !isControlPlane(machine) {
-			continue
-		}
-
-		current, err := find[*omni.ClusterMachineStatus](ctx, e.state, omni.NewClusterMachineStatus(machine.Metadata().ID()).Metadata())
-		if err != nil || current == nil {
-			continue
-		}
-
-		_, dead := e.dead[machine.Metadata().ID()]
-		spec := current.TypedSpec().Value
-
-		if !dead && spec.Ready && spec.Stage == specs.ClusterMachineStatusSpec_RUNNING {
-			return true
-		}
-	}
-
-	return false
 }

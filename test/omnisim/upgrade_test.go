@@ -33,7 +33,8 @@ func stepUntil(t *testing.T, sim *omnisim.Server, what string, condition func() 
 }
 
 func get[T interface {
-	*omni.ClusterStatus | *omni.TalosUpgradeStatus | *omni.KubernetesUpgradeStatus | *omni.MachineSetStatus | *omni.ClusterMachineStatus
+	*omni.ClusterStatus | *omni.TalosUpgradeStatus | *omni.KubernetesUpgradeStatus | *omni.MachineSetStatus | *omni.ClusterMachineStatus |
+		*omni.LoadBalancerStatus
 	comparable
 }](t *testing.T, read func() (T, error)) T {
 	t.Helper()
@@ -63,6 +64,15 @@ func manualCluster(t *testing.T) (*omnisim.Server, state.State, []string) {
 	if steps := stepUntil(t, sim, "running", func() bool { return isRunning(t, st) }); steps < 3 {
 		t.Errorf("running after %d phases, want a few", steps)
 	}
+
+	// The first time that it seems to run it does not.
+	stepUntil(t, sim, "answered", func() bool {
+		upgrade := get(t, func() (*omni.KubernetesUpgradeStatus, error) {
+			return safe.StateGetByID[*omni.KubernetesUpgradeStatus](deadline(t), st, "alpha")
+		})
+
+		return upgrade != nil && isRunning(t, st)
+	})
 
 	return sim, st, machines
 }

@@ -24,7 +24,7 @@ func synced() seen {
 
 // hazards are the accidents that an Omni without machines can show.
 func hazards() []hazard {
-	return append(documentHazards(), handmadeHazards()...)
+	return append(append(documentHazards(), handmadeHazards()...), partHazards()...)
 }
 
 func documentHazards() []hazard {

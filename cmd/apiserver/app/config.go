@@ -7,10 +7,12 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
@@ -120,6 +122,12 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 	if err := apiserver.WaitForHub(ctx, client, o.Admission); err != nil {
 		return err
 	}
+
+	if config.Registry.HubID, err = hub.Identify(ctx, generic.ClientConfig, o.HubID, "omni-apiserver"); err != nil {
+		return err
+	}
+
+	klog.InfoS("The hub in marks of ownership", "id", config.Registry.HubID)
 
 	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
 		return fmt.Errorf("set up authentication: %w", err)

@@ -1,6 +1,10 @@
 package app
 
-import cliflag "k8s.io/component-base/cli/flag"
+import (
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
+)
 
 // Flags returns the flags in sections: our own first, then those of the generic API server.
 func (o *Options) Flags() cliflag.NamedFlagSets {
@@ -23,6 +27,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 			"unless its spec.deletePolicy.requireConfirmation says otherwise.")
 	omni.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName,
 		"Name of this management cluster in the ownership mark of rendered templates. Give the controller the same.")
+	omni.StringVar(&o.HubID, hub.FlagID, o.HubID, hub.FlagIDUsage)
 
 	o.Hub.AddFlags(sections.FlagSet("hub"))
 	o.Serving.AddFlags(sections.FlagSet("secure serving"))

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
@@ -59,6 +60,8 @@ type Options struct {
 	shutdownDelayGiven func() bool
 	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
 	ManagementClusterName string
+	// HubID is the ID of the hub in that mark. Empty: the UID of its Namespace kube-system.
+	HubID string
 }
 
 // NewOptions returns the defaults.
@@ -111,6 +114,7 @@ func (o *Options) Complete() error {
 // Validate returns everything that is wrong with the flags, as one error.
 func (o *Options) Validate() error {
 	errs := append(o.validateStorage(), o.validateNamespaces()...)
+	errs = append(errs, o.validateHubID()...)
 	errs = append(errs, o.Limits.validate()...)
 	errs = append(errs, o.Server.Validate()...)
 	errs = append(errs, o.Serving.Validate()...)
@@ -155,6 +159,18 @@ func (o *Options) limits() quota.Limits {
 	}
 
 	return o.Limits.stored(o.Embedded.QuotaBytes)
+}
+
+func (o *Options) validateHubID() []error {
+	if o.HubID == "" {
+		return nil
+	}
+
+	if err := hub.ValidateID(o.HubID); err != nil {
+		return []error{fmt.Errorf("--%s: %w", hub.FlagID, err)}
+	}
+
+	return nil
 }
 
 func (o *Options) validateNamespaces() []error {

@@ -44,6 +44,8 @@ func TestValidate(t *testing.T) {
 		{"no port", []string{"--etcd-data-dir=/data", "--secure-port=0"}, "--secure-port: 0 serves nobody; give a port"},
 		{"neither", nil, "objects need a place: give --etcd-data-dir"},
 		{"both", []string{"--etcd-data-dir=/data", "--etcd-servers=https://etcd:2379"}, "exclude each other"},
+		{"hub ID", []string{"--etcd-data-dir=/data", "--hub-id=berlin-1"}, ""},
+		{"hub ID that is no label", []string{"--etcd-data-dir=/data", "--hub-id=a b"}, "--hub-id: \"a b\" is not valid as the value of a label"},
 		{"namespaces", []string{"--etcd-data-dir=/data", "--controller-namespaces=apps,infra"}, ""},
 		{
 			"not a namespace",
@@ -144,7 +146,7 @@ func TestHelpStartsWithOurOwnFlags(t *testing.T) {
 	position := 0
 
 	for _, flag := range []string{
-		"Omni flags:", "--controller-namespaces", "--etcd-data-dir", "--management-cluster-name",
+		"Omni flags:", "--controller-namespaces", "--etcd-data-dir", "--hub-id", "--management-cluster-name",
 		"--require-deletion-confirmation", "--kubeconfig", "--secure-port", "--tls-cert-file",
 		"--authentication-kubeconfig", "--authorization-kubeconfig", "--etcd-servers", "--audit-policy-file",
 	} {

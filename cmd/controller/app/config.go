@@ -103,7 +103,7 @@ func (o *Options) hub() (*rest.Config, error) {
 // of memory: nothing here reads them, they can be half of an object, and a write without them leaves
 // those of the server as they are.
 func (o *Options) cacheOptions() cache.Options {
-	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), NewInformer: newInformer}
 	if !o.AllNamespaces {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // watchHub runs a definitionsWatch against the hub until it ends by itself, or the hub has seen enough.
-func watchHub(t *testing.T, h *hub) error {
+func watchHub(t *testing.T, h *fakeHub) error {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -40,7 +40,7 @@ func watchHub(t *testing.T, h *hub) error {
 
 // Definitions that are made while the controller runs end it, with what to do.
 func TestStopsBesideDefinitions(t *testing.T) {
-	err := watchHub(t, &hub{definitions: map[string]int{"omniworkers.omni.texashpc.com": http.StatusOK}})
+	err := watchHub(t, &fakeHub{definitions: map[string]int{"omniworkers.omni.texashpc.com": http.StatusOK}})
 	if !errors.Is(err, errDefinitions) {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestStopsBesideDefinitions(t *testing.T) {
 // While nobody collides, and while nobody can tell, the controller runs on; the answers
 // that matter are still heard after errors.
 func TestRunsOnWithoutDefinitions(t *testing.T) {
-	for name, h := range map[string]*hub{
+	for name, h := range map[string]*fakeHub{
 		"none":                 {},
 		"may not look":         {definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusForbidden}},
 		"the hub does not say": {unavailable: 1 << 30},
@@ -73,14 +73,14 @@ func TestRunsOnWithoutDefinitions(t *testing.T) {
 		})
 	}
 
-	err := watchHub(t, &hub{unavailable: 2, definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK}})
+	err := watchHub(t, &fakeHub{unavailable: 2, definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK}})
 	if !errors.Is(err, errDefinitions) {
 		t.Errorf("after two failures: %v", err)
 	}
 }
 
 func TestFindDefinitions(t *testing.T) {
-	h := &hub{definitions: map[string]int{
+	h := &fakeHub{definitions: map[string]int{
 		"omnimachines.omni.texashpc.com":    http.StatusOK,
 		"omniconnections.omni.texashpc.com": http.StatusOK,
 	}}

@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 )
 
 // Defaults of the flags.
@@ -61,6 +62,8 @@ type Options struct {
 	DestroySettleTime time.Duration
 	// ManagementClusterName is written into the ownership mark, for people.
 	ManagementClusterName string
+	// HubID is the ID of the hub in ownership marks. Empty: the UID of its Namespace kube-system.
+	HubID string
 	// StartTimeout bounds waiting for the API at the start.
 	StartTimeout time.Duration
 	// AllowedEndpoints are endpoints of Omni that every key may be used with.
@@ -124,6 +127,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress, "Where to serve profiles (/debug/pprof), such as 127.0.0.1:6060. Anyone who reaches it can read them. Default: off.")
 	flags.DurationVar(&o.DestroySettleTime, "destroy-settle-time", o.DestroySettleTime, "How long the changes that destroy must be unchanged before they are applied. At least 1s.")
 	flags.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName, "Name of this management cluster, written on the clusters in Omni for people.")
+	flags.StringVar(&o.HubID, hub.FlagID, o.HubID, hub.FlagIDUsage)
 	flags.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "How much to log, 0 to 4. At 2 every plan is logged in full.")
 	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait for the API at the start.")
 	flags.Float64Var(&o.Limits.QPS, "omni-qps", o.Limits.QPS, "How many calls per second each OmniConnection may send to its Omni.")
@@ -184,6 +188,12 @@ func (o *Options) Validate() error {
 
 	if o.DestroySettleTime < minimumSettleTime {
 		problems = append(problems, fmt.Errorf("--destroy-settle-time: %s is less than %s", o.DestroySettleTime, minimumSettleTime))
+	}
+
+	if o.HubID != "" {
+		if err := hub.ValidateID(o.HubID); err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", hub.FlagID, err))
+		}
 	}
 
 	if o.StartTimeout <= 0 {

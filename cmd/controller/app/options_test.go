@@ -104,6 +104,8 @@ func TestValidate(t *testing.T) {
 		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
 		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},
+		"hub ID":                        {[]string{"--namespace=a", "--hub-id=berlin-1"}, nil},
+		"hub ID that is no label":       {[]string{"--namespace=a", "--hub-id=a b"}, []string{"--hub-id", "label"}},
 		"settle time":                   {[]string{"--namespace=a", "--destroy-settle-time=0s"}, []string{"--destroy-settle-time"}},
 		"verbosity":                     {[]string{"--namespace=a", "-v=5"}, []string{"--v must be 0 to 4"}},
 		"verbosity below nothing":       {[]string{"--namespace=a", "--v=-1"}, []string{"--v must be 0 to 4"}},

@@ -15,6 +15,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
+	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -30,7 +31,7 @@ func Run(ctx context.Context, options *Options) error {
 
 	klog.InfoS("Starting omni-controller", "version", version.Get().String(), "serves", options.serves(), "managementCluster", config.Hub.Host)
 
-	mapper, err := waitForStart(ctx, config.Hub, options.StartTimeout)
+	mapper, hubID, err := options.askHub(ctx, config.Hub)
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			klog.InfoS("Stopped before it worked, because it was told to", "whileItTriedTo", err.Error())
@@ -40,6 +41,8 @@ func Run(ctx context.Context, options *Options) error {
 
 		return err
 	}
+
+	klog.InfoS("The hub in marks of ownership", "id", hubID)
 
 	config.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 
@@ -75,6 +78,7 @@ func Run(ctx context.Context, options *Options) error {
 		Registry:          ctrlmetrics.Registry,
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
+		HubID:             hubID,
 		Endpoints:         endpoints,
 		Sources:           sources,
 		Guard:             guard,
@@ -90,6 +94,21 @@ func Run(ctx context.Context, options *Options) error {
 	}
 
 	return nil
+}
+
+// startRole is the ClusterRole that allows what the start asks of the hub.
+const startRole = "omni-controller-crd-check"
+
+// askHub returns when the controller may start, and what it then knows about the hub.
+func (o *Options) askHub(ctx context.Context, config *rest.Config) (meta.RESTMapper, string, error) {
+	mapper, err := waitForStart(ctx, config, o.StartTimeout)
+	if err != nil {
+		return nil, "", err
+	}
+
+	id, err := hub.Identify(ctx, config, o.HubID, startRole)
+
+	return mapper, id, err
 }
 
 // serves is which objects are served, for the log.

@@ -132,8 +132,8 @@ func (c *startChecks) refuseDefinitions(ctx context.Context) error {
 	found, err := c.findDefinitions(ctx)
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: it may not look for custom resource definitions of the group %s, which would collide with this API; "+
-			"bind its service account to the ClusterRole omni-controller-crd-check (artifacts/kustomize/base/rbac-controller.yaml): %w",
-			errRefused, v1alpha1.GroupName, err)
+			"bind its service account to the ClusterRole %s (artifacts/kustomize/base/rbac-controller.yaml): %w",
+			errRefused, v1alpha1.GroupName, startRole, err)
 	}
 
 	if err != nil {

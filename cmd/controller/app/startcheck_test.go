@@ -20,9 +20,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// hub answers as a kube-apiserver would: definitions by name with a code, and the
+// fakeHub answers as a kube-apiserver would: definitions by name with a code, and the
 // kinds that our group serves.
-type hub struct {
+type fakeHub struct {
 	definitions map[string]int // code by name; none: 404
 	served      []string
 	calls       atomic.Int32
@@ -32,7 +32,7 @@ type hub struct {
 	stale       bool // the list of everything served is of before our group was served
 }
 
-func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	calls := h.calls.Add(1)
 	if calls == h.enough {
 		h.stop()
@@ -82,7 +82,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // writeGroups lists what is served, as a kube-apiserver gathered it: in one
 // document with all resources if that is asked for.
-func (h *hub) writeGroups(w http.ResponseWriter, r *http.Request) {
+func (h *fakeHub) writeGroups(w http.ResponseWriter, r *http.Request) {
 	if !h.stale || !strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") {
 		version := metav1.GroupVersionForDiscovery{GroupVersion: "omni.texashpc.com/v1alpha1", Version: "v1alpha1"}
 		writeJSON(w, http.StatusOK, &metav1.APIGroupList{
@@ -144,14 +144,14 @@ func start(t *testing.T, h http.Handler, timeout time.Duration) error {
 }
 
 func TestStarts(t *testing.T) {
-	if err := start(t, &hub{served: kinds()}, time.Minute); err != nil {
+	if err := start(t, &fakeHub{served: kinds()}, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestRefusesBesideDefinitions(t *testing.T) {
 	for _, name := range []string{"omniclusters.omni.texashpc.com", "omnihelmreleases.omni.texashpc.com"} {
-		err := start(t, &hub{served: kinds(), definitions: map[string]int{name: http.StatusOK}}, time.Minute)
+		err := start(t, &fakeHub{served: kinds(), definitions: map[string]int{name: http.StatusOK}}, time.Minute)
 		if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "finalizers") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -160,7 +160,7 @@ func TestRefusesBesideDefinitions(t *testing.T) {
 
 // Without the right to look it does not start either, and names the role.
 func TestRefusesIfItMayNotLook(t *testing.T) {
-	err := start(t, &hub{served: kinds(), definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusForbidden}}, time.Minute)
+	err := start(t, &fakeHub{served: kinds(), definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusForbidden}}, time.Minute)
 	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "omni-controller-crd-check") {
 		t.Error(err)
 	}
@@ -168,7 +168,7 @@ func TestRefusesIfItMayNotLook(t *testing.T) {
 
 // A hub or an API that is not there yet is waited for.
 func TestWaitsForTheAPI(t *testing.T) {
-	h := &hub{served: kinds(), unavailable: 1}
+	h := &fakeHub{served: kinds(), unavailable: 1}
 	if err := start(t, h, time.Minute); err != nil {
 		t.Error(err)
 	}
@@ -180,13 +180,13 @@ func TestWaitsForTheAPI(t *testing.T) {
 
 // A kube-apiserver may serve our group and not list it yet among all that it serves.
 func TestWaitsForTheListOfKinds(t *testing.T) {
-	if err := start(t, &hub{served: kinds(), stale: true}, time.Minute); err != nil {
+	if err := start(t, &fakeHub{served: kinds(), stale: true}, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestGivesUpInTheEnd(t *testing.T) {
-	for name, h := range map[string]*hub{
+	for name, h := range map[string]*fakeHub{
 		"not served":       {},
 		"a kind is absent": {served: kinds()[:7]},
 	} {
@@ -223,14 +223,14 @@ func TestGivesUpInALook(t *testing.T) {
 			return
 		}
 
-		(&hub{}).ServeHTTP(w, r)
+		(&fakeHub{}).ServeHTTP(w, r)
 	}))
 }
 
 // A stop while it waits is no failure.
 func TestStopsWhileItWaits(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	h := &hub{unavailable: 1 << 30, enough: 1, stop: func() { time.AfterFunc(100*time.Millisecond, stop) }}
+	h := &fakeHub{unavailable: 1 << 30, enough: 1, stop: func() { time.AfterFunc(100*time.Millisecond, stop) }}
 
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)

@@ -44,11 +44,20 @@ type OmniClusterStatus struct {
 	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
 	Adopting bool
 
+	// starting is true from the moment the cluster is made or taken over until Omni has seen Kubernetes work in it (a
+	// KubernetesUpgradeStatus that was Done). Until then the word of Omni's load balancer, which says healthy before its
+	// first check, does not make it Available.
+	Starting bool
+
 	// lastSyncTime is when a change was last applied to Omni.
 	LastSyncTime *metav1.Time
 
 	// plan is what has to change in Omni.
 	Plan *OmniClusterPlan
+
+	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
+	// is applied; they are tried again when something changes, and at the sync interval.
+	Refusals []RefusedChange
 
 	// omni is what Omni says of the cluster.
 	Omni *OmniClusterRemoteStatus
@@ -164,6 +173,40 @@ type ApprovedChange struct {
 	// members identifies the machines that a machine set held when its destruction was approved, but for those that
 	// Omni took from a class.
 	Members string
+}
+
+// RefusedChange is one change that Omni refused.
+type RefusedChange struct {
+	// action is Create, Update or Destroy.
+	Action ChangeAction
+
+	// type of the Omni resource.
+	Type string
+
+	// id of the Omni resource.
+	ID string
+
+	// message is what Omni said.
+	Message string
+
+	// documents are the objects whose part was refused: the OmniControlPlane or OmniWorkers of the machine set, and the
+	// OmniMachine of the machine. It is empty for a part of the OmniCluster itself.
+	Documents []RefusedDocument
+}
+
+// RefusedDocument is an object whose part Omni refused.
+type RefusedDocument struct {
+	// kind of the object.
+	Kind string
+
+	// name of the object.
+	Name string
+
+	// uid of the object.
+	UID string
+
+	// generation of the object that was refused.
+	Generation int64
 }
 
 // OmniClusterRemoteStatus is what Omni says of the cluster.

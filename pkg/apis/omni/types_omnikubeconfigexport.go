@@ -37,7 +37,7 @@ type OmniKubeconfigExportSpec struct {
 	// Unset means at expiry, which leaves its readers a moment without access.
 	RenewBefore Duration
 
-	// deletionPolicy says whether the Secret goes with this object: Delete or Orphan.
+	// deletionPolicy says whether the Secret goes with this object: Delete (the default) or Orphan.
 	DeletionPolicy DeletionPolicy
 
 	// contextNamespace is the default namespace in the kubeconfig's context.

@@ -51,7 +51,7 @@ type OmniSecretSyncSpec struct {
 	// adopt allows overwriting a Secret that this object did not write.
 	Adopt bool
 
-	// deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.
+	// deletionPolicy says whether the written Secret goes with this object: Delete (the default) or Orphan.
 	DeletionPolicy DeletionPolicy
 }
 

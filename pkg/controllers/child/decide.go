@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -98,19 +100,60 @@ func others(group []string, self string) string {
 	return strings.Join(named, ", ")
 }
 
-// judgeSynced looks for this generation among what was applied last.
+// judgeSynced looks for this generation among what Omni refused, and then among
+// what was applied last: a part that was applied once can be refused when it has
+// to be made again.
 func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1alpha1.AppliedReference) loop.Outcome {
+	if message := refusal(object, cluster.Status.Refusals); message != "" {
+		return loop.Stall(v1alpha1.ReasonRefused, "%s; OmniCluster %q tries again when this document or something of the cluster in Omni changes", message, cluster.Name)
+	}
+
 	for _, ref := range refs {
 		if ref.UID == string(object.GetUID()) && ref.Generation == object.GetGeneration() {
 			return loop.Continue(v1alpha1.ReasonApplied, "Omni has this generation")
 		}
 	}
 
-	if cluster.Spec.Suspend {
-		return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q is suspended: it applies this generation when spec.suspend is false again", cluster.Name)
+	if held := heldOnPurpose(cluster); held != "" {
+		return loop.Wait(0, v1alpha1.ReasonClusterOnHold, "OmniCluster %q %s", cluster.Name, held)
 	}
 
 	return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q has not applied this generation yet; see its conditions", cluster.Name)
+}
+
+// refusal is what Omni said of this generation when it refused a part of it;
+// empty if it did not.
+func refusal(object client.Object, refusals []v1alpha1.RefusedChange) string {
+	for _, one := range refusals {
+		for _, document := range one.Documents {
+			if document.UID == string(object.GetUID()) && document.Generation == object.GetGeneration() {
+				return one.Message
+			}
+		}
+	}
+
+	return ""
+}
+
+// heldOnPurpose says why a cluster applies nothing before a person acts, or nothing if no person has to.
+func heldOnPurpose(cluster *v1alpha1.OmniCluster) string {
+	if cluster.Spec.Suspend {
+		return "is suspended: it applies this generation when spec.suspend is false again"
+	}
+
+	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
+	if stalled == nil || stalled.Status != metav1.ConditionTrue {
+		return ""
+	}
+
+	switch stalled.Reason {
+	case v1alpha1.ReasonAwaitingApproval:
+		return "waits for the approval of its plan; its condition Stalled names the changes and the command that approves them"
+	case v1alpha1.ReasonObserving:
+		return "only observes: it applies this generation when spec.changePolicy is Apply or ConfirmDestructive"
+	}
+
+	return ""
 }
 
 // judgeSet reads the machines of a set off the cluster's status.
@@ -121,8 +164,8 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 	case set == nil:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine set %q yet", name)
 	case !set.Ready:
-		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "%d of %d machines are healthy; the set is %s%s%s",
-			set.Machines.Healthy, set.Machines.Requested, phase(set.Phase), missingMachines(set.Machines), lockedUpdates(set.LockedUpdates))
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni does not say that the set is ready: it is %s, with %d of %d machines healthy%s%s",
+			phase(set.Phase), set.Machines.Healthy, set.Machines.Requested, missingMachines(set.Machines), lockedUpdates(set.LockedUpdates))
 	default:
 		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy%s",
 			set.Machines.Healthy, set.Machines.Requested, lockedUpdates(set.LockedUpdates))

@@ -104,7 +104,23 @@ func TestJudgeSynced(t *testing.T) {
 	check(t, judgeSynced(&object, cluster, ref("uid-w", 1)), false, false, "WaitingForSync", "demo")
 	check(t, judgeSynced(&object, cluster, ref("uid-before", 2)), false, false, "WaitingForSync")
 	check(t, judgeSynced(&object, cluster, nil), false, false, "WaitingForSync")
-	check(t, judgeSynced(&object, suspended, nil), false, false, "WaitingForSync", "suspended")
+	check(t, judgeSynced(&object, suspended, nil), false, false, "ClusterOnHold", "suspended")
+	check(t, judgeSynced(&object, suspended, ref("uid-w", 2)), true, false, "Applied")
+}
+
+// A document says what its cluster waits for, in the reason that Argo CD's script takes for a wait on purpose.
+func TestJudgeSyncedOnHold(t *testing.T) {
+	object := newWorkers("w", "")
+	stalled := func(status metav1.ConditionStatus, reason string) *v1alpha1.OmniCluster {
+		return &v1alpha1.OmniCluster{ObjectMeta: metadata("demo"), Status: v1alpha1.OmniClusterStatus{ReconcileStatus: v1alpha1.ReconcileStatus{
+			Conditions: []metav1.Condition{{Type: "Stalled", Status: status, Reason: reason}},
+		}}}
+	}
+
+	check(t, judgeSynced(&object, stalled("True", "AwaitingApproval"), nil), false, false, "ClusterOnHold", "demo", "approval")
+	check(t, judgeSynced(&object, stalled("True", "Observing"), nil), false, false, "ClusterOnHold", "demo", "changePolicy")
+	check(t, judgeSynced(&object, stalled("True", "NotOwned"), nil), false, false, "WaitingForSync", "demo")
+	check(t, judgeSynced(&object, stalled("False", "AwaitingApproval"), nil), false, false, "WaitingForSync", "demo")
 }
 
 func TestJudgeSet(t *testing.T) {
@@ -120,6 +136,8 @@ func TestJudgeSet(t *testing.T) {
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines}), "w"), true, false, "MachinesReady")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines, LockedUpdates: 2}), "w"),
 		true, false, "MachinesReady", "2 with a pending update are locked", "unlock")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Phase: "Reconfiguring", Machines: v1alpha1.MachineCounts{Total: 2, Connected: 2, Healthy: 2, Requested: 2}}), "w"),
+		false, false, "MachinesNotReady", "Omni does not say that the set is ready: it is in phase Reconfiguring, with 2 of 2 machines healthy")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", LockedUpdates: 1}), "w"), false, false, "MachinesNotReady", "1 with a pending update are locked")
 }
 
@@ -132,4 +150,20 @@ func TestJudgeMachine(t *testing.T) {
 	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Ready: true}), "id"), false, false, "MachinesNotReady", "not connected", "last stage unknown", "check that it runs")
 	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Stage: "Booting"}), "id"), false, false, "MachinesNotReady", "Booting")
 	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Ready: true, Stage: "Running"}), "id"), true, false, "MachinesReady", "Running")
+}
+
+// Omni refused this very generation of the document: it says so itself. An older one's refusal is not about it.
+func TestJudgeSyncedRefused(t *testing.T) {
+	w := newWorkers("w", "")
+	refusal := func(uid string, generation int64) *v1alpha1.OmniCluster {
+		return &v1alpha1.OmniCluster{ObjectMeta: metadata("demo"), Status: v1alpha1.OmniClusterStatus{Refusals: []v1alpha1.RefusedChange{
+			{Message: "the cluster's own"},
+			{Message: "no such class", Documents: []v1alpha1.RefusedDocument{{UID: uid, Generation: generation}}},
+		}}}
+	}
+
+	check(t, judgeSynced(&w, refusal("uid-w", 2), nil), false, true, "Refused", "no such class", `"demo"`)
+	check(t, judgeSynced(&w, refusal("uid-w", 1), nil), false, false, "WaitingForSync")
+	check(t, judgeSynced(&w, refusal("uid-x", 2), nil), false, false, "WaitingForSync")
+	check(t, judgeSynced(&w, refusal("uid-w", 2), []v1alpha1.AppliedReference{{UID: "uid-w", Generation: 2}}), false, true, "Refused")
 }

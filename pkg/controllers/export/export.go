@@ -223,7 +223,7 @@ func render(objects *manifests.Objects) ([]byte, error) {
 
 func markKeys() omni.MarkKeys {
 	return omni.MarkKeys{
-		UID: v1alpha1.MarkOwnerUID, Namespace: v1alpha1.MarkOwnerNamespace,
+		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace,
 		Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
 	}
 }

@@ -24,11 +24,17 @@ type announcement struct {
 // announce sends one event for each change that Omni took, up to a limit, and
 // one more that counts the rest. A result is announced in the run that made it,
 // so nothing is ever told twice.
-func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result omni.Result) {
+// corrected says that Omni had all that the documents say, so that whatever was to be
+// changed was changed there by somebody else.
+func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result omni.Result, corrected bool) {
 	taken := takenChanges(result)
 
 	for _, change := range taken[:min(maxAnnounced, len(taken))] {
 		said := announcementOf(change)
+		if corrected {
+			said = said.corrects(change)
+		}
+
 		r.events.Eventf(cluster, said.related, corev1.EventTypeNormal, said.reason, said.action, "%s", said.note)
 	}
 
@@ -59,6 +65,22 @@ func takenChanges(result omni.Result) []omni.Change {
 	sort(result.Requested, func(omni.Change) bool { return true })
 
 	return append(destructive, others...)
+}
+
+// corrects makes of an announcement that the change takes back somebody else's.
+func (a announcement) corrects(change omni.Change) announcement {
+	a.action = "Correct"
+
+	switch change.Action {
+	case omni.ActionCreate:
+		a.reason, a.note = "Corrected", a.note+"; it was removed in Omni, and is there again as the documents say"
+	case omni.ActionUpdate:
+		a.reason, a.note = "Corrected", a.note+"; it was changed in Omni, and is again as the documents say"
+	case omni.ActionDestroy:
+		a.note += "; it was made in Omni, and the documents do not have it"
+	}
+
+	return a
 }
 
 func announcementOf(change omni.Change) announcement {

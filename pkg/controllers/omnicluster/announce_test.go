@@ -14,7 +14,7 @@ import (
 // announced are the events of one result.
 func announced(result omni.Result) []string {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), result)
+	(&reconciler{events: recorder}).announce(newCluster(), result, false)
 	close(recorder.Events)
 
 	var got []string
@@ -54,6 +54,33 @@ func TestAnnounce(t *testing.T) {
 	// The destruction goes on in later runs, and nothing is told again.
 	if got := announced(omni.Result{Applied: []omni.Change{set}, Pending: []omni.Change{set}}); got != nil {
 		t.Errorf("told again: %q", got)
+	}
+}
+
+// What somebody else changed in Omni is not told like a change of the documents.
+func TestAnnounceCorrections(t *testing.T) {
+	recorder := events.NewFakeRecorder(1000)
+	(&reconciler{events: recorder}).announce(newCluster(), omni.Result{
+		Applied: []omni.Change{
+			{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "400-demo"},
+			{Action: omni.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"},
+		},
+		Requested: []omni.Change{{Action: omni.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}},
+	}, true)
+	close(recorder.Events)
+
+	var got []string
+	for event := range recorder.Events {
+		got = append(got, event)
+	}
+
+	want := []string{
+		`Normal Corrected created in Omni: ConfigPatch "400-demo"; it was removed in Omni, and is there again as the documents say`,
+		`Normal Corrected updated in Omni: Cluster "demo"; it was changed in Omni, and is again as the documents say`,
+		`Normal Destroyed destruction requested in Omni: ConfigPatch "500-by-hand"; it was made in Omni, and the documents do not have it`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

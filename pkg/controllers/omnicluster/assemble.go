@@ -104,7 +104,7 @@ func isOlder(a, b *v1alpha1.OmniCluster) bool {
 
 // validate renders the template and has Omni's own rules look at it.
 func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, error) {
-	rendered, err := s.documents.Render(boundedValues(ctx, r.values(ctx, s)), template.MarkOf(s.cluster, r.options.ManagementCluster))
+	rendered, err := s.documents.Render(boundedValues(ctx, r.values(ctx, s)), template.MarkOf(s.cluster, r.hubFor(s)))
 
 	var missing *missingValueError
 

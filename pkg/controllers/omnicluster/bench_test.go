@@ -32,6 +32,7 @@ import (
 const (
 	benchNamespace = "team"
 	benchCluster   = "demo"
+	benchHub       = "hub-1"
 	machineClass   = "pool"
 	settleTime     = 10 * time.Second
 	patienceOfTest = 20 * time.Second
@@ -59,7 +60,14 @@ type bench struct {
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 
-	sim, err := omnisim.Start(omnisim.Options{Phase: 20 * time.Millisecond})
+	return newBenchWith(t, omnisim.Options{Phase: 20 * time.Millisecond}, objects...)
+}
+
+// newBenchWith is newBench with an Omni of its own kind.
+func newBenchWith(t *testing.T, options omnisim.Options, objects ...client.Object) *bench {
+	t.Helper()
+
+	sim, err := omnisim.Start(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +171,7 @@ func (b *bench) connect() {
 // restart makes a controller that remembers nothing.
 func (b *bench) restart() {
 	b.reconciler = newReconciler(b.client, sources.Policy{}.Reader(b.client), b.events, Options{
-		Pool: b.pool, Objects: metrics.NewObjects(), SettleTime: settleTime, ManagementCluster: "hub", Now: b.clock,
+		Pool: b.pool, Objects: metrics.NewObjects(), SettleTime: settleTime, ManagementCluster: "hub", HubID: benchHub, Now: b.clock,
 	})
 	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
 }

@@ -57,3 +57,46 @@ func TestEndpointChangedBeforeTheIDIsKnown(t *testing.T) {
 	b.create(newCluster())
 	b.until("Ready", metav1.ConditionTrue, "Running")
 }
+
+// A connection that is led to another Omni says nothing about the cluster: it is neither gone nor made
+// again there, whatever an annotation allows, and what is known of it is known still when the
+// connection leads back.
+func TestEndpointChanged(t *testing.T) {
+	cluster := newCluster()
+	cluster.Annotations = map[string]string{v1alpha1.AnnotationRecreate: "the-id"}
+	cluster.Status.Endpoint, cluster.Status.OmniClusterID, cluster.Status.Adopting = "https://elsewhere.example.com", "the-id", true
+	b := newBench(t, cluster)
+	b.create(newControlPlane("cp", b.machines[0]))
+
+	cluster = b.until("Stalled", metav1.ConditionTrue, "EndpointChanged")
+	says(t, message(cluster, "Ready"), "was last seen at https://elsewhere.example.com", b.omni.Endpoint(), "change it back", "spec.deletePolicy.orphan", v1alpha1.AnnotationRecreate)
+	b.quiet()
+
+	if got := b.get().Status; got.Endpoint != "https://elsewhere.example.com" || got.OmniClusterID != "the-id" || !got.Adopting || b.remoteWrites() != 0 {
+		t.Errorf("%+v, %d writes", got, b.remoteWrites())
+	}
+}
+
+// The same Omni under a name that is written in another way, or under another name: the cluster is
+// found there, and the endpoint is recorded.
+func TestEndpointOfTheSameOmni(t *testing.T) {
+	b := newBench(t, newCluster())
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Ready", metav1.ConditionTrue, "Running")
+
+	for _, before := range []string{b.omni.Endpoint() + "/", "https://former.example.com"} {
+		cluster := b.get()
+		cluster.Status.Endpoint = before
+
+		if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+
+		writes := b.remoteWrites()
+		b.until("Ready", metav1.ConditionTrue, "Running")
+
+		if got := b.get().Status.Endpoint; got != b.omni.Endpoint() || b.remoteWrites() != writes {
+			t.Errorf("from %s: %s, %d writes", before, got, b.remoteWrites()-writes)
+		}
+	}
+}

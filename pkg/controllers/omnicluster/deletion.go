@@ -84,7 +84,7 @@ func (r *reconciler) decisionFor(s *scope, session loop.Outcome) deletion {
 	status := s.cluster.Status
 
 	decision := deletion{
-		name: s.name, uid: string(s.cluster.UID),
+		name: s.name, uid: string(s.cluster.UID), hubs: s.hubs, rival: r.rivals.look(s),
 		orphan:     s.cluster.Spec.DeletePolicy.Orphan,
 		observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
 		everSynced: status.Endpoint != "" || status.OmniClusterID != "",
@@ -122,7 +122,7 @@ func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
 
 // unmark takes our mark off a cluster that stays.
 func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome) (loop.Outcome, error) {
-	if _, err := s.lease.RemoveMarks(ctx, s.name, markKeys(), string(s.cluster.UID)); err != nil {
+	if _, err := s.lease.RemoveMarks(ctx, s.name, markKeys(), s.isMark); err != nil {
 		if r.outage(s) < patience {
 			return loop.Wait(5*time.Second, v1alpha1.ReasonDeleting, "the mark could not be taken off yet: %s", omni.Message(err)), nil
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
@@ -18,6 +19,8 @@ const patience = 30 * time.Second
 type deletion struct {
 	name    string // of the cluster in Omni
 	uid     string // of the OmniCluster
+	hubs    hubs.Hubs
+	rival   string // what is known of a second writer; empty: nothing
 	orphan  bool
 	observe bool
 	// everSynced is true if the status says that this object may have written to
@@ -63,7 +66,7 @@ func (d deletion) decide() (step, loop.Outcome) {
 		return d.decideOrphan()
 	case !d.session.Continues():
 		return d.decideUnreached()
-	case !d.everSynced && !owned(d.live, d.uid):
+	case !d.everSynced && !d.owned() && !d.ofOtherHub():
 		return stepLetGo, d.neverWrote()
 	}
 
@@ -106,11 +109,16 @@ func (d deletion) neverWrote() loop.Outcome {
 
 func (d deletion) decideOrphan() (step, loop.Outcome) {
 	switch {
-	case d.session.Continues() && owned(d.live, d.uid) && d.live.TearingDown:
+	case d.session.Continues() && d.leadsElsewhere():
+		return stepLetGo, released("spec.deletePolicy.orphan is set: nothing is changed at %s, and cluster %q, which was last seen at %s, stays with this object's mark",
+			d.current, d.name, d.recorded)
+	case d.session.Continues() && d.owned() && d.live.TearingDown:
 		return stepLetGo, released("cluster %q does not stay: it is being torn down in Omni since %s, which cannot be undone. "+
 			"spec.deletePolicy.orphan came too late, and this object does not look after it any more: omnictl cluster delete %s finishes the teardown",
 			d.name, shownTime(d.live.TearingDownSince), d.name)
-	case d.session.Continues() && owned(d.live, d.uid):
+	case d.session.Continues() && d.owned() && d.rival != "":
+		return stepLetGo, released("cluster %q stays in Omni with this object's mark, because it has a second writer: %s", d.name, d.rival)
+	case d.session.Continues() && d.owned():
 		return stepUnmark, released("cluster %q stays in Omni, without this object's mark", d.name)
 	case d.session.Continues(), !d.everSynced && (d.neverReached() || d.outage >= patience):
 		return stepLetGo, released("spec.deletePolicy.orphan is set: nothing is changed in Omni")
@@ -124,28 +132,40 @@ func (d deletion) decideOrphan() (step, loop.Outcome) {
 
 func (d deletion) decideDestroy() (step, loop.Outcome) {
 	switch {
-	case !owned(d.live, d.uid) && d.recorded != "" && d.recorded != d.current:
+	case d.leadsElsewhere():
 		// Whatever has the name here, it is not the cluster that was asked to go.
 		return stepWait, loop.Block(0, v1alpha1.ReasonEndpointChanged,
 			"cluster %q was last seen at %s, but the connection leads to %s: change it back, or set spec.deletePolicy.orphan",
 			d.name, d.recorded, d.current)
 	case !d.live.Exists:
 		return stepLetGo, released("Omni has no cluster %q any more", d.name)
-	case !owned(d.live, d.uid):
+	case d.ofOtherHub():
+		return stepLetGo, released("cluster %q in Omni belongs to this same object on another hub, %s; it is left alone", d.name, otherHub(d.live.Marks))
+	case !d.owned():
 		return stepLetGo, released("cluster %q in Omni does not carry this object's mark; it is left alone", d.name)
 	case replaced(d.live, d.knownID, d.recreate):
 		return stepWait, loop.Block(0, v1alpha1.ReasonRemoteClusterReplaced,
 			"cluster %q in Omni carries this object's mark but is not the one that this object made: its ID is %s, not %s. "+
 				"To destroy it set the annotation %s: %s; to leave it in Omni set spec.deletePolicy.orphan",
 			d.name, d.live.UUID, d.knownID, v1alpha1.AnnotationRecreate, d.knownID)
-	case d.knownID != "" && d.live.UUID == "" && d.recreate != d.knownID && !d.live.TearingDown:
+	case d.knownID != "" && d.live.UUID == "" && (d.recreate != d.knownID || moved(d.recorded, d.current)) && !d.live.TearingDown:
 		return stepWait, loop.Wait(time.Second, v1alpha1.ReasonDeleting, "waiting for Omni to tell the ID of cluster %q", d.name)
 	case d.live.Locked && !d.live.TearingDown:
 		return stepWait, loop.Block(0, v1alpha1.ReasonRemoteLocked,
 			"cluster %q is locked in Omni (annotation omni.sidero.dev/cluster-locked): unlock it there, or set spec.deletePolicy.orphan", d.name)
+	case d.rival != "" && !d.live.TearingDown:
+		return stepWait, loop.Block(0, v1alpha1.ReasonSecondWriter, "cluster %q is not destroyed: %s. To leave it in Omni set spec.deletePolicy.orphan", d.name, d.rival)
 	default:
 		return stepDestroy, loop.Wait(0, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", d.name)
 	}
+}
+
+func (d deletion) owned() bool      { return owned(d.live, d.uid, d.hubs) }
+func (d deletion) ofOtherHub() bool { return ofOtherHub(d.live, d.uid, d.hubs) }
+
+// leadsElsewhere is the function of the same name, for this deletion.
+func (d deletion) leadsElsewhere() bool {
+	return leadsElsewhere(claim{uid: d.uid, hubs: d.hubs, knownID: d.knownID, live: d.live, lastSeen: d.recorded, endpoint: d.current})
 }
 
 // released is the outcome of a deletion that has nothing left to do.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
@@ -18,6 +19,9 @@ func TestDeletionDecision(t *testing.T) {
 	locked, leaving := ours, ours
 	locked.Locked = true
 	leaving.TearingDown, leaving.Locked = true, true
+	copied := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1", Hub: "hub-2"}}
+	here, moved := hubs.Hubs{Own: "hub-1"}, hubs.Hubs{Own: "hub-1", Previous: "hub-2"}
+	rival := "something else writes it"
 	identified, unidentified := ours, leaving
 	identified.UUID = "new"
 
@@ -28,13 +32,35 @@ func TestDeletionDecision(t *testing.T) {
 		blocks   bool
 		text     string
 	}{
-		"ours":                          {deletion{everSynced: true, session: working, live: ours}, stepDestroy, "Deleting", false, "being destroyed"},
-		"ours, being torn down":         {deletion{everSynced: true, session: working, live: leaving}, stepDestroy, "Deleting", false, ""},
-		"locked":                        {deletion{everSynced: true, session: working, live: locked}, stepWait, "RemoteLocked", true, "unlock"},
-		"without a mark":                {deletion{everSynced: true, session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "left alone"},
-		"another's":                     {deletion{everSynced: true, session: working, live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}}, stepLetGo, "Deleting", false, "left alone"},
-		"gone":                          {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://a"}, stepLetGo, "Deleting", false, "no cluster"},
-		"gone at another endpoint":      {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://b"}, stepWait, "EndpointChanged", true, "https://a"},
+		"ours":                           {deletion{everSynced: true, session: working, live: ours}, stepDestroy, "Deleting", false, "being destroyed"},
+		"ours, being torn down":          {deletion{everSynced: true, session: working, live: leaving}, stepDestroy, "Deleting", false, ""},
+		"locked":                         {deletion{everSynced: true, session: working, live: locked}, stepWait, "RemoteLocked", true, "unlock"},
+		"without a mark":                 {deletion{everSynced: true, session: working, live: omni.Live{Exists: true}}, stepLetGo, "Deleting", false, "left alone"},
+		"another's":                      {deletion{everSynced: true, session: working, live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}}, stepLetGo, "Deleting", false, "left alone"},
+		"another hub's":                  {deletion{hubs: here, everSynced: true, session: working, live: copied}, stepLetGo, "Deleting", false, "on another hub, hub-2; it is left alone"},
+		"another hub's, no status":       {deletion{hubs: here, session: working, live: copied}, stepLetGo, "Deleting", false, "on another hub"},
+		"another hub's, elsewhere":       {deletion{hubs: here, everSynced: true, session: working, live: copied, recorded: "https://a", current: "https://b"}, stepWait, "EndpointChanged", true, "https://a"},
+		"the previous hub's":             {deletion{hubs: moved, everSynced: true, session: working, live: copied}, stepDestroy, "Deleting", false, "being destroyed"},
+		"orphan, another hub's":          {deletion{hubs: here, orphan: true, everSynced: true, session: working, live: copied}, stepLetGo, "Deleting", false, "nothing is changed"},
+		"second writer":                  {deletion{rival: rival, everSynced: true, session: working, live: ours}, stepWait, "SecondWriter", true, "is not destroyed: something else writes it. To leave it"},
+		"second writer, orphan":          {deletion{rival: rival, orphan: true, everSynced: true, session: working, live: ours}, stepLetGo, "Deleting", false, "with this object's mark"},
+		"second writer, being torn down": {deletion{rival: rival, everSynced: true, session: working, live: leaving}, stepDestroy, "Deleting", false, ""},
+		"orphan, a copy of it elsewhere": {
+			deletion{orphan: true, everSynced: true, session: working, live: identified, knownID: "old", recorded: "https://a", current: "https://b"},
+			stepLetGo, "Deleting", false, "last seen at https://a, stays with this object's mark",
+		},
+		"second writer, gone":          {deletion{rival: rival, everSynced: true, session: working}, stepLetGo, "Deleting", false, "no cluster"},
+		"gone":                         {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://a"}, stepLetGo, "Deleting", false, "no cluster"},
+		"gone at another endpoint":     {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://b"}, stepWait, "EndpointChanged", true, "https://a"},
+		"gone, written in another way": {deletion{everSynced: true, session: working, recorded: "https://a", current: "https://A:443/"}, stepLetGo, "Deleting", false, "no cluster"},
+		"our mark on another, at another endpoint": {
+			deletion{everSynced: true, session: working, live: identified, knownID: "old", recreate: "old", recorded: "https://a", current: "https://b"},
+			stepWait, "EndpointChanged", true, "change it back, or set spec.deletePolicy.orphan",
+		},
+		"ours at another endpoint, its ID is not known yet": {
+			deletion{everSynced: true, session: working, live: ours, knownID: "old", recreate: "old", recorded: "https://a", current: "https://b"},
+			stepWait, "Deleting", false, "waiting for Omni to tell the ID",
+		},
 		"ours at another endpoint":      {deletion{everSynced: true, session: working, live: ours, recorded: "https://a", current: "https://b"}, stepDestroy, "Deleting", false, ""},
 		"another's at another endpoint": {deletion{everSynced: true, session: working, live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}, recorded: "https://a", current: "https://b"}, stepWait, "EndpointChanged", true, "https://a"},
 		"ours, the one that we made":    {deletion{everSynced: true, session: working, live: identified, knownID: "new"}, stepDestroy, "Deleting", false, ""},

@@ -33,12 +33,12 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	if live.Exists && (!owned(live, string(s.cluster.UID)) || live.UUID != s.live.UUID) {
+	if live.Exists && (!s.owns(live) || live.UUID != s.live.UUID) {
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
 	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Leave: omni.EveryChange})
-	r.announce(s.cluster, result)
+	r.announce(s.cluster, result, false)
 
 	if err != nil {
 		return explainDestroy(err)
@@ -67,7 +67,7 @@ func (r *reconciler) confirmGone(ctx context.Context, s *scope) (loop.Outcome, e
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	if owned(live, string(s.cluster.UID)) {
+	if s.owns(live) {
 		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q still is in Omni", s.name), nil
 	}
 

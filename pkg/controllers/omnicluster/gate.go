@@ -18,6 +18,7 @@ type gate struct {
 	policy  v1alpha1.ChangePolicy
 	// changes and waiting are the plan's.
 	changes, waiting int
+	planned          string // what the condition Planned says of them
 	destructive
 	settled   bool // about the changes that were asked for
 	settlesIn time.Duration
@@ -83,7 +84,7 @@ func (l leave) allows(change omni.Change) bool {
 
 // counted says how much there is to do, and what would be destroyed.
 func (g gate) counted() string {
-	text := countText(g.changes, len(g.all()))
+	text := countText(g.planned, len(g.all()))
 	if named := nameChanges(g.all()); named != "" {
 		text += " (" + named + ")"
 	}
@@ -133,13 +134,13 @@ func (g gate) decideDestructive() leave {
 	case waitsToSettle && waitsForApproval:
 		allowed.After = loop.Wait(max(g.settlesIn, time.Millisecond), v1alpha1.ReasonWaitingToSettle,
 			"%s; those that were asked for wait until they have not changed for the settle time; these wait for approval: %s; %s",
-			countText(g.changes, len(g.all())), g.nameUnasked(), g.ask)
+			countText(g.planned, len(g.all())), g.nameUnasked(), g.ask)
 	case waitsToSettle:
 		allowed.After = loop.Wait(max(g.settlesIn, time.Millisecond), v1alpha1.ReasonWaitingToSettle,
 			"%s; those that destroy wait until they have not changed for the settle time", g.counted())
 	case waitsForApproval:
 		allowed.After = loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s",
-			countText(g.changes, len(g.all())), g.nameUnasked(), g.ask)
+			countText(g.planned, len(g.all())), g.nameUnasked(), g.ask)
 	}
 
 	return allowed

@@ -119,17 +119,17 @@ func TestGateMessages(t *testing.T) {
 	cluster := newCluster()
 	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"the-hash"}}'`
 
-	g := gate{changes: 4, destructive: sortDestructive(plan, record, v1alpha1.ChangePolicyApply, false), settled: true, ask: howToApprove(cluster, "the-hash")}
+	g := gate{changes: 4, waiting: 1, planned: "1 to create, 1 to update, 2 to destroy, 1 waiting for Omni", destructive: sortDestructive(plan, record, v1alpha1.ChangePolicyApply, false), settled: true, ask: howToApprove(cluster, "the-hash")}
 
 	if got, want := g.decide().After.Message(),
-		`4 changes planned, 2 destructive; these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
+		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive); these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
 	g.settled, g.settlesIn = false, time.Second
 
 	if got, want := g.decide().After.Message(),
-		`4 changes planned, 2 destructive; those that were asked for wait until they have not changed for the settle time; `+
+		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive); those that were asked for wait until they have not changed for the settle time; `+
 			`these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -23,7 +23,11 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return verdict, nil
 	}
 
-	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{EveryDestroyIsDestructive: s.adopting})
+	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{
+		EveryDestroyIsDestructive: s.adopting,
+		// An old mark, or that of a hub that is taken over, must not outlive the first write.
+		ClusterFirst: s.owns(s.live) && s.live.Marks.Hub != r.options.HubID,
+	})
 	if err != nil {
 		return r.explainPlan(ctx, s, err)
 	}
@@ -54,7 +58,10 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 // takeover says whose cluster is about to be taken over; empty if none is.
 func (s *scope) takeover() string {
 	switch {
-	case !s.live.Exists || owned(s.live, string(s.cluster.UID)):
+	case s.movesHere():
+		return "; cluster " + strconv.Quote(s.name) + " is taken over from hub " + otherHub(s.live.Marks) +
+			", which OmniConnection " + strconv.Quote(s.connection.Name) + " names (" + v1alpha1.AnnotationPreviousHub + ")"
+	case !s.live.Exists || s.owns(s.live):
 		return ""
 	case s.live.Marks.UID == "":
 		return "; cluster " + strconv.Quote(s.name) + ", which has no owner, is taken over (spec.adopt)"
@@ -63,11 +70,22 @@ func (s *scope) takeover() string {
 	}
 }
 
+// owns tells whether a cluster in Omni carries this object's mark.
+func (s *scope) owns(live omni.Live) bool { return owned(live, string(s.cluster.UID), s.hubs) }
+
+// isMark tells whether a mark is this object's.
+func (s *scope) isMark(marks omni.Marks) bool { return isMark(marks, string(s.cluster.UID), s.hubs) }
+
+// movesHere tells whether the cluster carries this object's mark of the hub that
+// its connection names as the previous one.
+func (s *scope) movesHere() bool { return s.owns(s.live) && s.hubs.IsPrevious(s.live.Marks.Hub) }
+
 func claimOf(s *scope) claim {
 	return claim{
 		name: s.name, uid: string(s.cluster.UID), knownID: s.cluster.Status.OmniClusterID,
 		adopt: s.cluster.Spec.Adopt, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], live: s.live,
-		lastSeen: s.cluster.Status.Endpoint, endpoint: s.connection.Spec.Endpoint,
+		hubs: s.hubs, connection: s.connection.Name,
+		lastSeen: s.cluster.Status.Endpoint, endpoint: s.connection.Spec.Endpoint, ownerGone: s.ownerGone,
 	}
 }
 
@@ -78,7 +96,7 @@ func (r *reconciler) explainPlan(ctx context.Context, s *scope, err error) (loop
 	case errors.Is(err, omni.ErrTemplate):
 		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", message), nil
 	case errors.Is(err, omni.ErrCollision):
-		return loop.Stall(v1alpha1.ReasonCollision, "%s", message), nil
+		return loop.Stall(v1alpha1.ReasonCollision, "%s. This cluster goes on by itself as soon as that is free", message), nil
 	case errors.Is(err, omni.ErrClusterTearingDown):
 		return loop.Wait(0, v1alpha1.ReasonRemoteDeleting, "%s", message), nil
 	case errors.Is(err, omni.ErrNotSynced), errors.Is(err, omni.ErrBehind):

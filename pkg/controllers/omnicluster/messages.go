@@ -32,12 +32,13 @@ func planText(plan *omni.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-func countText(changes, destructive int) string {
+// countText adds to the counts of a plan how many of its changes destroy something.
+func countText(planned string, destructive int) string {
 	if destructive == 0 {
-		return plural(changes, "change") + " planned"
+		return planned
 	}
 
-	return fmt.Sprintf("%s planned, %d destructive", plural(changes, "change"), destructive)
+	return fmt.Sprintf("%s (%d destructive)", planned, destructive)
 }
 
 func plural(count int, noun string) string {

@@ -5,12 +5,18 @@ import (
 	"testing"
 	"time"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
 
 func TestJudgeClaim(t *testing.T) {
 	ours := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo"}
 	theirs := omni.Marks{UID: "uid-2", Namespace: "other", Name: "boss", ManagementCluster: "hub-b"}
+
+	copied := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo", Hub: "hub-2", ManagementCluster: "berlin"}
+	complete := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo", Hub: "hub-1"}
+	here := hubs.Hubs{Own: "hub-1"}
+	moved := hubs.Hubs{Own: "hub-1", Previous: "hub-2"}
 
 	for name, test := range map[string]struct {
 		claim  claim
@@ -40,6 +46,30 @@ func TestJudgeClaim(t *testing.T) {
 		"ours, made again by us, Omni has not told the ID": {
 			claim{knownID: "old", recreate: "old", live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark",
 		},
+		"ours, with our hub": {claim{hubs: here, live: omni.Live{Exists: true, Marks: complete}}, true, false, "UpToDate", "mark"},
+		"ours, an old mark":  {claim{hubs: here, live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark"},
+		"another hub's": {
+			claim{hubs: here, connection: "omni", knownID: "id", live: omni.Live{Exists: true, Marks: copied, UUID: "id"}}, false, true, "OwnedByOtherHub",
+			"on another hub, hub-2 (management cluster berlin); this hub is hub-1",
+		},
+		"another hub's, what to do": {
+			claim{hubs: here, connection: "omni", live: omni.Live{Exists: true, Marks: copied}}, false, true, "OwnedByOtherHub",
+			`set the annotation omni.texashpc.com/previous-hub: hub-2 on OmniConnection "omni"`,
+		},
+		"another hub's, adopt": {
+			claim{hubs: here, adopt: true, live: omni.Live{Exists: true, Marks: copied, UUID: "id"}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"another hub's, another one than we made": {
+			claim{hubs: here, knownID: "old", recreate: "old", live: omni.Live{Exists: true, Marks: copied, UUID: "new"}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"another hub's, elsewhere once": {
+			claim{hubs: here, lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, Marks: copied}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"the previous hub's":              {claim{hubs: moved, knownID: "id", live: omni.Live{Exists: true, Marks: copied, UUID: "id"}}, true, false, "UpToDate", "mark"},
+		"ours, and there was another hub": {claim{hubs: moved, live: omni.Live{Exists: true, Marks: complete}}, true, false, "UpToDate", "mark"},
+		"a third hub's": {
+			claim{hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-3"}, live: omni.Live{Exists: true, Marks: copied}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
 		"somebody made it by hand": {claim{live: omni.Live{Exists: true}}, false, true, "NotOwned", `cluster "demo" exists`},
 		"somebody made it by hand, adopt": {
 			claim{adopt: true, live: omni.Live{Exists: true, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
@@ -49,6 +79,12 @@ func TestJudgeClaim(t *testing.T) {
 		},
 		"another object's": {
 			claim{live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "OmniCluster other/boss of management cluster hub-b (UID uid-2)",
+		},
+		"another object's, which is gone": {
+			claim{ownerGone: true, live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "(UID uid-2), which does not exist in this management cluster; nothing is changed. To take it over set spec.adopt",
+		},
+		"another object took it, and is gone": {
+			claim{knownID: "id", ownerGone: true, live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "(UID uid-2), which does not exist in this management cluster; it is not taken back",
 		},
 		"another object's, adopt": {
 			claim{adopt: true, live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
@@ -75,8 +111,33 @@ func TestJudgeClaim(t *testing.T) {
 		"the endpoint has another name": {
 			claim{lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark",
 		},
+		"elsewhere once, its ID known": {
+			claim{knownID: "id", lastSeen: "https://a", endpoint: "https://b"}, false, true, "EndpointChanged", `cluster "demo" was last seen at https://a, but the connection leads to https://b, which has no such cluster`,
+		},
 		"elsewhere once, to be made again here": {
-			claim{knownID: "id", recreate: "id", lastSeen: "https://a", endpoint: "https://b"}, true, false, "UpToDate", "free",
+			claim{knownID: "id", recreate: "id", lastSeen: "https://a", endpoint: "https://b"}, false, true, "EndpointChanged", "the annotation omni.texashpc.com/recreate does not help",
+		},
+		"elsewhere once, another's of the name here": {
+			claim{knownID: "id", lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, UUID: "other", Marks: theirs}}, false, true, "EndpointChanged",
+			"change it back (spec.endpoint of the OmniConnection). To make the cluster anew at https://b and leave what is at https://a, delete this object with spec.deletePolicy.orphan",
+		},
+		"elsewhere once, another's of the name is being torn down here": {
+			claim{knownID: "id", lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, TearingDown: true, UUID: "other", Marks: theirs}}, false, true, "EndpointChanged", "does not carry this object's mark",
+		},
+		"elsewhere once, our mark on another one here, allowed": {
+			claim{knownID: "id", recreate: "id", lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, UUID: "other", Marks: ours}}, false, true, "EndpointChanged", "has the ID other, not id",
+		},
+		"elsewhere once, our mark here, Omni has not told the ID, allowed": {
+			claim{knownID: "id", recreate: "id", lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, Marks: ours}}, false, false, "Progressing", "waiting for Omni to tell the ID",
+		},
+		"the Omni has another name": {
+			claim{knownID: "id", lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, UUID: "id", Marks: ours}}, true, false, "UpToDate", "mark",
+		},
+		"the Omni has another name, the mark was erased": {
+			claim{knownID: "id", lastSeen: "https://a", endpoint: "https://b", live: omni.Live{Exists: true, UUID: "id"}}, false, true, "NotOwned", "put the annotation back in Omni",
+		},
+		"the endpoint is written in another way, gone": {
+			claim{knownID: "id", lastSeen: "https://A:443", endpoint: "https://a/"}, false, true, "RemoteClusterGone", "empty",
 		},
 		"gone": {claim{knownID: "id"}, false, true, "RemoteClusterGone", "omni.texashpc.com/recreate: id"},
 		"gone, to be made again": {
@@ -143,11 +204,11 @@ func TestIsAdopting(t *testing.T) {
 
 // A cluster without any mark never belongs to an object without a UID.
 func TestNobodyOwnsByAccident(t *testing.T) {
-	if owned(omni.Live{Exists: true}, "") {
+	if owned(omni.Live{Exists: true}, "", hubs.Hubs{Own: "hub-1"}) {
 		t.Error("an empty mark equals an empty UID")
 	}
 
-	if owned(omni.Live{Marks: omni.Marks{UID: "uid-1"}}, "uid-1") {
+	if owned(omni.Live{Marks: omni.Marks{UID: "uid-1"}}, "uid-1", hubs.Hubs{Own: "hub-1"}) {
 		t.Error("owned, but it does not exist")
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
@@ -43,6 +45,8 @@ type reconciler struct {
 	options Options
 	settled *settleMemory
 	outages *outageMemory
+	rivals  *rivalMemory
+	refused *refusalMemory
 
 	firstLook sync.Once
 	started   time.Time // when the first object was looked at
@@ -53,7 +57,10 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{client: cached, live: live, events: recorder, options: options, settled: newSettleMemory(), outages: newOutageMemory()}
+	return &reconciler{
+		client: cached, live: live, events: recorder, options: options,
+		settled: newSettleMemory(), outages: newOutageMemory(), rivals: newRivalMemory(), refused: newRefusalMemory(),
+	}
 }
 
 // scope is what the phases of one run share. Fields are empty until their phase
@@ -64,9 +71,11 @@ type scope struct {
 	input   template.Input
 
 	connection *v1alpha1.OmniConnection
+	hubs       hubs.Hubs // whose marks count as ours
 	lease      *omni.Lease
 	live       omni.Live
 	looked     bool // live is known
+	ownerGone  bool // the object whose mark the cluster carries does not exist here
 	adopting   bool // every destroy has to be approved, as long as the plan is not empty
 	behind     bool // our own last writes are not to be seen yet
 
@@ -81,6 +90,8 @@ type scope struct {
 	claimed   bool          // the cluster is this object's to change
 	follows   bool          // Omni is made to follow the documents: nothing but they decide
 	reserve   bool          // write the endpoint, what is approved, and that a cluster is taken over, before Omni is written to
+	tried     bool          // what may be applied was tried in this run
+	refused   []refusal     // of the plan, what Omni refuses
 	wrote     bool          // Omni took a change in this run
 	synced    bool          // Omni has what the documents say
 	remote    *omni.Status
@@ -98,7 +109,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		NewScope: func(cluster *v1alpha1.OmniCluster) *scope {
 			r.firstLook.Do(func() { r.started = r.options.Now() })
 
-			return &scope{cluster: cluster, name: cluster.EffectiveClusterName()}
+			return &scope{cluster: cluster, name: cluster.EffectiveClusterName(), hubs: hubs.Hubs{Own: r.options.HubID}}
 		},
 		Phases: []loop.Phase[*scope]{
 			{Condition: v1alpha1.ConditionConnectionReady, Run: r.connect},
@@ -114,6 +125,8 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Gone: func(name types.NamespacedName) {
 			r.settled.forget(name)
 			r.outages.forget(name)
+			r.rivals.forget(name)
+			r.refused.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {
@@ -152,7 +165,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 		return loop.Wait(0, v1alpha1.ReasonConnectionNotFound, "OmniConnection %q does not exist", name), nil
 	}
 
-	s.connection = connection
+	s.connection, s.hubs = connection, hubs.Of(r.options.HubID, connection)
 
 	lease, open := r.options.Pool.Get(string(connection.UID))
 	if !open {
@@ -207,9 +220,29 @@ func (r *reconciler) look(ctx context.Context, s *scope) (loop.Outcome, error) {
 	}
 
 	s.live, s.looked = live, true
+	s.ownerGone = r.isOwnerGone(ctx, s)
 	s.adopting = isAdopting(claimOf(s), s.cluster.Status.Adopting)
 
 	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
+}
+
+// isOwnerGone looks for the object whose mark a cluster of somebody else carries. What
+// cannot be told from here, such as an object of another management cluster or of a
+// namespace that is not watched, counts as there.
+func (r *reconciler) isOwnerGone(ctx context.Context, s *scope) bool {
+	marks := s.live.Marks
+	if !s.live.Exists || marks.UID == "" || s.owns(s.live) || !s.hubs.Ours(marks.Hub) || marks.ManagementCluster != r.options.ManagementCluster {
+		return false
+	}
+
+	other := &v1alpha1.OmniCluster{}
+
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: marks.Namespace, Name: marks.Name}, other)
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+
+	return string(other.UID) != marks.UID
 }
 
 // catchUp waits a moment for the local copy to show our own last writes, so that
@@ -249,11 +282,24 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome
 	s.remote = &status
 
 	running, reason, message := omni.Running(status)
-	if running {
-		return loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
+	if !running {
+		return loop.Wait(0, availableReason(reason), "%s", message), nil
 	}
 
-	return loop.Wait(0, availableReason(reason), "%s", message), nil
+	if answered, missing := omni.Answered(status); !answered && isStarting(s) {
+		return loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
+	}
+
+	return loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
+}
+
+// isStarting tells whether Kubernetes has yet to be seen to work in this very
+// cluster. What the status does not say to be starting, and knows by its ID, ran
+// before, or is known from a version that did not ask.
+func isStarting(s *scope) bool {
+	status := s.cluster.Status
+
+	return status.Starting || s.live.UUID == "" || status.OmniClusterID != s.live.UUID
 }
 
 func availableReason(reason string) string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -32,6 +33,7 @@ func TestCreated(t *testing.T) {
 
 	if diff := cmp.Diff(map[string]string{
 		v1alpha1.MarkOwnerUID: "uid-demo", v1alpha1.MarkOwnerNamespace: "team", v1alpha1.MarkOwnerName: "demo", v1alpha1.MarkManagementCluster: "hub",
+		v1alpha1.MarkHub: benchHub,
 	}, marks); diff != "" {
 		t.Error(diff)
 	}
@@ -105,6 +107,28 @@ func TestDriftIsCorrected(t *testing.T) {
 
 		return strings.TrimPrefix(b.view().KubernetesVersion, "1.35.1")
 	})
+
+	if !b.hasEvent("Corrected", `Cluster "demo"; it was changed in Omni`) {
+		t.Errorf("no event of the correction: %q", b.seen)
+	}
+}
+
+// A change that is only half applied when it is taken back is nobody else's.
+func TestTakenBackIsNoCorrection(t *testing.T) {
+	b := running(t)
+	heal := b.omni.Inject(omnisim.Fault{Method: "Update", After: 1, Code: codes.InvalidArgument})
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"team": "a"} })
+	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
+	b.until("Synced", metav1.ConditionFalse, "Refused")
+	heal()
+
+	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(2)) })
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = nil })
+	b.until("Ready", metav1.ConditionTrue, "Running")
+
+	if b.hasEvent("Corrected") {
+		t.Errorf("events: %q", b.seen)
+	}
 }
 
 func TestRestartWritesNothing(t *testing.T) {

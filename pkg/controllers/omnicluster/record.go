@@ -238,9 +238,10 @@ func reportAdoption(s *scope) {
 	status := &s.cluster.Status
 
 	switch {
+	case leadsElsewhere(claimOf(s)): // what is adopted is not seen from here
 	case !s.live.Exists, s.plan != nil && s.plan.Empty():
 		status.Adopting = false
-	case s.adopting && (s.reserve || owned(s.live, string(s.cluster.UID))):
+	case s.adopting && (s.reserve || s.owns(s.live)):
 		status.Adopting = true
 	}
 }

@@ -178,7 +178,7 @@ func TestLateRefusal(t *testing.T) {
 	b.create(newControlPlane("cp", b.machines[0]))
 
 	cluster := b.until("Stalled", metav1.ConditionTrue, "Refused")
-	says(t, message(cluster, "Ready"), "no-such-class", `Omni took Cluster "demo"`)
+	says(t, message(cluster, "Ready"), "no-such-class", `Omni took Cluster "demo"`, `OmniWorkers "w"`)
 
 	if !b.view().Exists {
 		t.Error("this test wants a late refusal")

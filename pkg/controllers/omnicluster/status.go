@@ -61,9 +61,13 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.Plan = planStatus(s.plan, s.left, s.requested, s.approved, needsApproval(s))
 		next := r.nextRecord(ctx, s, record)
 		status.AppliedMachineSets, status.AppliedManifests = next.sets, next.manifests
+
+		if s.tried {
+			status.Refusals = refusalStatus(ctx, s)
+		}
 	case s.looked:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
-		status.Plan = onlyApprovals(*status)
+		status.Plan, status.Refusals = onlyApprovals(*status), nil
 	}
 
 	if s.reserve || s.wrote || s.synced {
@@ -75,8 +79,11 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.LastSyncTime = &metav1.Time{Time: r.options.Now().UTC().Truncate(time.Second)}
 	}
 
-	if s.synced {
+	switch {
+	case s.synced:
 		reportApplied(status, s.documents, template.Hash(s.rendered))
+	case len(s.refused) > 0:
+		reportPartly(s)
 	}
 }
 
@@ -91,22 +98,31 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
 		}
 	}
 
-	if s.wrote && !owned(s.live, string(s.cluster.UID)) {
+	if s.wrote && !s.owns(s.live) {
 		if live, err := s.lease.Inspect(ctx, s.name, markKeys()); err == nil {
 			s.live = live
 		}
 	}
 
-	if !owned(s.live, string(s.cluster.UID)) || s.remote == nil || !s.remote.Exists {
+	if !s.owns(s.live) || s.remote == nil || !s.remote.Exists || leadsElsewhere(claimOf(s)) {
 		status.Omni = nil
 
 		return
 	}
 
+	if status.OmniClusterID != "" && s.live.UUID == "" && moved(status.Endpoint, s.connection.Spec.Endpoint) {
+		return // not known to be the same cluster: what was recorded protects the one that was seen last
+	}
+
 	status.Endpoint = s.connection.Spec.Endpoint
 
 	if s.live.UUID != "" && (s.claimed || status.OmniClusterID == "") {
+		status.Starting = isStarting(s)
 		status.OmniClusterID = s.live.UUID
+	}
+
+	if answered, _ := omni.Answered(*s.remote); answered {
+		status.Starting = false
 	}
 
 	status.Omni = remoteStatus(*s.remote, describedMachines(s.input))
@@ -125,6 +141,46 @@ func reportApplied(status *v1alpha1.OmniClusterStatus, documents *template.Docum
 	for i := range documents.Machines {
 		status.MachineRefs = append(status.MachineRefs, applied(&documents.Machines[i]))
 	}
+}
+
+// reportPartly notes the documents of which nothing is left to do, while Omni
+// refuses a part of others. Those keep what Omni had of them before.
+func reportPartly(s *scope) {
+	status := &s.cluster.Status
+	before := slices.Concat(status.WorkersRefs, status.MachineRefs)
+
+	if status.ControlPlaneRef != nil {
+		before = append(before, *status.ControlPlaneRef)
+	}
+
+	status.ControlPlaneRef, status.WorkersRefs, status.MachineRefs = nil, nil, nil
+
+	for _, part := range partsOf(s) {
+		ref, had := stateBefore(before, part.document)
+		if !slices.ContainsFunc(s.left, part.has) {
+			ref, had = applied(part.document), true
+		}
+
+		switch {
+		case !had:
+		case part.kind == "OmniControlPlane":
+			status.ControlPlaneRef = &ref
+		case part.kind == "OmniWorkers":
+			status.WorkersRefs = append(status.WorkersRefs, ref)
+		default:
+			status.MachineRefs = append(status.MachineRefs, ref)
+		}
+	}
+}
+
+func stateBefore(refs []v1alpha1.AppliedReference, document client.Object) (v1alpha1.AppliedReference, bool) {
+	for _, ref := range refs {
+		if ref.UID == string(document.GetUID()) {
+			return ref, true
+		}
+	}
+
+	return v1alpha1.AppliedReference{}, false
 }
 
 func applied(object client.Object) v1alpha1.AppliedReference {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
 
@@ -59,6 +60,30 @@ func TestPlanStatusForgetsApprovalsOfWhatHasBegun(t *testing.T) {
 }
 
 // A plan that waits is shown in the status, and a second run writes nothing.
+// A cluster with our mark at another endpoint, whose ID Omni has not told yet, may be another one: where ours was seen last
+// is what keeps it from being taken for ours.
+func TestEndpointIsKeptUntilTheIDIsTold(t *testing.T) {
+	for name, test := range map[string]struct{ live, want string }{
+		"not told":  {"", "https://a"},
+		"the same":  {"id-1", "https://b"},
+		"not ours:": {"id-2", "https://a"},
+	} {
+		cluster := newCluster()
+		cluster.UID, cluster.Status.OmniClusterID, cluster.Status.Endpoint = "uid-1", "id-1", "https://a"
+		s := &scope{
+			cluster: cluster, name: "demo", remote: &omni.Status{Exists: true}, hubs: hubs.Hubs{Own: "hub-1"},
+			live:       omni.Live{Exists: true, UUID: test.live, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}},
+			connection: &v1alpha1.OmniConnection{Spec: v1alpha1.OmniConnectionSpec{Endpoint: "https://b"}},
+		}
+
+		(&reconciler{}).reportRemote(t.Context(), s)
+
+		if got := cluster.Status.Endpoint; got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestPlanIsShownAsText(t *testing.T) {
 	b := running(t)
 	b.edit(func(o *v1alpha1.OmniCluster) {

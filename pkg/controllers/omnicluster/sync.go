@@ -9,19 +9,33 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // sync applies as much of the plan as may be applied now.
 func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 	gate := r.openGate(s)
 
+	// After the gate, which remembers approvals.
+	if rival := r.rivals.look(s); rival != "" {
+		s.follows = false
+		// What was to be destroyed before waits for its whole settle time again.
+		r.settled.forget(client.ObjectKeyFromObject(s.cluster))
+
+		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", rival), nil
+	}
+
 	allowed := gate.decide()
 	if !allowed.Apply {
+		s.tried = true
+
 		return r.finishSync(ctx, s, allowed, omni.Result{}), nil
 	}
 
@@ -31,25 +45,55 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return outcome, err
 	}
 
-	result, err := s.lease.Apply(ctx, s.plan, omni.ApplyOptions{Leave: allowed.allows})
-	s.wrote = result.Wrote()
+	known := r.refused.of(s, r.options.Now())
+
+	result, err := s.lease.Apply(ctx, s.plan, omni.ApplyOptions{Leave: allowed.allows, Known: known.find})
+	s.wrote, s.tried = result.Wrote(), true
 	r.announceAdoption(s, result)
 	s.left, s.requested = slices.Concat(result.Held, result.Skipped, result.Pending, s.plan.Waiting), result.Requested
-	r.announce(s.cluster, result)
+	r.announce(s.cluster, result, s.hadAll())
+
+	rival := r.rivals.wrote(s, result, r.options.Now())
+
+	s.refused = known.next(result.Refused)
+	r.refused.keep(s, s.refused)
+
+	for _, refusal := range s.refused {
+		s.left = append(s.left, refusal.Change)
+	}
 
 	var failed *omni.ChangeError
-	if errors.As(err, &failed) {
+
+	refused := errors.As(err, &failed) && isRefusal(s.refused, failed)
+	if failed != nil && !refused {
 		s.left = append(s.left, failed.Change)
 	}
 
-	if err != nil {
+	switch {
+	case err != nil && !refused:
 		return explainApply(ctx, &s.secrets, result, err)
+	case rival != "":
+		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", rival), nil
 	}
 
 	// What was done since does not wait for approval any more.
 	gate.ask = howToApprove(s.cluster, s.hashToApprove())
 
+	if refused {
+		return r.explainRefusals(ctx, s, result, gate.decide().After), nil
+	}
+
 	return r.finishSync(ctx, s, gate.decide(), result), nil
+}
+
+// hadAll tells whether Omni had all that the documents say before this run: this
+// generation was synced, and the template is the one of then.
+func (s *scope) hadAll() bool {
+	status := s.cluster.Status
+	synced := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced)
+
+	return synced != nil && synced.Status == metav1.ConditionTrue && synced.ObservedGeneration == s.cluster.Generation &&
+		status.TemplateHash == template.Hash(s.rendered)
 }
 
 // hashToApprove is the hash that the status and its messages show.
@@ -85,7 +129,7 @@ func (r *reconciler) openGate(s *scope) gate {
 
 	return gate{
 		suspend: spec.Suspend, locked: s.live.Locked, policy: spec.ChangePolicy,
-		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), destructive: sorted,
+		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), planned: planText(s.plan), destructive: sorted,
 		settled: settling.settled, settlesIn: settling.remaining(now, r.options.SettleTime),
 		approved: approved, ask: howToApprove(s.cluster, s.hashToApprove()),
 	}
@@ -159,7 +203,12 @@ func (r *reconciler) announceAdoption(s *scope, result omni.Result) {
 		return
 	}
 
-	r.events.Eventf(s.cluster, nil, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", strings.TrimPrefix(text, "; "))
+	reason, action := "Adopted", "Adopt"
+	if s.movesHere() {
+		reason, action = "TakenOver", "TakeOver"
+	}
+
+	r.events.Eventf(s.cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
 }
 
 // finishSync says what is left of the plan after what was allowed was applied.

@@ -29,7 +29,8 @@ type Options struct {
 	// Objects and Calls take the metrics.
 	Objects *metrics.Objects
 	Calls   *metrics.Calls
-	// HealthChanged is rung with the UID of a connection whose session's health changed.
+	// HealthChanged is rung with the UID of a connection whose session's health changed, or
+	// whose key Omni did not accept for somebody's call.
 	HealthChanged *wake.Bell[string]
 	// Endpoints says where keys may be used.
 	Endpoints EndpointPolicy

@@ -3,6 +3,7 @@ package omniconnection
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,9 @@ type bench struct {
 	loop    *loop.Reconciler[*v1alpha1.OmniConnection, *scope]
 	now     time.Time
 	writes  int
+
+	asked     atomic.Bool // whether Omni has answered a call
+	afterCall time.Time   // what the clock says from then on; zero: now
 }
 
 func newBench(t *testing.T) *bench {
@@ -61,7 +65,10 @@ func newBench(t *testing.T) *bench {
 	}
 
 	b.newClient()
-	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{Observer: b.calls.Observe})
+	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{Observer: func(uid, method, code string, took time.Duration) {
+		b.asked.Store(true)
+		b.calls.Observe(uid, method, code, took)
+	}})
 	t.Cleanup(b.pool.Close)
 
 	b.start(EndpointPolicy{})
@@ -72,9 +79,17 @@ func newBench(t *testing.T) *bench {
 // start makes the controller, as a start of the program does.
 func (b *bench) start(policy EndpointPolicy) {
 	r := newReconciler(b.client, sources.Policy{}.Reader(b.client), b.events, Options{
-		Pool: b.pool, Objects: b.objects, Calls: b.calls, Endpoints: policy, Now: func() time.Time { return b.now },
+		Pool: b.pool, Objects: b.objects, Calls: b.calls, Endpoints: policy, Now: b.clock,
 	})
 	b.loop = loop.New(r.kind(), loop.Settings{Client: b.client, Events: b.events})
+}
+
+func (b *bench) clock() time.Time {
+	if !b.afterCall.IsZero() && b.asked.Load() {
+		return b.afterCall
+	}
+
+	return b.now
 }
 
 func (b *bench) newClient() {

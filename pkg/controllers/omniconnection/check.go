@@ -19,6 +19,7 @@ var errUndecided = errors.New("Omni has not answered yet")
 type check struct {
 	session   *omni.Session
 	requested string        // the on-demand request that it answers
+	refusals  uint64        // of the session, before it was asked
 	answered  chan struct{} // closed when err and at are set
 	err       error
 	at        time.Time
@@ -27,7 +28,7 @@ type check struct {
 // counts tells whether the check answers another one as well. A failure counts
 // for those who asked for it only, so that the next run asks again.
 func (c *check) counts(wanted *check, now time.Time) bool {
-	if c == nil || c.session != wanted.session || c.requested != wanted.requested {
+	if c == nil || c.session != wanted.session || c.requested != wanted.requested || c.refusals != wanted.refusals {
 		return false
 	}
 
@@ -41,7 +42,8 @@ func (c *check) counts(wanted *check, now time.Time) bool {
 
 // check asks Omni whether the session still works, unless it did so a moment
 // ago: a fleet of clusters that come and go wakes its connection often. A
-// request by annotation is always answered with a new check.
+// request by annotation is always answered with a new check, and what was
+// answered before Omni refused the key to somebody else does not count.
 //
 // It waits no longer than ctx, and is errUndecided then: an Omni that hangs must
 // not keep the workers that other connections need. The question goes on, and
@@ -55,6 +57,7 @@ func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnect
 	wanted := &check{
 		session:   lease.Session,
 		requested: connection.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + connection.Annotations[v1alpha1.AnnotationFluxRequestedAt],
+		refusals:  lease.Client().Refusals(),
 		answered:  make(chan struct{}),
 	}
 

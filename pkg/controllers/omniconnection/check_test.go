@@ -28,6 +28,7 @@ func TestCheckCounts(t *testing.T) {
 		"fresh, a failure": {&check{session: session, requested: "1", answered: answered, at: now, err: errors.New("no")}, true},
 		"old":              {&check{session: session, requested: "1", answered: answered, at: now.Add(-30 * time.Second)}, false},
 		"another session":  {&check{session: other, requested: "1", answered: answered, at: now}, false},
+		"before a refusal": {&check{session: session, requested: "1", refusals: 1, answered: answered, at: now}, false},
 		"another request":  {&check{session: session, requested: "0", answered: answered, at: now}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -80,6 +80,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniConnection, *scope] {
 		New:       func() *v1alpha1.OmniConnection { return &v1alpha1.OmniConnection{} },
 		Finalizer: v1alpha1.Finalizer,
 		Interval:  func(*v1alpha1.OmniConnection) time.Duration { return interval },
+		Due:       r.expiresIn,
 		NewScope:  r.newScope,
 		Phases: []loop.Phase[*scope]{
 			{Condition: v1alpha1.ConditionCredentialsFound, Run: r.findCredentials},
@@ -146,7 +147,23 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return explainHealth(spec.Endpoint, health), nil
 	}
 
+	// It may have ended while Omni was asked.
+	if s.key.Expired(r.options.Now()) {
+		return explain(omni.ClassKeyExpired, spec.Endpoint, omni.Message(omni.ErrKeyExpired)), nil
+	}
+
 	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil
+}
+
+// expiresIn is how long the key is good for that the status tells of: at its end
+// the connection says so by itself. 0: it does not end, or has ended.
+func (r *reconciler) expiresIn(connection *v1alpha1.OmniConnection) time.Duration {
+	account := connection.Status.ServiceAccount
+	if account == nil || account.ExpirationTime == nil {
+		return 0
+	}
+
+	return max(0, account.ExpirationTime.Sub(r.options.Now()))
 }
 
 // firstContents waits a moment for a copy that is being filled for the first

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
@@ -35,6 +36,8 @@ type Options struct {
 	// Objects takes the metrics of objects, Actions those of Helm actions.
 	Objects *metrics.Objects
 	Actions metrics.HelmActions
+	// HubID is the ID of the hub in marks of ownership.
+	HubID string
 	// Concurrency is the number of objects that are looked at at once. So many
 	// actions may be under way in one cluster, and eight times as many in all.
 	Concurrency int
@@ -57,6 +60,8 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.dependents)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfCluster),
 			builder.WithPredicates(workload.ParentChanged())).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfConnection),
+			builder.WithPredicates(hubs.PreviousChanged())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfSecret)).
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfConfigMap)).
 		WatchesRawSource(r.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
@@ -73,6 +78,21 @@ func (r *reconciler) dependents(ctx context.Context, release client.Object) []re
 
 func (r *reconciler) releasesOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
+}
+
+// releasesOfConnection finds the releases of all clusters of a connection.
+func (r *reconciler) releasesOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
+	clusters := &v1alpha1.OmniClusterList{}
+	if err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()}); err != nil {
+		return nil
+	}
+
+	var requests []reconcile.Request
+	for i := range clusters.Items {
+		requests = append(requests, r.releasesOfCluster(ctx, &clusters.Items[i])...)
+	}
+
+	return requests
 }
 
 // releasesOfSecret finds the releases that read a Secret, for the chart, as

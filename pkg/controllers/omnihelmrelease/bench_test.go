@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -25,12 +26,29 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
+
+// workers read what repositories send, for all tests.
+var workers = render.New(render.Options{})
+
+// TestMain makes the test program a worker when a pool starts it as one.
+func TestMain(m *testing.M) {
+	if worker.Asked(os.Args) {
+		os.Exit(worker.Run(os.Args))
+	}
+
+	code := m.Run()
+
+	workers.Close()
+	os.Exit(code)
+}
 
 // openDoor lets everybody in.
 type openDoor struct {
@@ -39,10 +57,14 @@ type openDoor struct {
 	destroying bool
 	cluster    *workload.Cluster // for the real engine; else nil
 	troubles   *workload.Door    // remembers troubles; else nil
+	hubs       hubs.Hubs
 }
 
+// thisHub is the ID of the hub of the releases.
+const thisHub = "hub-1"
+
 func (d *openDoor) Open(context.Context, workload.Guest) (*workload.Opened, loop.Outcome, error) {
-	return &workload.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id")}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
+	return &workload.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Hubs: d.hubs, Names: `OmniConnection "omni"`}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
 }
 
 func (d *openDoor) Leave(context.Context, workload.Guest, time.Time) (workload.Parting, loop.Outcome, error) {
@@ -90,7 +112,8 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 
 	b.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
 	b.cluster = &cluster{now: b.now}
-	b.door = &openDoor{parting: workload.Parting{Part: workload.PartCleanUp, Opened: &workload.Opened{ClusterID: "cluster-id"}}}
+	here := hubs.Hubs{Own: thisHub}
+	b.door = &openDoor{parting: workload.Parting{Part: workload.PartCleanUp, Opened: &workload.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
 	b.restart()
 	b.add("app", change...)
 
@@ -100,8 +123,8 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 // restart is a new process.
 func (b *bench) restart() {
 	b.r = newReconciler(b.client, b.client, b.events, logr.Discard(), Options{
-		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), Concurrency: 1, Now: b.now, Renderers: render.New(render.Options{}),
-		Charts: charts.New(charts.Options{Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
+		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: b.now, Renderers: workers,
+		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
 	})
 	b.r.door = b.door
 	b.r.engine = func(*workload.Opened, string, string, string) engine { return b.cluster }

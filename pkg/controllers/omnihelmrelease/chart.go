@@ -117,10 +117,14 @@ func chartReason(reason charts.Reason) string {
 		return v1alpha1.ReasonTLSFailed
 	case charts.Unverified:
 		return v1alpha1.ReasonChartUnverified
+	case charts.Refused:
+		return v1alpha1.ReasonChartRefused
 	case charts.Invalid:
 		return v1alpha1.ReasonChartInvalid
 	case charts.Timeout, charts.Unreachable:
 		return v1alpha1.ReasonRepositoryUnreachable
+	case charts.Unavailable:
+		return v1alpha1.ReasonError
 	}
 
 	return v1alpha1.ReasonError

@@ -25,6 +25,8 @@ type cluster struct {
 	slow        time.Duration // every comparison takes so long
 	lost        error         // of every observation
 	note        string        // of every action; empty: none
+	marks       []helm.Mark   // that were written
+	unmarkable  error         // of every mark
 }
 
 func (c *cluster) Observe(context.Context) (helm.Observed, error) {
@@ -71,7 +73,7 @@ func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 
 	made := helm.Revision{
 		Number: len(c.revisions) + 1, Status: helm.StatusDeployed, Content: request.Wanted.Content, Attempt: request.Wanted.Attempt,
-		Owner: request.Wanted.Owner, ChartVersion: "1.0.0", Modified: c.now(),
+		Owner: request.Wanted.Owner, Hub: request.Wanted.Hub, ChartVersion: "1.0.0", Modified: c.now(),
 	}
 
 	switch request.Decision.Action {
@@ -129,6 +131,26 @@ func (c *cluster) Correct(context.Context, int, []helm.Ignore) ([]helm.Differenc
 	c.differences = nil
 
 	return found, nil
+}
+
+func (c *cluster) Mark(_ context.Context, mark helm.Mark) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.unmarkable != nil {
+		return c.unmarkable
+	}
+
+	for i := range c.revisions {
+		if revision := &c.revisions[i]; revision.Number == mark.Revision && revision.Owner == mark.Owner && revision.Hub == mark.From {
+			c.marks = append(c.marks, mark)
+			revision.Hub = mark.To
+
+			return nil
+		}
+	}
+
+	return &helm.Error{Reason: helm.ReasonInterrupted, Message: "somebody else was quicker"}
 }
 
 // actions are what was done, in order.

@@ -80,6 +80,10 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		r.left(s, "it is not this object's")
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is not this object's")
+	case !s.opened.Hubs.Ours(hubOf(observed)):
+		r.left(s, s.opened.Hubs.Differ(hubOf(observed)))
+
+		return loop.Continue(v1alpha1.ReasonDeleting, "the release is another hub's")
 	}
 
 	// A server repeats what it refuses, also of a hook: what came from Secrets is
@@ -89,7 +93,7 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	}
 
 	s.observed = &observed
-	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), Process: r.process, LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
+	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), Hub: r.options.HubID, Process: r.process, LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
 	s.decision = helm.Decide(s.want, observed, r.options.Now())
 
 	if s.decision.Action == helm.ActionWait {

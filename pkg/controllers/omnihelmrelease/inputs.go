@@ -34,7 +34,7 @@ func (i *invalid) Error() string { return i.message }
 // source puts together where the chart is.
 func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelease) (charts.Source, error) {
 	spec := &release.Spec.Chart
-	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest}
+	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest, Tenant: release.Namespace}
 
 	if ref := spec.AuthSecretRef; ref != nil {
 		data, err := r.secret(ctx, release.Namespace, ref.Name, "spec.chart.authSecretRef")

@@ -13,18 +13,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 )
 
-// ownerOf is the UID on the newest revision that has one: what another client
-// adds to a release does not make it another's.
-func ownerOf(observed helm.Observed) string {
-	for i := range observed.Revisions {
-		if owner := observed.Revisions[i].Owner; owner != "" {
-			return owner
-		}
-	}
-
-	return ""
-}
-
 // disown takes the digests off the revisions of others: a release that is taken
 // over gets a revision that says whose it is, whatever it was made from.
 func disown(observed helm.Observed, uid string) helm.Observed {
@@ -37,65 +25,6 @@ func disown(observed helm.Observed, uid string) helm.Observed {
 	}
 
 	return own
-}
-
-// claim is what decides whose a release is.
-type claim struct {
-	uid   string // of the OmniHelmRelease
-	owner string // of the release, by ownerOf
-	// exists is true if there is a release that is not uninstalled.
-	exists bool
-	// known is true if the object made the release once.
-	known bool
-	// take is spec.takeOwnership.
-	take bool
-	// ownerLives is true if the owner is an object that this controller sees.
-	ownerLives bool
-}
-
-// refused says why the release must not be touched; empty if it may be.
-func (c claim) refused(name string) (reason, why string) {
-	switch {
-	case !c.exists, c.owner == c.uid:
-		return "", ""
-	case c.owner == "" && !c.take:
-		return v1alpha1.ReasonForeignTarget, fmt.Sprintf("release %s exists and was not made by this object, but with Helm by hand or by another tool; "+
-			"choose another spec.releaseName or namespace, or set spec.takeOwnership to take it over", name)
-	case c.owner == "":
-		return "", ""
-	case c.known:
-		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s was this object's and now belongs to the OmniHelmRelease with UID %s; it is not taken back: "+
-			"two objects must not take turns. Delete one of the two with deletionPolicy Orphan", name, c.owner)
-	case c.ownerLives || !c.take:
-		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s belongs to the OmniHelmRelease with UID %s; choose another spec.releaseName or namespace, "+
-			"or delete that object with deletionPolicy Orphan and set spec.takeOwnership here", name, c.owner)
-	default:
-		return "", ""
-	}
-}
-
-// foreign says why the release must not be touched; empty if it may be.
-func (r *reconciler) foreign(ctx context.Context, release *v1alpha1.OmniHelmRelease, observed helm.Observed) (reason, why string, err error) {
-	latest := observed.Latest()
-	c := claim{
-		uid: string(release.UID), owner: ownerOf(observed), exists: latest != nil && latest.Status != helm.StatusUninstalled,
-		known: release.Status.Revision > 0, take: release.Spec.TakeOwnership,
-	}
-
-	if c.exists && c.take && c.owner != "" && c.owner != c.uid {
-		all := &v1alpha1.OmniHelmReleaseList{}
-		if err := r.client.List(ctx, all); err != nil {
-			return "", "", fmt.Errorf("list OmniHelmReleases: %w", err)
-		}
-
-		for i := range all.Items {
-			c.ownerLives = c.ownerLives || string(all.Items[i].UID) == c.owner
-		}
-	}
-
-	reason, why = c.refused(fullName(release))
-
-	return reason, why, nil
 }
 
 // notBefore is when an action may begin: what failed is tried again after a

@@ -40,15 +40,19 @@ func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return r.explainCluster(s, err), nil
 	}
 
-	if reason, why, err := r.foreign(ctx, s.release, observed); err != nil {
+	if reason, why, err := r.foreign(ctx, s, observed); err != nil {
 		return loop.Outcome{}, err
 	} else if why != "" {
 		return loop.Stall(reason, "%s", why), nil
 	}
 
+	if outcome := r.mark(ctx, s, observed); !outcome.Continues() {
+		return outcome, nil
+	}
+
 	s.observed = &observed
 	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
-	s.want.Process = r.process
+	s.want.Process, s.want.Hub = r.process, r.options.HubID
 	s.decision = helm.Decide(s.want, disown(observed, s.want.Owner), r.options.Now())
 
 	switch s.decision.Action {

@@ -45,6 +45,7 @@ type engine interface {
 	Run(ctx context.Context, request helm.Request) error
 	Drift(ctx context.Context, revision int, ignores []helm.Ignore) ([]helm.Difference, error)
 	Correct(ctx context.Context, revision int, ignores []helm.Ignore) ([]helm.Difference, error)
+	Mark(ctx context.Context, mark helm.Mark) error
 }
 
 // fetcher finds charts; *charts.Fetcher is the real one.

@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
 
@@ -335,14 +336,51 @@ func TestWhoseARelease(t *testing.T) {
 		"by hand":                       {claim{uid: "a", exists: true}, v1alpha1.ReasonForeignTarget},
 		"by hand, taken":                {claim{uid: "a", exists: true, take: true}, ""},
 		"another's":                     {claim{uid: "a", owner: "b", exists: true}, v1alpha1.ReasonConflict},
-		"another's who lives, taken":    {claim{uid: "a", owner: "b", exists: true, take: true, ownerLives: true}, v1alpha1.ReasonConflict},
+		"another's who lives, taken":    {claim{uid: "a", owner: "b", exists: true, take: true, ownerName: "ns/b"}, v1alpha1.ReasonConflict},
 		"another's who is gone, taken":  {claim{uid: "a", owner: "b", exists: true, take: true}, ""},
 		"ours once, another's since":    {claim{uid: "a", owner: "b", exists: true, take: true, known: true}, v1alpha1.ReasonConflict},
+		"in another hub":                {claim{uid: "a", owner: "a", hub: "x", exists: true, known: true}, v1alpha1.ReasonOwnedByOtherHub},
+		"in another hub, taken":         {claim{uid: "a", owner: "a", hub: "x", exists: true, take: true}, v1alpha1.ReasonOwnedByOtherHub},
+		"in another hub, uninstalled":   {claim{uid: "a", owner: "a", hub: "x"}, v1alpha1.ReasonOwnedByOtherHub},
+		"in the previous hub":           {claim{uid: "a", owner: "a", hub: "x", hubs: hubs.Hubs{Own: "y", Previous: "x"}, exists: true, known: true}, ""},
+		"another's in another hub":      {claim{uid: "a", owner: "b", hub: "x", exists: true}, v1alpha1.ReasonConflict},
+		"another's there, taken":        {claim{uid: "a", owner: "b", hub: "x", exists: true, take: true}, ""},
 		"uninstalled, history was kept": {claim{uid: "a", owner: "b"}, ""},
 	} {
 		reason, why := test.claim.refused("ns/app")
 		if reason != test.want || (why == "") != (reason == "") || why != "" && !strings.Contains(why, "ns/app") {
 			t.Errorf("%s: %s %q, want %q", name, reason, why, test.want)
+		}
+	}
+}
+
+// The owner is named, and one that is not to be found is not asked for.
+func TestWhoseAReleaseIsSaid(t *testing.T) {
+	for name, test := range map[string]struct {
+		claim claim
+		want  string
+	}{
+		"another's": {
+			claim{uid: "a", owner: "b", exists: true, ownerName: "team/web"},
+			"release ns/app belongs to OmniHelmRelease team/web (UID b); choose another spec.releaseName or namespace, or delete that object with deletionPolicy Orphan and set spec.takeOwnership here",
+		},
+		"another's who is gone": {
+			claim{uid: "a", owner: "b", exists: true},
+			"release ns/app belongs to an OmniHelmRelease that is not here (UID b): it was deleted, or is in another management cluster or in a namespace that this controller does not watch. " +
+				"Choose another spec.releaseName or namespace, or, if the other one is gone, set spec.takeOwnership to take it over",
+		},
+		"ours once": {
+			claim{uid: "a", owner: "b", exists: true, known: true, ownerName: "team/web"},
+			"release ns/app was this object's and now belongs to OmniHelmRelease team/web (UID b); it is not taken back: two objects must not take turns. Delete one of the two with deletionPolicy Orphan",
+		},
+		"ours once, of one who is gone": {
+			claim{uid: "a", owner: "b", exists: true, known: true},
+			"release ns/app was this object's and now belongs to an OmniHelmRelease that is not here (UID b): it was deleted, or is in another management cluster or in a namespace that this controller does not watch. " +
+				"It is not taken back: two objects must not take turns. If the other one is gone, delete this one with deletionPolicy Orphan and create it again with spec.takeOwnership",
+		},
+	} {
+		if _, got := test.claim.refused("ns/app"); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
 		}
 	}
 }

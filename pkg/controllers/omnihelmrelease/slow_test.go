@@ -22,7 +22,7 @@ import (
 func (b *bench) impatient() {
 	b.r.found.patience, b.r.drift.patience = time.Millisecond, time.Millisecond
 	b.r.charts = charts.New(charts.Options{
-		Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
+		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
 	})
 }
 
@@ -30,7 +30,7 @@ func (b *bench) impatient() {
 func (b *bench) hang() {
 	hang(b.charts)
 	b.r.charts = charts.New(charts.Options{
-		Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: 500 * time.Millisecond,
+		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: 500 * time.Millisecond,
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
@@ -30,6 +31,8 @@ type Options struct {
 	// Objects and Kubeconfigs take the metrics.
 	Objects     *metrics.Objects
 	Kubeconfigs *metrics.Kubeconfigs
+	// HubID is the ID of the hub in marks of ownership.
+	HubID string
 	// Concurrency is the number of exports that are looked at at once.
 	Concurrency int
 	// Now replaces time.Now.
@@ -70,7 +73,7 @@ func connectionChanged() predicate.Predicate {
 		before, ok := e.ObjectOld.(*v1alpha1.OmniConnection)
 		after, also := e.ObjectNew.(*v1alpha1.OmniConnection)
 
-		return !ok || !also || before.UID != after.UID || before.Generation != after.Generation ||
+		return !ok || !also || before.UID != after.UID || before.Generation != after.Generation || hubs.PreviousChanged().Update(e) ||
 			!equality.Semantic.DeepEqual(before.Status.ServiceAccount, after.Status.ServiceAccount) ||
 			apimeta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionReady) !=
 				apimeta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady)

@@ -18,11 +18,14 @@ func TestConnectionChanged(t *testing.T) {
 		change func(*v1alpha1.OmniConnection)
 		want   bool
 	}{
-		"nothing":             {func(*v1alpha1.OmniConnection) {}, false},
-		"observed":            {func(c *v1alpha1.OmniConnection) { c.Status.ObservedGeneration = 9 }, false},
-		"another spec":        {func(c *v1alpha1.OmniConnection) { c.Generation = 2 }, true},
-		"made again":          {func(c *v1alpha1.OmniConnection) { c.UID = "b" }, true},
-		"another account":     {func(c *v1alpha1.OmniConnection) { c.Status.ServiceAccount.Name = "strong" }, true},
+		"nothing":         {func(*v1alpha1.OmniConnection) {}, false},
+		"observed":        {func(c *v1alpha1.OmniConnection) { c.Status.ObservedGeneration = 9 }, false},
+		"another spec":    {func(c *v1alpha1.OmniConnection) { c.Generation = 2 }, true},
+		"made again":      {func(c *v1alpha1.OmniConnection) { c.UID = "b" }, true},
+		"another account": {func(c *v1alpha1.OmniConnection) { c.Status.ServiceAccount.Name = "strong" }, true},
+		"a previous hub": {func(c *v1alpha1.OmniConnection) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: "gone"}
+		}, true},
 		"another key of it":   {func(c *v1alpha1.OmniConnection) { c.Status.ServiceAccount.ExpirationTime = &later }, true},
 		"Ready for the first": {func(c *v1alpha1.OmniConnection) { c.Status.Conditions = ready() }, true},
 	} {

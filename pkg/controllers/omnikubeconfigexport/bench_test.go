@@ -75,6 +75,9 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
+// thisHub is the ID of the hub of the exports.
+const thisHub = "hub-1"
+
 // restart is a new process: nothing is remembered.
 func (b *bench) restart() {
 	b.t.Helper()
@@ -82,7 +85,7 @@ func (b *bench) restart() {
 	b.pool = internalomni.NewPool(b.t.Context(), internalomni.PoolOptions{})
 	b.t.Cleanup(b.pool.Close)
 	b.reconciler = newReconciler(b.client, b.client, b.events, Options{
-		Pool: b.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), Now: func() time.Time { return b.now },
+		Pool: b.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Now: func() time.Time { return b.now },
 	})
 	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
 	b.connect()

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 )
 
 // ownership says whose a Secret is.
@@ -19,6 +21,8 @@ const (
 	ours
 	// others belongs to another export, or to nobody we know.
 	others
+	// otherHubs is this export's in another hub.
+	otherHubs
 )
 
 // last is what the status says that was written.
@@ -28,15 +32,19 @@ type last struct {
 
 // judgeOwner decides whose the target is. The mark decides; only where the label
 // was taken off is the content a proof: nobody else knows that kubeconfig.
-func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last) ownership {
+func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last, accepted hubs.Hubs) ownership {
 	if secret == nil {
 		return absent
 	}
 
+	other := !accepted.Ours(secret.Labels[v1alpha1.MarkHub])
+
 	switch {
+	case marked(secret, uid, written.name) && other:
+		return otherHubs
 	case marked(secret, uid, written.name):
 		return ours
-	case secret.Labels[v1alpha1.LabelExportUID] == "" && written.hash != "" && written.name == secret.Name && of.hash(secret.Data) == written.hash:
+	case !other && secret.Labels[v1alpha1.LabelExportUID] == "" && written.hash != "" && written.name == secret.Name && of.hash(secret.Data) == written.hash:
 		return ours
 	default:
 		return others
@@ -54,6 +62,20 @@ func marked(secret metav1.Object, uid types.UID, written string) bool {
 	as := secret.GetAnnotations()[v1alpha1.AnnotationExportSecret]
 
 	return as == writtenAs(secret.GetNamespace(), secret.GetName()) || written == secret.GetName() || as == "" && written == ""
+}
+
+// lacksOnlyHub tells whether a Secret that is there has another mark than wanted and else is the same: the mark is from
+// before it named a hub, or of a hub that was taken over.
+func lacksOnlyHub(has, want *corev1.Secret) bool {
+	hub := want.Labels[v1alpha1.MarkHub]
+	if has == nil || has.Labels[v1alpha1.LabelExportUID] == "" || has.Labels[v1alpha1.MarkHub] == hub {
+		return false
+	}
+
+	completed := has.DeepCopy()
+	completed.Labels[v1alpha1.MarkHub] = hub
+
+	return apiequality.Semantic.DeepEqual(completed, want)
 }
 
 // writtenAs is the value of AnnotationExportSecret.

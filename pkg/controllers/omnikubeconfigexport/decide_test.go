@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -90,6 +91,16 @@ func TestJudgeOwner(t *testing.T) {
 		return secret
 	}
 
+	inHub := func(secret *corev1.Secret, hub string) *corev1.Secret {
+		if secret.Labels == nil {
+			secret.Labels = map[string]string{}
+		}
+
+		secret.Labels[v1alpha1.MarkHub] = hub
+
+		return secret
+	}
+
 	for name, test := range map[string]struct {
 		secret *corev1.Secret
 		last   last
@@ -108,11 +119,17 @@ func TestJudgeOwner(t *testing.T) {
 		"of another export":       {labelled("you"), last{}, others},
 		"of another, our content": {labelled("you"), last{"target", of.hash(content)}, others},
 		"of nobody":               {labelled(""), last{}, others},
+		"ours in this hub":        {inHub(writtenAs("ns/target"), thisHub), last{}, ours},
+		"ours in the previous":    {inHub(writtenAs("ns/target"), "hub-0"), last{}, ours},
+		"ours in another hub":     {inHub(writtenAs("ns/target"), "hub-2"), last{"target", of.hash(content)}, otherHubs},
+		"a copy, another hub":     {inHub(writtenAs("ns/source"), "hub-2"), last{}, others},
+		"another's, another hub":  {inHub(labelled("you"), "hub-2"), last{}, others},
+		"label lost, another hub": {inHub(labelled(""), "hub-2"), last{"target", of.hash(content)}, others},
 		"label lost":              {labelled(""), last{"target", of.hash(content)}, ours},
 		"label lost, changed":     {labelled(""), last{"target", "other"}, others},
 		"our content elsewhere":   {labelled(""), last{"other", of.hash(content)}, others},
 	} {
-		if got := judgeOwner(test.secret, "me", of, test.last); got != test.want {
+		if got := judgeOwner(test.secret, "me", of, test.last, hubs.Hubs{Own: thisHub, Previous: "hub-0"}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

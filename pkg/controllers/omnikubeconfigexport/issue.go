@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
 )
@@ -19,9 +20,9 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, err
 	}
 
-	owner := judgeOwner(s.secret, s.export.UID, s.shape, last{name: writtenName(s.export), hash: s.export.Status.KubeconfigHash})
-	if outcome := r.judgeTarget(owner, s); !outcome.Continues() {
-		return outcome, nil
+	owner := judgeOwner(s.secret, s.export.UID, s.shape, last{name: writtenName(s.export), hash: s.export.Status.KubeconfigHash}, s.hubs)
+	if outcome, err := r.judgeTarget(ctx, owner, s); err != nil || !outcome.Continues() {
+		return outcome, err
 	}
 
 	var next time.Time
@@ -51,37 +52,27 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 }
 
 // judgeTarget says whether a kubeconfig could be stored.
-func (r *reconciler) judgeTarget(owner ownership, s *scope) loop.Outcome {
+func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope) (loop.Outcome, error) {
 	name := s.export.Spec.TargetSecretRef.Name
 
-	if owner == others {
-		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; choose another spec.targetSecretRef, or delete that Secret if nobody needs it",
-			name, belongsTo(s))
-	}
+	switch {
+	case owner == otherHubs:
+		hub := s.secret.Labels[v1alpha1.MarkHub]
 
-	if owner == ours && !s.secret.DeletionTimestamp.IsZero() {
+		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "Secret %q is not written: %s. %s", name, s.hubs.Differ(hub), hubs.Advice(hub, "Secret", fmt.Sprintf("OmniConnection %q", s.connection.Name))), nil
+	case owner == others:
+		why, remedy, err := r.belongsTo(ctx, s)
+		if err != nil {
+			return loop.Outcome{}, err
+		}
+
+		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; %s", name, why, remedy), nil
+	case owner == ours && !s.secret.DeletionTimestamp.IsZero():
 		return loop.Wait(0, v1alpha1.ReasonTargetDeleting, "Secret %q is being deleted and is made again when it is gone; it is held by finalizers %v",
-			name, s.secret.Finalizers)
+			name, s.secret.Finalizers), nil
 	}
 
-	return loop.Continue(v1alpha1.ReasonIssued, "")
-}
-
-// belongsTo says whose a Secret is that is not ours.
-func belongsTo(s *scope) string {
-	switch s.secret.Labels[v1alpha1.LabelExportUID] {
-	case "":
-		return "it exists and was not made by an OmniKubeconfigExport"
-	case string(s.export.UID):
-		return fmt.Sprintf("it is a copy of Secret %q that somebody made", s.secret.Annotations[v1alpha1.AnnotationExportSecret])
-	}
-
-	owner := s.secret.Annotations[v1alpha1.AnnotationExportName]
-	if owner == s.export.Name {
-		return "it was made by an earlier OmniKubeconfigExport of this name"
-	}
-
-	return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", owner)
+	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
 }
 
 // obtain takes the kubeconfig that was issued and not stored, or asks for one.
@@ -191,7 +182,7 @@ func (r *reconciler) session(s *scope) (*omni.Lease, loop.Outcome) {
 // must not get into it.
 func checkCluster(ctx context.Context, lease *omni.Lease, s *scope) (loop.Outcome, error) {
 	live, err := lease.InspectLive(ctx, s.want.ClusterName, omni.MarkKeys{
-		UID: v1alpha1.MarkOwnerUID, Namespace: v1alpha1.MarkOwnerNamespace, Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
+		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace, Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
 	})
 	if err != nil {
 		return explain(omni.Classify(err), s, omni.Message(err)), nil
@@ -203,6 +194,9 @@ func checkCluster(ctx context.Context, lease *omni.Lease, s *scope) (loop.Outcom
 	case live.Marks.UID != string(s.cluster.UID):
 		return loop.Stall(v1alpha1.ReasonNotOwned, "cluster %q in Omni does not belong to OmniCluster %q: no kubeconfig is issued for it",
 			s.want.ClusterName, s.cluster.Name), nil
+	case !s.hubs.Ours(live.Marks.Hub):
+		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "cluster %q in Omni belongs to OmniCluster %q of another hub, %s: no kubeconfig is issued for it here. "+
+			"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name, omni.Sanitize(live.Marks.Hub)), nil
 	case live.UUID != s.want.ClusterID:
 		return loop.Wait(retryPause, v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows; waits for its status",
 			s.want.ClusterName, s.cluster.Name), nil

@@ -131,6 +131,20 @@ func TestTargetMovesToAForeignSecret(t *testing.T) {
 	}
 }
 
+// A cluster that belongs to the same object on another hub: nobody gets into it from here.
+func TestClusterOfAnotherHub(t *testing.T) {
+	b := newBench(t)
+	b.must(omnisim.AnnotateCluster(t.Context(), b.omni.State(), "production", v1alpha1.MarkHub, "hub-2"))
+	b.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "another hub, hub-2", "no kubeconfig")
+
+	if b.asked() != 0 || b.secret("target") != nil {
+		t.Errorf("Omni was asked %d times", b.asked())
+	}
+
+	b.previous("hub-2")
+	b.ready()
+}
+
 // Who names a cluster of somebody else does not get into it.
 func TestClusterOfSomebodyElse(t *testing.T) {
 	b := newBench(t)

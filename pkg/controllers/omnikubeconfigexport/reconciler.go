@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 )
 
@@ -52,6 +53,7 @@ type scope struct {
 	export     *v1alpha1.OmniKubeconfigExport
 	cluster    *v1alpha1.OmniCluster
 	connection *v1alpha1.OmniConnection
+	hubs       hubs.Hubs // whose marks count as the export's own
 
 	shape  shape
 	want   ingredients
@@ -128,7 +130,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 		return loop.Outcome{}, fmt.Errorf("read OmniConnection %q: %w", cluster.Spec.ConnectionRef.Name, err)
 	}
 
-	s.cluster, s.connection = cluster, connection
+	s.cluster, s.connection, s.hubs = cluster, connection, hubs.Of(r.options.HubID, connection)
 	s.shape, s.want = plan(s.export, cluster, connection)
 
 	return loop.Continue(v1alpha1.ReasonSourceFound, "OmniCluster %q is cluster %q of OmniConnection %q",

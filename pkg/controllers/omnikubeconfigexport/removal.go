@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 )
@@ -29,7 +30,7 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope) error {
 			continue
 		}
 
-		if err := r.remove(ctx, s.export, name, "the target is Secret "+s.export.Spec.TargetSecretRef.Name+" now"); err != nil {
+		if err := r.remove(ctx, s, name, "the target is Secret "+s.export.Spec.TargetSecretRef.Name+" now"); err != nil {
 			return err
 		}
 	}
@@ -71,7 +72,8 @@ func writtenName(export *v1alpha1.OmniKubeconfigExport) string {
 }
 
 // remove deletes a Secret if it is this export's and still what was looked at.
-func (r *reconciler) remove(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, name, why string) error {
+func (r *reconciler) remove(ctx context.Context, s *scope, name, why string) error {
+	export := s.export
 	secret := index.SecretMetadata()
 
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: export.Namespace, Name: name}, secret)
@@ -89,6 +91,13 @@ func (r *reconciler) remove(ctx context.Context, export *v1alpha1.OmniKubeconfig
 
 	if !marked(secret, export.UID, writtenName(export)) {
 		r.lost(export, secret)
+
+		return nil
+	}
+
+	if hub := secret.Labels[v1alpha1.MarkHub]; !s.hubs.Ours(hub) {
+		r.events.Eventf(export, nil, corev1.EventTypeWarning, "SecretLeft", "DeleteSecret", "Secret %q was left behind: %s; its token is valid until %s",
+			name, s.hubs.Differ(hub), secret.Annotations[v1alpha1.AnnotationExpirationTime])
 
 		return nil
 	}
@@ -138,6 +147,10 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return loop.Outcome{}, err
 	}
 
+	if s.hubs, err = r.hubs(ctx, s.export); err != nil {
+		return loop.Outcome{}, err
+	}
+
 	// Neither the status nor the cache may know yet of a Secret that was just made.
 	names = append(names, s.export.Spec.TargetSecretRef.Name)
 	slices.Sort(names)
@@ -149,12 +162,28 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 			continue
 		}
 
-		if err := r.remove(ctx, s.export, name, "its OmniKubeconfigExport is being deleted; the token itself stays valid until it expires"); err != nil {
+		if err := r.remove(ctx, s, name, "its OmniKubeconfigExport is being deleted; the token itself stays valid until it expires"); err != nil {
 			return loop.Outcome{}, err
 		}
 	}
 
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
+}
+
+// hubs are those whose marks count as the export's own. Its cluster and connection may be gone.
+func (r *reconciler) hubs(ctx context.Context, export *v1alpha1.OmniKubeconfigExport) (hubs.Hubs, error) {
+	cluster := &v1alpha1.OmniCluster{}
+
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: export.Namespace, Name: export.Spec.ClusterRef.Name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return hubs.Of(r.options.HubID, nil), nil
+	}
+
+	if err != nil {
+		return hubs.Hubs{}, fmt.Errorf("read OmniCluster %q: %w", export.Spec.ClusterRef.Name, err)
+	}
+
+	return hubs.OfCluster(ctx, r.client, r.options.HubID, cluster)
 }
 
 // leave tells of a Secret that stays.

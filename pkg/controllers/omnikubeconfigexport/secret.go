@@ -33,6 +33,11 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, fmt.Errorf("render the kubeconfig: %w", err)
 	}
 
+	onlyMarks, former := lacksOnlyHub(s.secret, want), ""
+	if s.secret != nil {
+		former = s.secret.Labels[v1alpha1.MarkHub]
+	}
+
 	corrected, err := r.store(ctx, s, want)
 	if err != nil {
 		// An admission webhook that refuses a Secret may quote it.
@@ -45,9 +50,13 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
 			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", want.Name, s.want.User, shownTime(content.claims.expires()), s.cause)
-	} else if corrected {
+	} else if corrected && !onlyMarks {
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretCorrected", "WriteSecret",
 			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", want.Name)
+	}
+
+	if onlyMarks || s.hubs.IsPrevious(former) {
+		r.marked(s, former)
 	}
 
 	if err := r.removeFormer(ctx, s); err != nil {
@@ -60,6 +69,18 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	return loop.Continue(v1alpha1.ReasonWritten, "Secret %q holds a kubeconfig for user %q of cluster %q, valid until %s",
 		want.Name, s.want.User, s.want.ClusterName, shownTime(content.claims.expires())), nil
+}
+
+// marked tells of a mark that names this hub now; former is the hub that it named before, if it did.
+func (r *reconciler) marked(s *scope, former string) {
+	if former == "" {
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %q names this hub now", s.secret.Name)
+
+		return
+	}
+
+	r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took Secret %q over from hub %s, as the annotation %s says",
+		s.secret.Name, redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
 // store makes the target what it should be, if it is not. corrected tells whether
@@ -118,7 +139,7 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 	want.Labels, want.Annotations = nonNil(want.Labels), nonNil(want.Annotations)
 	s.applyTemplate(want)
 
-	want.Labels[v1alpha1.LabelExportUID] = string(s.export.UID)
+	want.Labels[v1alpha1.LabelExportUID], want.Labels[v1alpha1.MarkHub] = string(s.export.UID), s.hubs.Own
 
 	if s.shape.format == v1alpha1.FormatArgoCD {
 		want.Labels[argoLabel] = argoLabelValue

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
@@ -27,6 +28,8 @@ type Options struct {
 	Door *workload.Door
 	// Objects takes the metrics.
 	Objects *metrics.Objects
+	// HubID is the ID of the hub in marks of ownership.
+	HubID string
 	// Concurrency is the number of objects that are looked at at once.
 	Concurrency int
 	// Now replaces time.Now.
@@ -43,6 +46,8 @@ func Add(mgr manager.Manager, options Options) error {
 		For(&v1alpha1.OmniSecretSync{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfCluster),
 			builder.WithPredicates(workload.ParentChanged())).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfConnection),
+			builder.WithPredicates(hubs.PreviousChanged())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.syncsOfSecret)).
 		WatchesRawSource(r.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: name}}
@@ -53,6 +58,21 @@ func Add(mgr manager.Manager, options Options) error {
 
 func (r *reconciler) syncsOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
+}
+
+// syncsOfConnection finds the objects of all clusters of a connection.
+func (r *reconciler) syncsOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
+	clusters := &v1alpha1.OmniClusterList{}
+	if err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()}); err != nil {
+		return nil
+	}
+
+	var requests []reconcile.Request
+	for i := range clusters.Items {
+		requests = append(requests, r.syncsOfCluster(ctx, &clusters.Items[i])...)
+	}
+
+	return requests
 }
 
 // syncsOfSecret finds the objects that read a Secret, as source or as kubeconfig.

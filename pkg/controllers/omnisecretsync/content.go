@@ -19,11 +19,12 @@ import (
 // managedBy is the value of the label app.kubernetes.io/managed-by on what is written.
 const managedBy = "omni-controller"
 
-// The metadata of a written Secret that says whose it is. The UID decides; the
-// others are for people.
+// The metadata of a written Secret that says whose it is. The UID and the hub decide;
+// the others are for people.
 const (
 	labelManagedBy     = "app.kubernetes.io/managed-by"
 	labelOwnerUID      = v1alpha1.MarkOwnerUID
+	labelHub           = v1alpha1.MarkHub
 	annotationOwnerNS  = v1alpha1.MarkOwnerNamespace
 	annotationOwner    = v1alpha1.MarkOwnerName
 	annotationMetadata = v1alpha1.GroupName + "/applied-metadata"
@@ -37,9 +38,9 @@ type content struct {
 	salt                string // of the hash
 }
 
-// build computes the content from the source. The error names the keys that the
-// source does not have.
-func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret) (content, error) {
+// build computes the content from the source; hub is the ID of this hub. The error names
+// the keys that the source does not have.
+func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret, hub string) (content, error) {
 	wanted := content{
 		secretType: corev1.SecretType(cmp.Or(sync.Spec.Type, string(source.Type), string(corev1.SecretTypeOpaque))),
 		data:       source.Data,
@@ -65,7 +66,7 @@ func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret) (content, error
 		}
 	}
 
-	wanted.labels = map[string]string{labelManagedBy: managedBy, labelOwnerUID: string(sync.UID)}
+	wanted.labels = map[string]string{labelManagedBy: managedBy, labelOwnerUID: string(sync.UID), labelHub: hub}
 	wanted.annotations = map[string]string{annotationOwnerNS: sync.Namespace, annotationOwner: sync.Name}
 
 	for key, value := range sync.Spec.Labels {

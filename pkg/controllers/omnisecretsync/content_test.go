@@ -38,7 +38,7 @@ func TestBuild(t *testing.T) {
 			corev1.Secret{
 				Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}"), "extra": []byte("x")},
 				ObjectMeta: metav1.ObjectMeta{
-					Labels: map[string]string{"app.kubernetes.io/managed-by": "omni-controller", "omni.texashpc.com/owner-uid": uid},
+					Labels: map[string]string{"app.kubernetes.io/managed-by": "omni-controller", "omni.texashpc.com/owner-uid": uid, "omni.texashpc.com/hub-id": thisHub},
 					Annotations: map[string]string{
 						"omni.texashpc.com/owner-namespace": "fleet", "omni.texashpc.com/owner-name": "pull",
 					},
@@ -53,7 +53,7 @@ func TestBuild(t *testing.T) {
 			corev1.Secret{
 				Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"value": []byte("x")},
 				ObjectMeta: metav1.ObjectMeta{
-					Labels: map[string]string{"app.kubernetes.io/managed-by": "omni-controller", "omni.texashpc.com/owner-uid": uid, "team": "a"},
+					Labels: map[string]string{"app.kubernetes.io/managed-by": "omni-controller", "omni.texashpc.com/owner-uid": uid, "omni.texashpc.com/hub-id": thisHub, "team": "a"},
 					Annotations: map[string]string{
 						"omni.texashpc.com/owner-namespace": "fleet", "omni.texashpc.com/owner-name": "pull", "note": "n",
 						"omni.texashpc.com/applied-metadata": "annotation:note,label:omni.texashpc.com/owner-uid,label:team",
@@ -69,7 +69,7 @@ func TestBuild(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			sync := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "pull", UID: uid}, Spec: test.spec}
 
-			want, err := build(sync, source())
+			want, err := build(sync, source(), thisHub)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("got %v, want %q", err, test.err)
@@ -98,7 +98,7 @@ func TestFillTakesBack(t *testing.T) {
 	sync := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{UID: uid}}
 	sync.Spec.Labels, sync.Spec.Annotations = map[string]string{"old": "1", "kept": "1"}, map[string]string{"old": "1"}
 
-	before, err := build(sync, source())
+	before, err := build(sync, source(), thisHub)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,14 @@ func TestFillTakesBack(t *testing.T) {
 
 	sync.Spec.Labels, sync.Spec.Annotations = map[string]string{"kept": "2"}, nil
 
-	after, err := build(sync, source())
+	after, err := build(sync, source(), thisHub)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	after.fill(live)
 
-	want := map[string]string{"theirs": "1", "kept": "2", "app.kubernetes.io/managed-by": "omni-controller", "omni.texashpc.com/owner-uid": uid}
+	want := map[string]string{"theirs": "1", "kept": "2", "app.kubernetes.io/managed-by": "omni-controller", "omni.texashpc.com/owner-uid": uid, "omni.texashpc.com/hub-id": thisHub}
 	if diff := cmp.Diff(want, live.Labels); diff != "" {
 		t.Errorf("labels (-want +got)\n%s", diff)
 	}

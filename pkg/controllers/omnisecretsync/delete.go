@@ -84,7 +84,7 @@ func (r *reconciler) giveUp(s *scope, cluster *workload.Cluster, where place, er
 }
 
 // remove deletes one Secret if it is ours. kept says why one stays; it is empty if
-// none is there any more.
+// none is there any more, or if an event was sent that says it.
 func (r *reconciler) remove(ctx context.Context, s *scope, cluster *workload.Cluster, where place) (kept string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
@@ -100,6 +100,13 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *workload.Clu
 
 	if !ours(live, string(s.sync.UID)) {
 		return "it does not carry this object's mark", nil
+	}
+
+	if hub := live.Labels[labelHub]; !s.opened.Hubs.Ours(hub) {
+		r.events.Eventf(s.sync, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "Secret %s stays in the workload cluster of OmniCluster %q: %s",
+			where, s.sync.Spec.ClusterRef.Name, s.opened.Hubs.Differ(hub))
+
+		return "", nil
 	}
 
 	if err := deleteExactly(ctx, cluster, where, live); err != nil {

@@ -28,7 +28,7 @@ func TestOnlyWhatWasLookedAtIsDeleted(t *testing.T) {
 
 	deletions := map[string]func(m *mover){
 		"deletion of the object": func(m *mover) {
-			if outcome, err := m.r.cleanUp(m.Context(), &scope{sync: m.sync}, m.cluster); err != nil || !outcome.Blocks() {
+			if outcome, err := m.r.cleanUp(m.Context(), &scope{sync: m.sync, opened: m.opened()}, m.cluster); err != nil || !outcome.Blocks() {
 				m.Errorf("the deletion: %+v, %v", outcome, err)
 			}
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
@@ -26,6 +27,7 @@ type mover struct {
 	r       *reconciler
 	told    *events.FakeRecorder
 	sync    *v1alpha1.OmniSecretSync
+	hubs    hubs.Hubs
 }
 
 func newMover(t *testing.T) *mover {
@@ -33,12 +35,18 @@ func newMover(t *testing.T) *mover {
 
 	m := &mover{T: t, store: &secretStore{secrets: map[string]*corev1.Secret{}}, told: events.NewFakeRecorder(100)}
 	m.cluster = clusterAt(t, m.store.ServeHTTP)
-	m.r = newReconciler(nil, nil, m.told, Options{Door: &workload.Door{}})
+	m.r = newReconciler(nil, nil, m.told, Options{HubID: thisHub, Door: &workload.Door{}})
+	m.hubs = connected()
 	m.sync = scopeOf(t, nil).sync
 	m.sync.Status.Target = nil
 	m.sync.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 
 	return m
+}
+
+// opened is the way into the cluster.
+func (m *mover) opened() *workload.Opened {
+	return &workload.Opened{Cluster: m.cluster, Hubs: m.hubs, Names: `OmniConnection "omni"`}
 }
 
 // to changes the target.
@@ -50,7 +58,7 @@ func (m *mover) to(namespace, name string) {
 func (m *mover) run() loop.Outcome {
 	m.Helper()
 
-	s := &scope{sync: m.sync.DeepCopy(), want: wanted(m.T), opened: &workload.Opened{Cluster: m.cluster}}
+	s := &scope{sync: m.sync.DeepCopy(), want: wanted(m.T), opened: m.opened()}
 
 	outcome, err := m.r.write(m.Context(), s)
 	if err != nil {
@@ -83,7 +91,7 @@ func (m *mover) settle() {
 func (m *mover) remove() {
 	m.Helper()
 
-	if outcome, err := m.r.cleanUp(m.Context(), &scope{sync: m.sync}, m.cluster); err != nil || !outcome.Continues() {
+	if outcome, err := m.r.cleanUp(m.Context(), &scope{sync: m.sync, opened: m.opened()}, m.cluster); err != nil || !outcome.Continues() {
 		m.Errorf("the deletion: %+v, %v", outcome, err)
 	}
 }

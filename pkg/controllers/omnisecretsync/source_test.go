@@ -26,7 +26,7 @@ func TestProtectedSourceIsNotCopied(t *testing.T) {
 		s := scopeOf(t, nil)
 		s.sync.Spec.SourceSecretRef.Name, s.want = name, content{}
 
-		r := newReconciler(nil, policy.Reader(fake.NewClientBuilder().WithObjects(source).Build()), nil, Options{})
+		r := newReconciler(nil, policy.Reader(fake.NewClientBuilder().WithObjects(source).Build()), nil, Options{HubID: thisHub})
 
 		outcome, err := r.findSource(t.Context(), s)
 		if err != nil || outcome.Reason() != v1alpha1.ReasonSecretProtected || !strings.Contains(outcome.Message(), name) {

@@ -1,6 +1,7 @@
 package omnisecretsync
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
@@ -21,7 +23,9 @@ const (
 	actionCreate                    // there is none
 	actionUpdate                    // write over it
 	actionReplace                   // delete it and make it again: its type or its data cannot be changed
+	actionMark                      // it is as it has to be but for the hub in its mark
 	actionRefuse                    // it is not ours
+	actionLeave                     // it is this object's in another hub
 	actionWait                      // it is being deleted
 )
 
@@ -30,12 +34,14 @@ type target struct {
 	uid   string         // of the OmniSecretSync
 	known bool           // it wrote this Secret before (status.target)
 	adopt bool           // spec.adopt
+	hubs  hubs.Hubs      // whose marks count as ours
+	names string         // what can name a previous hub
 	from  types.UID      // of the source
 	live  *corev1.Secret // nil if there is none
 	want  content
 }
 
-// decide says what to do, and for actionRefuse and actionWait why.
+// decide says what to do, and for actionRefuse, actionLeave and actionWait why.
 func (t target) decide() (action, string) {
 	if t.live == nil {
 		return actionCreate, ""
@@ -43,6 +49,11 @@ func (t target) decide() (action, string) {
 
 	if why := t.foreign(); why != "" {
 		return actionRefuse, why
+	}
+
+	if hub := t.live.Labels[labelHub]; ours(t.live, t.uid) && !t.hubs.Ours(hub) {
+		return actionLeave, fmt.Sprintf("Secret %s/%s in the workload cluster is read and not written: %s. %s",
+			t.live.Namespace, t.live.Name, t.hubs.Differ(hub), hubs.Advice(hub, "Secret", t.names))
 	}
 
 	if t.live.DeletionTimestamp != nil {
@@ -61,9 +72,24 @@ func (t target) decide() (action, string) {
 		return actionReplace, ""
 	case sameData && apiequality.Semantic.DeepEqual(wanted.ObjectMeta, t.live.ObjectMeta):
 		return actionNone, ""
+	case sameData && t.lacksOnlyHub(wanted):
+		return actionMark, ""
 	default:
 		return actionUpdate, ""
 	}
+}
+
+// lacksOnlyHub tells whether the Secret, which is ours, has another mark than wanted and else is the same: the mark is
+// from before it named a hub, or of a hub that was taken over.
+func (t target) lacksOnlyHub(wanted *corev1.Secret) bool {
+	if !ours(t.live, t.uid) || t.live.Labels[labelHub] == wanted.Labels[labelHub] {
+		return false
+	}
+
+	marked := t.live.DeepCopy()
+	marked.Labels[labelHub] = wanted.Labels[labelHub]
+
+	return apiequality.Semantic.DeepEqual(wanted.ObjectMeta, marked.ObjectMeta)
 }
 
 // foreign says why the Secret must not be touched; empty if it may be. One that
@@ -91,6 +117,9 @@ func (t target) foreign() string {
 	case mark != "":
 		return fmt.Sprintf("Secret %s/%s belongs to %s; choose another spec.targetSecretRef, or set spec.adopt to take it over",
 			t.live.Namespace, t.live.Name, ownerOf(t.live))
+	case formerOwner(t.live) != "":
+		return fmt.Sprintf("Secret %s/%s was written by %s of the operator with CRDs; choose another spec.targetSecretRef, or set spec.adopt to take it over",
+			t.live.Namespace, t.live.Name, formerOwner(t.live))
 	default:
 		return fmt.Sprintf("Secret %s/%s exists and was not written by this object; choose another spec.targetSecretRef, or set spec.adopt to overwrite it",
 			t.live.Namespace, t.live.Name)
@@ -128,13 +157,34 @@ func (c content) difference(live *corev1.Secret) string {
 	return strings.Join(parts, ", ")
 }
 
-// ours tells whether a Secret may be deleted: only the mark counts.
+// ours tells whether a Secret carries the object's mark: nothing else counts. Which hub's
+// it is has to be asked, too.
 func ours(live *corev1.Secret, uid string) bool {
 	return uid != "" && live.Labels[labelOwnerUID] == uid
 }
 
+// What the operator with CRDs writes on a copy.
+const (
+	formerUID  = v1alpha1.GroupName + "/secret-sync-uid"
+	formerName = v1alpha1.GroupName + "/secret-sync-name"
+)
+
+// formerOwner names the object of the operator with CRDs that wrote a Secret; empty if none did.
+func formerOwner(live *corev1.Secret) string {
+	uid := cmp.Or(live.Labels[formerUID], live.Annotations[formerUID])
+	if uid == "" {
+		return ""
+	}
+
+	return redact.Line(fmt.Sprintf("OmniSecretSync %q (UID %s)", cmp.Or(live.Labels[formerName], live.Annotations[formerName]), uid))
+}
+
 // ownerOf names the holder of a mark for people.
 func ownerOf(live *corev1.Secret) string {
+	if live.Annotations[annotationOwner] == "" {
+		return redact.Line(fmt.Sprintf("the OmniSecretSync with UID %s; its name was removed from the Secret, or it was never there", live.Labels[labelOwnerUID]))
+	}
+
 	return redact.Line(fmt.Sprintf("OmniSecretSync %s/%s (UID %s)",
 		live.Annotations[annotationOwnerNS], live.Annotations[annotationOwner], live.Labels[labelOwnerUID]))
 }

@@ -9,9 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 )
 
-const uid = "uid-1"
+const (
+	uid     = "uid-1"
+	thisHub = "hub-1"
+)
 
 func wanted(t *testing.T) content {
 	t.Helper()
@@ -19,7 +23,7 @@ func wanted(t *testing.T) content {
 	sync := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "pull", UID: uid}}
 	sync.Spec.Labels = map[string]string{"team": "a"}
 
-	want, err := build(sync, &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"password": []byte("s3cret")}})
+	want, err := build(sync, &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"password": []byte("s3cret")}}, thisHub)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +41,11 @@ func written(t *testing.T) *corev1.Secret {
 	want.fill(secret)
 
 	return secret
+}
+
+// connected are the hubs of an object whose connection names hub-0 as the previous one.
+func connected() hubs.Hubs {
+	return hubs.Hubs{Own: thisHub, Previous: "hub-0"}
 }
 
 func TestDecide(t *testing.T) {
@@ -72,13 +81,30 @@ func TestDecide(t *testing.T) {
 		}, true, false, actionWait, "their/finalizer"},
 		{"another's", func(s *corev1.Secret) { s.Labels[labelOwnerUID] = "uid-2" }, false, false, actionRefuse, "belongs to OmniSecretSync fleet/pull"},
 		{"another's, adopted", func(s *corev1.Secret) { s.Labels[labelOwnerUID] = "uid-2" }, false, true, actionUpdate, ""},
+		{"from before the hub was marked", func(s *corev1.Secret) { delete(s.Labels, labelHub) }, true, false, actionMark, ""},
+		{"from before the hub was marked, and changed", func(s *corev1.Secret) { delete(s.Labels, labelHub); s.Data["more"] = nil }, true, false, actionUpdate, ""},
+		{"of the previous hub", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-0" }, true, false, actionMark, ""},
+		{"of another hub", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2" }, true, false, actionLeave, "another hub, hub-2"},
+		{"of another hub, adopted", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2" }, true, true, actionLeave, `previous-hub: hub-2 on OmniConnection "omni"`},
+		{"of another hub, and changed", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2"; s.Type = "other" }, true, false, actionLeave, "hub-2"},
+		{"of another hub, being deleted", func(s *corev1.Secret) {
+			s.Labels[labelHub], s.DeletionTimestamp = "hub-2", &metav1.Time{}
+		}, true, false, actionLeave, "hub-2"},
+		{"another's in another hub, adopted", func(s *corev1.Secret) { s.Labels[labelOwnerUID], s.Labels[labelHub] = "uid-2", "hub-2" }, false, true, actionUpdate, ""},
+		{"another's without a name", func(s *corev1.Secret) {
+			s.Labels[labelOwnerUID], s.Annotations = "uid-2", nil
+		}, false, false, actionRefuse, "the OmniSecretSync with UID uid-2; its name was removed"},
+		{"of the operator with CRDs", func(s *corev1.Secret) {
+			s.Labels, s.Annotations = map[string]string{formerUID: "old-1"}, map[string]string{formerName: "pull"}
+		}, false, false, actionRefuse, `OmniSecretSync "pull" (UID old-1) of the operator with CRDs; choose another spec.targetSecretRef, or set spec.adopt`},
+		{"of the operator with CRDs, adopted", func(s *corev1.Secret) { s.Labels = map[string]string{formerUID: "old-1"} }, false, true, actionUpdate, ""},
 		{"lost to another", func(s *corev1.Secret) { s.Labels[labelOwnerUID] = "uid-2" }, true, true, actionRefuse, "not taken back"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			live := written(t)
 			test.change(live)
 
-			got, why := target{uid: uid, known: test.known, adopt: test.adopt, from: "source", live: live, want: wanted(t)}.decide()
+			got, why := target{uid: uid, known: test.known, adopt: test.adopt, hubs: connected(), names: `OmniConnection "omni"`, from: "source", live: live, want: wanted(t)}.decide()
 			if got != test.want || !strings.Contains(why, test.says) {
 				t.Errorf("got %d, %q; want %d, %q", got, why, test.want, test.says)
 			}

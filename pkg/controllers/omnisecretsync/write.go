@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // write makes the target what it has to be, then removes what is at other places
@@ -99,7 +100,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 
 	todo, why := target{
 		uid: string(s.sync.UID), known: confirmed(s.sync, wanted),
-		adopt: s.sync.Spec.Adopt, from: s.source, live: live, want: s.want,
+		adopt: s.sync.Spec.Adopt, hubs: s.opened.Hubs, names: s.opened.Names, from: s.source, live: live, want: s.want,
 	}.decide()
 
 	if wait := r.fightPause(s, wanted); wait > 0 && (todo == actionUpdate || todo == actionReplace) {
@@ -110,24 +111,25 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 	switch todo {
 	case actionRefuse:
 		return loop.Stall(v1alpha1.ReasonForeignTarget, "%s", why), nil
+	case actionLeave:
+		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s", why), nil
 	case actionWait:
 		return loop.Wait(retryPause, v1alpha1.ReasonTargetDeleting, "%s", why), nil
-	case actionUpdate:
-		s.want.fill(live)
+	case actionUpdate, actionMark:
+		former := live.Labels[labelHub]
+		taken := ours(live, string(s.sync.UID)) && s.opened.Hubs.IsPrevious(former)
 
-		result, err := update(ctx, cluster, wanted, live)
-		if err != nil {
-			return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
+		if outcome, err := overwrite(ctx, s, wanted, live); err != nil || !outcome.Continues() {
+			return outcome, err
 		}
 
-		// An admission webhook there can make of it what it likes. Telling of each such
-		// write would change the status, and with it start the next run.
-		if parts := s.want.difference(result); parts != "" {
-			return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster changes Secret %s while it is written (%s): an admission webhook or policy there does that; exempt the Secret from it",
-				wanted, parts), nil
+		if todo == actionMark || taken {
+			r.marked(s, wanted, former)
 		}
 
-		r.wrote(s, "Updated", wanted)
+		if todo == actionUpdate {
+			r.wrote(s, "Updated", wanted, "was changed there")
+		}
 	case actionReplace:
 		if err := deleteExactly(ctx, cluster, wanted, live); err != nil {
 			return loop.Outcome{}, fmt.Errorf("delete Secret %s to make it again: %w", wanted, err)
@@ -137,17 +139,49 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 			return loop.Outcome{}, err
 		}
 
-		r.wrote(s, "Replaced", wanted)
+		r.wrote(s, "Replaced", wanted, "was changed there")
 	case actionCreate:
 		if err := r.create(ctx, s, wanted); err != nil {
 			return loop.Outcome{}, err
 		}
 
-		r.wrote(s, "Created", wanted)
+		r.wrote(s, "Created", wanted, "was deleted there")
 	case actionNone:
 	}
 
 	return loop.Continue(v1alpha1.ReasonUpToDate, "Secret %s in the workload cluster is as the source", wanted), nil
+}
+
+// overwrite writes the content over a Secret that was read.
+func overwrite(ctx context.Context, s *scope, wanted place, live *corev1.Secret) (loop.Outcome, error) {
+	s.want.fill(live)
+
+	result, err := update(ctx, s.opened.Cluster, wanted, live)
+	if err != nil {
+		return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
+	}
+
+	// An admission webhook there can make of it what it likes. Telling of each such
+	// write would change the status, and with it start the next run.
+	if parts := s.want.difference(result); parts != "" {
+		return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster changes Secret %s while it is written (%s): an admission webhook or policy there does that; exempt the Secret from it",
+			wanted, parts), nil
+	}
+
+	return loop.Continue(v1alpha1.ReasonUpToDate, ""), nil
+}
+
+// marked tells of a mark that names this hub now; former is the hub that it named before, if it did. The content is as
+// before, so this is no write of the status.
+func (r *reconciler) marked(s *scope, where place, former string) {
+	if former == "" {
+		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %s in the workload cluster names this hub now", where)
+
+		return
+	}
+
+	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took Secret %s in the workload cluster over from hub %s, as the annotation %s says",
+		where, redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
 // fightPause is how long to wait before the same content is written again: each
@@ -155,21 +189,38 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 // back at once would make a loop.
 func (r *reconciler) fightPause(s *scope, wanted place) time.Duration {
 	status := &s.sync.Status
+	if !s.wroteThis(wanted) {
+		return 0
+	}
+
 	asked := max(s.sync.Annotations[v1alpha1.AnnotationReconcileRequestedAt], s.sync.Annotations[v1alpha1.AnnotationFluxRequestedAt])
 
-	switch {
-	case status.LastSyncTime == nil, writtenPlace(s.sync) != wanted, status.Target.Hash != s.want.hash():
-		return 0 // it is not the same content
-	case status.ObservedGeneration != s.sync.Generation, status.LastHandledReconcileAt != asked:
+	if status.LastHandledReconcileAt != asked {
 		return 0 // somebody asks for it
 	}
 
 	return shortestPeace - r.options.Now().Sub(status.LastSyncTime.Time)
 }
 
-// wrote notes a write and tells of it.
-func (r *reconciler) wrote(s *scope, what string, where place) {
+// wroteThis tells whether this very content was written there before, for this generation.
+func (s *scope) wroteThis(where place) bool {
+	status := &s.sync.Status
+
+	return status.LastSyncTime != nil && writtenPlace(s.sync) == where && status.Target.Hash == s.want.hash() &&
+		status.ObservedGeneration == s.sync.Generation
+}
+
+// wrote notes a write and tells of it: also that it takes back what somebody did in
+// the workload cluster, if the same was written before.
+func (r *reconciler) wrote(s *scope, what string, where place, why string) {
 	s.wrote = true
+
+	if s.wroteThis(where) {
+		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "Corrected", "Correct",
+			"%s Secret %s in the workload cluster: it %s, and is again as the source says", what, where, why)
+
+		return
+	}
 
 	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, what, what, "%s Secret %s in the workload cluster", what, where)
 }

@@ -53,7 +53,7 @@ func scopeOf(t *testing.T, cluster *workload.Cluster) *scope {
 	sync.Spec.TargetSecretRef = v1alpha1.NamespacedSecretReference{Namespace: "apps", Name: "pull"}
 	sync.Status.Target = &v1alpha1.SyncedSecret{Namespace: "apps", Name: "pull", Hash: "h"}
 
-	return &scope{sync: sync, want: wanted(t), opened: &workload.Opened{Cluster: cluster}}
+	return &scope{sync: sync, want: wanted(t), opened: &workload.Opened{Cluster: cluster, Hubs: connected()}}
 }
 
 // A webhook in the workload cluster takes a label off whatever is written. Each run tries once, tells of
@@ -84,7 +84,7 @@ func TestWebhookMakesNoLoop(t *testing.T) {
 	})
 
 	recorder := events.NewFakeRecorder(10)
-	r := newReconciler(nil, nil, recorder, Options{})
+	r := newReconciler(nil, nil, recorder, Options{HubID: thisHub})
 
 	var messages []string
 
@@ -128,7 +128,7 @@ func TestNamespaceIsBeingDeleted(t *testing.T) {
 	cluster := refusing(t, http.StatusForbidden,
 		`"reason":"Forbidden","message":"unable to create new content","details":{"causes":[{"reason":"NamespaceTerminating"}]}`)
 
-	outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{}).write(t.Context(), scopeOf(t, cluster))
+	outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{HubID: thisHub}).write(t.Context(), scopeOf(t, cluster))
 	if err != nil || outcome.Stalls() || outcome.Reason() != v1alpha1.ReasonNamespaceNotFound || !strings.Contains(outcome.Message(), "is being deleted") {
 		t.Errorf("got %+v, %v", outcome, err)
 	}
@@ -138,7 +138,7 @@ func TestNamespaceIsBeingDeleted(t *testing.T) {
 func TestRefusalShowsNoValue(t *testing.T) {
 	cluster := refusing(t, http.StatusBadRequest, `"reason":"BadRequest","message":"denied: s3cret is too short"`)
 
-	outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{}).write(t.Context(), scopeOf(t, cluster))
+	outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{HubID: thisHub}).write(t.Context(), scopeOf(t, cluster))
 	if err != nil || outcome.Reason() != v1alpha1.ReasonRefused || strings.Contains(outcome.Message(), "s3cret") {
 		t.Errorf("got %+v, %v", outcome, err)
 	}
@@ -151,7 +151,7 @@ func TestEchoedTokenIsRemoved(t *testing.T) {
 		fmt.Fprint(w, "upstream failed: "+r.Header.Get("Authorization"))
 	})
 	recorder := events.NewFakeRecorder(10)
-	r := newReconciler(nil, nil, recorder, Options{Door: &workload.Door{}, Now: func() time.Time { return time.Unix(3600, 0) }})
+	r := newReconciler(nil, nil, recorder, Options{HubID: thisHub, Door: &workload.Door{}, Now: func() time.Time { return time.Unix(3600, 0) }})
 
 	said := map[string]string{}
 
@@ -199,7 +199,7 @@ func TestLeft(t *testing.T) {
 			s.sync.Status.Target.Hash = test.hash
 			s.sync.Status.Conditions = conditions(test.reason)
 
-			newReconciler(nil, nil, recorder, Options{}).left(s, writtenPlace(s.sync), "why")
+			newReconciler(nil, nil, recorder, Options{HubID: thisHub}).left(s, writtenPlace(s.sync), "why")
 
 			var got string
 
@@ -225,7 +225,7 @@ func TestSecretsAreLeftInTheFormerCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			r := newReconciler(nil, nil, recorder, Options{})
+			r := newReconciler(nil, nil, recorder, Options{HubID: thisHub})
 			s := scopeOf(t, nil)
 			s.opened.ClusterID = "A"
 			s.sync.Status.ClusterID = "A"
@@ -270,7 +270,7 @@ func conditions(reason string) []metav1.Condition {
 // Somebody changes the Secret back at once: the same content is written once a minute, and new content at once.
 func TestFightPause(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	r := newReconciler(nil, nil, nil, Options{Now: func() time.Time { return now }})
+	r := newReconciler(nil, nil, nil, Options{HubID: thisHub, Now: func() time.Time { return now }})
 
 	for _, test := range []struct {
 		name   string

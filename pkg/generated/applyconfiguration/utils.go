@@ -156,6 +156,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.PlannedChangeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ReconcileStatus"):
 		return &omniv1alpha1.ReconcileStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RefusedChange"):
+		return &omniv1alpha1.RefusedChangeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RefusedDocument"):
+		return &omniv1alpha1.RefusedDocumentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RollingStrategy"):
 		return &omniv1alpha1.RollingStrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyMapping"):

@@ -183,6 +183,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Patch{}.OpenAPIModelName():                      schema_pkg_apis_omni_v1alpha1_Patch(ref),
 		v1alpha1.PlannedChange{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_PlannedChange(ref),
 		v1alpha1.ReconcileStatus{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_ReconcileStatus(ref),
+		v1alpha1.RefusedChange{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_RefusedChange(ref),
+		v1alpha1.RefusedDocument{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_RefusedDocument(ref),
 		v1alpha1.RollingStrategy{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_RollingStrategy(ref),
 		v1alpha1.SecretKeyMapping{}.OpenAPIModelName():           schema_pkg_apis_omni_v1alpha1_SecretKeyMapping(ref),
 		v1alpha1.SecretKeyReference{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_SecretKeyReference(ref),
@@ -5917,6 +5919,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							Format:      "",
 						},
 					},
+					"starting": {
+						SchemaProps: spec.SchemaProps{
+							Description: "starting is true from the moment the cluster is made or taken over until Omni has seen Kubernetes work in it (a KubernetesUpgradeStatus that was Done). Until then the word of Omni's load balancer, which says healthy before its first check, does not make it Available.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"lastSyncTime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastSyncTime is when a change was last applied to Omni.",
@@ -5929,6 +5938,24 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							Ref:         ref(v1alpha1.OmniClusterPlan{}.OpenAPIModelName()),
 						},
 					},
+					"refusals": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them is applied; they are tried again when something changes, and at the sync interval.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RefusedChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"omni": {
 						SchemaProps: spec.SchemaProps{
 							Description: "omni is what Omni says of the cluster.",
@@ -5939,7 +5966,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
 	}
 }
 
@@ -7136,8 +7163,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy says whether the Secret goes with this object: Delete or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
-							Default:     "",
+							Description: "deletionPolicy says whether the Secret goes with this object: Delete (the default) or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Delete", "Orphan"},
@@ -7166,7 +7192,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 						},
 					},
 				},
-				Required: []string{"clusterRef", "targetSecretRef", "serviceAccount", "ttl", "deletionPolicy"},
+				Required: []string{"clusterRef", "targetSecretRef", "serviceAccount", "ttl"},
 			},
 		},
 		Dependencies: []string{
@@ -7787,15 +7813,14 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncSpec(ref common.ReferenceCallba
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
-							Default:     "",
+							Description: "deletionPolicy says whether the written Secret goes with this object: Delete (the default) or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Delete", "Orphan"},
 						},
 					},
 				},
-				Required: []string{"clusterRef", "kubeconfigSecretRef", "sourceSecretRef", "targetSecretRef", "deletionPolicy"},
+				Required: []string{"clusterRef", "kubeconfigSecretRef", "sourceSecretRef", "targetSecretRef"},
 			},
 		},
 		Dependencies: []string{
@@ -8439,6 +8464,118 @@ func schema_pkg_apis_omni_v1alpha1_ReconcileStatus(ref common.ReferenceCallback)
 		},
 		Dependencies: []string{
 			metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RefusedChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RefusedChange is one change that Omni refused.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action is Create, Update or Destroy.\n\nPossible enum values:\n - `\"Create\"` creates a resource.\n - `\"Destroy\"` destroys a resource.\n - `\"Update\"` updates a resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Create", "Destroy", "Update"},
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type of the Omni resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id of the Omni resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is what Omni said.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"documents": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "documents are the objects whose part was refused: the OmniControlPlane or OmniWorkers of the machine set, and the OmniMachine of the machine. It is empty for a part of the OmniCluster itself.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RefusedDocument{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"action", "type", "id"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RefusedDocument{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RefusedDocument(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RefusedDocument is an object whose part Omni refused.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation of the object that was refused.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"kind", "name", "uid", "generation"},
+			},
+		},
 	}
 }
 

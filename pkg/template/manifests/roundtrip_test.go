@@ -81,7 +81,7 @@ func resourcesOf(t *testing.T, text []byte) []string {
 
 	for _, item := range resources {
 		for _, key := range []string{
-			v1alpha1.MarkOwnerUID, v1alpha1.MarkOwnerNamespace, v1alpha1.MarkOwnerName, v1alpha1.MarkManagementCluster,
+			v1alpha1.MarkOwnerUID, v1alpha1.MarkHub, v1alpha1.MarkOwnerNamespace, v1alpha1.MarkOwnerName, v1alpha1.MarkManagementCluster,
 		} {
 			item.Metadata().Annotations().Delete(key)
 		}

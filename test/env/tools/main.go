@@ -58,7 +58,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 
 		return nil
+	case len(args) == 1 && args[0] == "certmanager":
+		_, err := env.EnsureCertManager(ctx, progress)
+
+		return err
 	default:
-		return fmt.Errorf("unknown arguments %q: give none, omni or flux", args)
+		return fmt.Errorf("unknown arguments %q: give none, omni, flux or certmanager", args)
 	}
 }

@@ -10,6 +10,7 @@ func Run(t *testing.T, target Target) {
 
 	for name, test := range map[string]func(*testing.T){
 		"keys":        s.keys,
+		"keysInUse":   s.keysInUse,
 		"roles":       s.roles,
 		"codes":       s.codes,
 		"clusters":    s.clusterRefusals,
@@ -22,6 +23,9 @@ func Run(t *testing.T, target Target) {
 		"watches":     s.watches,
 		"kubeconfigs": s.kubeconfigs,
 		"proxy":       s.proxy,
+		"collisions":  s.collisions,
+		"independent": s.independent,
+		"balancer":    s.balancer,
 	} {
 		t.Run(name, test)
 	}

@@ -88,6 +88,9 @@ spec:
 {{- with .Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
 {{- end }}
+{{- with .Values.hubID }}
+- {{ printf "--hub-id=%s" . | quote }}
+{{- end }}
 {{- if $settings.requireDeletionConfirmation }}
 - --require-deletion-confirmation
 {{- end }}

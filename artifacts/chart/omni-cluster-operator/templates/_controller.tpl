@@ -129,6 +129,9 @@ spec:
 {{- with .root.Values.managementClusterName }}
 - {{ printf "--management-cluster-name=%s" . | quote }}
 {{- end }}
+{{- with .root.Values.hubID }}
+- {{ printf "--hub-id=%s" . | quote }}
+{{- end }}
 {{- with .root.Values.controller.allowedEndpoints }}
 - {{ printf "--omni-allowed-endpoints=%s" (join "," .) | quote }}
 {{- end }}

@@ -9,8 +9,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- include "omni.moreLabels" . }}
 {{- end }}
 
-{{/* Labels of the Secrets that cert-manager makes for us: whose they are, and that omni-controller uses them for nobody. */}}
+{{/* Labels of the Secrets that cert-manager makes for us: whose they are, so that they are found after an uninstall, and that
+     omni-controller uses them for nobody. Without versions: a new chart changes no Secret. Call as omni.labels. */}}
 {{- define "omni.secretLabels" -}}
+{{ include "omni.selector" . }}
 app.kubernetes.io/part-of: omni-cluster-operator
 omni.texashpc.com/protected: "true"
 {{- end }}
@@ -147,4 +149,41 @@ topologySpreadConstraints:
 {{/* How many Pods of the API server there are. */}}
 {{- define "omni.apiserverReplicas" -}}
 {{- if .Values.apiserver.etcd.embedded.enabled }}1{{ else }}{{ .Values.apiserver.etcd.external.replicas }}{{ end -}}
+{{- end }}
+
+{{/* A duration as the schema allows it (such as 1h30m), in seconds. */}}
+{{- define "omni.seconds" -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+[hms]" . -1 -}}
+{{- $seconds := get (dict "h" 3600 "m" 60 "s" 1) (regexFind "[hms]" .) -}}
+{{- $sum = add $sum (mul (regexFind "[0-9]+" . | atoi) $seconds) -}}
+{{- end -}}
+{{ $sum }}
+{{- end }}
+
+{{/* Fails if cert-manager would refuse the durations of the certificates, or if the authority could expire while a certificate
+     that it signed is in use. Here and not by cert-manager's webhook, half-way through an installation. */}}
+{{- define "omni.refuseDurations" -}}
+{{- $own := not .Values.certificates.serving.issuerRef.name -}}
+{{- range $name, $of := .Values.certificates -}}
+{{- if or $own (ne $name "ca") -}}
+{{- $duration := include "omni.seconds" $of.duration | atoi -}}
+{{- $renewBefore := include "omni.seconds" $of.renewBefore | atoi -}}
+{{- if lt $duration 3600 -}}
+{{- fail (printf "certificates.%s.duration: %s is less than 1h, and cert-manager refuses that" $name $of.duration) -}}
+{{- else if gt $duration 3153600000 -}}
+{{- fail (printf "certificates.%s.duration: %s is more than a hundred years (876000h)" $name $of.duration) -}}
+{{- else if lt $renewBefore 300 -}}
+{{- fail (printf "certificates.%s.renewBefore: %s is less than 5m, and cert-manager refuses that" $name $of.renewBefore) -}}
+{{- else if ge $renewBefore $duration -}}
+{{- fail (printf "certificates.%s.renewBefore: %s is not less than certificates.%s.duration (%s): set both" $name $of.renewBefore $name $of.duration) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.certificates -}}
+{{- $inUse := sub (include "omni.seconds" .serving.duration | atoi) (include "omni.seconds" .serving.renewBefore | atoi) -}}
+{{- if and $own (le (include "omni.seconds" .ca.renewBefore | atoi) $inUse) -}}
+{{- fail (printf "certificates.ca.renewBefore: %s has to be more than certificates.serving.duration - certificates.serving.renewBefore (%s - %s): for so long a serving certificate is in use, and the authority must not expire meanwhile" .ca.renewBefore .serving.duration .serving.renewBefore) -}}
+{{- end -}}
+{{- end -}}
 {{- end }}

@@ -55,10 +55,12 @@ func defaultFuncs() []any {
 			c.FillNoCustom(s)
 			setDefault(&s.TargetSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
 			setDefault(&s.Format, omni.FormatKubeconfig)
+			setDefault(&s.DeletionPolicy, omni.DeletionDelete)
 		},
 		func(s *omni.OmniSecretSyncSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			setDefault(&s.KubeconfigSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
+			setDefault(&s.DeletionPolicy, omni.DeletionDelete)
 		},
 		fillHelmRelease,
 		func(r *omni.HelmValuesReference, c randfill.Continue) {

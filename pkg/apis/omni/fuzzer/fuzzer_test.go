@@ -93,8 +93,8 @@ func TestHubObjectsHaveDefaults(t *testing.T) {
 		for i, unset := range []bool{
 			connection.Spec.Auth.ServiceAccountSecretRef.Key == "",
 			cluster.Spec.ChangePolicy == "" || cluster.Spec.SyncInterval == "",
-			export.Spec.TargetSecretRef.Key == "" || export.Spec.Format == "",
-			sync.Spec.KubeconfigSecretRef.Key == "",
+			export.Spec.TargetSecretRef.Key == "" || export.Spec.Format == "" || export.Spec.DeletionPolicy == "",
+			sync.Spec.KubeconfigSecretRef.Key == "" || sync.Spec.DeletionPolicy == "",
 			release.Spec.Namespace == "" || release.Spec.Timeout == "" || release.Spec.Retries == nil || release.Spec.MaxHistory == nil,
 			release.Spec.Interval == "" || release.Spec.DriftDetection.Mode == "" || release.Spec.DeletionPolicy == "",
 		} {

@@ -125,6 +125,9 @@ const (
 	ReasonClusterNotInOmni = "ClusterNotInOmni"
 	// ReasonNotOwned: The cluster in Omni was not made by this object, or not by the export's OmniCluster.
 	ReasonNotOwned = "NotOwned"
+	// ReasonOwnedByOtherHub: What is there carries the mark of this very object on another hub: the objects were copied
+	// from there. It is read, and never written or removed.
+	ReasonOwnedByOtherHub = "OwnedByOtherHub"
 	// ReasonRemoteClusterReplaced: The cluster in Omni carries the mark of the OmniCluster, but is not the one it made.
 	ReasonRemoteClusterReplaced = "RemoteClusterReplaced"
 	// ReasonValueNotFound: A ConfigMap or Secret that the spec takes a value from, or its key, does not exist.
@@ -197,6 +200,8 @@ const (
 	ReasonCollision = "Collision"
 	// ReasonOwnershipLost: Another object's mark is on the cluster in Omni.
 	ReasonOwnershipLost = "OwnershipLost"
+	// ReasonSecondWriter: Omni does not keep what is written: somebody else writes the same resource, again and again.
+	ReasonSecondWriter = "SecondWriter"
 	// ReasonRemoteLocked: The cluster is locked in Omni.
 	ReasonRemoteLocked = "RemoteLocked"
 	// ReasonRemoteDeleting: The cluster is being torn down in Omni.
@@ -235,6 +240,9 @@ const (
 	ReasonConflicting = "Conflicting"
 	// ReasonWaitingForSync: This generation is not applied yet.
 	ReasonWaitingForSync = "WaitingForSync"
+	// ReasonClusterOnHold: This generation is not applied yet, because the cluster is suspended, only observes, or waits
+	// for an approval.
+	ReasonClusterOnHold = "ClusterOnHold"
 	// ReasonMachinesReady: All machines are ready.
 	ReasonMachinesReady = "MachinesReady"
 	// ReasonMachinesNotReady: Machines are not ready yet.
@@ -298,7 +306,8 @@ const (
 	// ReasonChartUnverified: The chart's provenance is missing, or not signed by a key of the keyring.
 	ReasonChartUnverified = "ChartUnverified"
 	// ReasonChartRefused: Rendering the chart takes too much memory, does not end, or prints too much. It is tried
-	// again when the chart, the values or the settings change.
+	// again when the chart, the values or the settings change. Or reading the repository's index or the provenance
+	// file takes too much; these are read again at the interval.
 	ReasonChartRefused = "ChartRefused"
 	// ReasonChartInvalid: The chart, its source or the repository's index cannot be used.
 	ReasonChartInvalid = "ChartInvalid"

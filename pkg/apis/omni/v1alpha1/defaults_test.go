@@ -38,7 +38,11 @@ func TestDefaults(t *testing.T) {
 		{"workers", "OmniWorkers", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"}}`},
 		{"machine", "OmniMachine", `{"clusterRef":{"name":"c"}}`, `{"clusterRef":{"name":"c"},"locked":false}`},
 		{"export", "OmniKubeconfigExport",
-			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h","deletionPolicy":"Delete"}`,
+			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h","deletionPolicy":"Orphan"}`,
+			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s","key":"kubeconfig"},"serviceAccount":{"user":"u","groups":["g"],"allowClusterAdmin":false},"ttl":"1h",` +
+				`"deletionPolicy":"Orphan","format":"Kubeconfig"}`},
+		{"export, deletion policy unset", "OmniKubeconfigExport",
+			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h"}`,
 			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s","key":"kubeconfig"},"serviceAccount":{"user":"u","groups":["g"],"allowClusterAdmin":false},"ttl":"1h",` +
 				`"deletionPolicy":"Delete","format":"Kubeconfig"}`},
 		{"sync", "OmniSecretSync",
@@ -46,6 +50,10 @@ func TestDefaults(t *testing.T) {
 				`"deletionPolicy":"Orphan"}`,
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"sourceSecretRef":{"name":"s"},` +
 				`"targetSecretRef":{"name":"t","namespace":"n"},"createNamespace":false,"adopt":false,"deletionPolicy":"Orphan"}`},
+		{"sync, deletion policy unset", "OmniSecretSync",
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},"sourceSecretRef":{"name":"s"},"targetSecretRef":{"name":"t","namespace":"n"}}`,
+			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"sourceSecretRef":{"name":"s"},` +
+				`"targetSecretRef":{"name":"t","namespace":"n"},"createNamespace":false,"adopt":false,"deletionPolicy":"Delete"}`},
 		{"release", "OmniHelmRelease",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},` +
 				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v"}],"verify":{"keyringSecretRef":{"name":"r"}}}}`,

@@ -16,12 +16,16 @@ const (
 	AnnotationFluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
 	// AnnotationConfirmDeletion must equal the object's name before a guarded OmniCluster can be deleted.
 	AnnotationConfirmDeletion = GroupName + "/confirm-deletion"
-	// AnnotationRecreate allows a cluster that Omni no longer has to be made again. Its value is the old
-	// status.omniClusterID.
+	// AnnotationRecreate allows a cluster that Omni no longer has to be made again, in the Omni that had it. Its value
+	// is the old status.omniClusterID.
 	AnnotationRecreate = GroupName + "/recreate"
 	// AnnotationAllowedEndpoints is for the Secret of a service account key: the endpoints that the key may be used
 	// with, as URLs that are separated by commas. Scheme, host and port have to be those of spec.endpoint.
 	AnnotationAllowedEndpoints = GroupName + "/allowed-endpoints"
+	// AnnotationPreviousHub is for an OmniConnection, or for the Secret of a kubeconfig that belongs to no OmniCluster:
+	// the ID of the hub that is gone and whose objects were restored here. What is reached through it and carries
+	// that hub's mark is taken over by this hub. See MarkHub.
+	AnnotationPreviousHub = GroupName + "/previous-hub"
 	// AnnotationAcceptCluster allows a kubeconfig to lead to another cluster than before. Its value is the
 	// new cluster's ID.
 	AnnotationAcceptCluster = GroupName + "/accept-cluster"
@@ -34,9 +38,13 @@ const (
 	ProtectedValue = "true"
 )
 
-// The ownership mark: annotations that the controller writes on the Cluster in Omni. The UID
-// decides who owns it; the others are information for people.
+// The ownership mark: annotations that the controller writes on the Cluster in Omni. The UID and the hub
+// decide who owns it; the others are information for people.
 const (
+	// MarkHub is the ID of the hub whose object the owner is: the UID of the kube-system Namespace of the cluster in
+	// which the object is written, or what --hub-id says. Objects that are restored into a second hub keep their UIDs;
+	// this tells the hubs apart. A mark without it is from before it was written.
+	MarkHub = GroupName + "/hub-id"
 	// MarkOwnerUID is the UID of the OmniCluster that owns the cluster.
 	MarkOwnerUID = GroupName + "/owner-uid"
 	// MarkOwnerNamespace is the namespace of that OmniCluster.

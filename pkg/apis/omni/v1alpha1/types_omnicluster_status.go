@@ -62,6 +62,12 @@ type OmniClusterStatus struct {
 	// +optional
 	Adopting bool `json:"adopting,omitempty"`
 
+	// starting is true from the moment the cluster is made or taken over until Omni has seen Kubernetes work in it (a
+	// KubernetesUpgradeStatus that was Done). Until then the word of Omni's load balancer, which says healthy before its
+	// first check, does not make it Available.
+	// +optional
+	Starting bool `json:"starting,omitempty"`
+
 	// lastSyncTime is when a change was last applied to Omni.
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
@@ -69,6 +75,12 @@ type OmniClusterStatus struct {
 	// plan is what has to change in Omni.
 	// +optional
 	Plan *OmniClusterPlan `json:"plan,omitempty"`
+
+	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
+	// is applied; they are tried again when something changes, and at the sync interval.
+	// +optional
+	// +listType=atomic
+	Refusals []RefusedChange `json:"refusals,omitempty"`
 
 	// omni is what Omni says of the cluster.
 	// +optional
@@ -203,6 +215,43 @@ type ApprovedChange struct {
 	// Omni took from a class.
 	// +optional
 	Members string `json:"members,omitempty"`
+}
+
+// RefusedChange is one change that Omni refused.
+type RefusedChange struct {
+	// action is Create, Update or Destroy.
+	Action ChangeAction `json:"action"`
+
+	// type of the Omni resource.
+	Type string `json:"type"`
+
+	// id of the Omni resource.
+	ID string `json:"id"`
+
+	// message is what Omni said.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// documents are the objects whose part was refused: the OmniControlPlane or OmniWorkers of the machine set, and the
+	// OmniMachine of the machine. It is empty for a part of the OmniCluster itself.
+	// +optional
+	// +listType=atomic
+	Documents []RefusedDocument `json:"documents,omitempty"`
+}
+
+// RefusedDocument is an object whose part Omni refused.
+type RefusedDocument struct {
+	// kind of the object.
+	Kind string `json:"kind"`
+
+	// name of the object.
+	Name string `json:"name"`
+
+	// uid of the object.
+	UID string `json:"uid"`
+
+	// generation of the object that was refused.
+	Generation int64 `json:"generation"`
 }
 
 // ClusterPhaseDestroying is the phase of a cluster from when its teardown was requested in Omni.

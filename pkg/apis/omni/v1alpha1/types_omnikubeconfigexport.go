@@ -47,9 +47,9 @@ type OmniKubeconfigExportSpec struct {
 	// +optional
 	RenewBefore Duration `json:"renewBefore,omitempty"`
 
-	// deletionPolicy says whether the Secret goes with this object: Delete or Orphan.
-	// +required
-	DeletionPolicy DeletionPolicy `json:"deletionPolicy"`
+	// deletionPolicy says whether the Secret goes with this object: Delete (the default) or Orphan.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// contextNamespace is the default namespace in the kubeconfig's context.
 	// +optional

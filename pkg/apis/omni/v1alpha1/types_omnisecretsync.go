@@ -68,9 +68,9 @@ type OmniSecretSyncSpec struct {
 	// +optional
 	Adopt bool `json:"adopt"`
 
-	// deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.
-	// +required
-	DeletionPolicy DeletionPolicy `json:"deletionPolicy"`
+	// deletionPolicy says whether the written Secret goes with this object: Delete (the default) or Orphan.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // NamespacedSecretReference names a Secret in a workload cluster.

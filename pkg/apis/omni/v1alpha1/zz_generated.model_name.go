@@ -377,6 +377,16 @@ func (in ReconcileStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RefusedChange) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RefusedChange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RefusedDocument) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RefusedDocument"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RollingStrategy) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.RollingStrategy"
 }

@@ -67,7 +67,7 @@ func validateOmniKubeconfigExportSpec(spec *omni.OmniKubeconfigExportSpec, path 
 	errs = append(errs, validateSecretKeyReference(spec.TargetSecretRef, path.Child("targetSecretRef"), "the Secret to write")...)
 	errs = append(errs, validateServiceAccount(&spec.ServiceAccount, path.Child("serviceAccount"))...)
 	errs = append(errs, validateLifetime(spec, path)...)
-	errs = append(errs, validateDeletionPolicy(spec.DeletionPolicy, path.Child("deletionPolicy"))...)
+	errs = append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.DeletionDelete, omni.DeletionOrphan)...)
 
 	if spec.ContextNamespace != "" {
 		errs = append(errs, validateNamespaceName(spec.ContextNamespace, path.Child("contextNamespace"), "a namespace")...)

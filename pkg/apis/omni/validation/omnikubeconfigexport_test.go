@@ -65,7 +65,7 @@ func TestValidateOmniKubeconfigExport(t *testing.T) {
 		{"renewal no duration", lifetime("24h", "soon"), []string{badRenew}},
 		{"both wrong", lifetime("1s", "soon"), []string{badTTL, badRenew}},
 		{"orphan", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = omni.DeletionOrphan }, nil},
-		{"no deletion policy", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = "" }, []string{"spec.deletionPolicy: Required value"}},
+		{"no deletion policy, as it may be in an update without defaults", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = "" }, nil},
 		{"deletion policy of another kind", func(e *omni.OmniKubeconfigExport) { e.Spec.DeletionPolicy = "Uninstall" },
 			[]string{"spec.deletionPolicy: Unsupported value"}},
 		{"context namespace", func(e *omni.OmniKubeconfigExport) { e.Spec.ContextNamespace = "apps" }, nil},

@@ -57,7 +57,7 @@ func validateOmniSecretSyncSpec(spec *omni.OmniSecretSyncSpec, path *field.Path)
 	errs = append(errs, validateKeyMappings(spec.Keys, path.Child("keys"))...)
 	errs = append(errs, validateSecretMetadata(spec.Labels, spec.Annotations, path)...)
 
-	return append(errs, validateDeletionPolicy(spec.DeletionPolicy, path.Child("deletionPolicy"))...)
+	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.DeletionDelete, omni.DeletionOrphan)...)
 }
 
 func validateKeyMappings(keys []omni.SecretKeyMapping, path *field.Path) field.ErrorList {

@@ -29,7 +29,7 @@ func TestValidateOmniSecretSync(t *testing.T) {
 		{name: "valid"},
 		{"everything missing", func(s *omni.OmniSecretSync) { s.Spec = omni.OmniSecretSyncSpec{} }, []string{
 			"spec.clusterRef.name: Required value", "spec.kubeconfigSecretRef.name: Required value", "spec.sourceSecretRef.name: Required value",
-			"spec.targetSecretRef.name: Required value", "spec.targetSecretRef.namespace: Required value", "spec.deletionPolicy: Required value",
+			"spec.targetSecretRef.name: Required value", "spec.targetSecretRef.namespace: Required value",
 		}},
 		{"every name wrong", func(s *omni.OmniSecretSync) {
 			s.Spec.ClusterRef.Name, s.Spec.SourceSecretRef.Name = "A", "B"
@@ -80,7 +80,7 @@ func TestValidateOmniSecretSyncUpdate(t *testing.T) {
 		{"redirected", nil, redirect, redirected},
 		{"redirected while being deleted", func(s *omni.OmniSecretSync) { deleting(&s.ObjectMeta) }, redirect, redirected},
 		{"other rules while being deleted", func(s *omni.OmniSecretSync) { deleting(&s.ObjectMeta) },
-			func(s *omni.OmniSecretSync) { s.Spec.DeletionPolicy = "" }, nil},
+			func(s *omni.OmniSecretSync) { s.Spec.SourceSecretRef.Name = "" }, nil},
 		{"bad target", nil, func(s *omni.OmniSecretSync) { s.Spec.TargetSecretRef.Name = "" }, []string{"spec.targetSecretRef.name: Required value"}},
 	})
 }

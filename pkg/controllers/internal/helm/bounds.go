@@ -27,14 +27,22 @@ const separator = "\n---\n"
 // notesFile is the name of the file that is no manifest.
 const notesFile = "NOTES.txt"
 
-// checkManifests refuses what Helm must not parse in this process.
-func (c *Client) checkManifests(ctx context.Context, request Request, files map[string]string) error {
+// manifests is what is known of the text of a chart's files.
+type manifests struct {
+	size foreign.Size
+	// name is that of the file that is wrong, or with which they are too much, and err what is wrong.
+	name string
+	err  error
+}
+
+// look checks what a chart prints as Helm will separate it. All of it happens in this process, so it is bounded.
+func look(ctx context.Context, files map[string]string) manifests {
 	texts := map[string]string{}
 
 	for name, text := range files {
 		// What Helm takes out now could join the parts of something else, which nobody has checked.
 		if strings.Contains(text, noValue) {
-			return outOfBounds("chart "+request.Chart.String(), &render.RefusedError{Why: fmt.Sprintf("%s prints %s inside of %s", name, noValue, noValue)})
+			return manifests{name: name, err: errNoValue}
 		}
 
 		if strings.HasSuffix(name, notesFile) || strings.HasPrefix(path.Base(name), "_") {
@@ -46,22 +54,34 @@ func (c *Client) checkManifests(ctx context.Context, request Request, files map[
 		texts[name] = strings.Join(slices.Collect(maps.Values(documents)), separator)
 	}
 
-	name, err := checkTexts(ctx, texts)
-	if !errors.Is(err, foreign.ErrSyntax) {
-		return outOfBounds("chart "+request.Chart.String()+": what "+name+" prints", err)
+	size, name, err := checkTexts(ctx, texts)
+
+	return manifests{size: size, name: name, err: err}
+}
+
+// errNoValue is a file that prints what Helm takes out.
+var errNoValue = errors.New("prints " + noValue + " inside of " + noValue) //nolint:gochecknoglobals // a sentinel
+
+// checkManifests refuses what Helm must not parse in this process.
+func (c *Client) checkManifests(ctx context.Context, request Request, files map[string]string, found manifests) error {
+	switch {
+	case errors.Is(found.err, errNoValue):
+		return outOfBounds("chart "+request.Chart.String(), &render.RefusedError{Why: found.name + " " + found.err.Error()})
+	case !errors.Is(found.err, foreign.ErrSyntax):
+		return outOfBounds("chart "+request.Chart.String()+": what "+found.name+" prints", found.err)
 	}
 
 	// Helm says where the fault is.
-	if err := c.target.Charts.Explain(ctx, c.target.Tenant, name, files[name]); err != nil {
+	if err := c.target.Charts.Explain(ctx, c.target.Tenant, found.name, files[found.name]); err != nil {
 		return explainRendering(request.Chart, err)
 	}
 
-	return fmt.Errorf("YAML parse error on %s: %w", name, err)
+	return fmt.Errorf("YAML parse error on %s: %w", found.name, found.err)
 }
 
-// checkTexts checks texts together. It returns the name of the one that is wrong, or
-// of the one with which they are too much.
-func checkTexts(ctx context.Context, texts map[string]string) (string, error) {
+// checkTexts checks texts together. It returns their size, or the name of the one that is
+// wrong, or of the one with which they are too much.
+func checkTexts(ctx context.Context, texts map[string]string) (foreign.Size, string, error) {
 	names := slices.Sorted(maps.Keys(texts))
 
 	var all strings.Builder
@@ -71,18 +91,18 @@ func checkTexts(ctx context.Context, texts map[string]string) (string, error) {
 		all.WriteString(separator)
 	}
 
-	err := foreign.Check(ctx, []byte(all.String()), textLimits)
+	size, err := foreign.Measure(ctx, []byte(all.String()), textLimits)
 	if err == nil {
-		return "", nil
+		return size, "", nil
 	}
 
 	for _, name := range names {
 		if err := foreign.Check(ctx, []byte(texts[name]), textLimits); err != nil {
-			return name, err
+			return size, name, err
 		}
 	}
 
-	return fmt.Sprintf("all of %d files", len(names)), err
+	return size, fmt.Sprintf("all of %d files", len(names)), err
 }
 
 // outOfBounds is the error of something that must not be parsed here; nil if err is.

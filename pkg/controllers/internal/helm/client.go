@@ -81,6 +81,16 @@ type session struct {
 	storage *resumable
 	last    *lastError
 	values  *discretion
+
+	// room is what the action has of the room for charts, in bytes, and leave gives it back.
+	room  int64
+	leave func()
+}
+
+// vacate gives back what the action has of the room for charts.
+func (s *session) vacate() {
+	s.leave()
+	s.room, s.leave = 0, func() {}
 }
 
 // open makes Helm's configuration for one action. All its requests end with ctx.
@@ -105,7 +115,7 @@ func (c *Client) open(ctx context.Context, values Values) (*session, error) {
 	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
 	config.Releases.Driver = storage
 
-	return &session{config: config, storage: storage, last: last, values: discreet}, nil
+	return &session{config: config, storage: storage, last: last, values: discreet, leave: func() {}}, nil
 }
 
 // Details is what the record of a revision says about its chart.

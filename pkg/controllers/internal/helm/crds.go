@@ -60,12 +60,7 @@ func (c *Client) missingCRDs(ctx context.Context, files []render.CRD) ([]render.
 // installCRDs installs the CRDs of a chart that the cluster does not have, as Helm
 // does it before an install.
 func (c *Client) installCRDs(hard, soft context.Context, s *session, files []render.CRD) error {
-	texts := map[string]string{}
-	for _, file := range files {
-		texts[file.Name] += string(file.Data) + separator
-	}
-
-	if name, err := checkTexts(soft, texts); err != nil {
+	if _, name, err := checkTexts(soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
 	}
 
@@ -94,6 +89,16 @@ func (c *Client) installCRDs(hard, soft context.Context, s *session, files []ren
 	}
 
 	return awaitCRDs(soft, s, made)
+}
+
+// crdTexts is the text of each file.
+func crdTexts(files []render.CRD) map[string]string {
+	texts := map[string]string{}
+	for _, file := range files {
+		texts[file.Name] += string(file.Data) + separator
+	}
+
+	return texts
 }
 
 // awaitCRDs waits until new CRDs are in use, and forgets what was known of the

@@ -50,6 +50,8 @@ type Wanted struct {
 	Attempt string
 	// Owner is the UID of the OmniHelmRelease.
 	Owner string
+	// Hub is the ID of its hub.
+	Hub string
 	// Process names the running controller; see Revision.Process.
 	Process string
 	// Failures are those of this attempt that left no revision behind, or whose revision is gone.

@@ -37,25 +37,27 @@ func (c *Client) prepare(hard, soft context.Context, s *session, request Request
 	release.Name, release.Namespace = c.target.Name, c.target.Namespace
 	job := render.Job{Values: values, Release: release, CRDsFirst: crds}
 
-	answer, files, err := c.render(soft, s, request, job)
-	if err == nil && !answer.Rendered {
-		if err := c.installCRDs(hard, soft, s, answer.CRDs); err != nil {
+	one, err := c.admitted(soft, s, request, job)
+	if err == nil && !one.answer.Rendered {
+		if err := c.installCRDs(hard, soft, s, one.answer.CRDs); err != nil {
 			return nil, err
 		}
 
 		job.CRDsFirst = false
-		answer, files, err = c.render(soft, s, request, job)
+		one, err = c.admitted(soft, s, request, job)
 	}
 
 	if err != nil {
 		return nil, err
 	}
 
+	answer, files := one.answer, one.files
+
 	if len(answer.Unchecked) > 0 {
 		c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", answer.Unchecked)
 	}
 
-	if err := c.checkManifests(soft, request, files); err != nil {
+	if err := c.checkManifests(soft, request, files, one.found); err != nil {
 		return nil, err
 	}
 
@@ -87,15 +89,80 @@ func standInFor(original *chart.Chart, files map[string]string) (*chart.Chart, t
 	}}
 }
 
+// renderedChart is what a worker made of a chart.
+type renderedChart struct {
+	answer *render.Answer
+	files  map[string]string
+	found  manifests
+}
+
+// admitted has the chart rendered and makes room for what it became. If there is none, what was rendered is dropped, so
+// that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
+// room is the action's, until it ends or asks again.
+func (c *Client) admitted(ctx context.Context, s *session, request Request, job render.Job) (*renderedChart, error) {
+	s.vacate()
+
+	one, err := c.render(ctx, s, request, job)
+
+	var full *fullError
+	for attempt := 0; errors.As(err, &full); attempt++ {
+		cost := full.cost
+		if attempt > 0 { // it prints more each time
+			cost = tenantBytes
+		}
+
+		leave, waited := admitted.enter(ctx, c.target.Tenant, cost)
+		if waited != nil {
+			return nil, fmt.Errorf("chart %s: %w", request.Chart, waited)
+		}
+
+		s.room, s.leave = cost, leave
+		one, err = c.render(ctx, s, request, job)
+	}
+
+	return one, err
+}
+
+// makeRoom is asked with what a worker answers, in the worker's place.
+func (c *Client) makeRoom(ctx context.Context, s *session, one *renderedChart) error {
+	one.found = look(ctx, one.files)
+	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
+
+	if len(one.answer.CRDs) > 0 {
+		size, _, err := checkTexts(ctx, crdTexts(one.answer.CRDs))
+		if err != nil {
+			return nil //nolint:nilerr // it is refused before it is used
+		}
+
+		cost += costOf(size, manifestCopies)
+	}
+
+	if cost = min(cost, tenantBytes); cost <= s.room {
+		return nil
+	}
+
+	// What it has now is not enough, and does not count while it waits for more.
+	s.vacate()
+
+	leave, ok := admitted.try(c.target.Tenant, cost)
+	if !ok {
+		return &fullError{cost}
+	}
+
+	s.room, s.leave = cost, leave
+
+	return nil
+}
+
 // render asks a worker, for the cluster as it is now.
-func (c *Client) render(ctx context.Context, s *session, request Request, job render.Job) (*render.Answer, map[string]string, error) {
+func (c *Client) render(ctx context.Context, s *session, request Request, job render.Job) (*renderedChart, error) {
 	if c.target.Charts == nil || request.Chart == nil {
-		return nil, nil, errors.New("there is no chart, or nothing that renders it")
+		return nil, errors.New("there is no chart, or nothing that renders it")
 	}
 
 	capabilities, err := lookAtCluster(s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
 	job.Cluster = render.Cluster{
@@ -105,19 +172,25 @@ func (c *Client) render(ctx context.Context, s *session, request Request, job re
 
 	lookups, err := c.newLookups(ctx, s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
-	answer, files, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookups.answer)
-	if err != nil {
-		return nil, nil, explainRendering(request.Chart, err)
+	one := &renderedChart{}
+	job.Admit = func(answer *render.Answer, files map[string]string) error {
+		one.answer, one.files = answer, files
+
+		return c.makeRoom(ctx, s, one)
 	}
 
-	if err := request.Chart.Accept(answer.Chart.Metadata); err != nil {
-		return nil, nil, &unusableError{err}
+	if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookups.answer); err != nil {
+		return nil, explainRendering(request.Chart, err)
 	}
 
-	return answer, files, nil
+	if err := request.Chart.Accept(one.answer.Chart.Metadata); err != nil {
+		return nil, &unusableError{err}
+	}
+
+	return one, nil
 }
 
 // lookAtCluster finds out what the cluster is able to do, as Helm does it. Helm

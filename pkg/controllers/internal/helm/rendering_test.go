@@ -187,7 +187,7 @@ func TestManifestsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var err error
 
-			foreigntest.WantAllocated(t, 400<<20, func() { err = c.checkManifests(t.Context(), request, test.files) })
+			foreigntest.WantAllocated(t, 400<<20, func() { err = c.checkManifests(t.Context(), request, test.files, look(t.Context(), test.files)) })
 
 			if test.reason == "" && err == nil {
 				return

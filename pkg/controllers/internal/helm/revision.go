@@ -25,6 +25,8 @@ const (
 	labelAttempt = labelPrefix + "attempt"
 	// labelOwner is the UID of the OmniHelmRelease that made the revision.
 	labelOwner = labelPrefix + "owner"
+	// labelHub is the ID of the hub of that OmniHelmRelease. Revisions from before it was written have none.
+	labelHub = labelPrefix + "hub-id"
 	// labelRevision is the number of the revision whose labels these are.
 	labelRevision = labelPrefix + "revision"
 	// labelProcess names the process of the controller that made the revision.
@@ -84,6 +86,8 @@ type Revision struct {
 	Content, Attempt string
 	// Owner is the UID of the OmniHelmRelease that made the revision; empty if another client did.
 	Owner string
+	// Hub is the ID of the hub of that OmniHelmRelease; empty if another client or a former version made the revision.
+	Hub string
 	// Process names the process of the controller that made the revision; empty if another client or a
 	// former version did.
 	Process string
@@ -218,7 +222,7 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 
 	return Revision{
 		Number: number, Status: Status(record.Labels["status"]),
-		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner], Process: record.Labels[labelProcess],
+		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner], Hub: record.Labels[labelHub], Process: record.Labels[labelProcess],
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
 		Interrupted: record.Labels[labelInterrupted] != "", Created: created, Modified: modified,
 	}, true

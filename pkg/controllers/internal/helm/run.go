@@ -107,6 +107,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	}
 
 	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
+	s.storage.owner, s.storage.hub = request.Wanted.Owner, request.Wanted.Hub
 	if request.Observed != nil {
 		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
 	}
@@ -150,6 +151,7 @@ func (c *Client) attend(hard, soft context.Context, s *session, request Request)
 
 	go func() {
 		defer close(returned)
+		defer s.vacate()
 		// A chart that makes Helm panic must not end the controller, with all
 		// that it does for others. The text of a panic may hold anything.
 		defer func() {
@@ -216,7 +218,7 @@ func rendering(soft context.Context, s *session) (context.Context, func()) {
 
 // labels are those of the record that the action makes.
 func (r *Request) labels(made *chart.Chart) map[string]string {
-	labels := map[string]string{labelContent: r.Wanted.Content, labelAttempt: r.Wanted.Attempt, labelOwner: r.Wanted.Owner}
+	labels := map[string]string{labelContent: r.Wanted.Content, labelAttempt: r.Wanted.Attempt, labelOwner: r.Wanted.Owner, labelHub: r.Wanted.Hub}
 
 	labels[labelChartVersion] = versionLabel(made.Metadata.Version)
 

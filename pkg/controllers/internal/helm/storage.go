@@ -21,8 +21,8 @@ import (
 // step. So a crash causes no second revision, and there is a record of what the
 // crash left behind at every moment.
 //
-// Each record that is made here names its own number and the process that made
-// it in labels: other clients copy our labels to the revisions that they make,
+// Each record that is made here names its own number, its owner and the process that
+// made it in labels: other clients copy our labels to the revisions that they make,
 // and those are not ours.
 //
 // The first record that an action makes is told of: from then on, what the
@@ -42,6 +42,8 @@ type resumable struct {
 	release string
 	hidden  int    // number of the hidden revision; 0 hides none
 	process string // that makes records now
+	owner   string // of what is made, and its hub: a rollback takes labels from the revision that it goes back to
+	hub     string
 	begun   func()
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
 	// a rollback from it fails, too: the next rollback would go to it.
@@ -177,6 +179,7 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 	}
 
 	labels[labelRevision], labels[labelProcess] = strconv.Itoa(record.Version), r.process
+	labels[labelOwner], labels[labelHub] = r.owner, r.hub
 	record.Labels = labels
 
 	if r.hides(name) {

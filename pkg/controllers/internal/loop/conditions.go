@@ -216,7 +216,7 @@ func readyChanged(before, after *v1alpha1.ReconcileStatus) *metav1.Condition {
 // than a matter of time.
 func looksWrong(reason string) bool {
 	switch reason {
-	case v1alpha1.ReasonError, v1alpha1.ReasonUnreachable, v1alpha1.ReasonConnectionNotFound,
+	case v1alpha1.ReasonError, v1alpha1.ReasonUnreachable, v1alpha1.ReasonConnectionNotFound, v1alpha1.ReasonConnectionNotReady,
 		v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyNotFound, v1alpha1.ReasonValueNotFound, v1alpha1.ReasonRenewalFailing:
 		return true
 	default:

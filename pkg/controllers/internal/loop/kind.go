@@ -41,6 +41,10 @@ type Kind[O Object, S any] struct {
 	// Interval is how often the object is looked at when nothing triggers it.
 	// The loop takes up to a tenth off at random.
 	Interval func(O) time.Duration
+	// Due is in how long the object is looked at at the latest, whatever its
+	// phases found: its status says that something happens then. 0: nothing does.
+	// Nothing is taken off it. May be nil.
+	Due func(O) time.Duration
 	// Suspended tells whether the object asks to be left alone. May be nil.
 	Suspended func(O) bool
 	// RunSuspended runs the phases of a suspended object too. They must then

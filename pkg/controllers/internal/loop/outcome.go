@@ -82,6 +82,16 @@ func Skip(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictSkip, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
+// Within is the same outcome, and the object is looked at again after the given
+// time at the latest; 0 changes nothing.
+func (o Outcome) Within(after time.Duration) Outcome {
+	if after > 0 && (o.after == 0 || after < o.after) {
+		o.after = after
+	}
+
+	return o
+}
+
 // Reason is the reason that the outcome gives.
 func (o Outcome) Reason() string { return o.reason }
 

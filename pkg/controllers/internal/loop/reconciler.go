@@ -226,13 +226,21 @@ func locked(base client.Object) client.Patch {
 
 // pause is when to look again without any trigger.
 func (r *Reconciler[O, S]) pause(object O, last Outcome) time.Duration {
-	interval := r.settings.Jitter(r.kind.Interval(object))
+	pause := r.settings.Jitter(r.kind.Interval(object))
 
-	if after := last.After(); after > 0 && after < interval {
-		return after
+	if after := last.After(); after > 0 {
+		pause = min(pause, after)
 	}
 
-	return interval
+	if r.kind.Due == nil {
+		return pause
+	}
+
+	if due := r.kind.Due(object); due > 0 {
+		pause = min(pause, due)
+	}
+
+	return pause
 }
 
 // requestedAt is the on-demand request that an object carries. With both

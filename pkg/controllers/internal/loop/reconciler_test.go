@@ -47,6 +47,15 @@ func TestOutcomes(t *testing.T) {
 			},
 			event: "Normal NotYet soon 50%",
 		},
+		"wait for a connection that cannot be used is a warning": {
+			second: Wait(time.Second, "ConnectionNotReady", "no session"),
+			want:   reconcile.Result{RequeueAfter: time.Second},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False ConnectionNotReady: no session", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False ConnectionNotReady: no session", "Reconciling": "True ConnectionNotReady: no session",
+			},
+			event: "Warning ConnectionNotReady no session",
+		},
 		"wait without a time falls back to the interval": {
 			second: Wait(0, "NotYet", "soon"),
 			want:   reconcile.Result{RequeueAfter: testInterval},
@@ -308,6 +317,32 @@ func TestPhasesHaveADeadline(t *testing.T) {
 	r := New(b.kind, Settings{Client: b.client, Events: b.events, Timeout: time.Minute})
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What an object says happens at some time is looked at then, whatever the phases found, and not
+// earlier because of it.
+func TestDue(t *testing.T) {
+	for name, test := range map[string]struct {
+		due  time.Duration
+		last Outcome
+		want time.Duration
+	}{
+		"nothing is due":              {0, Continue("Fine", "fine"), testInterval},
+		"after the interval":          {testInterval + time.Second, Continue("Fine", "fine"), testInterval},
+		"before the interval":         {time.Second, Continue("Fine", "fine"), time.Second},
+		"before the interval, stalls": {time.Second, Stall("Denied", "no"), time.Second},
+		"after the pause":             {time.Minute, Wait(time.Second, "NotYet", "soon"), time.Second},
+		"before the pause":            {time.Millisecond, Wait(time.Second, "NotYet", "soon"), time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, connection(), phase("First", test.last, nil))
+			b.kind.Due = func(*v1alpha1.OmniConnection) time.Duration { return test.due }
+
+			if got, err := b.run(); err != nil || got.RequeueAfter != test.want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 }
 

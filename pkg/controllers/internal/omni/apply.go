@@ -14,6 +14,9 @@ type ApplyOptions struct {
 	// be made now. Those that may not are held, together with what depends on
 	// them, and everything else is applied. Nil: none may.
 	Leave func(Change) bool
+	// Known is asked about each change whether Omni refused it a moment ago, so that
+	// it need not be tried again now: the refusal, or nil. It may be nil.
+	Known func(Change) *ChangeError
 }
 
 // EveryChange is an ApplyOptions.Leave for the destruction of a whole cluster,
@@ -29,8 +32,11 @@ type Result struct {
 	Pending []Change
 	// Held are the changes that had no leave.
 	Held []Change
-	// Skipped are the changes that were not tried: after a refusal, or in a
-	// later phase than a pending destroy.
+	// Refused are the changes whose content Omni does not accept, now or, for those
+	// that ApplyOptions.Known names, a moment ago.
+	Refused []*ChangeError
+	// Skipped are the changes that were not tried: they depend on a refused one,
+	// come after another error, or in a later phase than a pending destroy.
 	Skipped []Change
 	// Requested are the destroys among Applied and Pending that this very call
 	// began, for events and metrics.
@@ -64,8 +70,9 @@ type applier struct {
 }
 
 // ApplyPlan makes the plan's changes in the library's order: creates, updates,
-// then destroys phase by phase. It stops at the first change that Omni does
-// not take; what was applied until then stays, and the next plan starts from
+// then destroys phase by phase. What Omni refuses is left out with what depends
+// on it (see refusals), and the rest goes on; in a deletion nothing does. At any
+// other error it stops. What was applied stays, and the next plan starts from
 // there. Updates carry the version they were planned from. A destroy is a
 // request for teardown; the resource is destroyed only when no finalizer is
 // left, and never waited for.
@@ -74,8 +81,8 @@ type applier struct {
 // made or made again since, or if an annotation (the owner's mark, a lock) is
 // another than the plan saw.
 //
-// Errors: ErrClusterLocked and ErrPlanOutdated (nothing was done), *ChangeError,
-// or the context's.
+// Errors: ErrClusterLocked and ErrPlanOutdated (nothing was done), *ChangeError
+// (of what stopped it, else the first refusal), or the context's.
 // The Result is valid in every case.
 func ApplyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyOptions) (Result, error) {
 	return applyPlan(ctx, live, plan, options, func(resource.Metadata, effect) {})
@@ -94,7 +101,7 @@ func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyO
 		}
 	}
 
-	held := holdBack(plan.steps, options.Leave)
+	held, refused := holdBack(plan.steps, options.Leave), newRefusals(plan)
 	blockedPhase := -1
 
 	for i, s := range plan.steps {
@@ -103,14 +110,26 @@ func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyO
 			a.result.Held = append(a.result.Held, s.change)
 
 			continue
+		case refused.stop(s):
+			refused.leftOut(s)
+
+			a.result.Skipped = append(a.result.Skipped, s.change)
+
+			continue
 		case s.change.Action == ActionDestroy && blockedPhase >= 0 && s.phase > blockedPhase:
 			a.result.Skipped = append(a.result.Skipped, s.change)
 
 			continue
 		}
 
-		done, err := a.make(ctx, s)
-		if err != nil {
+		done, err := a.tryUnlessKnown(ctx, s, options.Known)
+
+		if refusal := refusalOf(err); refusal != nil {
+			refused.refused(s)
+
+			a.result.Refused = append(a.result.Refused, refusal)
+			refused.all = refused.all || plan.deletion || len(a.result.Refused) >= maxRefusals
+		} else if err != nil {
 			// A step that failed is named by the error, one that was not tried is not.
 			if untried := new(ChangeError); !errors.As(err, &untried) {
 				a.result.Skipped = append(a.result.Skipped, s.change)
@@ -121,12 +140,27 @@ func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyO
 			return a.result, err
 		}
 
-		if !done && blockedPhase < 0 {
+		if !done && s.change.Action == ActionDestroy && blockedPhase < 0 {
 			blockedPhase = s.phase
 		}
 	}
 
+	if len(a.result.Refused) > 0 {
+		return a.result, a.result.Refused[0]
+	}
+
 	return a.result, nil
+}
+
+// tryUnlessKnown makes a step, unless Omni has just refused it.
+func (a *applier) tryUnlessKnown(ctx context.Context, s step, known func(Change) *ChangeError) (done bool, err error) {
+	if known != nil {
+		if refusal := known(s.change); refusal != nil {
+			return false, refusal
+		}
+	}
+
+	return a.make(ctx, s)
 }
 
 func rest(steps []step) []Change {

@@ -106,7 +106,8 @@ func TestApplyInOrder(t *testing.T) {
 	}
 }
 
-func TestApplyStopsAtTheFirstRefusalAndGoesOnLater(t *testing.T) {
+// What does not depend on the refused set goes on in the same run, the rest later.
+func TestApplyGoesOnPastARefusedSet(t *testing.T) {
 	st := newFakeOmni()
 	plan := mustPlan(t, st, fullTemplate, PlanOptions{})
 	noting := &refusingOmni{CoreState: st, refuse: "demo-workers", with: status.Error(codes.InvalidArgument, "failed to validate: no such machine class")}
@@ -122,17 +123,27 @@ func TestApplyStopsAtTheFirstRefusalAndGoesOnLater(t *testing.T) {
 		t.Errorf("got %q", err)
 	}
 
-	if diff := cmp.Diff([]string{"create Cluster demo", "create MachineSet demo-control-planes"}, changes(result.Applied)); diff != "" {
+	applied := []string{"create Cluster demo", "create MachineSet demo-control-planes", "create MachineSetNode " + machine1}
+	if diff := cmp.Diff(applied, changes(result.Applied)); diff != "" {
 		t.Error(diff)
 	}
 
-	if len(result.Skipped) != 3 || !result.Wrote() {
+	skipped := []string{"create MachineSetNode " + machine2, "create MachineSetNode " + machine3}
+	if diff := cmp.Diff(skipped, changes(result.Skipped)); diff != "" {
+		t.Error(diff)
+	}
+
+	if len(result.Refused) != 1 || result.Refused[0] != refused || !result.Wrote() {
 		t.Errorf("result %+v", result)
+	}
+
+	if want := append(applied[:2:2], "create MachineSet demo-workers", applied[2]); !cmp.Equal(want, noting.writes) {
+		t.Errorf("tried %q", noting.writes)
 	}
 
 	// The remedy happened in Omni: the next plan has only the rest.
 	rest := mustPlan(t, st, fullTemplate, PlanOptions{})
-	if rest.Count(ActionCreate) != 4 || rest.Count(ActionUpdate) != 0 {
+	if rest.Count(ActionCreate) != 3 || rest.Count(ActionUpdate) != 0 {
 		t.Errorf("rest %v", lines(rest))
 	}
 

@@ -21,12 +21,14 @@ type callPolicy struct {
 	observer  RequestObserver
 	throttled func(time.Duration)
 	pulse     *pulse
+	refusals  *keyRefusals
 }
 
 func newCallPolicy(config Config, pulse *pulse) *callPolicy {
 	limits := config.Limits.withDefaults()
 	p := &callPolicy{
 		limiter: rate.NewLimiter(rate.Limit(limits.QPS), limits.Burst), observer: config.Observer, throttled: config.Throttled, pulse: pulse,
+		refusals: newKeyRefusals(nil),
 	}
 
 	if p.observer == nil {
@@ -43,7 +45,8 @@ func newCallPolicy(config Config, pulse *pulse) *callPolicy {
 // probing marks a call of the pulse itself, which is sent whatever happens.
 type probing struct{}
 
-func (p *callPolicy) observe(method string, started time.Time, err error) {
+func (p *callPolicy) observe(ctx context.Context, method string, started time.Time, err error) {
+	p.refusals.note(ctx, err)
 	p.observer(method, status.Code(err).String(), time.Since(started))
 }
 
@@ -68,7 +71,7 @@ func (p *callPolicy) unary(
 
 	started, guard := time.Now(), guardOf(method)
 	err := guard.explain(invoke(ctx, method, request, reply, conn, guard.options(options)...))
-	p.observe(method, started, err)
+	p.observe(ctx, method, started, err)
 
 	return end(err)
 }
@@ -102,7 +105,7 @@ func (p *callPolicy) stream(
 	if err != nil {
 		cancel()
 		giveUp()
-		p.observe(method, started, err)
+		p.observe(ctx, method, started, err)
 
 		return nil, err
 	}
@@ -112,7 +115,7 @@ func (p *callPolicy) stream(
 	measured.ClientStream = stream
 	measured.ended = func(err error) {
 		once.Do(func() {
-			p.observe(method, started, err)
+			p.observe(ctx, method, started, err)
 			giveUp()
 			cancel()
 		})

@@ -68,17 +68,22 @@ type Config struct {
 	// Noticed is told that the Omni fell silent, is back, or succeeds again after
 	// several failures: whoever waits may look again. May be nil, must not block.
 	Noticed func()
+	// Refused is told that Omni refused the key to a call that was no Check, at most once
+	// in refusedPause: a Check tells whether it is good for nothing any more. May be nil,
+	// must not block.
+	Refused func()
 }
 
 // Client is one authenticated connection to one Omni. It is safe for
 // concurrent use. gRPC reconnects by itself; a Client never needs a redial
 // unless its Config changes.
 type Client struct {
-	library *omniclient.Client
-	state   state.State
-	config  Config
-	pulse   *pulse
-	end     context.CancelFunc // of the pulse
+	library  *omniclient.Client
+	state    state.State
+	config   Config
+	pulse    *pulse
+	refusals *keyRefusals
+	end      context.CancelFunc // of the pulse
 }
 
 // Dial connects, authenticates and reads once, so that a nil error means: the
@@ -126,7 +131,7 @@ func newClient(config Config) (*Client, error) {
 	}
 
 	life, end := context.WithCancel(context.Background())
-	client := &Client{config: config, pulse: newPulse(life, config.Noticed), end: end}
+	client := &Client{config: config, pulse: newPulse(life, config.Noticed), refusals: newKeyRefusals(config.Refused), end: end}
 
 	library, err := omniclient.New(target.libraryURL(roots != nil),
 		omniclient.WithServiceAccount(config.Key.material()),
@@ -151,6 +156,7 @@ func newClient(config Config) (*Client, error) {
 
 func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialOption {
 	calls := newCallPolicy(c.config, c.pulse)
+	calls.refusals = c.refusals
 
 	options := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(calls.unary),
@@ -184,10 +190,20 @@ func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialO
 // KeyInvalid, Denied (the role may not even read), Refused (the Omni's licence
 // is not accepted) or Transient.
 func (c *Client) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, checking{}, true), CheckTimeout)
 	defer cancel()
 
 	return c.read(ctx)
+}
+
+// Refusals is how many calls, Checks aside, Omni did not answer because it does not
+// accept the key.
+func (c *Client) Refusals() uint64 {
+	if c == nil {
+		return 0
+	}
+
+	return c.refusals.count()
 }
 
 // read reads what does not exist.

@@ -60,6 +60,9 @@ type CollisionError struct {
 	Cluster string
 	// Allocated is true if Omni itself allocated the machine through a machine class.
 	Allocated bool
+	// Leaving is true if that cluster is being torn down, and Gone if Omni has no
+	// cluster of that name (any more).
+	Leaving, Gone bool
 }
 
 // Error implements error.
@@ -71,6 +74,13 @@ func (e *CollisionError) Error() string {
 
 	if e.Cluster == "" {
 		return fmt.Sprintf("%s %q is %s by something that names no cluster", KindOf(e.Type), e.ID, ErrCollision)
+	}
+
+	switch {
+	case e.Gone:
+		how += ", which Omni does not have any more: remove what is left of it there"
+	case e.Leaving:
+		how += ", which is being torn down"
 	}
 
 	return fmt.Sprintf("%s %q is %s by cluster %q%s", KindOf(e.Type), e.ID, ErrCollision, e.Cluster, how)

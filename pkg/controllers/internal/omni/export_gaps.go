@@ -44,7 +44,7 @@ func onlyMarks(s step, keys MarkKeys) bool {
 func withoutMarks(item resource.Resource, keys MarkKeys) resource.Resource {
 	bare := item.DeepCopy()
 
-	for _, key := range []string{keys.UID, keys.Namespace, keys.Name, keys.ManagementCluster, omnires.ResourceManagedByClusterTemplates} {
+	for _, key := range []string{keys.UID, keys.Hub, keys.Namespace, keys.Name, keys.ManagementCluster, omnires.ResourceManagedByClusterTemplates} {
 		bare.Metadata().Annotations().Delete(key)
 	}
 

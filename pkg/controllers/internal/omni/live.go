@@ -12,9 +12,11 @@ import (
 )
 
 // MarkKeys are the annotation keys under which an owner's mark stands on a
-// Cluster in Omni. The UID decides; the others are information for people.
+// Cluster in Omni. The UID and the hub decide; the others are information for
+// people.
 type MarkKeys struct {
 	UID               string
+	Hub               string
 	Namespace         string
 	Name              string
 	ManagementCluster string
@@ -22,7 +24,9 @@ type MarkKeys struct {
 
 // Marks are the values of an owner's mark.
 type Marks struct {
-	UID               string
+	UID string
+	// Hub is the ID of the hub that wrote the mark; empty in old marks.
+	Hub               string
 	Namespace         string
 	Name              string
 	ManagementCluster string
@@ -91,26 +95,11 @@ func readCluster(ctx context.Context, st state.State, cluster string) (*omnires.
 func liveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	metadata := found.Metadata()
 
-	mark := func(key string) string {
-		if key == "" {
-			return ""
-		}
-
-		value, _ := metadata.Annotations().Get(key)
-
-		return value
-	}
-
 	live := Live{
 		Exists:      true,
 		TearingDown: metadata.Phase() == resource.PhaseTearingDown,
 		Created:     metadata.Created(),
-		Marks: Marks{
-			UID:               mark(keys.UID),
-			Namespace:         mark(keys.Namespace),
-			Name:              mark(keys.Name),
-			ManagementCluster: mark(keys.ManagementCluster),
-		},
+		Marks:       marksOf(metadata, keys),
 	}
 
 	_, live.Locked = metadata.Annotations().Get(omnires.ClusterLocked)
@@ -122,11 +111,31 @@ func liveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	return live
 }
 
-// RemoveMarks takes an owner's mark off a cluster, if the mark's UID is the
-// given one; anybody else's mark, no mark and no cluster are no error. It
+func marksOf(metadata *resource.Metadata, keys MarkKeys) Marks {
+	mark := func(key string) string {
+		if key == "" {
+			return ""
+		}
+
+		value, _ := metadata.Annotations().Get(key)
+
+		return value
+	}
+
+	return Marks{
+		UID:               mark(keys.UID),
+		Hub:               mark(keys.Hub),
+		Namespace:         mark(keys.Namespace),
+		Name:              mark(keys.Name),
+		ManagementCluster: mark(keys.ManagementCluster),
+	}
+}
+
+// RemoveMarks takes an owner's mark off a cluster, if it is the caller's;
+// anybody else's mark, no mark and no cluster are no error. It
 // reads and writes the live state, not the copy. Conflicts are retried until
 // the call's deadline.
-func RemoveMarks(ctx context.Context, live state.State, cluster string, keys MarkKeys, uid string) (removed bool, err error) {
+func RemoveMarks(ctx context.Context, live state.State, cluster string, keys MarkKeys, ours func(Marks) bool) (removed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 
@@ -137,13 +146,13 @@ func RemoveMarks(ctx context.Context, live state.State, cluster string, keys Mar
 
 		removed = false
 
-		if mark, set := annotations.Get(keys.UID); !set || mark != uid {
+		if !ours(marksOf(found.Metadata(), keys)) {
 			return nil
 		}
 
 		removed = true
 
-		for _, key := range []string{keys.UID, keys.Namespace, keys.Name, keys.ManagementCluster} {
+		for _, key := range []string{keys.UID, keys.Hub, keys.Namespace, keys.Name, keys.ManagementCluster} {
 			annotations.Delete(key)
 		}
 

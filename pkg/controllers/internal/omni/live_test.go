@@ -11,6 +11,7 @@ import (
 
 var testKeys = MarkKeys{
 	UID:               "omni.texashpc.com/owner-uid",
+	Hub:               "omni.texashpc.com/hub-id",
 	Namespace:         "omni.texashpc.com/owner-namespace",
 	Name:              "omni.texashpc.com/owner-name",
 	ManagementCluster: "omni.texashpc.com/management-cluster",
@@ -20,6 +21,7 @@ func marked(name, uid string) *omnires.Cluster {
 	cluster := clusterNamed(name)
 	annotations := cluster.Metadata().Annotations()
 	annotations.Set(testKeys.UID, uid)
+	annotations.Set(testKeys.Hub, "hub-1")
 	annotations.Set(testKeys.Namespace, "prod")
 	annotations.Set(testKeys.Name, "demo")
 	annotations.Set(testKeys.ManagementCluster, "hub")
@@ -27,6 +29,8 @@ func marked(name, uid string) *omnires.Cluster {
 
 	return cluster
 }
+
+func ofUID1(marks Marks) bool { return marks.UID == "uid-1" }
 
 func TestInspect(t *testing.T) {
 	st := newFakeOmni()
@@ -43,7 +47,7 @@ func TestInspect(t *testing.T) {
 	tearDown(t, st, leaving)
 
 	for name, want := range map[string]Live{
-		"marked": {Exists: true, UUID: "0a1b", Marks: Marks{UID: "uid-1", Namespace: "prod", Name: "demo", ManagementCluster: "hub"}},
+		"marked": {Exists: true, UUID: "0a1b", Marks: Marks{UID: "uid-1", Hub: "hub-1", Namespace: "prod", Name: "demo", ManagementCluster: "hub"}},
 		"plain":  {Exists: true},
 		"locked": {Exists: true, Locked: true},
 		"leaving": {
@@ -76,7 +80,7 @@ func TestRemoveMarks(t *testing.T) {
 
 	for cluster, want := range map[string]bool{"ours": true, "theirs": false, "plain": false, "missing": false, "leaving": true} {
 		for _, expected := range []bool{want, false} { // the second time there is nothing to do
-			removed, err := RemoveMarks(t.Context(), st, cluster, testKeys, "uid-1")
+			removed, err := RemoveMarks(t.Context(), st, cluster, testKeys, ofUID1)
 			if err != nil || removed != expected {
 				t.Errorf("%s: %v, %v", cluster, removed, err)
 			}

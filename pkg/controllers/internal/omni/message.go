@@ -16,7 +16,7 @@ func Message(err error) string {
 		return ""
 	}
 
-	said := Sanitize(err.Error())
+	said := Sanitize(expiredText.ReplaceAllLiteralString(err.Error(), ErrKeyExpired.Error()))
 
 	// An error of Apply has the lead behind the resource's name already.
 	if lead := leads[Classify(err)]; lead != "" && !strings.Contains(said, lead) {
@@ -54,6 +54,11 @@ var leads = map[Class]string{
 	ClassUnreachable:     "Omni cannot be reached",
 	ClassTLS:             "the TLS connection to Omni fails",
 }
+
+// expiredText is how the library, which signs each call, says that the key has ended.
+//
+//nolint:gochecknoglobals // a compiled constant
+var expiredText = regexp.MustCompile(`(?:failed to sign message: |gopenpgp: |openpgp: )(?:[^"]*: )?no valid signing keys`)
 
 //nolint:gochecknoglobals // a compiled constant
 var grpcWrapping = regexp.MustCompile(`rpc error: code = [A-Za-z]+ desc = `)

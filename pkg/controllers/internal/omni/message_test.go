@@ -34,6 +34,17 @@ func TestMessage(t *testing.T) {
 			status.Error(codes.Unavailable, "name resolver error: produced zero addresses"),
 			"Omni cannot be reached: the host name of the endpoint does not resolve to an address (DNS)",
 		},
+		"an expired key, in the words of the library": {
+			errors.New("read from Omni: failed to sign message: gopenpgp: error in signing: openpgp: invalid argument: no valid signing keys"),
+			"read from Omni: " + ErrKeyExpired.Error(),
+		},
+		"an expired key, during a change": {
+			&ChangeError{
+				Change: Change{Action: ActionCreate, Type: TypeCluster, ID: "c"}, Class: ClassKeyExpired,
+				cause: errors.New("failed to sign message: gopenpgp: error in signing: openpgp: invalid argument: no valid signing keys"),
+			},
+			`create Cluster "c": ` + ErrKeyExpired.Error(),
+		},
 		"a token is removed": {
 			errors.New("bearer " + strings.Repeat("eyJhbGciOi", 12) + " was bad"),
 			"Omni failed to answer: bearer [removed] was bad",

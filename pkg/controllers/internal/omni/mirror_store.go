@@ -14,6 +14,9 @@ import (
 type store struct {
 	mu     sync.RWMutex
 	tables map[resource.Type]*table
+
+	awaited map[string][]resourceKey            // by cluster, what it waits for that another one has
+	waiting map[resourceKey]map[string]struct{} // the same by resource
 }
 
 type table struct {
@@ -32,7 +35,10 @@ type item struct {
 }
 
 func newStore(kinds []mirroredKind) *store {
-	s := &store{tables: make(map[resource.Type]*table, len(kinds))}
+	s := &store{
+		tables:  make(map[resource.Type]*table, len(kinds)),
+		awaited: map[string][]resourceKey{}, waiting: map[resourceKey]map[string]struct{}{},
+	}
 
 	for _, kind := range kinds {
 		s.tables[kind.resourceType] = &table{
@@ -138,7 +144,7 @@ func (s *store) put(added item) (touched []string, dropped item) {
 	t.add(added)
 	touched = append(touched, s.clusterOf(t, added))
 
-	return distinct(touched), old
+	return distinct(append(touched, s.waitingFor(added)...)), old
 }
 
 // remove removes a resource that was destroyed, and returns the clusters it concerned.
@@ -155,7 +161,7 @@ func (s *store) remove(gone resource.Pointer) (touched []string, dropped item) {
 	touched = append(touched, s.clusterOf(t, old))
 	t.remove(old)
 
-	return distinct(touched), old
+	return distinct(append(touched, s.waitingFor(old)...)), old
 }
 
 // replace makes a table's content equal to a fresh snapshot and returns the
@@ -170,6 +176,7 @@ func (s *store) replace(resourceType resource.Type, snapshot map[resource.ID]ite
 	for id, old := range t.byID {
 		if snapshot[id].Resource != old.Resource {
 			touched, dropped = append(touched, s.clusterOf(t, old)), append(dropped, old)
+			touched = append(touched, s.waitingFor(old)...)
 			t.remove(old)
 		}
 	}
@@ -178,6 +185,7 @@ func (s *store) replace(resourceType resource.Type, snapshot map[resource.ID]ite
 		if t.byID[id].Resource == nil {
 			t.add(added)
 			touched = append(touched, s.clusterOf(t, added))
+			touched = append(touched, s.waitingFor(added)...)
 		}
 	}
 

@@ -92,7 +92,12 @@ func (w *writes) outstanding(cluster string, copied *store) (waiting string, uns
 
 	w.expected[cluster] = kept
 
-	return fmt.Sprintf("%d writes, first %s %q", len(kept), KindOf(kept[0].resourceType), kept[0].id), unseen
+	first := fmt.Sprintf("%s %q", KindOf(kept[0].resourceType), kept[0].id)
+	if len(kept) == 1 {
+		return "1 write, " + first, unseen
+	}
+
+	return fmt.Sprintf("%d writes, first %s", len(kept), first), unseen
 }
 
 func (e expectation) shownIn(copied *store) bool {

@@ -3,6 +3,7 @@ package omni
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,7 +119,15 @@ func TestMirrorIsBehindOurOwnWrites(t *testing.T) {
 	m.writes.expect("demo", *cluster.Metadata(), effectCreated)
 
 	err := m.Ready("demo")
-	if !errors.Is(err, ErrBehind) || err.Error() != `the local copy of Omni's resources does not show our last writes yet: 1 writes, first Cluster "demo"` {
+	if !errors.Is(err, ErrBehind) || err.Error() != `the local copy of Omni's resources does not show our last writes yet: 1 write, Cluster "demo"` {
+		t.Errorf("Ready: %v", err)
+	}
+
+	set := omnires.NewMachineSet("demo-w")
+	set.Metadata().SetVersion(resource.VersionUndefined.Next())
+	m.writes.expect("demo", *set.Metadata(), effectCreated)
+
+	if err := m.Ready("demo"); err == nil || !strings.HasSuffix(err.Error(), `yet: 2 writes, first Cluster "demo"`) {
 		t.Errorf("Ready: %v", err)
 	}
 
@@ -127,5 +136,6 @@ func TestMirrorIsBehindOurOwnWrites(t *testing.T) {
 	}
 
 	mustCreate(t, source, clusterNamed("demo"))
+	mustCreate(t, source, omnires.NewMachineSet("demo-w"))
 	eventually(t, "ready", func() bool { return m.Ready("demo") == nil })
 }

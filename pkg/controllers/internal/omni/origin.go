@@ -49,6 +49,23 @@ func (o Origins) Allow(endpoint string) bool {
 	return found
 }
 
+// SameEndpoint tells whether two endpoints lead to the same scheme, host and port, whichever way they are written. What does
+// not parse is the same as nothing but itself.
+func SameEndpoint(a, b string) bool {
+	if a == b {
+		return true
+	}
+
+	first, err := parseEndpoint(a)
+	if err != nil {
+		return false
+	}
+
+	second, err := parseEndpoint(b)
+
+	return err == nil && first.origin() == second.origin()
+}
+
 // Plaintext tells whether the endpoint is reached without TLS; false for one that does not parse.
 func Plaintext(endpoint string) bool {
 	target, err := parseEndpoint(endpoint)

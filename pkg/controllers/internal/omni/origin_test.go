@@ -39,6 +39,11 @@ func TestOrigins(t *testing.T) {
 			if got := origins.Allow(test.endpoint); got != test.want {
 				t.Errorf("allowed: %v", got)
 			}
+
+			// A list is no endpoint.
+			if got := SameEndpoint(test.allowed, test.endpoint); got != test.want && len(origins) == 1 {
+				t.Errorf("the same: %v", got)
+			}
 		})
 	}
 }
@@ -50,6 +55,20 @@ func TestOriginsThatDoNotParse(t *testing.T) {
 		_, err := ParseOrigins("https://a.example.com," + text)
 		if !errors.Is(err, ErrEndpoint) || !strings.Contains(err.Error(), "entry 2") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// What was recorded before a rule was made may not parse any more.
+func TestSameEndpointThatDoesNotParse(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"omni", "omni", true}, {"omni", "https://omni", false}, {"https://omni", "omni", false}, {"", "https://omni", false}, {"", "", true},
+	} {
+		if got := SameEndpoint(test.a, test.b); got != test.want {
+			t.Errorf("%q and %q: %v", test.a, test.b, got)
 		}
 	}
 }

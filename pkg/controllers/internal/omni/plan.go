@@ -14,9 +14,12 @@ import (
 // PlanOptions tunes a plan. The zero value is the normal case.
 type PlanOptions struct {
 	// EveryDestroyIsDestructive gates every destroy, not only those of
-	// machines: for a cluster that was adopted and never had an empty plan. The
-	// update of the Cluster, which puts the owner's mark on, comes first then.
+	// machines: for a cluster that was adopted and never had an empty plan. It
+	// implies ClusterFirst.
 	EveryDestroyIsDestructive bool
+	// ClusterFirst makes the update of the Cluster the first write, because it
+	// puts the owner's mark on, or this hub's part of it.
+	ClusterFirst bool
 }
 
 // Plan is what has to change in Omni for a cluster to be as its template says,

@@ -62,7 +62,7 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 		}
 	}
 
-	if b.options.EveryDestroyIsDestructive {
+	if b.options.EveryDestroyIsDestructive || b.options.ClusterFirst {
 		plan.putClusterFirst()
 	}
 
@@ -265,6 +265,9 @@ func newStep(action Action, item resource.Resource) step {
 	}
 
 	s.change.Set = s.set
+	if len(s.machines) == 1 {
+		s.change.Machine = s.machines[0]
+	}
 
 	return s
 }

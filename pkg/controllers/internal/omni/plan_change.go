@@ -31,6 +31,9 @@ type Change struct {
 	// Set is the ID of the MachineSet that the resource is or belongs to; empty
 	// for what belongs to none.
 	Set string
+	// Machine is the UUID of the one machine that the resource is about; empty for
+	// what is about a set or the cluster.
+	Machine string
 	// Destructive is true if machines lose their data or leave the cluster:
 	// the teardown of a Cluster, MachineSet, MachineSetNode or Link, an update
 	// that lowers a MachineSet's machine count, changes its class or goes from

@@ -59,6 +59,10 @@ func findCollisions(
 		case collision.Allocated && collision.Cluster == cluster:
 			leased[keyOf(item)] = true
 		default:
+			if err := describeOwner(ctx, st, collision); err != nil {
+				return nil, err
+			}
+
 			collisions = append(collisions, collision)
 		}
 	}
@@ -77,6 +81,23 @@ func collides(existing resource.Resource, cluster string) *CollisionError {
 	}
 
 	return &CollisionError{Type: metadata.Type(), ID: metadata.ID(), Cluster: owner, Allocated: allocated}
+}
+
+// describeOwner looks up how the cluster is that has the resource.
+func describeOwner(ctx context.Context, st state.State, collision *CollisionError) error {
+	if collision.Cluster == "" {
+		return nil
+	}
+
+	owner, err := readCluster(ctx, st, collision.Cluster)
+	if err != nil {
+		return err
+	}
+
+	collision.Gone = owner == nil
+	collision.Leaving = owner != nil && owner.Metadata().Phase() == resource.PhaseTearingDown
+
+	return nil
 }
 
 func joinCollisions(collisions []*CollisionError) error {

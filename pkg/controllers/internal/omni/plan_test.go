@@ -200,6 +200,15 @@ func TestPlanChanges(t *testing.T) {
 			options: PlanOptions{EveryDestroyIsDestructive: true},
 			want:    []string{`! destroy ConfigPatch "200-cluster-demo-a"`}, hash: true,
 		},
+		"a patch more": {
+			first: fullTemplate, second: strings.Replace(strings.Replace(fullTemplate, "talos:", "patches:\n- name: a\n  inline:\n    machine:\n      network:\n        hostname: x\ntalos:", 1), "v1.35.0", "v1.35.1", 1),
+			want: []string{`create ConfigPatch "200-cluster-demo-a"`, `update Cluster "demo"`},
+		},
+		"a patch more, when the mark has to be put on": {
+			first: fullTemplate, second: strings.Replace(strings.Replace(fullTemplate, "talos:", "patches:\n- name: a\n  inline:\n    machine:\n      network:\n        hostname: x\ntalos:", 1), "v1.35.0", "v1.35.1", 1),
+			options: PlanOptions{ClusterFirst: true},
+			want:    []string{`update Cluster "demo"`, `create ConfigPatch "200-cluster-demo-a"`},
+		},
 		"a stranger's resource": {
 			first: fullTemplate, second: fullTemplate,
 			prepare: func(t *testing.T, st *fakeOmni) {

@@ -26,6 +26,9 @@ type PoolOptions struct {
 	ClusterChanged func(uid, cluster string)
 	// HealthChanged is told that a connection's Health changed.
 	HealthChanged func(uid string)
+	// KeyRefused is told that Omni did not accept a connection's key for a call of
+	// somebody, at most every half a minute.
+	KeyRefused func(uid string)
 	// Observer is told of every call of every connection.
 	Observer func(uid, method, code string, duration time.Duration)
 	// Throttled is told of every call that waited for the rate limit.
@@ -70,6 +73,10 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 
 	if options.HealthChanged == nil {
 		options.HealthChanged = func(string) {}
+	}
+
+	if options.KeyRefused == nil {
+		options.KeyRefused = func(string) {}
 	}
 
 	if options.RefusedPause <= 0 {

@@ -76,6 +76,8 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 		p.options.HealthChanged(uid)
 	}
 
+	config.Refused = func() { p.options.KeyRefused(uid) }
+
 	go func() {
 		session, err := p.options.Open(ctx, config, mirror)
 		if err == nil && p.options.Runs > 0 {

@@ -27,7 +27,7 @@ const (
 // (one of the Reason... constants) and a message for people. It is a pure
 // function, and sceptical: Omni's own verdict may be true while the Kubernetes
 // API answers 5xx, while an upgrade runs, before Omni has noticed a change,
-// and for minutes after machines died.
+// and for minutes after machines died. Of a new cluster ask Answered, too.
 func Running(s Status) (ok bool, reason, message string) {
 	for _, rule := range []func(Status) (string, string){
 		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
@@ -93,7 +93,7 @@ func judgeScaling(s Status) (reason, message string) {
 
 	switch s.Phase {
 	case "ScalingUp":
-		return ReasonScalingUp, count(s)
+		return ReasonScalingUp, count(s) + shortSets(s)
 	case "ScalingDown":
 		return ReasonScalingDown, count(s)
 	case "Running":
@@ -110,6 +110,28 @@ func scaling(set MachineSet) string {
 func count(s Status) string {
 	return fmt.Sprintf("%d of %d requested machines belong to the cluster, %d are connected, %d healthy",
 		s.Machines.Total, s.Machines.Requested, s.Machines.Connected, s.Machines.Healthy)
+}
+
+// shortSets names the sets that have not got all their machines, and what helps: a
+// class without free machines shows as nothing else.
+func shortSets(s Status) string {
+	text := ""
+
+	for _, set := range s.MachineSets {
+		if set.Machines.Total >= set.Machines.Requested {
+			continue
+		}
+
+		text += fmt.Sprintf("; machine set %q has %d of %d", set.Name, set.Machines.Total, set.Machines.Requested)
+
+		if set.Class != "" {
+			text += fmt.Sprintf(": check that machine class %q has free machines", set.Class)
+		} else {
+			text += ": check that the listed machines are registered in Omni, and free"
+		}
+	}
+
+	return text
 }
 
 func judgeControlPlane(s Status) (reason, message string) {
@@ -155,4 +177,25 @@ func judgeSets(s Status) (reason, message string) {
 	}
 
 	return "", ""
+}
+
+// Answered tells whether there is evidence that Kubernetes ever worked in this
+// cluster; if not, the message says what is missing. A new cluster needs it: the
+// load balancer's first word is "healthy", before its first check. Omni makes a
+// cluster's KubernetesUpgradeStatus when the Kubernetes API has told it of its
+// nodes, and it is Done, with the version that was reached, once every node was
+// ready.
+func Answered(s Status) (ok bool, message string) {
+	if s.Kubernetes.Phase == "Done" || s.Kubernetes.Version != "" {
+		return true, ""
+	}
+
+	message = "Omni has not seen Kubernetes work yet: it has no KubernetesUpgradeStatus of this cluster"
+	if s.Kubernetes.Known {
+		message = "Omni has not seen Kubernetes work yet: the KubernetesUpgradeStatus of this cluster was not in phase Done so far, it is " + s.Kubernetes.Phase
+	}
+
+	return false, message + ". It comes, and is Done, when the Kubernetes API has answered Omni and every node is ready; the load balancer " +
+		"of a new cluster says healthy before its first check. If this lasts for more than some minutes, look in Omni at etcd and the " +
+		"Kubernetes API server on the control plane machines, and at nodes that are not ready"
 }

@@ -56,8 +56,14 @@ func TestRunning(t *testing.T) {
 		"ready before Omni noticed a new set": {
 			func(s *Status) { s.MachineSets = append(s.MachineSets, MachineSet{Name: "more", Desired: 1}) }, ReasonStatusPending, `"more"`,
 		},
-		"a set goes":   {func(s *Status) { s.MachineSets[1].TearingDown = true }, ReasonScalingDown, `"workers" is being destroyed`},
-		"scaling up":   {func(s *Status) { s.Phase, s.Machines.Healthy = "ScalingUp", 2 }, ReasonScalingUp, "2 healthy"},
+		"a set goes": {func(s *Status) { s.MachineSets[1].TearingDown = true }, ReasonScalingDown, `"workers" is being destroyed`},
+		"scaling up": {func(s *Status) { s.Phase, s.Machines.Healthy = "ScalingUp", 2 }, ReasonScalingUp, "2 healthy"},
+		"scaling up, the class is empty": {func(s *Status) {
+			s.Phase, s.Machines.Total, s.MachineSets[1].Machines.Total, s.MachineSets[1].Class = "ScalingUp", 3, 2, "big"
+		}, ReasonScalingUp, `3 of 4 requested machines belong to the cluster, 4 are connected, 4 healthy; machine set "workers" has 2 of 3: check that machine class "big" has free machines`},
+		"scaling up, a machine is missing": {func(s *Status) {
+			s.Phase, s.Machines.Total, s.MachineSets[1].Machines.Total = "ScalingUp", 3, 2
+		}, ReasonScalingUp, `; machine set "workers" has 2 of 3: check that the listed machines are registered in Omni, and free`},
 		"scaling down": {func(s *Status) { s.Phase = "ScalingDown" }, ReasonScalingDown, "4 of 4"},
 
 		"control plane not ready": {func(s *Status) {
@@ -94,5 +100,29 @@ func TestRunningIsBounded(t *testing.T) {
 
 	if _, _, message := Running(s); len(message) > redact.MaxBytes {
 		t.Errorf("%d bytes", len(message))
+	}
+}
+
+// What a new cluster has to show besides.
+func TestAnswered(t *testing.T) {
+	for name, test := range map[string]struct {
+		upgrade Upgrade
+		want    string // empty: there is evidence
+	}{
+		"nothing there":                  {Upgrade{}, "no KubernetesUpgradeStatus"},
+		"begun":                          {Upgrade{Known: true, Phase: "Upgrading"}, "not in phase Done so far, it is Upgrading"},
+		"no phase":                       {Upgrade{Known: true, Phase: "Unknown"}, "it is Unknown"},
+		"done":                           {Upgrade{Known: true, Phase: "Done", Version: "1.35.0"}, ""},
+		"done once, and upgraded since":  {Upgrade{Known: true, Phase: "Upgrading", Version: "1.35.0"}, ""},
+		"done once, an upgrade failed":   {Upgrade{Known: true, Phase: "Failed", Version: "1.35.0"}, ""},
+		"done once, and unknown for now": {Upgrade{Known: true, Phase: "Unknown", Version: "1.35.0"}, ""},
+	} {
+		s := runningStatus()
+		s.Kubernetes = test.upgrade
+
+		answered, message := Answered(s)
+		if answered != (test.want == "") || !strings.Contains(message, test.want) || len(message) > redact.MaxBytes {
+			t.Errorf("%s: %v, %q", name, answered, message)
+		}
 	}
 }

@@ -15,6 +15,10 @@ import (
 // of patches is a matter of seconds.
 const ApplyTimeout = 2 * time.Minute
 
+// planAttempts is how often a plan is made anew because what is in its way is
+// another thing each time. Then the changes that are told meanwhile count.
+const planAttempts = 3
+
 // Session is what a controller works with: one client and the mirror of its
 // Omni. It is safe for concurrent use.
 type Session struct {
@@ -75,13 +79,20 @@ func (s *Session) InspectLive(ctx context.Context, cluster string, keys MarkKeys
 
 // Plan compares a template with the local copy: see PlanSync. The cluster's
 // name stands in the template; name is only checked for Ready, and must be the
-// same. Errors are those of Ready and PlanSync.
+// same. Errors are those of Ready and PlanSync. After ErrCollision the mirror
+// tells of this cluster as soon as what is in the way changes.
 func (s *Session) Plan(ctx context.Context, name string, template []byte, options PlanOptions) (*Plan, error) {
 	if err := s.Ready(name); err != nil {
 		return nil, err
 	}
 
 	plan, err := PlanSync(ctx, s.mirror.State(), template, options)
+
+	// What came free before anybody listened is not told any more: look again.
+	for attempt := 0; s.mirror.store.await(name, awaitedBy(err)) && attempt < planAttempts; attempt++ {
+		plan, err = PlanSync(ctx, s.mirror.State(), template, options)
+	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +109,8 @@ func (s *Session) PlanDelete(ctx context.Context, cluster string, options Delete
 	if err := s.Ready(cluster); err != nil {
 		return nil, err
 	}
+
+	s.mirror.store.await(cluster, nil)
 
 	return PlanDelete(ctx, s.mirror.State(), cluster, options)
 }
@@ -125,8 +138,8 @@ func (s *Session) Observe(ctx context.Context, cluster string) (Status, error) {
 }
 
 // RemoveMarks takes the owner's mark off a cluster in Omni: see RemoveMarks.
-func (s *Session) RemoveMarks(ctx context.Context, cluster string, keys MarkKeys, uid string) (bool, error) {
-	return RemoveMarks(ctx, s.live, cluster, keys, uid)
+func (s *Session) RemoveMarks(ctx context.Context, cluster string, keys MarkKeys, ours func(Marks) bool) (bool, error) {
+	return RemoveMarks(ctx, s.live, cluster, keys, ours)
 }
 
 // Slow tells whether Omni takes a second or longer to answer calls just now.

@@ -126,7 +126,7 @@ func TestSessionRemovesMarksInOmniItself(t *testing.T) {
 
 	s := newTestSession(t, source, &recorded{})
 
-	removed, err := s.RemoveMarks(t.Context(), "demo", testKeys, "uid-1")
+	removed, err := s.RemoveMarks(t.Context(), "demo", testKeys, ofUID1)
 	if err != nil || !removed {
 		t.Fatalf("%v, %v", removed, err)
 	}

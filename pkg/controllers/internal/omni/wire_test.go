@@ -251,7 +251,7 @@ func TestMarksOverTheWire(t *testing.T) {
 		t.Errorf("live %+v, %v", live, err)
 	}
 
-	removed, err := s.RemoveMarks(t.Context(), "demo", testKeys, "uid-1")
+	removed, err := s.RemoveMarks(t.Context(), "demo", testKeys, ofUID1)
 	if err != nil || !removed {
 		t.Errorf("%v, %v", removed, err)
 	}

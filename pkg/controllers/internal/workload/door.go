@@ -9,10 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
@@ -33,6 +37,8 @@ type Door struct {
 	Client client.Client
 	// Live reads the content of Secrets, past every cache. It refuses those that may not be used; see package sources.
 	Live client.Reader
+	// HubID is the ID of this hub in marks of ownership.
+	HubID string
 
 	troubles troubles
 }
@@ -55,6 +61,10 @@ type Opened struct {
 	Cluster *Cluster
 	// ClusterID is what to write into status.clusterID. Empty if unknown.
 	ClusterID string
+	// Hubs are those whose marks in the cluster count as the object's own.
+	Hubs hubs.Hubs
+	// Names is what can name a previous hub, for people.
+	Names string
 
 	leave func() // gives the seat back; nil in tests
 }
@@ -75,9 +85,17 @@ func (d *Door) Open(ctx context.Context, guest Guest) (*Opened, loop.Outcome, er
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotFound, "OmniCluster %q does not exist", guest.Cluster), nil
 	case !parent.DeletionTimestamp.IsZero():
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterDeleting, "OmniCluster %q is being deleted; nothing new is done in its cluster", guest.Cluster), nil
+	case ofOtherHub(parent) != "":
+		// What the other hub removed there carries no mark any more.
+		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: %s", ofOtherHub(parent)), nil
 	}
 
-	cluster, err := d.connect(ctx, guest, true)
+	accepted, err := d.hubs(ctx, parent)
+	if err != nil {
+		return nil, loop.Outcome{}, err
+	}
+
+	cluster, err := d.connect(ctx, guest, parent, &accepted)
 	if err != nil {
 		outcome, err := d.explain(cluster, guest, err)
 
@@ -89,7 +107,40 @@ func (d *Door) Open(ctx context.Context, guest Guest) (*Opened, loop.Outcome, er
 		return nil, outcome, nil
 	}
 
-	return d.admit(ctx, cluster, guest, leave, parent.Status.OmniClusterID)
+	opened, outcome, err := d.admit(ctx, cluster, guest, leave, parent.Status.OmniClusterID)
+	if opened != nil {
+		opened.Hubs, opened.Names = accepted, names(guest, parent)
+	}
+
+	return opened, outcome, err
+}
+
+// ofOtherHub is what an OmniCluster says if it is the copy of another hub's; empty if it is not.
+func ofOtherHub(cluster *v1alpha1.OmniCluster) string {
+	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
+	if stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != v1alpha1.ReasonOwnedByOtherHub {
+		return ""
+	}
+
+	return stalled.Message
+}
+
+// names is what can name a previous hub for a guest. The parent may be nil.
+func names(guest Guest, parent *v1alpha1.OmniCluster) string {
+	if parent == nil {
+		return fmt.Sprintf("Secret %q", guest.Kubeconfig.Name)
+	}
+
+	return fmt.Sprintf("OmniConnection %q", parent.Spec.ConnectionRef.Name)
+}
+
+// hubs are those whose marks in the cluster of an OmniCluster, which may be nil, count as the guest's own.
+func (d *Door) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hubs, error) {
+	if parent == nil {
+		return hubs.Of(d.HubID, nil), nil
+	}
+
+	return hubs.OfCluster(ctx, d.Client, d.HubID, parent)
 }
 
 // admit lets a guest in who has a seat: to ask the cluster takes a moment, too. Who
@@ -116,10 +167,15 @@ func (d *Door) judge(ctx context.Context, cluster *Cluster, guest Guest, omniClu
 		return nil, outcome, err
 	}
 
-	verdict := Claim{
+	claim := Claim{
 		Found: found, OmniClusterID: omniClusterID, Known: guest.Known,
 		Accept: guest.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
-	}.Judge()
+	}
+	if !guest.Object.GetDeletionTimestamp().IsZero() {
+		claim.Leaving = guest.Kubeconfig.Name
+	}
+
+	verdict := claim.Judge()
 
 	if verdict.Waits {
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "%s", verdict.Message), nil
@@ -140,8 +196,9 @@ func (d *Door) judge(ctx context.Context, cluster *Cluster, guest Guest, omniClu
 // errNoKubeconfig says that the Secret or its key is not there.
 var errNoKubeconfig = errors.New("no kubeconfig")
 
-// connect reads the kubeconfig live and finds its Cluster.
-func (d *Door) connect(ctx context.Context, guest Guest, hold bool) (*Cluster, error) {
+// connect reads the kubeconfig live and finds its Cluster. A Secret that no export wrote for the OmniCluster may name a
+// previous hub.
+func (d *Door) connect(ctx context.Context, guest Guest, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
 	name := client.ObjectKey{Namespace: guest.Object.GetNamespace(), Name: guest.Kubeconfig.Name}
 	key := Key{NamespacedName: name, SecretKey: cmp.Or(guest.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
 	secret := &corev1.Secret{}
@@ -150,7 +207,12 @@ func (d *Door) connect(ctx context.Context, guest Guest, hold bool) (*Cluster, e
 	if apierrors.IsNotFound(err) {
 		d.Clusters.Forget(name)
 
-		return nil, fmt.Errorf("%w: Secret %q does not exist", errNoKubeconfig, name.Name)
+		missing := fmt.Errorf("%w: Secret %q does not exist", errNoKubeconfig, name.Name)
+		if guest.Object.GetDeletionTimestamp().IsZero() {
+			missing = fmt.Errorf("%w%s", missing, d.whoWrites(ctx, name))
+		}
+
+		return nil, missing
 	}
 
 	if sources.Refused(err) != nil {
@@ -161,13 +223,17 @@ func (d *Door) connect(ctx context.Context, guest Guest, hold bool) (*Cluster, e
 		return nil, fmt.Errorf("read Secret %q: %w", name.Name, err)
 	}
 
+	if accepted.Previous == "" && (parent == nil || secret.Labels[v1alpha1.LabelExportUID] == "") {
+		*accepted = hubs.Of(d.HubID, secret)
+	}
+
 	content, found := secret.Data[key.SecretKey]
 	if !found {
-		return nil, fmt.Errorf("%w: Secret %q has no key %q", errNoKubeconfig, name.Name, key.SecretKey)
+		return nil, fmt.Errorf("%w: Secret %q has no key %q (spec.kubeconfigSecretRef.key)", errNoKubeconfig, name.Name, key.SecretKey)
 	}
 
 	cluster, err := d.Clusters.Get(ctx, key, content)
-	if err != nil || !hold {
+	if err != nil || !guest.Object.GetDeletionTimestamp().IsZero() {
 		return cluster, err
 	}
 
@@ -179,6 +245,23 @@ func (d *Door) connect(ctx context.Context, guest Guest, hold bool) (*Cluster, e
 	return cluster, nil
 }
 
+// whoWrites says where a Secret that does not exist is to come from. What cannot be
+// listed now is left out.
+func (d *Door) whoWrites(ctx context.Context, secret types.NamespacedName) string {
+	exports := &v1alpha1.OmniKubeconfigExportList{}
+
+	err := d.Client.List(ctx, exports, client.InNamespace(secret.Namespace), client.MatchingFields{index.ByTargetSecret: secret.Name})
+
+	switch {
+	case err != nil:
+		return ""
+	case len(exports.Items) == 0:
+		return ", and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret"
+	default:
+		return fmt.Sprintf("; OmniKubeconfigExport %q is to write it: see its conditions", exports.Items[0].Name)
+	}
+}
+
 // explain turns what went wrong on the way in into an Outcome. What heals by
 // itself waits, the rest needs somebody. The Cluster may be nil.
 func (d *Door) explain(cluster *Cluster, guest Guest, err error) (loop.Outcome, error) {
@@ -186,7 +269,7 @@ func (d *Door) explain(cluster *Cluster, guest Guest, err error) (loop.Outcome, 
 	case errors.Is(err, ErrProbing):
 		return loop.Postpone(soon, v1alpha1.ReasonClusterUnreachable, "waiting for the workload cluster to answer"), nil
 	case errors.Is(err, errNoKubeconfig):
-		return loop.Wait(0, v1alpha1.ReasonKubeconfigNotFound, "%s; an OmniKubeconfigExport writes it", err.Error()), nil
+		return loop.Wait(0, v1alpha1.ReasonKubeconfigNotFound, "%s", err.Error()), nil
 	case sources.Refused(err) != nil:
 		return loop.Stall(v1alpha1.ReasonSecretProtected, "spec.kubeconfigSecretRef: %s", sources.Refused(err)), nil
 	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid):

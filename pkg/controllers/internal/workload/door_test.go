@@ -16,18 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 )
 
 // visit is a release that wants into the cluster of an OmniCluster. Empty fields
 // are a cluster that answers and has no identity, and a new release.
 type visit struct {
+	copied     bool   // the OmniCluster belongs to another hub
 	code       int32  // of the cluster; 200
 	system     string // UID of kube-system; without one it may not be read
 	token      string // cluster_uuid of the token; without one it is not of Omni
 	kubeconfig func(good []byte) map[string][]byte
 
 	noParent, deleted     bool
+	exported              bool // an OmniKubeconfigExport is to write the Secret
 	omniID, known, accept string
 }
 
@@ -99,6 +102,22 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 
 	builder := fake.NewClientBuilder().WithScheme(scheme)
 
+	for _, i := range index.All() {
+		if i.Name == index.ByTargetSecret {
+			builder.WithIndex(i.Object, i.Name, i.Values)
+		}
+	}
+
+	// One that writes it, and one of another namespace.
+	for _, namespace := range []string{"ns", "other"} {
+		export := &v1alpha1.OmniKubeconfigExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "export"}}
+		export.Spec.TargetSecretRef.Name = "access"
+
+		if v.exported || namespace == "other" {
+			builder.WithObjects(export)
+		}
+	}
+
 	if data != nil {
 		builder.WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "access"}, Data: data})
 	}
@@ -106,6 +125,12 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 	if !v.noParent {
 		parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
 		parent.Status.OmniClusterID = v.omniID
+
+		if v.copied {
+			parent.Status.Conditions = []metav1.Condition{{
+				Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub, Message: "it is hub-2's",
+			}}
+		}
 
 		if v.deleted {
 			parent.DeletionTimestamp, parent.Finalizers = &metav1.Time{Time: time.Now()}, []string{v1alpha1.Finalizer}
@@ -136,7 +161,9 @@ func TestOpen(t *testing.T) {
 	}{
 		"no OmniCluster":                      {visit{noParent: true}, waits, v1alpha1.ReasonClusterNotFound, `"demo" does not exist`, false},
 		"the OmniCluster is being deleted":    {visit{deleted: true}, waits, v1alpha1.ReasonClusterDeleting, "is being deleted; nothing new", false},
-		"no Secret":                           {visit{kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `"access" does not exist`, false},
+		"the OmniCluster is another hub's":    {visit{copied: true}, stalls, v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: it is hub-2's", false},
+		"no Secret":                           {visit{kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist, and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret`, false},
+		"no Secret yet":                       {visit{exported: true, kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist; OmniKubeconfigExport "export" is to write it: see its conditions`, false},
 		"no key":                              {visit{kubeconfig: func([]byte) map[string][]byte { return map[string][]byte{"other": nil} }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no key "kubeconfig"`, false},
 		"no kubeconfig in it":                 {visit{kubeconfig: with("current-context: it", "current-context: that")}, stalls, v1alpha1.ReasonKubeconfigInvalid, `Secret "access": `, false},
 		"no credentials":                      {visit{kubeconfig: with("token: s3cret-token", "")}, stalls, v1alpha1.ReasonKubeconfigInvalid, "no token", false},
@@ -202,15 +229,16 @@ func held(t *testing.T, api client.Client) bool {
 func TestLeaveWhatMayBeAnybodys(t *testing.T) {
 	for name, test := range map[string]struct {
 		visit
-		want Part
-		says string
+		want   Part
+		reason string
+		says   string
 	}{
-		"its OmniCluster shows no ID yet":  {visit{token: "A"}, PartWait, "waiting for its ID"},
-		"its OmniCluster is gone":          {visit{token: "A", noParent: true}, PartLetGo, "its OmniCluster is gone"},
-		"the OmniCluster's":                {visit{token: "A", omniID: "A"}, PartCleanUp, ""},
-		"the same as before":               {visit{token: "A", known: "A"}, PartCleanUp, ""},
-		"the same as before, orphaned":     {visit{token: "A", known: "A", noParent: true}, PartCleanUp, ""},
-		"another than before, no ID shown": {visit{token: "A", known: "B"}, PartWait, "before it was B"},
+		"its OmniCluster shows no ID yet":  {visit{token: "A"}, PartWait, "ClusterNotInOmni", "waiting for its ID"},
+		"its OmniCluster is gone":          {visit{token: "A", noParent: true}, PartLetGo, "Deleting", "its OmniCluster is gone"},
+		"the OmniCluster's":                {visit{token: "A", omniID: "A"}, PartCleanUp, "Deleting", ""},
+		"the same as before":               {visit{token: "A", known: "A"}, PartCleanUp, "Deleting", ""},
+		"the same as before, orphaned":     {visit{token: "A", known: "A", noParent: true}, PartCleanUp, "Deleting", ""},
+		"another than before, no ID shown": {visit{token: "A", known: "B"}, PartWait, "WrongCluster", "before it was B"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
@@ -227,8 +255,8 @@ func TestLeaveWhatMayBeAnybodys(t *testing.T) {
 					continue // it has not answered yet
 				}
 
-				if parting.Part != test.want || !strings.Contains(outcome.Message(), test.says) {
-					t.Errorf("got %d: %s", parting.Part, outcome.Message())
+				if parting.Part != test.want || outcome.Reason() != test.reason || !strings.Contains(outcome.Message(), test.says) {
+					t.Errorf("got %d, %s: %s", parting.Part, outcome.Reason(), outcome.Message())
 				}
 
 				return

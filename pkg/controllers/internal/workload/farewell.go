@@ -42,8 +42,8 @@ type Farewell struct {
 	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted and Omni destroys
 	// its cluster.
 	ParentGone, ParentDestroying bool
-	// Problem is why the cluster cannot be used now. Empty if it can.
-	Problem string
+	// Problem is why the cluster cannot be used now, and Reason the condition reason for it. Empty if it can.
+	Problem, Reason string
 	// NoKubeconfig is true if the problem is that there is no kubeconfig any more.
 	NoKubeconfig bool
 	// Asking is true if the problem is only that the cluster has not answered yet. A
@@ -121,11 +121,8 @@ func (d *Door) Leave(ctx context.Context, guest Guest, now time.Time) (Parting, 
 	}
 
 	farewell := Farewell{ParentGone: parent == nil, Since: guest.Object.GetDeletionTimestamp().Time, Now: now}
-	omniClusterID := ""
-
 	if parent != nil {
 		farewell.ParentDestroying = destroying(parent)
-		omniClusterID = parent.Status.OmniClusterID
 	}
 
 	var opened *Opened
@@ -133,7 +130,7 @@ func (d *Door) Leave(ctx context.Context, guest Guest, now time.Time) (Parting, 
 	if !farewell.ParentDestroying {
 		var turn loop.Outcome
 
-		opened, turn, err = d.tryOpen(ctx, guest, omniClusterID, &farewell)
+		opened, turn, err = d.tryOpen(ctx, guest, parent, &farewell)
 
 		switch {
 		case err != nil:
@@ -158,7 +155,7 @@ func (d *Door) Leave(ctx context.Context, guest Guest, now time.Time) (Parting, 
 			again = soon
 		}
 
-		return Parting{Part: part, Why: why}, loop.Block(again, v1alpha1.ReasonClusterUnreachable, "%s", why), nil
+		return Parting{Part: part, Why: why}, loop.Block(again, farewell.Reason, "%s", why), nil
 	}
 
 	return Parting{Part: part, Why: why, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
@@ -180,14 +177,24 @@ func destroying(parent *v1alpha1.OmniCluster) bool {
 }
 
 // tryOpen is Open for a farewell: what is in the way becomes its problem, and only
-// the wait for a turn is none.
-func (d *Door) tryOpen(ctx context.Context, guest Guest, omniClusterID string, farewell *Farewell) (*Opened, loop.Outcome, error) {
-	cluster, err := d.connect(ctx, guest, false)
+// the wait for a turn is none. The parent may be nil.
+func (d *Door) tryOpen(ctx context.Context, guest Guest, parent *v1alpha1.OmniCluster, farewell *Farewell) (*Opened, loop.Outcome, error) {
+	accepted, err := d.hubs(ctx, parent)
+	if err != nil {
+		return nil, loop.Outcome{}, err
+	}
+
+	omniClusterID := ""
+	if parent != nil {
+		omniClusterID = parent.Status.OmniClusterID
+	}
+
+	cluster, err := d.connect(ctx, guest, parent, &accepted)
 	if err != nil {
 		farewell.NoKubeconfig = errors.Is(err, errNoKubeconfig)
 
 		outcome, err := d.explain(cluster, guest, err)
-		farewell.Problem = outcome.Message()
+		farewell.Problem, farewell.Reason = outcome.Message(), outcome.Reason()
 
 		return nil, loop.Outcome{}, err
 	}
@@ -199,8 +206,12 @@ func (d *Door) tryOpen(ctx context.Context, guest Guest, omniClusterID string, f
 
 	opened, outcome, err := d.admit(ctx, cluster, guest, leave, omniClusterID)
 	if err == nil && !outcome.Continues() {
-		farewell.Problem, farewell.Asking = outcome.Message(), outcome.Postpones()
-		farewell.Passing = outcome.Reason() == v1alpha1.ReasonClusterUnreachable || outcome.Reason() == v1alpha1.ReasonError
+		farewell.Problem, farewell.Reason, farewell.Asking = outcome.Message(), outcome.Reason(), outcome.Postpones()
+		farewell.Passing = farewell.Reason == v1alpha1.ReasonClusterUnreachable || farewell.Reason == v1alpha1.ReasonError
+	}
+
+	if opened != nil {
+		opened.Hubs, opened.Names = accepted, names(guest, parent)
 	}
 
 	return opened, loop.Outcome{}, err

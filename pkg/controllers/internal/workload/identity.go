@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
@@ -91,6 +93,9 @@ type Claim struct {
 	Known string
 	// Accept is the value of the annotation omni.texashpc.com/accept-cluster. Empty if not set.
 	Accept string
+	// Leaving is the name of the kubeconfig's Secret if the object is being deleted; else empty. A
+	// deletion is not helped by accepting another cluster: what is to be removed is not there.
+	Leaving string
 }
 
 // Verdict says whether a cluster may be used.
@@ -117,18 +122,16 @@ func (c Claim) Judge() Verdict {
 	case c.Accept == c.Found.ID:
 		return Verdict{Right: true, ClusterID: c.Found.ID, Message: fmt.Sprintf("connected to cluster %s, as accepted", c.Found.ID)}
 	case c.Found.Source == SourceToken && c.OmniClusterID != "" && c.Found.ID != c.OmniClusterID:
-		return Verdict{Message: fmt.Sprintf("the kubeconfig is for cluster %s, the OmniCluster's is %s; nothing is done there: "+
-			"export a new kubeconfig, or set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.OmniClusterID, c.Found.ID)}
+		return c.wrong(fmt.Sprintf("the kubeconfig is for cluster %s, the OmniCluster's is %s; nothing is done there", c.Found.ID, c.OmniClusterID),
+			"export a new kubeconfig, or "+accept(c.Found.ID))
 	case c.Found.Source == SourceKubeSystem && c.Known != "" && c.Known == c.OmniClusterID:
-		return Verdict{Message: fmt.Sprintf("it cannot be told whether this still is cluster %s: the kubeconfig no longer holds a token of Omni; nothing is done there: "+
-			"export a new kubeconfig, or, if the cluster is the right one, set the annotation omni.texashpc.com/accept-cluster: %s", c.Known, c.Found.ID)}
+		return c.wrong(fmt.Sprintf("it cannot be told whether this still is cluster %s: the kubeconfig no longer holds a token of Omni; nothing is done there", c.Known),
+			"export a new kubeconfig, or, if the cluster is the right one, "+accept(c.Found.ID))
 	case c.Known != "" && c.Known != c.Found.ID:
-		return Verdict{Message: fmt.Sprintf("the kubeconfig leads to cluster %s, before it was %s; nothing is done there: "+
-			"to go on with it, set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.Known, c.Found.ID)}
+		return c.wrong(fmt.Sprintf("the kubeconfig leads to cluster %s, before it was %s; nothing is done there", c.Found.ID, c.Known),
+			"to go on with it, "+accept(c.Found.ID))
 	case c.Found.Source == SourceToken && c.OmniClusterID == "" && c.Known == "":
-		return Verdict{Waits: true, Message: fmt.Sprintf("the kubeconfig is for cluster %s; whether that is the OmniCluster's is not known yet: "+
-			"waiting for its ID (status.omniClusterID), nothing is done there before. An OmniCluster that has no cluster of its own in Omni, "+
-			"such as with changePolicy Observe, never shows one: then set the annotation omni.texashpc.com/accept-cluster: %s", c.Found.ID, c.Found.ID)}
+		return c.unknownYet()
 	case c.Found.Source == SourceKubeSystem:
 		return Verdict{Right: true, ClusterID: c.Found.ID, Message: "connected; the cluster is known by the UID of its namespace kube-system"}
 	default:
@@ -140,11 +143,38 @@ func (c Claim) Judge() Verdict {
 // nothing to compare with, a later one must not be weaker than the one before.
 func (c Claim) judgeUnknown() Verdict {
 	if c.Known != "" && c.Accept != AcceptNone {
-		return Verdict{Message: fmt.Sprintf("it cannot be told whether this still is cluster %s: the kubeconfig holds no token of Omni and its user may not "+
-			"read the namespace kube-system; allow that, or set the annotation omni.texashpc.com/accept-cluster: %s", c.Known, AcceptNone)}
+		return c.wrong(fmt.Sprintf("it cannot be told whether this still is cluster %s: the kubeconfig holds no token of Omni and its user may not "+
+			"read the namespace kube-system; nothing is done there", c.Known), "allow that, or "+accept(AcceptNone))
 	}
 
 	return Verdict{Right: true, Message: "connected; which cluster it is was not checked: the kubeconfig holds no token of Omni and its user may not read the namespace kube-system"}
+}
+
+// unknownYet is for a cluster that nobody vouches for yet.
+func (c Claim) unknownYet() Verdict {
+	what := fmt.Sprintf("the kubeconfig is for cluster %s; whether that is the OmniCluster's is not known yet: "+
+		"waiting for its ID (status.omniClusterID), nothing is done there before", c.Found.ID)
+	if c.Leaving != "" {
+		return Verdict{Waits: true, Message: what}
+	}
+
+	return Verdict{Waits: true, Message: what + ". An OmniCluster that has no cluster of its own in Omni, such as with changePolicy Observe, " +
+		"never shows one: then " + accept(c.Found.ID)}
+}
+
+// wrong is the verdict about a cluster that must not be used: what is wrong, and
+// what helps an object that stays.
+func (c Claim) wrong(what, remedy string) Verdict {
+	if c.Leaving != "" {
+		remedy = fmt.Sprintf("put a kubeconfig of cluster %s back into Secret %q, so that what was made there can be removed",
+			cmp.Or(c.Known, c.OmniClusterID), c.Leaving)
+	}
+
+	return Verdict{Message: what + ": " + remedy}
+}
+
+func accept(id string) string {
+	return "set the annotation " + v1alpha1.AnnotationAcceptCluster + ": " + id
 }
 
 // Moved says where an object's work stays that a person has led to another cluster

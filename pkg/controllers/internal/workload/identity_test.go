@@ -75,6 +75,32 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// An object that is being deleted is never told to accept another cluster: what is to be removed is not there.
+func TestJudgeWhileLeaving(t *testing.T) {
+	token, system, none := Identity{SourceToken, "A"}, Identity{SourceKubeSystem, "U"}, Identity{SourceNone, ""}
+
+	for _, test := range []struct {
+		name  string
+		claim Claim
+		says  string
+	}{
+		{"another OmniCluster's", Claim{Found: token, OmniClusterID: "B"}, `is for cluster A, the OmniCluster's is B; nothing is done there: put a kubeconfig of cluster B back into Secret "access"`},
+		{"another than before", Claim{Found: token, OmniClusterID: "A", Known: "B"}, `before it was B; nothing is done there: put a kubeconfig of cluster B back into Secret "access"`},
+		{"no token any more", Claim{Found: system, OmniClusterID: "A", Known: "A"}, `put a kubeconfig of cluster A back into Secret "access"`},
+		{"kube-system, other", Claim{Found: system, Known: "V"}, `put a kubeconfig of cluster V back into Secret "access"`},
+		{"unknown", Claim{Found: none, Known: "A"}, `put a kubeconfig of cluster A back into Secret "access"`},
+		{"not known yet", Claim{Found: token}, "waiting for its ID"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.claim.Leaving = "access"
+
+			if got := test.claim.Judge(); got.Right || !strings.Contains(got.Message, test.says) || strings.Contains(got.Message, "accept") {
+				t.Errorf("got %+v, want a message with %q", got, test.says)
+			}
+		})
+	}
+}
+
 func TestMoved(t *testing.T) {
 	for _, test := range []struct{ before, now, want string }{
 		{"", "B", ""},

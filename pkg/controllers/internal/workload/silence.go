@@ -32,7 +32,12 @@ func Read[T any](ctx context.Context, cluster *Cluster, read func(context.Contex
 // Write is Read for a write, within three times as long. The probe must not write
 // behind the back of the workers: it rehearses, which must change nothing.
 func Write[T any](ctx context.Context, cluster *Cluster, write func(context.Context) (T, error), rehearse func(context.Context)) (T, error) {
-	return within(ctx, writeTimeout*cluster.limit, cluster, write, rehearse)
+	limit := readTimeout
+	if cluster != nil {
+		limit = cluster.limit
+	}
+
+	return within(ctx, writeTimeout*limit, cluster, write, rehearse)
 }
 
 // within does something within a limit. If it does not end, the cluster has fallen

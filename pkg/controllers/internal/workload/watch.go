@@ -8,8 +8,8 @@ import (
 )
 
 // ParentChanged lets through updates of an OmniCluster that change what the door
-// goes by: its spec, a deletion, status.omniClusterID, and that Omni destroys the
-// cluster. The objects in its cluster have to look again.
+// goes by: its spec, a deletion, status.omniClusterID, whether it is another hub's,
+// and that Omni destroys the cluster. The objects in its cluster have to look again.
 func ParentChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, standingChanged())
 }
@@ -21,6 +21,6 @@ func standingChanged() predicate.Predicate {
 		after, stillCluster := e.ObjectNew.(*v1alpha1.OmniCluster)
 
 		return isCluster && stillCluster &&
-			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after))
+			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) || ofOtherHub(before) != ofOtherHub(after))
 	}}
 }

@@ -23,6 +23,9 @@ func TestParentChanged(t *testing.T) {
 		return o
 	}
 
+	others := parent(1, "id", "Running", false)
+	others.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: "True", Reason: "OwnedByOtherHub", Message: "it is hub-2's"}}
+
 	for name, test := range map[string]struct {
 		before, after *v1alpha1.OmniCluster
 		want          bool
@@ -33,6 +36,8 @@ func TestParentChanged(t *testing.T) {
 		"a deletion begins":      {parent(1, "id", "Running", false), parent(2, "id", "Running", true), true},
 		"the teardown begins":    {parent(2, "id", "Running", true), parent(2, "id", "Destroying", true), true},
 		"the teardown goes on":   {parent(2, "id", "Destroying", true), parent(2, "id", "Destroying", true), false},
+		"it is another hub's":    {parent(1, "id", "Running", false), others, true},
+		"it is taken over":       {others, parent(1, "id", "Running", false), true},
 		"a teardown of somebody": {parent(1, "id", "Running", false), parent(1, "id", "Destroying", false), false},
 	} {
 		if got := ParentChanged().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {

@@ -23,6 +23,7 @@ func confirmDeletion(o *omni.OmniCluster, byDefault bool) error {
 	}
 
 	return apierrors.NewForbidden(omni.Resource("omniclusters"), o.Name, fmt.Errorf(
-		"deletion needs confirmation (spec.deletePolicy.requireConfirmation): annotate it with %s=%s first",
+		"deletion needs confirmation (spec.deletePolicy.requireConfirmation): annotate it with %s=%s first; "+
+			"if it is not to be deleted, end the operation of the tool that tries again (Argo CD: argocd app terminate-op)",
 		v1alpha1.AnnotationConfirmDeletion, o.Name))
 }

@@ -41,9 +41,9 @@ type Lister interface {
 // give now. It reads nothing but this server's own objects; a ConfigMap or Secret is shown as its
 // reference only.
 type TemplateREST struct {
-	sources           TemplateSources
-	converter         runtime.ObjectConvertor
-	managementCluster string
+	sources   TemplateSources
+	converter runtime.ObjectConvertor
+	hub       template.Hub
 }
 
 var (
@@ -51,10 +51,10 @@ var (
 	_ rest.StorageMetadata = &TemplateREST{}
 )
 
-// NewTemplateREST makes the subresource. managementCluster goes into the ownership mark, as the
+// NewTemplateREST makes the subresource. The hub goes into the ownership mark, as the
 // controller writes it.
-func NewTemplateREST(sources TemplateSources, converter runtime.ObjectConvertor, managementCluster string) *TemplateREST {
-	return &TemplateREST{sources: sources, converter: converter, managementCluster: managementCluster}
+func NewTemplateREST(sources TemplateSources, converter runtime.ObjectConvertor, hub template.Hub) *TemplateREST {
+	return &TemplateREST{sources: sources, converter: converter, hub: hub}
 }
 
 // New makes the object that discovery shows.
@@ -89,7 +89,7 @@ func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.Get
 		return nil, notATemplate(name, err)
 	}
 
-	text, err := documents.Render(template.Reference, template.MarkOf(input.Cluster, r.managementCluster))
+	text, err := documents.Render(template.Reference, template.MarkOf(input.Cluster, r.hub))
 	if err != nil {
 		return nil, notATemplate(name, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // stored answers like a store that holds these objects; it checks what the subresource asks for.
@@ -64,7 +65,7 @@ func templateOf(t *testing.T, cluster *omni.OmniCluster, controlPlanes ...omni.O
 		ControlPlanes: stored{t: t, list: &omni.OmniControlPlaneList{Items: controlPlanes}},
 		Workers:       stored{t: t, list: &omni.OmniWorkersList{}},
 		Machines:      stored{t: t, list: &omni.OmniMachineList{}},
-	}, scheme, "hub-1")
+	}, scheme, template.Hub{ID: "id-of-hub-1", Name: "hub-1"})
 }
 
 func production() *omni.OmniCluster {
@@ -100,6 +101,7 @@ func TestTemplate(t *testing.T) {
 	want := `kind: Cluster
 name: production
 annotations:
+  omni.texashpc.com/hub-id: id-of-hub-1
   omni.texashpc.com/management-cluster: hub-1
   omni.texashpc.com/owner-name: production
   omni.texashpc.com/owner-namespace: default

@@ -11,6 +11,7 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
@@ -52,7 +53,7 @@ func (a *Archive) Accept(metadata *chart.Metadata) error {
 
 	// A signature is of a file, under the name that the index gives it.
 	if a.signed && (metadata.Name != a.resolved.Name || metadata.Version != a.resolved.Version) {
-		return fail(Unverified, "chart %s: %s", a, redact.Line(otherChart(metadata.Name, metadata.Version).Error()))
+		return fail(Unverified, "chart %s: %s", a, redact.Line(render.OtherChart(metadata.Name, metadata.Version).Error()))
 	}
 
 	return nil

@@ -18,6 +18,8 @@
 //     token service of the same domain; never anywhere else.
 //   - Everything is bounded: sizes (also unpacked), time, redirects, parallel
 //     downloads, the cache.
+//   - Indexes, provenance files and keyrings are parsed in the worker processes of
+//     package render, never here.
 //   - Nothing is read from or written to a disk or the environment: no proxy
 //     variables, no Helm or Docker configuration, no plugins, no file URLs.
 //

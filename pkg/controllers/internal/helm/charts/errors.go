@@ -36,12 +36,17 @@ const (
 	TLSFailed Reason = "TLSFailed"
 	// Unverified: the provenance file is missing, or is not signed by a key of the keyring.
 	Unverified Reason = "Unverified"
+	// Refused: reading the index or the provenance file takes too much memory or time. The same text would be
+	// refused again.
+	Refused Reason = "Refused"
+	// Unavailable: there is no process that reads it now; it has nothing to do with the chart.
+	Unavailable Reason = "Unavailable"
 	// Invalid: the source, index or chart cannot be used as it is.
 	Invalid Reason = "Invalid"
 )
 
 // Temporary tells whether the same request may succeed without anybody's help.
-func (r Reason) Temporary() bool { return r == Timeout || r == Unreachable }
+func (r Reason) Temporary() bool { return r == Timeout || r == Unreachable || r == Unavailable }
 
 // Error is why a chart could not be had. Its text is fit for conditions.
 type Error struct {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
@@ -29,6 +30,8 @@ const (
 type Options struct {
 	// Guard decides to which addresses to connect.
 	Guard dialguard.Guard
+	// Workers read indexes and provenance files; nil means workers of its own.
+	Workers *render.Pool
 	// MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes and CacheBytes are limits in bytes; 0 means the default.
 	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes, CacheBytes int64
 	// Timeout bounds one Resolve or Open; 0 means the default.
@@ -58,6 +61,10 @@ func New(options Options) *Fetcher {
 	defaultTo(&options.CacheBytes, DefaultCacheBytes)
 	defaultTo(&options.Timeout, DefaultTimeout)
 	defaultTo(&options.ParallelDownloads, DefaultParallelDownloads)
+
+	if options.Workers == nil {
+		options.Workers = render.New(render.Options{})
+	}
 
 	if options.Now == nil {
 		options.Now = time.Now

@@ -16,7 +16,6 @@ const smallBytes = 1 << 20
 type gate struct {
 	perHost int
 	large   chan struct{}
-	parsing chan struct{} // indexes take many times their size while they are parsed
 
 	mu    sync.Mutex
 	hosts map[string]*host
@@ -30,7 +29,7 @@ type host struct {
 
 func newGate(large int) *gate {
 	// Half of the places, so that one host never has all of them.
-	return &gate{perHost: max(1, large/2), large: make(chan struct{}, large), parsing: make(chan struct{}, 1), hosts: map[string]*host{}}
+	return &gate{perHost: max(1, large/2), large: make(chan struct{}, large), hosts: map[string]*host{}}
 }
 
 // enter waits for a place of a host; leave gives it back.
@@ -72,16 +71,6 @@ func (g *gate) enterLarge(ctx context.Context) (leave func(), err error) {
 	}
 
 	return func() { <-g.large }, nil
-}
-
-// parse does something that takes much memory, one at a time.
-func (g *gate) parse(ctx context.Context, do func() error) error {
-	if err := take(ctx, g.parsing); err != nil {
-		return fail(Timeout, "too many indexes are being read; this one waited in vain")
-	}
-	defer func() { <-g.parsing }()
-
-	return do()
 }
 
 func take(ctx context.Context, slots chan struct{}) error {

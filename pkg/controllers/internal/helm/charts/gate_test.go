@@ -3,8 +3,6 @@ package charts
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -52,53 +50,5 @@ func TestGate(t *testing.T) {
 
 	if _, err := g.enterLarge(short); !errors.As(err, &failure) || failure.Reason != Timeout {
 		t.Errorf("a fifth large answer: %v", err)
-	}
-}
-
-// Indexes are parsed one at a time.
-func TestParsing(t *testing.T) {
-	g := newGate(4)
-
-	var (
-		all          sync.WaitGroup
-		now, tooMany atomic.Int32
-	)
-
-	for range 8 {
-		all.Go(func() {
-			if err := g.parse(context.Background(), func() error {
-				if now.Add(1) > 1 {
-					tooMany.Add(1)
-				}
-
-				time.Sleep(2 * time.Millisecond)
-				now.Add(-1)
-
-				return nil
-			}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-
-	all.Wait()
-
-	if got := tooMany.Load(); got > 0 {
-		t.Errorf("%d began beside another", got)
-	}
-
-	want := errors.New("no index")
-	if err := g.parse(t.Context(), func() error { return want }); !errors.Is(err, want) {
-		t.Errorf("%v", err)
-	}
-
-	g.parsing <- struct{}{}
-
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-
-	var failure *Error
-	if err := g.parse(ended, func() error { return nil }); !errors.As(err, &failure) || failure.Reason != Timeout {
-		t.Errorf("%v", err)
 	}
 }

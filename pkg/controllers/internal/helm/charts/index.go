@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // indexFreshness is how long an index counts without being asked for again, so
@@ -16,36 +17,53 @@ const indexFreshness = 30 * time.Second
 
 // index is what is kept of a repository's index.
 type index struct {
-	charts    map[string][]indexEntry
-	size      int64 // of charts, in bytes
+	*render.Index
+
 	etag      string
 	modified  string
 	fetchedAt time.Time
 }
 
-// parseIndex reads an index; everything but the versions is dropped.
-func parseIndex(ctx context.Context, data []byte, at string) (*index, error) {
-	read, err := readIndex(ctx, data)
+// readIndex has a worker read an index.
+func (f *Fetcher) readIndex(ctx context.Context, source *Source, text []byte, at string) (*index, error) {
+	read, err := f.options.Workers.ReadIndex(ctx, source.Tenant, text)
 
-	var exceeded *foreign.LimitError
+	var failure *render.Failure
 
 	switch {
-	case ctx.Err() != nil:
-		return nil, explain(ctx.Err(), at)
-	case errors.As(err, &exceeded), errors.Is(err, errOtherForm), errors.Is(err, errKept):
-		return nil, fail(TooLarge, "%s: the index %s", at, err)
-	case err != nil || !read.entries:
+	case err == nil:
+		return &index{Index: read}, nil
+	case !errors.As(err, &failure):
+		return nil, explainWorker(err, at+": the index")
+	case failure.Stage == render.StageSize:
+		return nil, fail(TooLarge, "%s: the index %s", at, redact.Line(failure.Text))
+	default:
 		return nil, fail(Invalid, "index.yaml of the repository is no chart index")
 	}
+}
 
-	return &index{charts: read.charts, size: read.kept}, nil
+// explainWorker says why a worker gave no answer about a text. What is said continues a sentence that begins with the
+// name of the text.
+func explainWorker(err error, text string) error {
+	var refusal *render.RefusedError
+
+	switch {
+	case errors.As(err, &refusal):
+		return fail(Refused, "%s: %s", text, refusal)
+	case errors.Is(err, render.ErrBusy):
+		return fail(Timeout, "too many charts and indexes are being read; this one waited in vain")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fail(Timeout, "%s was not read in time", text)
+	default:
+		return fail(Unavailable, "%s: %s", text, redact.Line(err.Error()))
+	}
 }
 
 // cost is about how many bytes the index takes in memory.
 func (i *index) cost() int64 {
 	const itself = 128
 
-	return itself + i.size + textCost(i.etag) + textCost(i.modified)
+	return itself + i.Bytes + render.TextCost(i.etag) + render.TextCost(i.modified)
 }
 
 // index returns a repository's index. One that was fetched a moment ago counts
@@ -115,9 +133,8 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, ke
 	}
 	defer done()
 
-	var parsed *index
-
-	if err := f.gate.parse(ctx, func() (err error) { parsed, err = parseIndex(ctx, data, place(response.Request.URL)); return err }); err != nil {
+	parsed, err := f.readIndex(ctx, source, data, place(response.Request.URL))
+	if err != nil {
 		return nil, err
 	}
 

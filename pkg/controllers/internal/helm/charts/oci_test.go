@@ -135,6 +135,6 @@ func TestRegistryFaults(t *testing.T) {
 func TestLoopbackRegistryIsRefused(t *testing.T) {
 	registry := startRegistry(t)
 
-	_, err := fetch(charts.New(charts.Options{}), charts.Source{Chart: registry.URL("demo"), CA: registry.CA()})
+	_, err := fetch(charts.New(charts.Options{Workers: workers}), charts.Source{Chart: registry.URL("demo"), CA: registry.CA()})
 	wantReason(t, err, charts.ForbiddenAddress, "loopback")
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 )
 
 // resolveRepository looks a chart up in the index of an HTTP repository.
@@ -19,7 +21,7 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *session, source *Sou
 		return nil, err
 	}
 
-	resolved := &Resolved{Name: source.Chart, Version: string(entry.Version), ArchiveDigest: normalDigest(string(entry.Digest)), location: location}
+	resolved := &Resolved{Name: source.Chart, Version: entry.Version, ArchiveDigest: normalDigest(entry.Digest), location: location}
 
 	switch {
 	case source.Digest != "" && resolved.ArchiveDigest != "" && source.Digest != resolved.ArchiveDigest:
@@ -46,18 +48,18 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *session, source *Sou
 
 // lookup finds the entry of the wanted version. A version that an index from a
 // moment ago does not have may have been published since.
-func (f *Fetcher) lookup(ctx context.Context, s *session, source *Source) (*indexEntry, error) {
+func (f *Fetcher) lookup(ctx context.Context, s *session, source *Source) (*render.Entry, error) {
 	for _, newest := range []bool{false, true} {
 		index, err := f.index(ctx, s, source, newest)
 		if err != nil {
 			return nil, err
 		}
 
-		entries := index.charts[source.Chart]
+		entries := index.Charts[source.Chart]
 		versions := make([]string, 0, len(entries))
 
 		for _, entry := range entries {
-			versions = append(versions, string(entry.Version))
+			versions = append(versions, entry.Version)
 		}
 
 		at, err := choose(versions, source.Version)
@@ -78,7 +80,7 @@ func (f *Fetcher) lookup(ctx context.Context, s *session, source *Source) (*inde
 }
 
 // archiveURL resolves the first URL of an entry against the repository's.
-func archiveURL(repository string, entry *indexEntry) (string, error) {
+func archiveURL(repository string, entry *render.Entry) (string, error) {
 	if entry.URL == "" {
 		return "", fail(Invalid, "index.yaml of %s names no URL for version %s", repository, entry.Version)
 	}
@@ -88,7 +90,7 @@ func archiveURL(repository string, entry *indexEntry) (string, error) {
 		return "", fail(Invalid, "chart.repository is not a URL")
 	}
 
-	location, err := base.Parse(string(entry.URL))
+	location, err := base.Parse(entry.URL)
 	if err != nil || location.Scheme != "http" && location.Scheme != "https" || location.Host == "" {
 		return "", fail(Invalid, "index.yaml of %s names a URL for version %s that is neither http nor https; for an OCI chart set chart: oci://...",
 			repository, entry.Version)

@@ -11,9 +11,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
-// errConfused is a worker that does not keep to the protocol.
-var errConfused = errors.New("the process that rendered the chart sent something unexpected")
-
 // answerLimits bound the chart as it is recorded, once it is decoded.
 //
 //nolint:gochecknoglobals // a constant, but Go has none of this type
@@ -39,22 +36,20 @@ func (p *process) answer(ctx context.Context, content []byte, lookup Lookup) err
 	return WriteFrame(p.to, KindReply, text)
 }
 
+// parseFailure is what a worker says is wrong with what it was given.
 func parseFailure(content []byte) error {
-	var failure Failure
-	if err := json.Unmarshal(content, &failure); err != nil {
+	failure := &Failure{}
+	if err := json.Unmarshal(content, failure); err != nil {
 		return errConfused
 	}
 
-	if failure.Stage == StageSize {
-		return refused("%s", failure.Text)
-	}
-
-	return &failure
+	return failure
 }
 
-// result reads an answer and the text that follows it.
-func (p *process) result(content []byte) (*Answer, map[string]string, error) {
-	if err := foreign.Check(context.Background(), content, answerLimits); err != nil {
+// decode reads an answer and the text of the files.
+func (s *printed) decode() (*Answer, map[string]string, error) {
+	size, err := foreign.Measure(context.Background(), s.answer, answerLimits)
+	if err != nil {
 		var limit *foreign.LimitError
 		if errors.As(err, &limit) {
 			return nil, nil, refused("its own files and values, as Helm records them: %s", limit)
@@ -63,23 +58,28 @@ func (p *process) result(content []byte) (*Answer, map[string]string, error) {
 		return nil, nil, errConfused
 	}
 
-	answer := &Answer{}
-	if err := json.Unmarshal(content, answer); err != nil || answer.Chart == nil || answer.Chart.Metadata == nil {
+	answer := &Answer{size: size}
+	if err := json.Unmarshal(s.answer, answer); err != nil || answer.Chart == nil || answer.Chart.Metadata == nil {
 		return nil, nil, errConfused
 	}
 
-	kind, text, err := ReadFrame(p.from)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	if kind != KindText {
-		return nil, nil, errConfused
-	}
-
-	files, err := split(answer, string(text))
+	files, err := split(answer, string(s.text))
 
 	return answer, files, err
+}
+
+// expect reads a frame of one kind.
+func (p *process) expect(wanted Kind) ([]byte, error) {
+	kind, content, err := ReadFrame(p.from)
+	if err != nil {
+		return nil, err
+	}
+
+	if kind != wanted {
+		return nil, errConfused
+	}
+
+	return content, nil
 }
 
 // split cuts the text into the files that it consists of.
@@ -106,4 +106,14 @@ func split(answer *Answer, text string) (map[string]string, error) {
 // chart with this name.
 func inside(name, chart string) bool {
 	return strings.HasPrefix(name, chart+"/") && path.Clean(name) == name
+}
+
+// chartFailure is a chart's failure: one of its size is final.
+func chartFailure(err error) error {
+	var failure *Failure
+	if errors.As(err, &failure) && failure.Stage == StageSize {
+		return refused("%s", failure.Text)
+	}
+
+	return err
 }

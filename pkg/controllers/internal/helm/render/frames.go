@@ -9,9 +9,14 @@ import (
 // Kind says what a frame holds.
 type Kind byte
 
-// The kinds of frames. A worker begins with KindReady. For each chart it gets
-// KindJob and KindArchive, may send KindQuestion, each of which gets KindReply, and
-// ends with KindFailure, or with KindAnswer and KindText.
+// The kinds of frames. A worker begins with KindReady, which says
+// why it has no filter of system calls, or nothing, and ends each piece of work with
+// KindFailure, or as follows.
+//
+// For a chart it gets KindJob and KindArchive, may send KindQuestion, each of which gets
+// KindReply, and ends with KindAnswer and KindText. For an index it gets KindIndex, may
+// send KindEntries any number of times, and ends with KindDone. For a provenance file it
+// gets KindProvenance, KindKeyring and KindSignature, and ends with KindDone.
 const (
 	KindReady    Kind = 'r'
 	KindJob      Kind = 'j'
@@ -21,6 +26,13 @@ const (
 	KindAnswer   Kind = 'a'
 	KindText     Kind = 't'
 	KindFailure  Kind = 'f'
+
+	KindIndex      Kind = 'i'
+	KindEntries    Kind = 'e'
+	KindProvenance Kind = 'v'
+	KindKeyring    Kind = 'k'
+	KindSignature  Kind = 's'
+	KindDone       Kind = 'd'
 )
 
 // headerBytes are the kind and the length of a frame.
@@ -36,6 +48,8 @@ const (
 	MaxReply = 4 << 20
 	// maxRequest bounds what a worker is sent: the parent has bounded it before.
 	maxRequest = 64 << 20
+	// maxReason bounds why a worker has no filter of system calls.
+	maxReason = 1 << 10
 	// maxMessage bounds questions and failures.
 	maxMessage = 64 << 10
 )
@@ -44,10 +58,14 @@ const (
 func (k Kind) limit() int {
 	switch k {
 	case KindReady:
+		return maxReason
+	case KindDone:
 		return 0
-	case KindJob, KindArchive:
+	case KindJob, KindArchive, KindIndex, KindKeyring, KindSignature:
 		return maxRequest
-	case KindQuestion, KindFailure:
+	case KindEntries:
+		return MaxIndex + maxMessage
+	case KindQuestion, KindFailure, KindProvenance:
 		return maxMessage
 	case KindReply:
 		return MaxReply + maxMessage

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -58,6 +60,8 @@ func FuzzWorker(f *testing.F) {
 	f.Add(frames(KindAnswer, `{"chart":{"metadata":{"name":"a"}},"files":[{"name":"../b","bytes":-1}]}`, KindText, "x"))
 	f.Add(frames(KindQuestion, `{"kind":"Secret"}`, KindFailure, `{"stage":"render","text":"no"}`))
 	f.Add(frames(KindFailure, `{"stage":"size","text":"no"}`))
+	f.Add(frames(KindEntries, "\x01a\x011\x00\x00", KindEntries, "\x01a\x012\x01u\x01d", KindDone, ""))
+	f.Add([]byte("e\x01\xff\xff\xff"))
 	f.Add([]byte("a\xff\xff\xff\xff"))
 	f.Add(frames(KindAnswer, `{"chart":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}`))
 
@@ -82,7 +86,12 @@ func FuzzWorker(f *testing.F) {
 		p := &process{from: from, to: devNull}
 
 		foreigntest.WantAllocated(t, maxFuzzed, func() {
-			answer, files, err := p.render(t.Context(), nil, nil, func(context.Context, Question) Reply { return Reply{} })
+			said, err := p.render(t.Context(), nil, nil, func(context.Context, Question) Reply { return Reply{} })
+			if err != nil {
+				return
+			}
+
+			answer, files, err := said.decode()
 			if err != nil {
 				return
 			}
@@ -93,5 +102,65 @@ func FuzzWorker(f *testing.F) {
 				}
 			}
 		})
+
+		again := func() {
+			if _, err := from.Seek(0, io.SeekStart); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		again()
+		foreigntest.WantAllocated(t, maxFuzzed, func() {
+			index, err := p.readIndex(nil)
+			if err == nil && index.Bytes > MaxIndex {
+				t.Errorf("%d bytes are kept", index.Bytes)
+			}
+		})
+
+		again()
+		foreigntest.WantAllocated(t, maxFuzzed, func() { _ = p.checkProvenance(nil, nil, nil) })
 	})
+}
+
+// What a worker writes is what is read here, whatever the texts are.
+func TestEntries(t *testing.T) {
+	index := NewIndex()
+	for i := range 20_000 {
+		index.Add(fmt.Sprint("chart-", i%100), Entry{Version: fmt.Sprint(i), URL: strings.Repeat("\x00u", i%50), Digest: "d"})
+	}
+
+	index.Add("", Entry{Version: strings.Repeat("v", 1<<20)})
+
+	read, count := NewIndex(), 0
+
+	err := index.WriteEntries(func(content []byte) error {
+		count++
+
+		return read.readEntries(content)
+	})
+	if err != nil || count < 2 || !reflect.DeepEqual(index.Charts, read.Charts) {
+		t.Errorf("%v, %d frames", err, count)
+	}
+}
+
+// The process that has an index read counts by itself what it keeps of it.
+func TestHostileEntries(t *testing.T) {
+	entry := []byte{0, 1, '1', 0, 0} // five bytes, of which a hundred times as much would be kept
+
+	for name, content := range map[string][]byte{
+		"many":              bytes.Repeat(entry, 4<<20),
+		"no version":        {0, 0, 0, 0},
+		"cut short":         {0, 1, '1', 0},
+		"longer than it is": {0, 200, 1, 0, 0},
+		"longest":           {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+	} {
+		peak := foreigntest.PeakBytes(t, func() {
+			if err := NewIndex().readEntries(content); !errors.Is(err, errConfused) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+		if peak > 96<<20 {
+			t.Errorf("%s: took %d MiB at once", name, peak>>20)
+		}
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 // Command is the hidden subcommand that makes a program a worker. It has one
@@ -24,6 +26,9 @@ type Job struct {
 	// Explain is the name of a rendered file whose text comes in the place of the chart: the worker only
 	// says what is wrong with it.
 	Explain string `json:"explain,omitempty"`
+	// Admit is asked with what the worker answers, before another chart is rendered in its place. May be nil. It
+	// must not have anything rendered itself.
+	Admit func(answer *Answer, files map[string]string) error `json:"-"`
 }
 
 // Release is what a revision is called.
@@ -61,7 +66,12 @@ type Answer struct {
 	Files []File `json:"files,omitempty"`
 	// Unchecked are the charts whose schemas of values are broken or lead outside.
 	Unchecked []string `json:"unchecked,omitempty"`
+
+	size foreign.Size // of the answer itself, without the text of the files
 }
+
+// Size is what the answer became, without the text of the files.
+func (a *Answer) Size() foreign.Size { return a.size }
 
 // CRD is one file of CRDs.
 type CRD struct {

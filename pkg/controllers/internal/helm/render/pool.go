@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
 )
 
@@ -27,29 +29,39 @@ const (
 // MinMemory is the least memory for charts, in bytes: with less, none renders.
 const MinMemory = 64 << 20
 
+// largeAnswer is from how many bytes on answers are decoded one at a time.
+const largeAnswer = 1 << 20
+
 // endTime is how long a worker that has closed its pipes may take to end.
 const endTime = 5 * time.Second
 
 // Options are the bounds of a Pool. The zero value means the defaults.
 type Options struct {
-	// Workers is how many charts are rendered at the same time. One group has all of them but one, if
-	// there are several.
+	// Workers is how many charts, indexes and provenance files are worked on at the same time. One group
+	// has all of them but one, if there are several.
 	Workers int
 	// Memory is how many bytes a worker may take on top of what the program takes by itself.
 	Memory int64
-	// Timeout bounds the work on one chart, lookups included. Waiting for a worker does not count.
+	// Timeout bounds the work on one chart, lookups included, and on one index or provenance file. Waiting for a worker does not count.
 	Timeout time.Duration
 	// Idle is how long a worker that has nothing to do stays.
 	Idle time.Duration
+	// Log is told once, at V(1), if the kernel filters no system calls of workers.
+	Log logr.Logger
 	// Program is what is started with Command as its argument. Default: the program that runs.
 	Program string
 }
 
-// Pool has charts rendered by workers, which it starts when they are needed. It is
+// Pool has charts rendered, and what repositories send read, by workers, which it starts
+// when they are needed. It is
 // safe for concurrent use. Its workers end with the process at the latest.
 type Pool struct {
 	options Options
 	places  *places.Places
+	// settling is the one place for a large answer that is decoded.
+	settling chan struct{}
+
+	unfiltered sync.Once // was said
 
 	mu   sync.Mutex
 	idle []*process // the one that was used last is the last
@@ -63,7 +75,7 @@ func New(options Options) *Pool {
 	defaultTo(&options.Idle, DefaultIdle)
 	defaultTo(&options.Program, "/proc/self/exe")
 
-	return &Pool{options: options, places: places.New(options.Workers, max(1, options.Workers-1))}
+	return &Pool{options: options, places: places.New(options.Workers, max(1, options.Workers-1)), settling: make(chan struct{}, 1)}
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -87,8 +99,42 @@ func (p *Pool) Render(ctx context.Context, group string, job Job, archive []byte
 		return nil, nil, refused("it has more than %d MiB with its values", maxRequest>>20)
 	}
 
-	if !p.places.Run(ctx, group, func() { answer, files, err = p.render(ctx, text, archive, lookup) }) {
-		return nil, nil, fmt.Errorf("wait for a process that renders the chart: %w", ctx.Err())
+	var said printed
+
+	err = p.do(ctx, group, &rendering, func(ctx context.Context, worker *process) (err error) {
+		said, err = worker.render(ctx, text, archive, lookup)
+
+		return err
+	}, func() (err error) {
+		answer, files, err = p.settle(ctx, job, said)
+
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return answer, files, nil
+}
+
+// settle decodes an answer and has it admitted: one large answer at a time.
+func (p *Pool) settle(ctx context.Context, job Job, said printed) (*Answer, map[string]string, error) {
+	if len(said.answer)+len(said.text) > largeAnswer {
+		select {
+		case p.settling <- struct{}{}:
+			defer func() { <-p.settling }()
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+
+	answer, files, err := said.decode()
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if job.Admit != nil {
+		err = job.Admit(answer, files)
 	}
 
 	return answer, files, err
@@ -102,23 +148,42 @@ func (p *Pool) Explain(ctx context.Context, group, name, text string) error {
 	return err
 }
 
-func (p *Pool) render(ctx context.Context, job, archive []byte, lookup Lookup) (*Answer, map[string]string, error) {
+// do has work done, when a worker is free. The worker is kept unless the work fails with
+// anything but *Failure. What comes then is done before another may take the place; it may be nil.
+func (p *Pool) do(ctx context.Context, group string, what *work, talk func(context.Context, *process) error, then func() error) (err error) {
+	if !p.places.Run(ctx, group, func() {
+		if err = p.tryWorkers(ctx, what, talk); err == nil && then != nil {
+			err = then()
+		}
+	}) {
+		return fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
+	}
+
+	// What says something that makes no sense may go on with it.
+	if errors.Is(err, errConfused) {
+		p.Close()
+	}
+
+	return what.named(err)
+}
+
+func (p *Pool) tryWorkers(ctx context.Context, what *work, talk func(context.Context, *process) error) error {
 	for {
-		worker, err := p.take(ctx)
+		worker, err := p.take(ctx, what.first)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 
 		used := worker.used
 		worker.used = true
 
-		answer, files, err := p.attempt(ctx, worker, job, archive, lookup)
+		err = p.attempt(ctx, worker, what, talk)
 
 		var failure *Failure
 		if err == nil || errors.As(err, &failure) {
 			p.put(worker)
 
-			return answer, files, err
+			return err
 		}
 
 		worker.end()
@@ -126,11 +191,11 @@ func (p *Pool) render(ctx context.Context, job, archive []byte, lookup Lookup) (
 		// What a chart before it left behind in the worker must not be this one's fault. Nothing was rendered.
 		var death *deathError
 		if !errors.As(err, &death) {
-			return nil, nil, err
+			return err
 		}
 
 		if !used {
-			return nil, nil, death.cause
+			return death.cause
 		}
 	}
 }
@@ -141,28 +206,27 @@ type deathError struct{ cause error }
 // Error implements error.
 func (e *deathError) Error() string { return e.cause.Error() }
 
-// attempt renders a chart with one worker, which is killed when the time is over.
-func (p *Pool) attempt(ctx context.Context, worker *process, job, archive []byte, lookup Lookup) (*Answer, map[string]string, error) {
+// attempt does work with one worker, which is killed when the time is over.
+func (p *Pool) attempt(ctx context.Context, worker *process, what *work, talk func(context.Context, *process) error) error {
 	limited, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
 
 	stop := context.AfterFunc(limited, worker.kill)
-	answer, files, err := worker.render(limited, job, archive, lookup)
+	err := talk(limited, worker)
 
 	if stop() {
-		return answer, files, p.explain(worker, err)
+		return p.explain(worker, what, err)
 	}
 
 	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
+		return ctx.Err()
 	}
 
-	return nil, nil, refused("rendering it did not end within %s: a template may loop without end, or the cluster answers its lookups slowly; "+
-		"correct the chart or its values, or raise --render-timeout of omni-controller", p.options.Timeout)
+	return what.tooSlow(p.options.Timeout)
 }
 
 // explain says why a worker ended, if it did.
-func (p *Pool) explain(worker *process, err error) error {
+func (p *Pool) explain(worker *process, what *work, err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
@@ -178,10 +242,9 @@ func (p *Pool) explain(worker *process, err error) error {
 
 	switch {
 	case strings.Contains(said, "stack overflow"), strings.Contains(said, "stack exceeds"):
-		return &deathError{refused("a template calls itself, or prints a value that contains itself, without end; correct the chart or its values")}
+		return &deathError{&RefusedError{Why: what.deep}}
 	case slices.ContainsFunc(noMemory(), func(words string) bool { return strings.Contains(said, words) }):
-		return &deathError{refused("rendering it takes more than %d MiB of memory; correct the chart or its values, or raise --render-memory of omni-controller",
-			p.options.Memory>>20)}
+		return &deathError{refused(what.large, p.options.Memory>>20)}
 	case worker.signalled() == syscall.SIGKILL:
 		return &deathError{fmt.Errorf("%w: somebody killed it; if it was the kernel, for want of memory, raise the memory limit of omni-controller", errDied)}
 	default:
@@ -195,20 +258,36 @@ func noMemory() []string {
 	return []string{"out of memory", "cannot allocate", "cannot map", "errno=12", "create new OS thread", "pthread_create failed"}
 }
 
-// take returns an idle worker, or a new one.
-func (p *Pool) take(ctx context.Context) (*process, error) {
+// take returns a worker: an idle one, or a new one. There are never more workers than places,
+// so a new one takes the place of an idle one.
+func (p *Pool) take(ctx context.Context, unused bool) (*process, error) {
 	for {
 		worker := p.pop()
 		if worker == nil {
-			return start(ctx, p.options.Program, p.options.Memory)
+			return p.start(ctx)
 		}
 
-		if worker.retire.Stop() && !worker.gone() {
+		if stopped := worker.retire.Stop(); stopped && !unused && !worker.gone() {
 			return worker, nil
 		}
 
 		worker.end()
+
+		if unused {
+			return p.start(ctx)
+		}
 	}
+}
+
+func (p *Pool) start(ctx context.Context) (*process, error) {
+	worker, err := start(ctx, p.options.Program, p.options.Memory)
+	if err == nil && worker.unfiltered != "" {
+		p.unfiltered.Do(func() {
+			p.options.Log.V(1).Info("The processes that render charts are bounded, but the kernel does not filter their system calls", "reason", worker.unfiltered)
+		})
+	}
+
+	return worker, err
 }
 
 func (p *Pool) pop() *process {

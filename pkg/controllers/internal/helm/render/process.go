@@ -16,15 +16,17 @@ import (
 // startTime is how long a worker may take until it is ready, on a busy machine.
 const startTime = 30 * time.Second
 
-// process is one worker. It renders one chart at a time.
+// process is one worker. It does one piece of work at a time.
 type process struct {
 	command *exec.Cmd
 	to      *os.File
 	from    *os.File
 	said    tail          // on its standard error
 	exited  chan struct{} // closed when the process is gone and said is complete
-	used    bool          // it has rendered a chart before
+	used    bool          // it has read something foreign before
 	retire  *time.Timer   // while it is idle
+	// unfiltered is why the kernel does not filter its system calls; empty if it does.
+	unfiltered string
 }
 
 // start starts a worker and waits until it is ready. Errors wrap ErrUnavailable, or
@@ -45,7 +47,7 @@ func start(ctx context.Context, program string, memory int64) (*process, error) 
 	defer cancel()
 
 	stop := context.AfterFunc(ctx, p.kill)
-	kind, _, err := ReadFrame(p.from)
+	kind, reason, err := ReadFrame(p.from)
 
 	if !stop() {
 		p.end()
@@ -62,6 +64,8 @@ func start(ctx context.Context, program string, memory int64) (*process, error) 
 
 		return nil, fmt.Errorf("%w: a process for it ended at its start (%s)", ErrUnavailable, p.command.ProcessState)
 	}
+
+	p.unfiltered = string(reason)
 
 	return p, nil
 }
@@ -133,30 +137,35 @@ func (p *process) gone() bool {
 // Lookup answers a question of a template.
 type Lookup func(ctx context.Context, question Question) Reply
 
+// printed is what a worker says of a chart: the contents of its last two frames.
+type printed struct{ answer, text []byte }
+
 // render renders one chart. An error but *Failure leaves the process in no state
 // to be used again.
-func (p *process) render(ctx context.Context, job, archive []byte, lookup Lookup) (*Answer, map[string]string, error) {
+func (p *process) render(ctx context.Context, job, archive []byte, lookup Lookup) (said printed, err error) {
 	if err := errors.Join(WriteFrame(p.to, KindJob, job), WriteFrame(p.to, KindArchive, archive)); err != nil {
-		return nil, nil, err
+		return printed{}, err
 	}
 
 	for {
 		kind, content, err := ReadFrame(p.from)
 		if err != nil {
-			return nil, nil, err
+			return printed{}, err
 		}
 
 		switch kind {
 		case KindQuestion:
 			if err := p.answer(ctx, content, lookup); err != nil {
-				return nil, nil, err
+				return printed{}, err
 			}
 		case KindFailure:
-			return nil, nil, parseFailure(content)
+			return printed{}, chartFailure(parseFailure(content))
 		case KindAnswer:
-			return p.result(content)
+			text, err := p.expect(KindText)
+
+			return printed{content, text}, err
 		default:
-			return nil, nil, errConfused
+			return printed{}, errConfused
 		}
 	}
 }

@@ -56,10 +56,17 @@ type OmniClusterStatusApplyConfiguration struct {
 	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
 	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
 	Adopting *bool `json:"adopting,omitempty"`
+	// starting is true from the moment the cluster is made or taken over until Omni has seen Kubernetes work in it (a
+	// KubernetesUpgradeStatus that was Done). Until then the word of Omni's load balancer, which says healthy before its
+	// first check, does not make it Available.
+	Starting *bool `json:"starting,omitempty"`
 	// lastSyncTime is when a change was last applied to Omni.
 	LastSyncTime *v1.Time `json:"lastSyncTime,omitempty"`
 	// plan is what has to change in Omni.
 	Plan *OmniClusterPlanApplyConfiguration `json:"plan,omitempty"`
+	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
+	// is applied; they are tried again when something changes, and at the sync interval.
+	Refusals []RefusedChangeApplyConfiguration `json:"refusals,omitempty"`
 	// omni is what Omni says of the cluster.
 	Omni *OmniClusterRemoteStatusApplyConfiguration `json:"omni,omitempty"`
 }
@@ -204,6 +211,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithAdopting(value bool) *OmniClus
 	return b
 }
 
+// WithStarting sets the Starting field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Starting field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithStarting(value bool) *OmniClusterStatusApplyConfiguration {
+	b.Starting = &value
+	return b
+}
+
 // WithLastSyncTime sets the LastSyncTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the LastSyncTime field is set to the value of the last call.
@@ -217,6 +232,19 @@ func (b *OmniClusterStatusApplyConfiguration) WithLastSyncTime(value v1.Time) *O
 // If called multiple times, the Plan field is set to the value of the last call.
 func (b *OmniClusterStatusApplyConfiguration) WithPlan(value *OmniClusterPlanApplyConfiguration) *OmniClusterStatusApplyConfiguration {
 	b.Plan = value
+	return b
+}
+
+// WithRefusals adds the given value to the Refusals field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Refusals field.
+func (b *OmniClusterStatusApplyConfiguration) WithRefusals(values ...*RefusedChangeApplyConfiguration) *OmniClusterStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithRefusals")
+		}
+		b.Refusals = append(b.Refusals, *values[i])
+	}
 	return b
 }
 

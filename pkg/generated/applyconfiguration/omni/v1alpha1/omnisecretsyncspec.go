@@ -48,7 +48,7 @@ type OmniSecretSyncSpecApplyConfiguration struct {
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 	// adopt allows overwriting a Secret that this object did not write.
 	Adopt *bool `json:"adopt,omitempty"`
-	// deletionPolicy says whether the written Secret goes with this object: Delete or Orphan.
+	// deletionPolicy says whether the written Secret goes with this object: Delete (the default) or Orphan.
 	DeletionPolicy *omniv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 

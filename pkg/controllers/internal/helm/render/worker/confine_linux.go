@@ -26,7 +26,8 @@ const (
 
 // confine takes from the process what rendering does not need: memory beyond the
 // bound, on top of what the program has by now, files, connections, core dumps.
-// Nothing foreign may be read before.
+// Nothing foreign may be read before. An error of errNoFilter says that everything
+// was done but the last.
 //
 // RLIMIT_DATA counts what is mapped for writing. RLIMIT_AS would count what Go
 // reserves and never uses, which is far more.
@@ -71,7 +72,7 @@ func confine(memory int64) error {
 		return fmt.Errorf("give up privileges: %w", err)
 	}
 
-	return nil
+	return filterCalls()
 }
 
 // closeInherited closes what the program that has started this one was started with

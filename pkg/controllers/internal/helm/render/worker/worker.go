@@ -1,5 +1,6 @@
 // Package worker is what runs in the child processes of package render. It is the
-// only place where the charts of others are read and rendered.
+// only place where the charts of others are read and rendered, and where the indexes
+// of their repositories, provenance files and keyrings are parsed.
 package worker
 
 import (
@@ -47,7 +48,11 @@ func Run(arguments []string) int {
 	in, out := os.Stdin, os.Stdout
 	os.Stdout = os.Stderr
 
-	if err := confine(memory); err != nil {
+	unfiltered := ""
+
+	if err := confine(memory); errors.Is(err, errNoFilter) {
+		unfiltered = err.Error()
+	} else if err != nil {
 		fmt.Fprintln(os.Stderr, err) // the parent does not log it, but a debugger may
 
 		return exitSetUp
@@ -56,7 +61,7 @@ func Run(arguments []string) int {
 	w := &worker{out: out, frames: make(chan frame)}
 	go w.read(in)
 
-	if err := render.WriteFrame(out, render.KindReady, nil); err != nil {
+	if err := render.WriteFrame(out, render.KindReady, []byte(unfiltered)); err != nil {
 		return exitLost
 	}
 
@@ -101,13 +106,22 @@ func (w *worker) next(kind render.Kind) ([]byte, error) {
 	return got.content, nil
 }
 
-// serve renders one chart.
+// serve does one piece of work.
 func (w *worker) serve() error {
-	text, err := w.next(render.KindJob)
-	if err != nil {
-		return err
+	switch got := <-w.frames; got.kind {
+	case render.KindJob:
+		return w.serveChart(got.content)
+	case render.KindIndex:
+		return w.serveIndex(got.content)
+	case render.KindProvenance:
+		return w.serveProvenance(got.content)
+	default:
+		return fmt.Errorf("a frame of kind %q came, which begins nothing", got.kind)
 	}
+}
 
+// serveChart renders one chart.
+func (w *worker) serveChart(text []byte) error {
 	archive, err := w.next(render.KindArchive)
 	if err != nil {
 		return err
@@ -120,13 +134,8 @@ func (w *worker) serve() error {
 
 	answer, printed, err := w.render(&job, archive)
 
-	var failure *render.Failure
-	if errors.As(err, &failure) {
-		return w.send(render.KindFailure, short(failure))
-	}
-
 	if err != nil {
-		return err
+		return w.fail(err)
 	}
 
 	content, err := encode(answer)
@@ -147,13 +156,26 @@ func (w *worker) serve() error {
 
 // render makes a failure of a panic, whose text may hold anything.
 func (w *worker) render(job *render.Job, archive []byte) (answer *render.Answer, printed []byte, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = &render.Failure{Stage: render.StageRender, Text: fmt.Sprintf("the chart makes Helm fail in a way that it does not handle (%T)", cause)}
-		}
-	}()
+	defer panicked(render.StageRender, "the chart makes Helm fail", &err)
 
 	return renderChart(job, archive, w.lookup)
+}
+
+// panicked makes a failure of a panic, whose text may hold anything.
+func panicked(stage render.Stage, what string, err *error) {
+	if cause := recover(); cause != nil {
+		*err = &render.Failure{Stage: stage, Text: fmt.Sprintf("%s in a way that it does not handle (%T)", what, cause)}
+	}
+}
+
+// fail tells of a failure. Other errors end the worker.
+func (w *worker) fail(err error) error {
+	var failure *render.Failure
+	if errors.As(err, &failure) {
+		return w.send(render.KindFailure, short(failure))
+	}
+
+	return err
 }
 
 func (w *worker) send(kind render.Kind, message any) error {

@@ -1,4 +1,4 @@
-package charts
+package parse
 
 import (
 	"bytes"

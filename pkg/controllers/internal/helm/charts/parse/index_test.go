@@ -1,4 +1,4 @@
-package charts
+package parse
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
@@ -81,11 +82,11 @@ func TestAnIndexInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := map[string][]indexEntry{}
+	want := map[string][]render.Entry{}
 
 	for chart, entries := range helm.Entries {
 		for _, entry := range entries {
-			want[chart] = append(want[chart], indexEntry{Version: looseText(entry.Version), URL: firstText(entry.URLs[0]), Digest: looseText(entry.Digest)})
+			want[chart] = append(want[chart], render.Entry{Version: entry.Version, URL: entry.URLs[0], Digest: entry.Digest})
 		}
 	}
 
@@ -97,12 +98,12 @@ func TestAnIndexInPieces(t *testing.T) {
 	windows := bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
 
 	for name, text := range map[string][]byte{"YAML": text, "JSON": asJSON, "from Windows": windows, "with a marker": append([]byte("---\n"), text...)} {
-		got, err := parseIndex(t.Context(), text, "x")
+		got, err := Index(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff(want, got.charts); diff != "" {
+		if diff := cmp.Diff(want, got.Charts); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -121,26 +122,26 @@ func TestFormsOfAnIndex(t *testing.T) {
 		"quoted keys":                "\"entries\":\n  \"demo\":\n  - \"version\": '1.0.0'\n    urls: ['a']\n    digest: \"d\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseIndex(t.Context(), []byte(text), "x")
+			got, err := Index([]byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}
 
-			if diff := cmp.Diff([]indexEntry{{Version: "1.0.0", URL: "a", Digest: "d"}}, got.charts["demo"]); diff != "" {
+			if diff := cmp.Diff([]render.Entry{{Version: "1.0.0", URL: "a", Digest: "d"}}, got.Charts["demo"]); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 
 	// Texts that somebody forgot to quote.
-	got, err := parseIndex(t.Context(), []byte("entries:\n  demo:\n  - {version: 1.5, digest: 12, urls: [2]}\n"), "x")
-	if want := (indexEntry{Version: "1.5", URL: "2", Digest: "12"}); err != nil || got.charts["demo"][0] != want {
+	got, err := Index([]byte("entries:\n  demo:\n  - {version: 1.5, digest: 12, urls: [2]}\n"))
+	if want := (render.Entry{Version: "1.5", URL: "2", Digest: "12"}); err != nil || got.Charts["demo"][0] != want {
 		t.Errorf("%v, %v", got, err)
 	}
 
 	for _, text := range []string{"", "null", "[]", "entries: x", "entries:\n- a\n", "entries:\n  demo: x\n", "entries:\n  demo:\n  - version: {}\n", "<html>", "a: [", `{"entries":[]}`} {
-		var failure *Error
-		if _, err := parseIndex(t.Context(), []byte(text), "x"); !errors.As(err, &failure) || failure.Reason != Invalid {
+		var failure *render.Failure
+		if _, err := Index([]byte(text)); !errors.As(err, &failure) || failure.Stage != render.StageLoad {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -154,18 +155,18 @@ func TestALargeIndex(t *testing.T) {
 	peak := foreigntest.PeakBytes(t, func() {
 		begun := time.Now()
 
-		read, err := parseIndex(t.Context(), text, "x")
+		read, err := Index(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if got := len(read.charts["chart-99"]); got != 110 || len(read.charts) != 100 {
-			t.Errorf("%d charts, %d versions of one", len(read.charts), got)
+		if got := len(read.Charts["chart-99"]); got != 110 || len(read.Charts) != 100 {
+			t.Errorf("%d charts, %d versions of one", len(read.Charts), got)
 		}
 
 		// What the cache is told is what the index takes.
-		if took := live() - before; float64(read.cost()) < 0.8*float64(took) || float64(read.cost()) > 1.3*float64(took) {
-			t.Errorf("costs %d bytes, and took %d", read.cost(), took)
+		if took := live() - before; float64(read.Bytes) < 0.8*float64(took) || float64(read.Bytes) > 1.3*float64(took) {
+			t.Errorf("costs %d bytes, and took %d", read.Bytes, took)
 		}
 
 		t.Logf("%d MiB in %s", len(text)>>20, time.Since(begun))
@@ -237,7 +238,7 @@ func TestHostileIndexes(t *testing.T) {
 	for name, test := range hostileIndexes() {
 		t.Run(name, func(t *testing.T) {
 			peak := foreigntest.PeakBytes(t, func() {
-				_, err := parseIndex(t.Context(), test.text, "https://charts.example.com/index.yaml")
+				_, err := Index(test.text)
 				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("got %v, want %s", err, test.want)
 				}
@@ -268,17 +269,13 @@ func FuzzIndex(f *testing.F) {
 		}
 
 		foreigntest.WantAllocated(t, 128<<20, func() {
-			read, err := parseIndex(t.Context(), text, "x")
+			read, err := Index(text)
 			if err != nil {
 				return
 			}
 
-			if _, err := json.Marshal(read.charts); err != nil {
+			if _, err := json.Marshal(read.Charts); err != nil {
 				t.Error(err)
-			}
-
-			for name := range read.charts {
-				_, _ = choose([]string{string(read.charts[name][0].Version)}, "")
 			}
 		})
 	})

@@ -1,4 +1,4 @@
-package charts
+package parse
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unsafe"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
@@ -20,21 +20,37 @@ const (
 	maxPiece = 1 << 20
 	// maxPieceNodes is how many values such a piece may have.
 	maxPieceNodes = 100_000
-	// maxKept is how many bytes may be kept of one index: a quarter of a million versions take about 60 MiB as text.
-	maxKept = 32 << 20
+	// maxDepth is how deep anything may be nested.
+	maxDepth = 64
 )
 
 // errOtherForm is what an index gets that is too large to be parsed at once.
 var errOtherForm = fmt.Errorf("is not written as helm repo index does, and has more than %d bytes: write it so", maxWholeIndex) //nolint:gochecknoglobals // a sentinel
 
 // errKept is what an index gets of which too much would be kept.
-var errKept = fmt.Errorf("lists more versions of charts than fit into %d MiB: remove old ones", maxKept>>20) //nolint:gochecknoglobals // a sentinel
+var errKept = fmt.Errorf("lists more versions of charts than fit into %d MiB: remove old ones", render.MaxIndex>>20) //nolint:gochecknoglobals // a sentinel
 
 // versions collects what is kept of an index.
 type versions struct {
-	charts  map[string][]indexEntry
-	kept    int64
+	*render.Index
 	entries bool // the index has some, or none at all
+}
+
+// Index reads a repository's index; everything but the versions is dropped. Errors are *render.Failure: of
+// render.StageSize if the index is too large, or in a form that takes too much; else it is none.
+func Index(text []byte) (*render.Index, error) {
+	read, err := readIndex(context.Background(), text)
+
+	var exceeded *foreign.LimitError
+
+	switch {
+	case errors.As(err, &exceeded), errors.Is(err, errOtherForm), errors.Is(err, errKept):
+		return nil, &render.Failure{Stage: render.StageSize, Text: err.Error()}
+	case err != nil || !read.entries:
+		return nil, &render.Failure{Stage: render.StageLoad, Text: "no chart index"}
+	}
+
+	return read.Index, nil
 }
 
 // readIndex reads an index as JSON, as YAML in pieces, or as any YAML if it is small. Errors are *foreign.LimitError,
@@ -111,7 +127,7 @@ func fromDocument(text []byte) (*versions, error) {
 	return read, err
 }
 
-func newVersions() *versions { return &versions{charts: map[string][]indexEntry{}} }
+func newVersions() *versions { return &versions{Index: render.NewIndex()} }
 
 // fromCharts reads a mapping of charts to their versions; null is an empty one.
 func (v *versions) fromCharts(decoder *json.Decoder) error {
@@ -133,32 +149,9 @@ func (v *versions) add(chart string, entry indexEntry) error {
 		return nil
 	}
 
-	known, found := v.charts[chart]
-	if !found {
-		v.kept += chartCost(chart)
-	}
-
-	v.charts[chart] = append(known, entry)
-	v.kept += entry.cost() + int64(cap(v.charts[chart])-cap(known))*int64(unsafe.Sizeof(entry))
-
-	if v.kept > maxKept {
+	if !v.Add(chart, render.Entry{Version: string(entry.Version), URL: string(entry.URL), Digest: string(entry.Digest)}) {
 		return errKept
 	}
 
 	return nil
 }
-
-// chartCost is about what a chart takes in a map, in bytes, beside its versions.
-func chartCost(name string) int64 {
-	const slot = 96 // its place in a map that is partly empty
-
-	return textCost(name) + slot
-}
-
-// cost is what the texts of an entry take, in bytes.
-func (e *indexEntry) cost() int64 {
-	return textCost(string(e.Version)) + textCost(string(e.URL)) + textCost(string(e.Digest))
-}
-
-// textCost is what a text takes, in bytes: memory is given out in steps.
-func textCost(text string) int64 { return int64(len(text)+15) &^ 15 }

@@ -1,0 +1,136 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+func waiters(r *chartRoom) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return len(r.waiting)
+}
+
+// enterLater enters in the background; the channel tells when it has.
+func enterLater(t *testing.T, r *chartRoom, tenant string, cost int64) chan func() {
+	t.Helper()
+
+	before, entered := waiters(r), make(chan func(), 1)
+
+	go func() {
+		leave, err := r.enter(context.Background(), tenant, cost)
+		if err != nil {
+			panic(err)
+		}
+
+		entered <- leave
+	}()
+
+	for waiters(r) == before {
+		time.Sleep(time.Millisecond)
+	}
+
+	return entered
+}
+
+func mustTry(t *testing.T, r *chartRoom, tenant string, cost int64) func() {
+	t.Helper()
+
+	leave, ok := r.try(tenant, cost)
+	if !ok {
+		t.Fatalf("no room for %d MiB of %s", cost>>20, tenant)
+	}
+
+	return leave
+}
+
+const mib = 1 << 20
+
+// A tenant leaves room for others, a small chart never waits, and a usual one not behind a large one.
+func TestRoom(t *testing.T) {
+	r := newChartRoom(12*mib, 8*mib)
+	first := mustTry(t, r, "a", 6*mib)
+
+	if _, ok := r.try("a", 3*mib); ok {
+		t.Error("one tenant has more than its share")
+	}
+
+	// More than may be at all takes what may be.
+	large := enterLater(t, r, "b", 100*mib)
+
+	for range 64 {
+		mustTry(t, r, "a", smallBytes)
+	}
+
+	second := mustTry(t, r, "c", 4*mib)
+
+	if _, ok := r.try("d", 3*mib); ok {
+		t.Error("there is more than fits")
+	}
+
+	first()
+	first() // gives nothing back
+
+	(<-large)()
+	second()
+
+	if r.held != 0 || len(r.tenants) != 0 || len(r.waiting) != 0 {
+		t.Errorf("left: %d, %v, %v", r.held, r.tenants, r.waiting)
+	}
+}
+
+// Who does not want to wait any more leaves nothing behind.
+func TestWaitingForRoomEnds(t *testing.T) {
+	r := newChartRoom(8*mib, 8*mib)
+	leave := mustTry(t, r, "a", 8*mib)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+
+	if _, err := r.enter(ctx, "b", 2*mib); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+
+	leave()
+
+	if r.held != 0 || len(r.tenants) != 0 || len(r.waiting) != 0 {
+		t.Errorf("left: %d, %v, %v", r.held, r.tenants, r.waiting)
+	}
+}
+
+// Many at the same time, some of which give up, get and give back all of it.
+func TestRoomOfMany(t *testing.T) {
+	r := newChartRoom(12*mib, 8*mib)
+
+	var all sync.WaitGroup
+
+	for i := range 200 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+			defer cancel()
+
+			leave, err := r.enter(ctx, string(rune('a'+i%5)), int64(i%9)*mib)
+			if err != nil {
+				return
+			}
+
+			r.mu.Lock()
+			if r.held > r.total {
+				t.Errorf("%d bytes are held", r.held)
+			}
+			r.mu.Unlock()
+			time.Sleep(time.Millisecond)
+			leave()
+		})
+	}
+
+	all.Wait()
+
+	if r.held != 0 || len(r.tenants) != 0 || len(r.waiting) != 0 {
+		t.Errorf("left: %d, %v, %v", r.held, r.tenants, r.waiting)
+	}
+}

@@ -1,0 +1,136 @@
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// work is what a worker is given to do, in words.
+type work struct {
+	process string // what the worker is called that does it
+	slow    string // what it means if it takes too long, and what helps
+	deep    string // what it means if it takes too much stack
+	large   string // what it means if it takes too much memory, and what helps
+	// first is work whose result others rely on: only a worker does it that has read nothing foreign before.
+	first bool
+}
+
+//nolint:gochecknoglobals // constants, but Go has none of this type
+var (
+	rendering = work{
+		process: "the process that rendered the chart",
+		slow: "rendering it did not end within %s: a template may loop without end, or the cluster answers its lookups slowly; " +
+			"correct the chart or its values, or raise --render-timeout of omni-controller",
+		deep:  "a template calls itself, or prints a value that contains itself, without end; correct the chart or its values",
+		large: "rendering it takes more than %d MiB of memory; correct the chart or its values, or raise --render-memory of omni-controller",
+	}
+	readingIndex = work{
+		process: "the process that read it",
+		slow:    "reading it did not end within %s; remove old versions from the repository, or raise --render-timeout of omni-controller",
+		deep:    "it is nested without end; have the repository write a new one",
+		large:   "reading it takes more than %d MiB of memory; remove old versions from the repository, or raise --render-memory of omni-controller",
+	}
+	checkingProvenance = work{
+		process: "the process that read it",
+		slow:    "checking it did not end within %s; look at it and at the keyring, or raise --render-timeout of omni-controller",
+		deep:    "it, or the keyring, is nested without end; look at both",
+		large:   "checking it takes more than %d MiB of memory; look at it and at the keyring, or raise --render-memory of omni-controller",
+		first:   true,
+	}
+)
+
+// tooSlow is what work gets that does not end in time.
+func (w *work) tooSlow(limit time.Duration) error { return refused(w.slow, limit) }
+
+// named puts the process before an error that says what became of it.
+func (w *work) named(err error) error {
+	if errors.Is(err, errConfused) || errors.Is(err, errDied) {
+		return fmt.Errorf("%s %w", w.process, err)
+	}
+
+	return err
+}
+
+// ReadIndex has a worker read the index of a chart repository, when one is free. Errors are *Failure, of StageSize if
+// the index is too large, and otherwise as those of Render.
+func (p *Pool) ReadIndex(ctx context.Context, group string, text []byte) (*Index, error) {
+	if len(text) > maxRequest {
+		return nil, refused("it has more than %d MiB", maxRequest>>20)
+	}
+
+	var index *Index
+
+	err := p.do(ctx, group, &readingIndex, func(_ context.Context, worker *process) (err error) {
+		index, err = worker.readIndex(text)
+
+		return err
+	}, nil)
+
+	return index, err
+}
+
+func (p *process) readIndex(text []byte) (*Index, error) {
+	if err := WriteFrame(p.to, KindIndex, text); err != nil {
+		return nil, err
+	}
+
+	for index := NewIndex(); ; {
+		kind, content, err := ReadFrame(p.from)
+		if err != nil {
+			return nil, err
+		}
+
+		switch kind {
+		case KindEntries:
+			if err := index.readEntries(content); err != nil {
+				return nil, err
+			}
+		case KindDone:
+			return index, nil
+		case KindFailure:
+			return nil, parseFailure(content)
+		default:
+			return nil, errConfused
+		}
+	}
+}
+
+// CheckProvenance has a worker check with a keyring that a provenance file is signed and is of a chart. The worker is
+// one that has read nothing before. Errors are *Failure, which says why the file does not count, and otherwise as those
+// of Render.
+func (p *Pool) CheckProvenance(ctx context.Context, group string, wanted Provenance, keyring, file []byte) error {
+	about, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("write what is checked: %w", err)
+	}
+
+	if len(keyring) > maxRequest || len(file) > maxRequest || len(about) > maxMessage {
+		return refused("with the keyring it has more than %d MiB", maxRequest>>20)
+	}
+
+	return p.do(ctx, group, &checkingProvenance, func(_ context.Context, worker *process) error {
+		return worker.checkProvenance(about, keyring, file)
+	}, nil)
+}
+
+func (p *process) checkProvenance(about, keyring, file []byte) error {
+	if err := errors.Join(WriteFrame(p.to, KindProvenance, about), WriteFrame(p.to, KindKeyring, keyring), WriteFrame(p.to, KindSignature, file)); err != nil {
+		return err
+	}
+
+	kind, content, err := ReadFrame(p.from)
+
+	switch {
+	case err != nil:
+		return err
+	case kind == KindDone:
+		return nil
+	case kind == KindFailure:
+		return parseFailure(content)
+	default:
+		return errConfused
+	}
+}

@@ -1,0 +1,36 @@
+package hubs
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// Differ says for people that a mark is another hub's.
+func (h Hubs) Differ(marked string) string {
+	return fmt.Sprintf("it carries the mark of this object in another hub, %s (this hub is %s)", redact.Line(marked), h.Own)
+}
+
+// Advice says what to do about something that carries another hub's mark: what is its word, place the object that can
+// name a previous hub, such as: OmniConnection "omni".
+func Advice(marked, what, place string) string {
+	return fmt.Sprintf("If that hub is gone for good, set the annotation %s: %s on %s, and this hub takes over. If it runs, delete this object here: the %s stays",
+		v1alpha1.AnnotationPreviousHub, redact.Line(marked), place, what)
+}
+
+// PreviousChanged lets through what changes whose marks count: the annotation of an OmniConnection.
+func PreviousChanged() predicate.Predicate {
+	named := func(object client.Object) string { return object.GetAnnotations()[v1alpha1.AnnotationPreviousHub] }
+
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return named(e.Object) != "" },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return named(e.ObjectOld) != named(e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

@@ -1,0 +1,160 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// tries is how often Omni was asked to make a machine set.
+func (b *bench) tries() int {
+	return b.omni.Requests()[omnisim.Request{Method: "Create", Type: omni.TypeMachineSet}]
+}
+
+// One bad set: the others are made, their documents are applied, and what the status says of both is true.
+func TestRefusedSetStopsNothingElse(t *testing.T) {
+	good, bad := newWorkers("good", machineClass, 1), newWorkers("bad", "no-such-class", 1)
+	b := newBench(t, newCluster(), bad, good)
+	b.create(newControlPlane("cp", b.machines[0]))
+
+	cluster := b.until("Stalled", metav1.ConditionTrue, "Refused")
+	b.eventually("the other sets", func() string {
+		b.run()
+
+		return cmp.Diff(map[string]int{"demo-control-planes": 1, "demo-good": 1}, b.view().Machines)
+	})
+	b.quiet()
+
+	says(t, message(b.get(), "Synced"), `OmniWorkers "bad": create MachineSet "demo-bad"`, "no-such-class", "every 5m")
+
+	status := b.get().Status
+	applied := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{b.machines[0]}}, {ID: "demo-good", Size: machineClass + "/1"}}
+
+	if diff := cmp.Diff(applied, status.AppliedMachineSets); diff != "" {
+		t.Errorf("recorded: %s", diff)
+	}
+
+	if diff := cmp.Diff(&v1alpha1.AppliedReference{Name: "cp", UID: "uid-cp", Generation: 1}, status.ControlPlaneRef); diff != "" {
+		t.Error(diff)
+	}
+
+	if diff := cmp.Diff([]v1alpha1.AppliedReference{{Name: "good", UID: "uid-good", Generation: 1}}, status.WorkersRefs); diff != "" {
+		t.Error(diff)
+	}
+
+	if status.TemplateHash != "" || len(status.Refusals) != 1 {
+		t.Fatalf("%q, %+v", status.TemplateHash, status.Refusals)
+	}
+
+	refused := status.Refusals[0]
+	says(t, refused.Message, "no-such-class")
+
+	refused.Message = ""
+	want := v1alpha1.RefusedChange{
+		Action: v1alpha1.ActionCreate, Type: omni.TypeMachineSet, ID: "demo-bad",
+		Documents: []v1alpha1.RefusedDocument{{Kind: "OmniWorkers", Name: "bad", UID: "uid-bad", Generation: 1}},
+	}
+
+	if diff := cmp.Diff(want, refused); diff != "" {
+		t.Error(diff)
+	}
+
+	if cluster.Status.Plan.Creates != 1 && b.get().Status.Plan.Creates != 1 {
+		t.Errorf("plan %+v", b.get().Status.Plan)
+	}
+
+	change(b, "bad", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = machineClass })
+
+	cluster = b.until("Ready", metav1.ConditionTrue, "Running")
+	if cluster.Status.Refusals != nil || len(cluster.Status.WorkersRefs) != 2 || len(cluster.Status.AppliedMachineSets) != 3 {
+		t.Errorf("%+v", cluster.Status)
+	}
+
+	b.quiet()
+}
+
+// However often the cluster is looked at because Omni is at work on the rest of it, the refused part is asked for
+// again only after a pause, or when somebody asks for something else.
+func TestRefusalIsNotRepeatedAtOnce(t *testing.T) {
+	b := newBench(t, newCluster(), newWorkers("bad", "no-such-class", 1))
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Stalled", metav1.ConditionTrue, "Refused")
+
+	expect := func(why string, do func(), want int) {
+		t.Helper()
+
+		before := b.tries()
+
+		do()
+
+		for range 5 {
+			b.run()
+		}
+
+		if got := b.tries() - before; got != want {
+			t.Errorf("%s: tried %d times, want %d", why, got, want)
+		}
+	}
+
+	expect("at once", func() {}, 0)
+
+	if result := b.run(); result.RequeueAfter != 0 && result.RequeueAfter > defaultInterval {
+		t.Errorf("looked at again after %s", result.RequeueAfter)
+	}
+
+	expect("after the pause", func() { b.advance(refusalPause) }, 1)
+	expect("on request", func() {
+		b.edit(func(o *v1alpha1.OmniCluster) {
+			o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+		})
+	}, 1)
+	expect("when the class is there", func() {
+		if err := b.omni.AddMachineClass("no-such-class", "pool = a"); err != nil {
+			t.Fatal(err)
+		}
+
+		b.advance(refusalPause)
+	}, 1)
+	b.until("Ready", metav1.ConditionTrue, "Running")
+}
+
+// Within the pause the next look is at its end, so that a change in Omni that was the remedy is not missed.
+func TestRefusalIsTriedAgainAfterThePause(t *testing.T) {
+	b := newBench(t, newCluster(), newWorkers("bad", "no-such-class", 1))
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Stalled", metav1.ConditionTrue, "Refused")
+	b.advance(refusalPause / 5)
+	b.eventually("a look after the rest of the pause", func() string {
+		if result := b.run(); result.RequeueAfter != refusalPause-refusalPause/5 {
+			return result.RequeueAfter.String()
+		}
+
+		return ""
+	})
+}
+
+// A set that waits to settle, while another one is refused, goes when it has settled.
+func TestRefusalDoesNotStopTheSettleTime(t *testing.T) {
+	b := newBench(t, newCluster(), newWorkers("w", machineClass, 1), newWorkers("gone", machineClass, 1))
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Ready", metav1.ConditionTrue, "Running")
+
+	// A class that is missing is refused for an existing set, too; nothing new is to come in its place.
+	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = "no-such-class" })
+	b.delete(newWorkers("gone", machineClass, 1))
+
+	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	b.advance(settleTime + time.Second)
+	says(t, message(b.until("Synced", metav1.ConditionFalse, "Refused"), "Synced"), `OmniWorkers "w"`, "no-such-class")
+	b.eventually("the end of the other set", func() string {
+		b.run()
+
+		return cmp.Diff(map[string]int{"demo-control-planes": 1, "demo-w": 1}, b.view().Machines)
+	})
+}

@@ -1,0 +1,217 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+func TestRivalry(t *testing.T) {
+	patch := omni.Change{Action: omni.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"}
+	other := omni.Change{Action: omni.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "q"}
+
+	type write struct {
+		at      time.Duration
+		content string
+		settled bool
+		changes []omni.Change
+	}
+
+	same := func(times ...time.Duration) []write {
+		var writes []write
+		for _, at := range times {
+			writes = append(writes, write{at, "a", true, []omni.Change{patch}})
+		}
+
+		return writes
+	}
+	first := func(writes []write) []write {
+		writes[0].settled = false
+
+		return writes
+	}
+	differing := func(writes []write) []write {
+		for i := range writes {
+			writes[i].content = string(rune('a' + i))
+		}
+
+		return writes
+	}
+	alternating := func(writes []write) []write {
+		for i := range writes {
+			if i%2 == 1 {
+				writes[i].changes = []omni.Change{other}
+			}
+		}
+
+		return writes
+	}
+
+	for name, test := range map[string]struct {
+		writes []write
+		found  int // by which write, from 1; 0: never
+	}{
+		"three times in a minute":                   {same(0, time.Second, 2*time.Second), 3},
+		"three times in exactly a minute":           {same(0, 30*time.Second, time.Minute), 3},
+		"three times in more than a minute":         {same(0, 30*time.Second, 61*time.Second), 0},
+		"slowly, then three times":                  {same(0, 50*time.Second, 100*time.Second, 101*time.Second), 4},
+		"twice":                                     {same(0, time.Second), 0},
+		"the first one is no correction":            {first(same(0, 1, 2)), 0},
+		"the first is none, and then three":         {first(same(0, 1, 2, 3)), 4},
+		"the content is another each time":          {differing(same(0, 1, 2, 3, 4)), 0},
+		"two resources, twice each":                 {alternating(same(0, 1, 2, 3)), 0},
+		"two resources, one of them a third time":   {alternating(same(0, 1, 2, 3, 4)), 5},
+		"often, with more than a minute in between": {same(0, 61*time.Second, 122*time.Second, 183*time.Second), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin := time.Unix(1_000_000, 0)
+			watched, found := &rivalry{}, 0
+
+			for i, write := range test.writes {
+				if _, is := watched.wrote(write.changes, write.content, write.settled, begin.Add(write.at)); is && found == 0 {
+					found = i + 1
+				}
+			}
+
+			if found != test.found {
+				t.Errorf("found by write %d, want %d", found, test.found)
+			}
+		})
+	}
+}
+
+// What was found stays, until somebody wants something new.
+func TestRivalryIsLeft(t *testing.T) {
+	base := wish{uid: "uid", documents: "1", asked: "-"}
+
+	for name, test := range map[string]struct {
+		edit  func(*wish)
+		stays bool
+	}{
+		"nothing new":            {func(*wish) {}, true},
+		"a new generation":       {func(w *wish) { w.documents = "2" }, false},
+		"a request to reconcile": {func(w *wish) { w.asked = "now" }, false},
+		"another object":         {func(w *wish) { w.uid = "new" }, false},
+		"deleted":                {func(w *wish) { w.documents, w.deleting = "", true }, true},
+		"deleted, and requested": {func(w *wish) { w.documents, w.deleting, w.asked = "", true, "now" }, false},
+	} {
+		watched, now := &rivalry{wish: base, found: "somebody"}, base
+		test.edit(&now)
+
+		for range 2 {
+			watched.look(now)
+		}
+
+		if stays := watched.found != ""; stays != test.stays {
+			t.Errorf("%s: stays %v", name, stays)
+		}
+	}
+}
+
+// war changes the cluster past the controller, as another hub with the same ID does, until the controller gives in.
+func (b *bench) war() *v1alpha1.OmniCluster {
+	b.t.Helper()
+
+	for range revertLimit {
+		if err := omnisim.SetKubernetesVersion(b.t.Context(), b.omni.State(), benchCluster, "1.35.4"); err != nil {
+			b.t.Fatal(err)
+		}
+
+		before := b.remoteWrites()
+		b.eventually("the change to be taken back", func() string {
+			if b.run(); b.remoteWrites() == before {
+				return "no write"
+			}
+
+			return ""
+		})
+		b.advance(time.Second)
+	}
+
+	return b.until("Stalled", metav1.ConditionTrue, "SecondWriter")
+}
+
+func TestSecondWriterStopsAllWrites(t *testing.T) {
+	b := running(t)
+	b.advance(time.Hour)
+
+	cluster := b.war()
+	says(t, message(cluster, "Stalled"), `Cluster "demo"`, "3 times", "--hub-id", v1alpha1.AnnotationReconcileRequestedAt)
+
+	if err := omnisim.SetKubernetesVersion(t.Context(), b.omni.State(), benchCluster, "1.35.4"); err != nil {
+		t.Fatal(err)
+	}
+
+	before := b.remoteWrites()
+
+	for range 3 {
+		b.advance(time.Hour)
+		b.run()
+	}
+
+	if b.remoteWrites() != before {
+		t.Errorf("Omni took %q", b.writesSince(before))
+	}
+
+	b.quiet()
+
+	// Neither a deletion goes on.
+	b.delete(newCluster())
+	cluster = b.until("DeletionBlocked", metav1.ConditionTrue, "SecondWriter")
+	says(t, message(cluster, "DeletionBlocked"), "is not destroyed", "orphan")
+	b.quiet()
+
+	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
+	b.untilGone()
+
+	if view := b.view(); b.remoteWrites() != before || !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] == "" {
+		t.Errorf("Omni took %q, and has %+v", b.writesSince(before), view)
+	}
+}
+
+// Whoever has looked into it lets it go on: by a request, or by an edit.
+func TestSecondWriterIsLeft(t *testing.T) {
+	for name, edit := range map[string]func(*bench){
+		"asked": func(b *bench) {
+			b.edit(func(o *v1alpha1.OmniCluster) {
+				o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+				o.Generation-- // annotations are no new generation
+			})
+		},
+		"edited": func(b *bench) {
+			b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
+		},
+		"a document edited": func(b *bench) {
+			change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Labels = map[string]string{"a": "b"} })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := running(t)
+			b.war()
+			edit(b)
+			b.until("Ready", metav1.ConditionTrue, "Running")
+			b.quiet()
+		})
+	}
+}
+
+// A deletion that was held goes on when somebody says so.
+func TestSecondWriterIsLeftInADeletion(t *testing.T) {
+	b := running(t)
+	b.war()
+	b.delete(newCluster())
+	b.until("DeletionBlocked", metav1.ConditionTrue, "SecondWriter")
+	b.edit(func(o *v1alpha1.OmniCluster) {
+		o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	b.untilGone()
+
+	if b.view().Exists {
+		t.Error("the cluster was left behind")
+	}
+}

@@ -1,0 +1,151 @@
+package omnicluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// steps is more than a cluster needs to run.
+const steps = 40
+
+func isReady(cluster *v1alpha1.OmniCluster) bool {
+	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// upgradeStatus tells whether Omni has a KubernetesUpgradeStatus of the cluster.
+func (b *bench) upgradeStatus() bool {
+	_, err := b.omni.Unchecked().Get(b.t.Context(), omni.NewKubernetesUpgradeStatus(benchCluster).Metadata())
+
+	return err == nil
+}
+
+// looked runs until the status shows what Omni says of the cluster now.
+func (b *bench) looked() *v1alpha1.OmniCluster {
+	b.t.Helper()
+
+	lease, open := b.pool.Get("uid-connection")
+	if !open {
+		b.t.Fatal("no session")
+	}
+	defer lease.Release()
+
+	copied := lease.Mirror().State()
+
+	for _, pointer := range []resource.Pointer{
+		omni.NewClusterStatus(benchCluster).Metadata(), omni.NewLoadBalancerStatus(benchCluster).Metadata(),
+		omni.NewMachineSetStatus(omni.ControlPlanesResourceID(benchCluster)).Metadata(),
+		omni.NewKubernetesUpgradeStatus(benchCluster).Metadata(), omni.NewClusterUUID(benchCluster).Metadata(),
+	} {
+		b.eventually("the local copy of "+pointer.Type(), func() string {
+			real, err := b.omni.Unchecked().Get(b.t.Context(), pointer)
+			found, copyErr := copied.Get(b.t.Context(), pointer)
+
+			if err != nil || copyErr != nil {
+				if (err == nil) == (copyErr == nil) {
+					return ""
+				}
+
+				return fmt.Sprint(err, copyErr)
+			}
+
+			return cmp.Diff(real.Metadata().Version().String(), found.Metadata().Version().String())
+		})
+	}
+
+	b.quiet()
+
+	return b.get()
+}
+
+// A new cluster is not Ready at the load balancer's first word, and says what it waits for; afterwards nothing makes it
+// wait for that again: neither a restart, nor a status without the field, nor the loss of the evidence.
+func TestNewClusterIsReadyWhenKubernetesAnswered(t *testing.T) {
+	b := newBenchWith(t, omnisim.Options{Manual: true}, newCluster())
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Synced", metav1.ConditionTrue, "")
+
+	waited := false
+
+	for step := 0; !isReady(b.get()); step++ {
+		if step > steps {
+			t.Fatalf("not Ready: %q", shown(b.get()))
+		}
+
+		b.omni.Step()
+
+		cluster := b.looked()
+		waited = waited || strings.Contains(message(cluster, "Ready"), "no KubernetesUpgradeStatus of this cluster")
+
+		if isReady(cluster) && !b.upgradeStatus() {
+			t.Fatal("Ready at the load balancer's first word")
+		}
+	}
+
+	if !waited {
+		t.Error("it never said what it waits for")
+	}
+
+	if b.get().Status.Starting {
+		t.Error("it still starts")
+	}
+
+	pointer := omni.NewKubernetesUpgradeStatus(benchCluster).Metadata()
+	if err := b.omni.Unchecked().Destroy(t.Context(), pointer, state.WithDestroyOwner("KubernetesUpgradeStatusController")); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, change := range map[string]func(){"the evidence is gone": func() {}, "a restart": b.restart} {
+		change()
+
+		if !isReady(b.looked()) {
+			t.Errorf("%s: %q", name, shown(b.get()))
+		}
+	}
+}
+
+// A status of an older version knows the cluster, and not the field.
+func TestOlderStatusDoesNotStartAgain(t *testing.T) {
+	b := newBenchWith(t, omnisim.Options{Manual: true}, newCluster())
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Synced", metav1.ConditionTrue, "")
+
+	for range 2 { // the UUID takes a step
+		b.omni.Step()
+	}
+
+	cluster := b.looked()
+	if cluster.Status.OmniClusterID == "" || !cluster.Status.Starting {
+		t.Fatalf("a new cluster starts: %+v", cluster.Status)
+	}
+
+	cluster.Status.Starting = false
+	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	b.restart()
+
+	for step := 0; !isReady(b.looked()); step++ {
+		if step > steps {
+			t.Fatalf("not Ready: %q", shown(b.get()))
+		}
+
+		b.omni.Step()
+	}
+
+	if b.upgradeStatus() {
+		t.Error("this test wants the load balancer's first word")
+	}
+}

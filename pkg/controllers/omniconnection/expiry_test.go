@@ -1,0 +1,94 @@
+package omniconnection
+
+import (
+	"testing"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+)
+
+// At the time that the status tells of the connection says by itself that its key has expired, and
+// nothing makes it Connected after that.
+func TestExpiryIsNoticedInTime(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+
+	expires := b.get().Status.ServiceAccount.ExpirationTime.Time
+
+	// Nothing else would wake it earlier than the interval.
+	b.now = expires.Add(-time.Minute)
+	if result := b.run(); result.RequeueAfter != time.Minute {
+		t.Fatalf("a minute before the end: %+v", result)
+	}
+
+	b.now = expires.Add(-time.Millisecond)
+	if result := b.run(); result.RequeueAfter != time.Millisecond {
+		t.Fatalf("just before the end: %+v", result)
+	}
+
+	b.now = expires
+	b.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired", "expired at "+shownTime(expires))
+
+	if result := b.run(); result.RequeueAfter < interval/2 {
+		t.Errorf("after the end it is looked at every %s", result.RequeueAfter)
+	}
+
+	if _, open := b.pool.Get("uid-main"); open {
+		t.Error("the session is open still")
+	}
+
+	// As the real clock goes on it is woken for other reasons.
+	b.now = expires.Add(time.Minute)
+	b.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired")
+}
+
+// A key that ends while Omni is asked connects nobody.
+func TestExpiryDuringARun(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+
+	expires := b.get().Status.ServiceAccount.ExpirationTime.Time
+	b.now, b.afterCall = expires.Add(-time.Second), expires
+	b.asked.Store(false)
+	b.run()
+
+	found := apimeta.FindStatusCondition(b.get().Status.Conditions, "Reachable")
+	if !b.asked.Load() || found.Status != metav1.ConditionFalse || found.Reason != v1alpha1.ReasonKeyExpired {
+		t.Errorf("asked %t, then %+v", b.asked.Load(), found)
+	}
+}
+
+// A check that succeeded a moment ago says nothing of a key that was refused since to somebody else.
+func TestARefusedCallMakesTheConnectionAskAgain(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+
+	if err := b.omni.RevokeKey(b.key); err != nil {
+		t.Fatal(err)
+	}
+
+	// The answer of a moment ago counts.
+	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+
+	lease, open := b.pool.Get("uid-main")
+	if !open {
+		t.Fatal("there is no session")
+	}
+
+	_, err := lease.Client().State().Get(t.Context(), omnires.NewCluster("demo").Metadata())
+	if omni.Classify(err) != omni.ClassUnauthenticated {
+		t.Fatal(err)
+	}
+
+	lease.Release()
+	b.expect("Reachable", metav1.ConditionFalse, v1alpha1.ReasonUnauthenticated, "revoked")
+}

@@ -1,0 +1,170 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// marked is the newest revision with a mark of ownership, or nil: what another client
+// adds to a release does not make it another's.
+func marked(observed helm.Observed) *helm.Revision {
+	for i := range observed.Revisions {
+		if observed.Revisions[i].Owner != "" {
+			return &observed.Revisions[i]
+		}
+	}
+
+	return nil
+}
+
+// ownerOf and hubOf are what the mark of a release says; empty if there is none.
+func ownerOf(observed helm.Observed) string {
+	if revision := marked(observed); revision != nil {
+		return revision.Owner
+	}
+
+	return ""
+}
+
+func hubOf(observed helm.Observed) string {
+	if revision := marked(observed); revision != nil {
+		return revision.Hub
+	}
+
+	return ""
+}
+
+// claim is what decides whose a release is.
+type claim struct {
+	uid string // of the OmniHelmRelease
+	// owner and hub are those of the release, by ownerOf and hubOf.
+	owner, hub string
+	// hubs are those whose marks count as ours, names is what can name a previous one.
+	hubs  hubs.Hubs
+	names string
+	// exists is true if there is a release that is not uninstalled.
+	exists bool
+	// known is true if the object made the release once.
+	known bool
+	// take is spec.takeOwnership.
+	take bool
+	// ownerName is the owner's namespace and name, if it is an object that this controller sees.
+	ownerName string
+}
+
+// refused says why the release must not be touched; empty if it may be.
+func (c claim) refused(name string) (reason, why string) {
+	switch {
+	case c.owner != "" && c.owner == c.uid && !c.hubs.Ours(c.hub):
+		return v1alpha1.ReasonOwnedByOtherHub, fmt.Sprintf("release %s is read and not changed: %s. %s", name, c.hubs.Differ(c.hub), hubs.Advice(c.hub, "release", c.names))
+	case !c.exists, c.owner == c.uid:
+		return "", ""
+	case c.owner == "" && !c.take:
+		return v1alpha1.ReasonForeignTarget, fmt.Sprintf("release %s exists and was not made by this object, but with Helm by hand or by another tool; "+
+			"choose another spec.releaseName or namespace, or set spec.takeOwnership to take it over", name)
+	case c.owner == "":
+		return "", ""
+	case c.known && c.ownerName == "":
+		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s was this object's and now belongs to %s. It is not taken back: two objects must not take turns. "+
+			"If the other one is gone, delete this one with deletionPolicy Orphan and create it again with spec.takeOwnership", name, c.who())
+	case c.known:
+		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s was this object's and now belongs to %s; it is not taken back: "+
+			"two objects must not take turns. Delete one of the two with deletionPolicy Orphan", name, c.who())
+	case c.ownerName != "":
+		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s belongs to %s; choose another spec.releaseName or namespace, "+
+			"or delete that object with deletionPolicy Orphan and set spec.takeOwnership here", name, c.who())
+	case !c.take && !c.hubs.Ours(c.hub):
+		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s belongs to %s. Choose another spec.releaseName or namespace, "+
+			"or delete it there with deletionPolicy Orphan and set spec.takeOwnership here", name, c.who())
+	case !c.take:
+		return v1alpha1.ReasonConflict, fmt.Sprintf("release %s belongs to %s. Choose another spec.releaseName or namespace, "+
+			"or, if the other one is gone, set spec.takeOwnership to take it over", name, c.who())
+	default:
+		return "", ""
+	}
+}
+
+// who says what is known of the owner.
+func (c claim) who() string {
+	switch {
+	case c.ownerName != "":
+		return fmt.Sprintf("OmniHelmRelease %s (UID %s)", c.ownerName, c.owner)
+	case !c.hubs.Ours(c.hub):
+		return redact.Line(fmt.Sprintf("the OmniHelmRelease with UID %s of another hub, %s (this hub is %s)", c.owner, c.hub, c.hubs.Own))
+	default:
+		return redact.Line(fmt.Sprintf("an OmniHelmRelease that is not here (UID %s): it was deleted, or is in another management cluster "+
+			"or in a namespace that this controller does not watch", c.owner))
+	}
+}
+
+// foreign says why the release must not be touched; empty if it may be.
+func (r *reconciler) foreign(ctx context.Context, s *scope, observed helm.Observed) (reason, why string, err error) {
+	release, latest := s.release, observed.Latest()
+	c := claim{
+		uid: string(release.UID), owner: ownerOf(observed), hub: hubOf(observed), hubs: s.opened.Hubs, names: s.opened.Names,
+		exists: latest != nil && latest.Status != helm.StatusUninstalled,
+		known:  release.Status.Revision > 0, take: release.Spec.TakeOwnership,
+	}
+
+	if c.exists && c.owner != "" && c.owner != c.uid {
+		all := &v1alpha1.OmniHelmReleaseList{}
+		if err := r.client.List(ctx, all); err != nil {
+			return "", "", fmt.Errorf("list OmniHelmReleases: %w", err)
+		}
+
+		for i := range all.Items {
+			if string(all.Items[i].UID) == c.owner {
+				c.ownerName = all.Items[i].Namespace + "/" + all.Items[i].Name
+			}
+		}
+	}
+
+	reason, why = c.refused(fullName(release))
+
+	return reason, why, nil
+}
+
+// mark has the mark of a release that is this object's name this hub, if it does not: it is from before marks named a hub,
+// or of a hub that was taken over. That is one write of the record's labels, and no revision.
+func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed) loop.Outcome {
+	revision := marked(observed)
+	if revision == nil || revision.Owner != string(s.release.UID) || revision.Hub == r.options.HubID {
+		return loop.Continue(v1alpha1.ReasonProgressing, "")
+	}
+
+	mark := helm.Mark{Revision: revision.Number, Owner: revision.Owner, From: revision.Hub, To: r.options.HubID}
+	rehearsal := mark
+	rehearsal.DryRun = true
+
+	_, err := workload.Write(ctx, s.opened.Cluster, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.engine.Mark(ctx, mark)
+	}, func(ctx context.Context) { _ = s.engine.Mark(ctx, rehearsal) })
+
+	switch {
+	case interrupted(err):
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "%s", err)
+	case err != nil:
+		return r.explainCluster(s, err)
+	}
+
+	revision.Hub = mark.To
+
+	if mark.From == "" {
+		r.events.Eventf(s.release, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on revision %d of release %s names this hub now", mark.Revision, fullName(s.release))
+	} else {
+		r.events.Eventf(s.release, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took release %s over from hub %s, as the annotation %s says",
+			fullName(s.release), redact.Line(mark.From), v1alpha1.AnnotationPreviousHub)
+	}
+
+	return loop.Continue(v1alpha1.ReasonProgressing, "")
+}

@@ -1,0 +1,201 @@
+package omnikubeconfigexport
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// A mark from before it named a hub gets the hub in one write, which changes nothing else and asks for no kubeconfig.
+func TestAnOldMarkIsCompletedOnce(t *testing.T) {
+	b := newBench(t)
+	b.ready()
+
+	want := b.secret("target")
+	if want.Labels[v1alpha1.MarkHub] != thisHub {
+		t.Fatalf("labels %v", want.Labels)
+	}
+
+	b.editSecret("target", func(s *corev1.Secret) { delete(s.Labels, v1alpha1.MarkHub) })
+
+	writes := len(b.writes)
+	b.ready()
+	b.ready()
+
+	if diff := cmp.Diff([]string{"update *v1.Secret target"}, b.writes[writes:]); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+
+	got := b.secret("target")
+	if want.ResourceVersion = got.ResourceVersion; cmp.Diff(want, got) != "" {
+		t.Errorf("the Secret (-want +got):\n%s", cmp.Diff(want, got))
+	}
+
+	if b.asked() != 1 || b.told("MarkCompleted", `"target"`) != 1 || b.told("SecretCorrected") != 0 {
+		t.Errorf("Omni was asked %d times; events %q", b.asked(), b.seen)
+	}
+}
+
+// A Secret that carries the mark of another hub is not written, also when its kubeconfig is due, and not deleted: with the
+// export, or when the target moves. Once a person says on the connection that the hub is gone, it is taken over.
+func TestASecretOfAnotherHub(t *testing.T) {
+	there := func(t *testing.T) (*bench, *corev1.Secret) {
+		t.Helper()
+
+		b := newBench(t)
+		b.ready()
+		b.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.MarkHub] = "hub-2" })
+
+		return b, b.secret("target")
+	}
+	unchanged := func(b *bench, before *corev1.Secret) {
+		b.t.Helper()
+
+		if diff := cmp.Diff(before, b.secret("target")); diff != "" {
+			b.t.Errorf("the Secret changed:\n%s", diff)
+		}
+	}
+
+	t.Run("it is due", func(t *testing.T) {
+		b, before := there(t)
+		b.now = b.now.Add(23 * time.Hour)
+		b.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "another hub, hub-2 (this hub is "+thisHub+")", "previous-hub: hub-2", `OmniConnection "main"`)
+		unchanged(b, before)
+
+		if b.asked() != 1 {
+			t.Errorf("Omni was asked %d times", b.asked())
+		}
+	})
+
+	t.Run("deleted", func(t *testing.T) {
+		b, before := there(t)
+		b.must(b.client.Delete(t.Context(), b.get()))
+		b.run()
+		unchanged(b, before)
+
+		if b.told("Warning SecretLeft", `"target" was left behind`, "hub-2", "valid until") != 1 {
+			t.Errorf("events %q", b.seen)
+		}
+	})
+
+	t.Run("the target moves", func(t *testing.T) {
+		b, before := there(t)
+		b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "new" })
+		b.run()
+		unchanged(b, before)
+	})
+
+	t.Run("taken over", func(t *testing.T) {
+		b, before := there(t)
+		b.previous("hub-2")
+		b.ready()
+		b.ready()
+
+		before.Labels[v1alpha1.MarkHub], before.ResourceVersion = thisHub, b.secret("target").ResourceVersion
+		unchanged(b, before)
+
+		if b.asked() != 1 || b.told("TakenOver", `"target"`, "hub-2") != 1 {
+			t.Errorf("Omni was asked %d times; events %q", b.asked(), b.seen)
+		}
+	})
+
+	t.Run("taken over when it is due", func(t *testing.T) {
+		b, _ := there(t)
+		b.previous("hub-2")
+		b.now = b.now.Add(23 * time.Hour)
+		b.ready()
+
+		if got := b.secret("target").Labels[v1alpha1.MarkHub]; got != thisHub || b.asked() != 2 || b.told("TakenOver") != 1 || b.told("KubeconfigIssued") != 2 {
+			t.Errorf("hub %q; Omni was asked %d times; events %q", got, b.asked(), b.seen)
+		}
+	})
+
+	t.Run("taken over by the deletion", func(t *testing.T) {
+		b, _ := there(t)
+		b.previous("hub-2")
+		b.must(b.client.Delete(t.Context(), b.get()))
+		b.run()
+
+		if b.secret("target") != nil {
+			t.Error("the Secret is still there")
+		}
+	})
+
+	t.Run("another hub was the previous one", func(t *testing.T) {
+		b, before := there(t)
+		b.previous("hub-3")
+		b.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "hub-2")
+		b.previous(thisHub)
+		b.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "hub-2")
+		unchanged(b, before)
+	})
+}
+
+// previous sets the annotation on the connection.
+func (b *bench) previous(hub string) {
+	b.t.Helper()
+
+	connection := &v1alpha1.OmniConnection{}
+	b.must(b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: "main"}, connection))
+	connection.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: hub}
+	b.must(b.client.Update(b.t.Context(), connection))
+}
+
+// An owner that does not exist is named as far as it is known, with a way out.
+func TestSecretOfAnOwnerThatIsGone(t *testing.T) {
+	remedy := "set its label " + v1alpha1.LabelExportUID + " to uid-automation; or delete it"
+
+	for name, test := range map[string]struct {
+		labels, annotations map[string]string
+		says                []string
+		taken               bool // the remedy works
+	}{
+		"restored under another UID": {
+			map[string]string{v1alpha1.LabelExportUID: "old-1"},
+			map[string]string{v1alpha1.AnnotationExportName: "automation", v1alpha1.AnnotationExportSecret: namespace + "/target"},
+			[]string{"an earlier OmniKubeconfigExport of this name (UID old-1)", "any more", remedy}, true,
+		},
+		"of another name": {
+			map[string]string{v1alpha1.LabelExportUID: "old-1"}, map[string]string{v1alpha1.AnnotationExportName: "former"},
+			[]string{`OmniKubeconfigExport "former" (UID old-1)`, remedy}, true,
+		},
+		"of the operator with CRDs": {
+			map[string]string{v1alpha1.LabelExportUID: "old-1"}, map[string]string{formerName: "automation", formerNamespace: "flux-system"},
+			[]string{`the operator with CRDs for its OmniKubeconfigExport "flux-system/automation" (UID old-1)`, remedy}, true,
+		},
+		"named by its UID only": {
+			map[string]string{v1alpha1.LabelExportUID: "old-1"}, nil, []string{"only the UID is known (UID old-1)", remedy}, true,
+		},
+		"in another hub": {
+			map[string]string{v1alpha1.LabelExportUID: "old-1", v1alpha1.MarkHub: "hub-2"}, map[string]string{v1alpha1.AnnotationExportName: "automation"},
+			[]string{"(UID old-1) in another hub, hub-2", chooseAnother}, false,
+		},
+		"a copy of its Secret": {
+			map[string]string{v1alpha1.LabelExportUID: "old-1"}, map[string]string{v1alpha1.AnnotationExportSecret: "elsewhere/target"},
+			[]string{"(UID old-1)", chooseAnother}, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(b.client.Create(t.Context(), &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "target", Labels: test.labels, Annotations: test.annotations},
+				Data:       map[string][]byte{"kubeconfig": []byte("theirs")},
+			}))
+			b.expect(metav1.ConditionFalse, v1alpha1.ReasonConflict, test.says...)
+
+			if !test.taken {
+				return
+			}
+
+			b.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "uid-automation" })
+			b.ready()
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package omnikubeconfigexport
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// What the operator with CRDs writes on an exported Secret beside the label that both have.
+const (
+	formerName      = v1alpha1.GroupName + "/kubeconfig-export-name"
+	formerNamespace = v1alpha1.GroupName + "/kubeconfig-export-namespace"
+)
+
+// chooseAnother is what to do about a Secret of somebody else.
+const chooseAnother = "choose another spec.targetSecretRef, or delete that Secret if nobody needs it"
+
+// belongsTo says whose a Secret is that is not ours, and what to do.
+func (r *reconciler) belongsTo(ctx context.Context, s *scope) (why, remedy string, err error) {
+	uid := s.secret.Labels[v1alpha1.LabelExportUID]
+
+	switch uid {
+	case "":
+		return "it exists and was not made by an OmniKubeconfigExport", chooseAnother, nil
+	case string(s.export.UID):
+		return fmt.Sprintf("it is a copy of Secret %q that somebody made", s.secret.Annotations[v1alpha1.AnnotationExportSecret]), chooseAnother, nil
+	}
+
+	// Live: who is told that the owner is gone may take the Secret away from it.
+	list := &v1alpha1.OmniKubeconfigExportList{}
+	if err := r.live.List(ctx, list, client.InNamespace(s.export.Namespace)); err != nil {
+		return "", "", fmt.Errorf("look for the owner of Secret %q: %w", s.secret.Name, err)
+	}
+
+	for i := range list.Items {
+		if string(list.Items[i].UID) == uid {
+			return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", list.Items[i].Name), chooseAnother, nil
+		}
+	}
+
+	return redact.Line(formerOwner(s, uid)), takeOver(s), nil
+}
+
+// formerOwner says what is known of an owner that does not exist.
+func formerOwner(s *scope, uid string) string {
+	annotations := s.secret.Annotations
+	name := annotations[v1alpha1.AnnotationExportName]
+	gone := fmt.Sprintf("(UID %s), which does not exist in this namespace any more", uid)
+
+	if hub := s.secret.Labels[v1alpha1.MarkHub]; !s.hubs.Ours(hub) {
+		gone = fmt.Sprintf("(UID %s) in another hub, %s (this hub is %s)", uid, hub, s.hubs.Own)
+	}
+
+	switch {
+	case name != "" && name == s.export.Name:
+		return "it was made by an earlier OmniKubeconfigExport of this name " + gone
+	case name != "":
+		return fmt.Sprintf("it was made by OmniKubeconfigExport %q %s", name, gone)
+	case annotations[formerName] != "":
+		return fmt.Sprintf("it was made by the operator with CRDs for its OmniKubeconfigExport %q %s", annotations[formerNamespace]+"/"+annotations[formerName], gone)
+	default:
+		return "it was made by an OmniKubeconfigExport of which only the UID is known " + gone
+	}
+}
+
+// takeOver says what to do about a Secret whose owner does not exist.
+func takeOver(s *scope) string {
+	labelled := s.secret.DeepCopy()
+	labelled.Labels[v1alpha1.LabelExportUID] = string(s.export.UID)
+
+	if !s.hubs.Ours(labelled.Labels[v1alpha1.MarkHub]) || !marked(labelled, s.export.UID, writtenName(s.export)) {
+		return chooseAnother
+	}
+
+	return fmt.Sprintf("to have this object go on with it, set its label %s to %s; or delete it, and it is made anew; or choose another spec.targetSecretRef",
+		v1alpha1.LabelExportUID, s.export.UID)
+}

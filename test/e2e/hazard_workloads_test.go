@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// workloadHazard is an accident with what two management clusters that have the same objects did in a workload cluster.
+// Each has a sync and a release of its own, named first, kept and spare, and an export, which are Ready on the first.
+type workloadHazard struct {
+	name string
+	when func(first, copied *releasing)
+}
+
+func workloadHazards() []workloadHazard {
+	return []workloadHazard{
+		{
+			name: "sync deleted on a copy of the hub",
+			when: func(first, copied *releasing) {
+				before := first.target(first.apps, "first")
+				copied.otherHubs("oss", "first", first)
+
+				// What it would write is another content now.
+				copied.apply(sourceManifest("copy"))
+				copied.looks("oss", "first")
+				copied.run("delete", "oss", "first", "--timeout=60s")
+				copied.waitEvent("LeftBehind", "Secret "+first.apps+"/first stays", first.hubID())
+				first.same(before, first.target(first.apps, "first"))
+			},
+		},
+		{
+			name: "release deleted on a copy of the hub",
+			when: func(first, copied *releasing) {
+				before := first.record("first", 1)
+				copied.otherHubs("ohr", "first", first)
+
+				// What it would release is another chart now.
+				copied.apply(copied.releaseOf("first", "2.0.0", "  takeOwnership: true"))
+				copied.looks("ohr", "first")
+				copied.otherHubs("ohr", "first", first)
+				copied.run("delete", "ohr", "first", "--timeout=60s")
+				copied.waitEvent("LeftBehind", "Helm release "+first.apps+"/first stays", first.hubID())
+				first.wantRecords("first", "1 deployed")
+				first.same(before, first.record("first", 1))
+				first.waitData("first", map[string]string{"chart": "1.0.0", "greeting": "hello"})
+				first.looks("ohr", "first")
+				first.ready("ohr", "first")
+			},
+		},
+		{
+			name: "export deleted on a copy of the hub",
+			when: func(first, copied *releasing) {
+				before := get[corev1.Secret](copied.space, "secret", "access")
+				copied.otherHubs("oke", "robot", first)
+				copied.run("delete", "oke", "robot", "--timeout=60s")
+				copied.waitEvent("SecretLeft", `"access"`, first.hubID())
+
+				after := get[corev1.Secret](copied.space, "secret", "access")
+				first.same(&before, &after)
+			},
+		},
+		{
+			name: "workload cluster taken over from a hub that is gone",
+			when: func(first, copied *releasing) {
+				copied.otherHubs("oss", "kept", first)
+				copied.otherHubs("ohr", "kept", first)
+
+				secret, record := first.target(first.apps, "kept"), first.record("kept", 1)
+
+				// One act for all that the connection leads to.
+				copied.run("annotate", "omniconnection", "omni", v1alpha1.AnnotationPreviousHub+"="+first.hubID())
+				copied.ready("oss", "kept")
+				copied.ready("ohr", "kept")
+				copied.waitEvent("TakenOver", "Secret "+first.apps+"/kept", first.hubID())
+				copied.waitEvent("TakenOver", "release "+first.apps+"/kept", first.hubID())
+				first.wantRecords("kept", "1 deployed")
+
+				// The source is another one on the copy since the first row.
+				first.same(record, first.record("kept", 1), v1alpha1.MarkHub)
+
+				if hub := first.target(first.apps, "kept").Labels[v1alpha1.MarkHub]; hub != copied.hubID() {
+					first.t.Errorf("the mark names hub %q, before %q", hub, secret.Labels[v1alpha1.MarkHub])
+				}
+
+				// The first was not gone: it takes nothing back, and what it deletes stays.
+				for _, kind := range []string{"oss", "ohr"} {
+					first.looks(kind, "kept")
+					first.otherHubs(kind, "kept", copied)
+					first.run("delete", kind, "kept", "--timeout=60s")
+				}
+
+				copied.looks("oss", "kept")
+				copied.looks("ohr", "kept")
+				copied.ready("oss", "kept")
+				copied.ready("ohr", "kept")
+				first.wantRecords("kept", "1 deployed")
+
+				// It is its own now, so it goes with its object.
+				copied.run("delete", "oss/kept", "ohr/kept", "--timeout=60s")
+				first.waitTarget("kept", nil)
+				first.waitRecords("kept")
+			},
+		},
+	}
+}
+
+// TestHazardTwoHubsInWorkloads runs the rows one after another: nothing is destroyed in the workload cluster.
+func TestHazardTwoHubsInWorkloads(t *testing.T) {
+	t.Parallel()
+
+	first := newReleasing(t)
+	first.charts.Add(chartserver.ConfigMapChart("demo", "2.0.0"))
+	first.apply(exportManifest("robot", "access", "robot", "deployers"))
+
+	for _, name := range []string{"first", "kept"} {
+		first.apply(strings.Replace(first.syncManifest(name, deletes), "name: registry\nspec", "name: "+name+"\nspec", 1), first.releaseOf(name, "1.0.0"))
+		first.ready("oss", name)
+		first.ready("ohr", name)
+	}
+
+	first.ready("oke", "robot")
+
+	copied := &releasing{
+		delivery: &delivery{fleet: copyHub(t).of(first.fleet), hub: first.hub, apps: first.apps}, charts: first.charts,
+	}
+
+	for _, row := range workloadHazards() {
+		t.Run(row.name, func(t *testing.T) { row.when(first.part(t), copied.part(t)) })
+	}
+
+	first.wantDestroyed()
+}
+
+// part is the releasing for a part of its test.
+func (r *releasing) part(t *testing.T) *releasing {
+	t.Helper()
+
+	return &releasing{delivery: &delivery{fleet: r.in(t), hub: r.hub, apps: r.apps}, charts: r.charts}
+}
+
+// otherHubs waits until an object is told that what it made is another hub's, and what to do.
+func (r *releasing) otherHubs(resource, name string, other *releasing) {
+	r.t.Helper()
+
+	message := r.waitCondition(resource, name, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonOwnedByOtherHub)
+	if want := []string{other.hubID(), r.hubID(), v1alpha1.AnnotationPreviousHub, `OmniConnection "omni"`}; !containsAll(message, want) {
+		r.t.Errorf("it does not say all of %q: %s", want, message)
+	}
+}
+
+// looks has the controller look at an object once more.
+func (r *releasing) looks(resource, name string) {
+	r.t.Helper()
+
+	token := time.Now().Format(time.RFC3339Nano)
+	r.run("annotate", resource, name, "--overwrite", v1alpha1.AnnotationReconcileRequestedAt+"="+token)
+	r.wait("the request to be handled", func() error {
+		return r.shows(resource, name, "{.status.lastHandledReconcileAt}", token)
+	})
+}
+
+// same checks that nobody wrote a Secret, or nothing but the values of these labels.
+func (r *releasing) same(before, after *corev1.Secret, labels ...string) {
+	r.t.Helper()
+
+	if before == nil || after == nil {
+		r.t.Fatalf("the Secret was there: %v, is there: %v", before != nil, after != nil)
+	}
+
+	var ignored []cmp.Option
+	if len(labels) > 0 {
+		ignored = []cmp.Option{
+			cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "ManagedFields"),
+			cmpopts.IgnoreMapEntries(func(key, _ string) bool { return slices.Contains(labels, key) }),
+		}
+	}
+
+	if diff := cmp.Diff(before, after, ignored...); diff != "" {
+		r.t.Errorf("Secret %s (-before +after):\n%s", before.Name, diff)
+	}
+}
+
+// The marks of an older controller get the ID of the hub with one write each, which changes nothing else: no data, no
+// revision, no new kubeconfig.
+func TestOldMarksInWorkloads(t *testing.T) {
+	t.Parallel()
+
+	r := newInhabited(t)
+	r.apply(exportManifest("robot", "access", "robot", "deployers"))
+	r.ready("oke", "robot")
+
+	theirs, here := r.hub.Client().CoreV1().Secrets(r.apps), stack.Client().CoreV1().Secrets(r.name)
+	status := r.status("app")
+
+	for _, mark := range []struct {
+		secrets              typedcorev1.SecretInterface
+		secret, kind, object string
+	}{
+		{theirs, "pull", "oss", "registry"},
+		{theirs, recordName("app", 1), "ohr", "app"},
+		{here, "access", "oke", "robot"},
+	} {
+		before := must(mark.secrets.Get(t.Context(), mark.secret, metav1.GetOptions{}))(t)
+		if before.Labels[v1alpha1.MarkHub] != r.hubID() {
+			t.Fatalf("labels of %s: %v", mark.secret, before.Labels)
+		}
+
+		old := before.DeepCopy()
+		delete(old.Labels, v1alpha1.MarkHub)
+		old = must(mark.secrets.Update(t.Context(), old, metav1.UpdateOptions{}))(t)
+		writes := must(mark.secrets.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + mark.secret, ResourceVersion: old.ResourceVersion}))(t)
+
+		r.looks(mark.kind, mark.object)
+		r.wait("the mark on "+mark.secret, func() error {
+			if hub := must(mark.secrets.Get(t.Context(), mark.secret, metav1.GetOptions{}))(t).Labels[v1alpha1.MarkHub]; hub != r.hubID() {
+				return fmt.Errorf("it names hub %q", hub)
+			}
+
+			return nil
+		})
+		r.looks(mark.kind, mark.object)
+		r.ready(mark.kind, mark.object)
+
+		after := must(mark.secrets.Get(t.Context(), mark.secret, metav1.GetOptions{}))(t)
+		r.same(before, after, v1alpha1.MarkHub)
+
+		// The first write made it what it is.
+		if write := <-writes.ResultChan(); write.Type != watch.Modified || write.Object.(*corev1.Secret).ResourceVersion != after.ResourceVersion { //nolint:forcetypeassert // of Secrets
+			t.Errorf("%s was written more than once, first: %v", mark.secret, write)
+		}
+
+		writes.Stop()
+	}
+
+	r.wantRecords("app", "1 deployed")
+
+	if diff := cmp.Diff(status.History, r.status("app").History); diff != "" {
+		t.Errorf("the release's history (-want +got):\n%s", diff)
+	}
+
+	r.waitEvent("MarkCompleted", "Secret "+r.apps+"/pull")
+	r.waitEvent("MarkCompleted", "release "+r.apps+"/app")
+	r.waitEvent("MarkCompleted", `"access"`)
+}

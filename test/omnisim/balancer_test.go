@@ -1,0 +1,60 @@
+package omnisim_test
+
+import (
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// The load balancer of a new cluster says healthy before it has looked, while the machines say that they are ready; then it finds
+// nobody, and then Kubernetes answers. Before that there is no KubernetesUpgradeStatus. A cluster that is made again begins
+// anew.
+func TestLoadBalancerOfANewCluster(t *testing.T) {
+	sim := start(t, omnisim.Options{Manual: true})
+
+	machines, err := sim.AddMachines(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	st := operator(t, sim)
+
+	// seen is what there is after a step: the load balancer, Omni's own verdict, and the upgrade's status.
+	type seen struct{ stopped, healthy, ready, upgrade bool }
+
+	now := func() seen {
+		balancer := get(t, func() (*omni.LoadBalancerStatus, error) {
+			return safe.StateGetByID[*omni.LoadBalancerStatus](deadline(t), st, "alpha")
+		})
+		upgrade := get(t, func() (*omni.KubernetesUpgradeStatus, error) {
+			return safe.StateGetByID[*omni.KubernetesUpgradeStatus](deadline(t), st, "alpha")
+		})
+
+		shown := seen{ready: isRunning(t, st), upgrade: upgrade != nil}
+		if balancer != nil {
+			shown.stopped, shown.healthy = balancer.TypedSpec().Value.Stopped, balancer.TypedSpec().Value.Healthy
+		}
+
+		return shown
+	}
+
+	for range 2 {
+		apply(deadline(t), t, st, listed("alpha", machines[0], machines[1]))
+		stepUntil(t, sim, "stopped", func() bool { return now() == seen{stopped: true} })
+		stepUntil(t, sim, "the first word", func() bool { return now().healthy })
+		stepUntil(t, sim, "all seems to be well", func() bool { return now() == seen{healthy: true, ready: true} })
+		stepUntil(t, sim, "nobody was found", func() bool { return now() == seen{} })
+		stepUntil(t, sim, "Kubernetes answers", func() bool { return now() == seen{healthy: true, ready: true, upgrade: true} })
+
+		if _, err := st.Teardown(deadline(t), omni.NewCluster("alpha").Metadata()); err != nil {
+			t.Fatal(err)
+		}
+
+		stepUntil(t, sim, "gone", func() bool { return now() == seen{} })
+		sim.Step()
+	}
+}

@@ -1,0 +1,73 @@
+package omnisim
+
+import (
+	"context"
+
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// The load balancer of a new cluster, as it was seen with real machines: it starts when a control
+// plane machine has booted from its disk, says healthy at once, looks for the first time 8 seconds
+// later and finds nobody, and finds the Kubernetes API 50 seconds after that. The machines say that
+// they run and are ready before the first look, so that the whole cluster seems to be well.
+const (
+	firstLookSteps   = 3
+	firstAnswerSteps = 9
+)
+
+// balance is what Omni's load balancer says: stopped as long as no control plane machine can be
+// reached, and whether the Kubernetes API answers.
+func (e *engine) balance(ctx context.Context, view *clusterView) (stopped, healthy bool) {
+	booted, connected, _ := e.controlPlane(ctx, view)
+	if !connected || !booted && !e.started(view) {
+		return true, false
+	}
+
+	looked := e.elapsed(view.name(), balancerKey(view), lifeOf(view), firstLookSteps)
+
+	return false, e.answers(ctx, view) || !looked
+}
+
+// answers says whether the Kubernetes API of a cluster answers. For the first time it does so
+// some steps after the load balancer has started.
+func (e *engine) answers(ctx context.Context, view *clusterView) bool {
+	_, _, ready := e.controlPlane(ctx, view)
+
+	return ready && e.started(view) && e.elapsed(view.name(), balancerKey(view), lifeOf(view), firstAnswerSteps)
+}
+
+// started says whether the load balancer of this very cluster ever started.
+func (e *engine) started(view *clusterView) bool {
+	return e.since[balancerKey(view)].value == lifeOf(view)
+}
+
+func balancerKey(view *clusterView) string { return "load balancer/" + view.name() }
+
+// lifeOf tells a cluster from others of its name.
+func lifeOf(view *clusterView) string { return view.cluster.Metadata().Created().String() }
+
+// controlPlane says how the best of a cluster's control plane machines is. A dead one answers nobody, and Omni
+// takes a while to notice.
+func (e *engine) controlPlane(ctx context.Context, view *clusterView) (booted, connected, ready bool) {
+	for _, machine := range view.machines {
+		if !isControlPlane(machine) {
+			continue
+		}
+
+		current, err := find[*omni.ClusterMachineStatus](ctx, e.state, omni.NewClusterMachineStatus(machine.Metadata().ID()).Metadata())
+		if err != nil || current == nil {
+			continue
+		}
+
+		_, dead := e.dead[machine.Metadata().ID()]
+		_, reached := current.Metadata().Labels().Get(omni.MachineStatusLabelConnected)
+		running := !dead && current.TypedSpec().Value.Stage == specs.ClusterMachineStatusSpec_RUNNING
+
+		connected = connected || reached
+		booted = booted || running
+		ready = ready || running && current.TypedSpec().Value.Ready
+	}
+
+	return booted, connected, ready
+}
