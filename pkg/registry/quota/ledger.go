@@ -131,9 +131,10 @@ func (l *Ledger) observe(resource string, obj any, deleted bool) error {
 		return err
 	}
 
-	var bytes int64
-
-	if !deleted {
+	bytes, counted := l.bytesAt(k, version)
+	if deleted {
+		bytes = 0
+	} else if !counted {
 		if bytes, err = l.size(obj); err != nil {
 			return err
 		}
@@ -146,6 +147,17 @@ func (l *Ledger) observe(resource string, obj any, deleted bool) error {
 	l.seen[resource] = max(l.seen[resource], version)
 
 	return nil
+}
+
+// bytesAt returns the size of an object at a version, if it is known: this process has counted what it wrote itself, and
+// encoding an object for its size is a noticeable part of a write.
+func (l *Ledger) bytesAt(k key, version uint64) (int64, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	known, found := l.entries[k]
+
+	return known.bytes, found && known.version == version
 }
 
 // recount replaces everything of a kind by a list of it.

@@ -107,12 +107,8 @@ func isUpkeep(updated, previous metav1.Object) bool {
 
 // before is the size of the object as it is stored.
 func (r *Reservation) before(previous metav1.Object, old runtime.Object) (int64, error) {
-	r.ledger.mu.Lock()
-	known, found := r.ledger.entries[keyOf(r.kind.Resource, previous)]
-	r.ledger.mu.Unlock()
-
-	if found && known.version == versionOf(previous.GetResourceVersion()) {
-		return known.bytes, nil
+	if bytes, counted := r.ledger.bytesAt(keyOf(r.kind.Resource, previous), versionOf(previous.GetResourceVersion())); counted {
+		return bytes, nil
 	}
 
 	return r.ledger.size(old)

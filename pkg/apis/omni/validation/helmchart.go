@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,24 +12,28 @@ import (
 const (
 	ociScheme         = "oci://"
 	exampleRepository = "https://charts.example.com"
-	// chartName is a chart's name in a repository; a path, which could lead to the controller's own
-	// disk, is none.
-	chartName = `^[A-Za-z0-9][A-Za-z0-9._-]*$`
-	// chartVersion is a version or a range of versions, as Helm reads them.
-	chartVersion = `^[0-9A-Za-z.+~^<>=!*|, -]+$`
-	chartDigest  = `^sha256:[0-9a-f]{64}$`
 	// maxChartText bounds names, versions and value paths.
 	maxChartText = 253
+)
+
+//nolint:gochecknoglobals // they never change
+var (
+	// chartName is a chart's name in a repository; a path, which could lead to the controller's own
+	// disk, is none.
+	chartName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	// chartVersion is a version or a range of versions, as Helm reads them.
+	chartVersion = regexp.MustCompile(`^[0-9A-Za-z.+~^<>=!*|, -]+$`)
+	chartDigest  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
 func validateChart(chart *omni.HelmChart, path *field.Path) field.ErrorList {
 	errs := validateChartSource(chart, path)
 
-	if chart.Version != "" && (len(chart.Version) > maxChartText || !matches(chartVersion, chart.Version)) {
+	if chart.Version != "" && (len(chart.Version) > maxChartText || !chartVersion.MatchString(chart.Version)) {
 		errs = append(errs, field.Invalid(path.Child("version"), chart.Version, "must be a version such as 1.2.3, or a range such as ~1.2"))
 	}
 
-	if chart.Digest != "" && !matches(chartDigest, chart.Digest) {
+	if chart.Digest != "" && !chartDigest.MatchString(chart.Digest) {
 		errs = append(errs, field.Invalid(path.Child("digest"), chart.Digest, "must be sha256: and 64 hexadecimal digits in lower case"))
 	}
 
@@ -75,7 +80,7 @@ func validateChartSource(chart *omni.HelmChart, path *field.Path) field.ErrorLis
 
 	var errs field.ErrorList
 
-	if len(chart.Chart) > maxChartText || !matches(chartName, chart.Chart) {
+	if len(chart.Chart) > maxChartText || !chartName.MatchString(chart.Chart) {
 		errs = append(errs, invalidValue(at, "must be the name of a chart in the repository, without a path, or an oci:// URL"))
 	}
 

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -15,7 +16,12 @@ const (
 	maxHelmTimeout  = 24 * time.Hour
 	// maxReleaseName is Helm's limit: the names of the Secrets that hold the revisions must fit.
 	maxReleaseName = 53
-	releaseName    = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+)
+
+//nolint:gochecknoglobals // they never change
+var (
+	releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	jsonPointer = regexp.MustCompile(`^(/([^~/]|~[01])*)+$`)
 )
 
 // ValidateOmniHelmRelease checks a new OmniHelmRelease.
@@ -67,7 +73,7 @@ func validateOmniHelmReleaseSpec(obj *omni.OmniHelmRelease) field.ErrorList {
 	errs = append(errs, validateSecretKeyReference(spec.KubeconfigSecretRef, path.Child("kubeconfigSecretRef"),
 		"the Secret that holds the kubeconfig of the workload cluster")...)
 
-	if name := obj.EffectiveReleaseName(); len(name) > maxReleaseName || !matches(releaseName, name) {
+	if name := obj.EffectiveReleaseName(); len(name) > maxReleaseName || !releaseName.MatchString(name) {
 		errs = append(errs, invalidName(spec.ReleaseName, name, "Helm takes lower case letters, digits, - and ., at most 53", path.Child("releaseName")))
 	}
 
@@ -125,7 +131,7 @@ func validateJSONPointers(pointers []string, path *field.Path) field.ErrorList {
 
 	for i, pointer := range pointers {
 		switch {
-		case !matches(`^(/([^~/]|~[01])*)+$`, pointer):
+		case !jsonPointer.MatchString(pointer):
 			errs = append(errs, field.Invalid(path.Index(i), pointer, "must be a JSON pointer such as /spec/replicas, with ~1 for / and ~0 for ~ inside a name"))
 		case seen[pointer]:
 			errs = append(errs, field.Duplicate(path.Index(i), pointer))

@@ -1,6 +1,8 @@
 package validation
 
 import (
+	"regexp"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -9,9 +11,11 @@ import (
 )
 
 // version is a semantic version with a leading v; pre-releases and build metadata are allowed.
-const version = `^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)` +
+//
+//nolint:gochecknoglobals // it never changes
+var version = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)` +
 	`(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?` +
-	`(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`
+	`(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 // validateVersions checks the versions of a cluster, and the features that need one, first by our
 // own rule and then with the rules that Omni's client library shares with the server.
@@ -46,7 +50,7 @@ func validateVersion(text string, validator omnires.ClusterValidator, path *fiel
 		return field.ErrorList{field.Required(path, "set a version such as "+example)}
 	}
 
-	if !matches(version, text) || validator.Validate() != nil {
+	if !version.MatchString(text) || validator.Validate() != nil {
 		return field.ErrorList{field.Invalid(path, text, "must be a semantic version with a leading v, such as "+example)}
 	}
 
