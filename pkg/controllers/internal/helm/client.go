@@ -39,6 +39,8 @@ type Target struct {
 	Charts *render.Pool
 	// Tenant shares the places of Charts with all targets of the same one.
 	Tenant string
+	// Validated remembers the kinds whose fields the API server behind Config validates. Nil remembers none.
+	Validated Kinds
 }
 
 // Client works on one release. It is safe for concurrent use, but two actions
@@ -104,6 +106,10 @@ func (c *Client) open(ctx context.Context, values Values) (*session, error) {
 	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: discreet, last: last}))
 
 	if err := config.Init(clients, c.target.Namespace, "secret"); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+
+	if err := rememberKinds(config, c.target.Validated); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 

@@ -44,6 +44,7 @@ type Cluster struct {
 	limit     time.Duration   // of one Read
 	patience  time.Duration   // of those who wait for a probe
 	now       func() time.Time
+	validated Kinds
 
 	mu         sync.Mutex
 	running    chan struct{}   // closed when the probe under way ends; nil if none is

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
@@ -89,4 +92,45 @@ func TestFewRequests(t *testing.T) {
 			t.Errorf("%s: %d lists and %d reads of Secrets in %d requests, want %d, %d and %d at most", test.name, lists, reads, len(all), test.lists, test.reads, test.all)
 		}
 	}
+}
+
+// kindSet is a set of kinds for tests of one goroutine.
+type kindSet map[schema.GroupVersionKind]bool
+
+// Has implements helm.Kinds.
+func (s kindSet) Has(kind schema.GroupVersionKind) bool { return s[kind] }
+
+// Add implements helm.Kinds.
+func (s kindSet) Add(kind schema.GroupVersionKind) { s[kind] = true }
+
+// Whether the API server validates the fields of a kind is asked once for all actions, and it validates them every time.
+func TestOpenAPIIsReadOncePerKind(t *testing.T) {
+	var c requests
+
+	r := newRelease(t)
+	r.client = helm.New(helm.Target{
+		Config: c.counted(cluster.RESTConfig()), Name: "demo", Namespace: r.namespace, Charts: renderers, Validated: kindSet{},
+	}, logr.Discard(), 5*time.Second)
+
+	r.want(helm.ActionInstall, chartserver.ConfigMapChart("demo", "1.0.0"), "")
+
+	if count := c.takeOpenAPI(); count == 0 {
+		t.Error("the first action did not read the OpenAPI document")
+	}
+
+	r.want(helm.ActionUpgrade, chartserver.ConfigMapChart("demo", "1.0.1"), "")
+
+	if count := c.takeOpenAPI(); count != 0 {
+		t.Errorf("the second action read OpenAPI documents %d times", count)
+	}
+
+	unknown := chartOf("1.0.2", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\nunknown: field\n")
+	r.wantError(helm.ActionUpgrade, unknown, "", helm.ReasonFailed, ".unknown: field not declared")
+}
+
+// takeOpenAPI returns how many OpenAPI documents of groups were read since the last take.
+func (c *requests) takeOpenAPI() int {
+	_, _, all := c.take()
+
+	return len(slices.DeleteFunc(all, func(request string) bool { return !strings.HasPrefix(request, "GET /openapi/v3/") }))
 }
