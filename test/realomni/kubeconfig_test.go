@@ -153,7 +153,7 @@ func (e *exporter) connection(name, key string) string {
 
 	return strings.NewReplacer(
 		os.Getenv("OMNI_SERVICE_ACCOUNT_KEY"), key, "metadata: {name: omni}", "metadata: {name: "+name+"}",
-		"{name: key}", "{name: key-"+name+"}",
+		"{name: key, annotations", "{name: key-"+name+", annotations", "{name: key}", "{name: key-"+name+"}",
 	).Replace(connectionManifests(e.T))
 }
 
