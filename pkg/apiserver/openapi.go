@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,7 +16,7 @@ const openAPITitle = "Omni Cluster Operator"
 
 // addOpenAPI makes the server describe its types: server-side apply and `kubectl explain` read it.
 func addOpenAPI(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
-	namer := openapinamer.NewDefinitionNamer(scheme)
+	namer := openapinamer.NewDefinitionNamer(served(scheme))
 
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIConfig.Info.Title = openAPITitle
@@ -25,6 +26,24 @@ func addOpenAPI(config *genericapiserver.Config, scheme *runtime.Scheme, version
 	config.OpenAPIV3Config.Info.Title = openAPITitle
 	config.OpenAPIV3Config.Info.Version = version
 	config.OpenAPIV3Config.PostProcessSpec = shorten
+}
+
+// served is a scheme without the internal version, which is the same Go types and not for clients: the documents would
+// list it beside v1alpha1.
+func served(scheme *runtime.Scheme) *runtime.Scheme {
+	described := runtime.NewScheme()
+
+	for kind, known := range scheme.AllKnownTypes() {
+		if kind.Version == runtime.APIVersionInternal {
+			continue
+		}
+
+		if object, ok := reflect.New(known).Interface().(runtime.Object); ok {
+			described.AddKnownTypeWithName(kind, object)
+		}
+	}
+
+	return described
 }
 
 // shorten takes out of a document of version 3 what is said elsewhere: the deprecated paths below watch/,

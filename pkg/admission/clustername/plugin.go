@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
@@ -66,11 +65,11 @@ func (p *Plugin) ValidateInitialization() error {
 
 // Validate refuses a claim that exists already, as invalid at spec.clusterName.
 func (p *Plugin) Validate(_ context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
-	if attributes.GetResource().GroupResource() != omni.Resource("omniclusters") || attributes.GetSubresource() != "" {
+	if attributes.GetResource().GroupResource() != v1alpha1.Resource("omniclusters") || attributes.GetSubresource() != "" {
 		return nil
 	}
 
-	cluster, ok := attributes.GetObject().(*omni.OmniCluster)
+	cluster, ok := attributes.GetObject().(*v1alpha1.OmniCluster)
 	if !ok || !p.informer.HasSynced() {
 		return nil
 	}
@@ -91,13 +90,13 @@ func (p *Plugin) Validate(_ context.Context, attributes admission.Attributes, _ 
 	return nil
 }
 
-func refusal(cluster *omni.OmniCluster, holder *v1alpha1.OmniCluster) error {
+func refusal(cluster *v1alpha1.OmniCluster, holder *v1alpha1.OmniCluster) error {
 	state := "already claims it"
 	if holder.DeletionTimestamp != nil {
 		state = "claims it until its deletion is finished"
 	}
 
-	return apierrors.NewInvalid(omni.Kind("OmniCluster"), cluster.Name, field.ErrorList{
+	return apierrors.NewInvalid(v1alpha1.Kind("OmniCluster"), cluster.Name, field.ErrorList{
 		field.Invalid(field.NewPath("spec", "clusterName"), cluster.EffectiveClusterName(), fmt.Sprintf(
 			"OmniCluster %q %s on connection %q; set another name", holder.Name, state, cluster.Spec.ConnectionRef.Name)),
 	})

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
@@ -30,17 +29,17 @@ func stored(namespace, name, connection, clusterName string) *v1alpha1.OmniClust
 }
 
 // wanted is an OmniCluster that somebody creates.
-func wanted(namespace, name, connection, clusterName string) *omni.OmniCluster {
-	return &omni.OmniCluster{
+func wanted(namespace, name, connection, clusterName string) *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: omni.OmniClusterSpec{
-			ConnectionRef: omni.LocalObjectReference{Name: connection},
+		Spec: v1alpha1.OmniClusterSpec{
+			ConnectionRef: v1alpha1.LocalObjectReference{Name: connection},
 			ClusterName:   clusterName,
 		},
 	}
 }
 
-func request(obj *omni.OmniCluster, resource, subresource string) admission.Attributes {
+func request(obj *v1alpha1.OmniCluster, resource, subresource string) admission.Attributes {
 	return admission.NewAttributesRecord(obj, nil, v1alpha1.SchemeGroupVersion.WithKind("OmniCluster"),
 		obj.Namespace, obj.Name, v1alpha1.SchemeGroupVersion.WithResource(resource), subresource,
 		admission.Create, &metav1.CreateOptions{}, false, nil)
@@ -79,7 +78,7 @@ func TestValidate(t *testing.T) {
 
 	tests := []struct {
 		name string
-		obj  *omni.OmniCluster
+		obj  *v1alpha1.OmniCluster
 		want string
 	}{
 		{"a name of its own", wanted("default", "two", "main", "test"), ""},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // PluginName is the plugin's name in the admission flags.
@@ -47,7 +47,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	namespace := attributes.GetNamespace()
 	watched := len(p.namespaces) == 0 || slices.Contains(p.namespaces, namespace)
 
-	if watched || attributes.GetResource().Group != omni.GroupName || attributes.GetSubresource() != "" {
+	if watched || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
 		return nil
 	}
 

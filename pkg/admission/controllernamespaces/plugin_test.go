@@ -11,7 +11,6 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controllernamespaces"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -21,7 +20,7 @@ type heard []string
 func (h *heard) AddWarning(_, text string) { *h = append(*h, text) }
 
 func request(namespace string, resource schema.GroupVersionResource, subresource string) admission.Attributes {
-	return admission.NewAttributesRecord(&omni.OmniMachine{}, nil, schema.GroupVersionKind{}, namespace, "x",
+	return admission.NewAttributesRecord(&v1alpha1.OmniMachine{}, nil, schema.GroupVersionKind{}, namespace, "x",
 		resource, subresource, admission.Create, &metav1.CreateOptions{}, false, nil)
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
@@ -64,11 +63,11 @@ func (p *Plugin) ValidateInitialization() error {
 
 // Validate never refuses; it adds a warning to the answer.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
-	if attributes.GetResource().GroupResource() != omni.Resource("omnicontrolplanes") || attributes.GetSubresource() != "" {
+	if attributes.GetResource().GroupResource() != v1alpha1.Resource("omnicontrolplanes") || attributes.GetSubresource() != "" {
 		return nil
 	}
 
-	controlPlane, ok := attributes.GetObject().(*omni.OmniControlPlane)
+	controlPlane, ok := attributes.GetObject().(*v1alpha1.OmniControlPlane)
 	if !ok || !p.informer.HasSynced() {
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controlplane"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
@@ -32,9 +31,9 @@ func stored(namespace, name, cluster string) *v1alpha1.OmniControlPlane {
 }
 
 func request(namespace, name, cluster, resource string) admission.Attributes {
-	obj := &omni.OmniControlPlane{
+	obj := &v1alpha1.OmniControlPlane{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       omni.OmniControlPlaneSpec{ClusterRef: omni.LocalObjectReference{Name: cluster}},
+		Spec:       v1alpha1.OmniControlPlaneSpec{ClusterRef: v1alpha1.LocalObjectReference{Name: cluster}},
 	}
 
 	return admission.NewAttributesRecord(obj, nil, v1alpha1.SchemeGroupVersion.WithKind("OmniControlPlane"),

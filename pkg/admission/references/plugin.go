@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // PluginName is the plugin's name in the admission flags.
@@ -62,7 +62,7 @@ func (p *Plugin) ValidateInitialization() error {
 // Validate refuses the first new or changed reference that the user may not get, as forbidden. Where
 // nobody can tell, it refuses too.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !p.on || attributes.GetResource().Group != omni.GroupName || attributes.GetSubresource() != "" {
+	if !p.on || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
 		return nil
 	}
 

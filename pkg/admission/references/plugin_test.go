@@ -17,7 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -47,23 +46,23 @@ func (g *grants) Authorize(_ context.Context, asked authorizer.Attributes) (auth
 	return authorizer.DecisionNoOpinion, "", g.err
 }
 
-func cluster(patches ...omni.Patch) *omni.OmniCluster {
-	return &omni.OmniCluster{Spec: omni.OmniClusterSpec{Patches: patches}}
+func cluster(patches ...v1alpha1.Patch) *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{Spec: v1alpha1.OmniClusterSpec{Patches: patches}}
 }
 
-func secretPatch(name, key string) omni.Patch {
-	return omni.Patch{ValueFrom: &omni.ValueSource{SecretKeyRef: &omni.KeyReference{Name: name, Key: key}}}
+func secretPatch(name, key string) v1alpha1.Patch {
+	return v1alpha1.Patch{ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: name, Key: key}}}
 }
 
-func release(repository, auth string) *omni.OmniHelmRelease {
-	return &omni.OmniHelmRelease{Spec: omni.OmniHelmReleaseSpec{
-		KubeconfigSecretRef: omni.SecretKeyReference{Name: "access"},
-		Chart:               omni.HelmChart{Repository: repository, Chart: "demo", AuthSecretRef: &omni.LocalObjectReference{Name: auth}},
+func release(repository, auth string) *v1alpha1.OmniHelmRelease {
+	return &v1alpha1.OmniHelmRelease{Spec: v1alpha1.OmniHelmReleaseSpec{
+		KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: "access"},
+		Chart:               v1alpha1.HelmChart{Repository: repository, Chart: "demo", AuthSecretRef: &v1alpha1.LocalObjectReference{Name: auth}},
 	}}
 }
 
 func TestValidate(t *testing.T) {
-	configMap := omni.Patch{ValueFrom: &omni.ValueSource{ConfigMapKeyRef: &omni.KeyReference{Name: "map", Key: "k"}}}
+	configMap := v1alpha1.Patch{ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "map", Key: "k"}}}
 
 	for name, test := range map[string]struct {
 		old, now    runtime.Object
@@ -72,7 +71,7 @@ func TestValidate(t *testing.T) {
 		asked       []string
 		refused     []string // words of the refusal
 	}{
-		"no references":          {now: cluster(omni.Patch{Name: "inline"})},
+		"no references":          {now: cluster(v1alpha1.Patch{Name: "inline"})},
 		"allowed":                {now: cluster(secretPatch("a", "k"), configMap), allowed: []string{"get secrets a", "get configmaps map"}, asked: []string{"get secrets a", "get configmaps map"}},
 		"each is asked for once": {now: cluster(secretPatch("a", "k"), secretPatch("a", "l")), allowed: []string{"get secrets a"}, asked: []string{"get secrets a"}},
 		"refused": {
@@ -143,7 +142,7 @@ func TestNoAnswer(t *testing.T) {
 func TestManyReferences(t *testing.T) {
 	asked := &grants{}
 
-	var patches []omni.Patch
+	var patches []v1alpha1.Patch
 
 	for i := range 5 * references.MaxNew {
 		name := fmt.Sprintf("s%d", i)

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // The resources that are named.
@@ -41,27 +41,27 @@ func (r Reference) use() use {
 // are none.
 func Of(object runtime.Object) []Reference {
 	switch o := object.(type) {
-	case *omni.OmniConnection:
+	case *v1alpha1.OmniConnection:
 		return []Reference{keyed("spec.auth.serviceAccountSecretRef", o.Spec.Auth.ServiceAccountSecretRef, o.Spec.Endpoint)}
-	case *omni.OmniCluster:
+	case *v1alpha1.OmniCluster:
 		references := patches("spec.patches", o.Spec.Patches)
 		for i := range o.Spec.Kubernetes.Manifests {
 			references = append(references, valueFrom(fmt.Sprintf("spec.kubernetes.manifests[%d]", i), o.Spec.Kubernetes.Manifests[i].ValueFrom)...)
 		}
 
 		return references
-	case *omni.OmniControlPlane:
+	case *v1alpha1.OmniControlPlane:
 		return patches("spec.patches", o.Spec.Patches)
-	case *omni.OmniWorkers:
+	case *v1alpha1.OmniWorkers:
 		return patches("spec.patches", o.Spec.Patches)
-	case *omni.OmniMachine:
+	case *v1alpha1.OmniMachine:
 		return patches("spec.patches", o.Spec.Patches)
-	case *omni.OmniSecretSync:
+	case *v1alpha1.OmniSecretSync:
 		return []Reference{
 			keyed("spec.kubeconfigSecretRef", o.Spec.KubeconfigSecretRef, ""),
 			whole("spec.sourceSecretRef", o.Spec.SourceSecretRef.Name, o.Spec.ClusterRef.Name),
 		}
-	case *omni.OmniHelmRelease:
+	case *v1alpha1.OmniHelmRelease:
 		return ofRelease(&o.Spec)
 	default:
 		return nil
@@ -69,7 +69,7 @@ func Of(object runtime.Object) []Reference {
 }
 
 // ofRelease lists the references of an OmniHelmRelease. Values go where the chart puts them.
-func ofRelease(spec *omni.OmniHelmReleaseSpec) []Reference {
+func ofRelease(spec *v1alpha1.OmniHelmReleaseSpec) []Reference {
 	chart := spec.Chart.Repository + " " + spec.Chart.Chart
 	references := []Reference{keyed("spec.kubeconfigSecretRef", spec.KubeconfigSecretRef, "")}
 
@@ -77,7 +77,7 @@ func ofRelease(spec *omni.OmniHelmReleaseSpec) []Reference {
 		reference := Reference{
 			Field: fmt.Sprintf("spec.chart.valuesFrom[%d]", i), Resource: configMaps, Name: values.Name, Key: values.Key, Destination: chart,
 		}
-		if values.Kind == omni.ValuesSecret {
+		if values.Kind == v1alpha1.ValuesSecret {
 			reference.Resource = secrets
 		}
 
@@ -103,11 +103,11 @@ func whole(field, name, destination string) Reference {
 	return Reference{Field: field, Resource: secrets, Name: name, Destination: destination}
 }
 
-func keyed(field string, ref omni.SecretKeyReference, destination string) Reference {
+func keyed(field string, ref v1alpha1.SecretKeyReference, destination string) Reference {
 	return Reference{Field: field, Resource: secrets, Name: ref.Name, Key: ref.Key, Destination: destination}
 }
 
-func patches(field string, patches []omni.Patch) []Reference {
+func patches(field string, patches []v1alpha1.Patch) []Reference {
 	var references []Reference
 	for i := range patches {
 		references = append(references, valueFrom(fmt.Sprintf("%s[%d]", field, i), patches[i].ValueFrom)...)
@@ -116,7 +116,7 @@ func patches(field string, patches []omni.Patch) []Reference {
 	return references
 }
 
-func valueFrom(field string, source *omni.ValueSource) []Reference {
+func valueFrom(field string, source *v1alpha1.ValueSource) []Reference {
 	var references []Reference
 
 	if source == nil {

@@ -12,17 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // kinds are all kinds: the object that the plugin sees, and the spec of the version that users write.
 func kinds() map[runtime.Object]any {
 	return map[runtime.Object]any{
-		&omni.OmniConnection{}: v1alpha1.OmniConnectionSpec{}, &omni.OmniCluster{}: v1alpha1.OmniClusterSpec{},
-		&omni.OmniControlPlane{}: v1alpha1.OmniControlPlaneSpec{}, &omni.OmniWorkers{}: v1alpha1.OmniWorkersSpec{},
-		&omni.OmniMachine{}: v1alpha1.OmniMachineSpec{}, &omni.OmniKubeconfigExport{}: v1alpha1.OmniKubeconfigExportSpec{},
-		&omni.OmniSecretSync{}: v1alpha1.OmniSecretSyncSpec{}, &omni.OmniHelmRelease{}: v1alpha1.OmniHelmReleaseSpec{},
+		&v1alpha1.OmniConnection{}: v1alpha1.OmniConnectionSpec{}, &v1alpha1.OmniCluster{}: v1alpha1.OmniClusterSpec{},
+		&v1alpha1.OmniControlPlane{}: v1alpha1.OmniControlPlaneSpec{}, &v1alpha1.OmniWorkers{}: v1alpha1.OmniWorkersSpec{},
+		&v1alpha1.OmniMachine{}: v1alpha1.OmniMachineSpec{}, &v1alpha1.OmniKubeconfigExport{}: v1alpha1.OmniKubeconfigExportSpec{},
+		&v1alpha1.OmniSecretSync{}: v1alpha1.OmniSecretSyncSpec{}, &v1alpha1.OmniHelmRelease{}: v1alpha1.OmniHelmReleaseSpec{},
 	}
 }
 
@@ -85,18 +84,18 @@ func fill(t *testing.T, value reflect.Value, path string, found *[]references.Re
 	}
 
 	switch value.Interface().(type) {
-	case omni.SecretKeyReference:
+	case v1alpha1.SecretKeyReference:
 		reference("secrets", "Name", "Key")
-	case omni.KeyReference:
+	case v1alpha1.KeyReference:
 		if strings.HasSuffix(path, ".configMapKeyRef") {
 			reference("configmaps", "Name", "Key")
 		} else {
 			reference("secrets", "Name", "Key")
 		}
-	case omni.HelmValuesReference:
-		value.FieldByName("Kind").SetString(string(omni.ValuesSecret))
+	case v1alpha1.HelmValuesReference:
+		value.FieldByName("Kind").SetString(string(v1alpha1.ValuesSecret))
 		reference("secrets", "Name", "Key")
-	case omni.LocalObjectReference:
+	case v1alpha1.LocalObjectReference:
 		if about {
 			reference("secrets", "Name")
 		}

@@ -11,20 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/randfill"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // Funcs returns the functions that fill what plain random content cannot: free-form blocks, sizes
-// that are numbers or words, and the fields with defaults. A hub object always has its defaults, as
-// decoding sets them, so an unset one would not come back from a round trip.
+// that are numbers or words, and the fields with defaults. A decoded object always has its defaults,
+// so an unset one would not come back from a round trip.
 func Funcs(runtimeserializer.CodecFactory) []any {
 	return append(valueFuncs(), defaultFuncs()...)
 }
 
 func valueFuncs() []any {
 	return []any{
-		func(f *omni.FreeForm, c randfill.Continue) { f.Raw = randomObject(c, 3) },
 		func(f *v1alpha1.FreeForm, c randfill.Continue) { f.Raw = randomObject(c, 3) },
 		func(size *intstr.IntOrString, c randfill.Continue) {
 			if c.Bool() {
@@ -38,50 +36,50 @@ func valueFuncs() []any {
 
 func defaultFuncs() []any {
 	return []any{
-		func(s *omni.OmniConnectionSpec, c randfill.Continue) {
+		func(s *v1alpha1.OmniConnectionSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			setDefault(&s.Auth.ServiceAccountSecretRef.Key, v1alpha1.DefaultServiceAccountKey)
 		},
-		func(s *omni.OmniClusterSpec, c randfill.Continue) {
+		func(s *v1alpha1.OmniClusterSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
-			setDefault(&s.ChangePolicy, omni.ChangePolicyApply)
-			setDefault(&s.SyncInterval, omni.Duration(v1alpha1.DefaultSyncInterval))
+			setDefault(&s.ChangePolicy, v1alpha1.ChangePolicyApply)
+			setDefault(&s.SyncInterval, v1alpha1.Duration(v1alpha1.DefaultSyncInterval))
 		},
-		func(m *omni.Manifest, c randfill.Continue) {
+		func(m *v1alpha1.Manifest, c randfill.Continue) {
 			c.FillNoCustom(m)
-			setDefault(&m.Mode, omni.ManifestFull)
+			setDefault(&m.Mode, v1alpha1.ManifestFull)
 		},
-		func(s *omni.OmniKubeconfigExportSpec, c randfill.Continue) {
+		func(s *v1alpha1.OmniKubeconfigExportSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			setDefault(&s.TargetSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
-			setDefault(&s.Format, omni.FormatKubeconfig)
-			setDefault(&s.DeletionPolicy, omni.DeletionDelete)
+			setDefault(&s.Format, v1alpha1.FormatKubeconfig)
+			setDefault(&s.DeletionPolicy, v1alpha1.DeletionDelete)
 		},
-		func(s *omni.OmniSecretSyncSpec, c randfill.Continue) {
+		func(s *v1alpha1.OmniSecretSyncSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			setDefault(&s.KubeconfigSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
-			setDefault(&s.DeletionPolicy, omni.DeletionDelete)
+			setDefault(&s.DeletionPolicy, v1alpha1.DeletionDelete)
 		},
 		fillHelmRelease,
-		func(r *omni.HelmValuesReference, c randfill.Continue) {
+		func(r *v1alpha1.HelmValuesReference, c randfill.Continue) {
 			c.FillNoCustom(r)
 			setDefault(&r.Key, v1alpha1.DefaultValuesKey)
 		},
-		func(v *omni.HelmVerify, c randfill.Continue) {
+		func(v *v1alpha1.HelmVerify, c randfill.Continue) {
 			c.FillNoCustom(v)
 			setDefault(&v.KeyringSecretRef.Key, v1alpha1.DefaultKeyringKey)
 		},
 	}
 }
 
-func fillHelmRelease(s *omni.OmniHelmReleaseSpec, c randfill.Continue) {
+func fillHelmRelease(s *v1alpha1.OmniHelmReleaseSpec, c randfill.Continue) {
 	c.FillNoCustom(s)
 	setDefault(&s.KubeconfigSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
 	setDefault(&s.Namespace, v1alpha1.DefaultHelmNamespace)
-	setDefault(&s.Timeout, omni.Duration(v1alpha1.DefaultHelmTimeout))
-	setDefault(&s.Interval, omni.Duration(v1alpha1.DefaultHelmInterval))
-	setDefault(&s.DriftDetection.Mode, omni.DriftDisabled)
-	setDefault(&s.DeletionPolicy, omni.ReleaseUninstall)
+	setDefault(&s.Timeout, v1alpha1.Duration(v1alpha1.DefaultHelmTimeout))
+	setDefault(&s.Interval, v1alpha1.Duration(v1alpha1.DefaultHelmInterval))
+	setDefault(&s.DriftDetection.Mode, v1alpha1.DriftDisabled)
+	setDefault(&s.DeletionPolicy, v1alpha1.ReleaseUninstall)
 
 	if s.MaxHistory == nil {
 		s.MaxHistory = new(v1alpha1.DefaultHelmMaxHistory)

@@ -11,12 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/fuzzer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Every kind survives hub -> v1alpha1 -> JSON -> v1alpha1 -> hub, and JSON alone.
+// Every kind survives internal -> v1alpha1 -> JSON -> v1alpha1 -> internal, and JSON alone.
 func TestRoundTrip(t *testing.T) {
 	scheme := runtime.NewScheme()
 	Install(scheme)
@@ -28,12 +27,12 @@ func TestRoundTrip(t *testing.T) {
 	foreign := map[schema.GroupVersionKind]bool{}
 
 	for gvk := range scheme.AllKnownTypes() {
-		if gvk.Group != omni.GroupName {
+		if gvk.Group != v1alpha1.GroupName {
 			foreign[gvk] = true
 		}
 	}
 
-	t.Run("hub", func(t *testing.T) {
+	t.Run("internal", func(t *testing.T) {
 		roundtrip.RoundTripTypesWithoutProtobuf(t, scheme, codecs, fill, foreign)
 	})
 	t.Run("v1alpha1", func(t *testing.T) {
@@ -53,7 +52,8 @@ func TestInstallRegistersEveryKind(t *testing.T) {
 	scheme := runtime.NewScheme()
 	Install(scheme)
 
-	for _, version := range []schema.GroupVersion{omni.SchemeGroupVersion, v1alpha1.SchemeGroupVersion} {
+	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
+	for _, version := range []schema.GroupVersion{internal, v1alpha1.SchemeGroupVersion} {
 		for _, kind := range kinds() {
 			for _, name := range []string{kind, kind + "List"} {
 				if !scheme.Recognizes(version.WithKind(name)) {
@@ -63,7 +63,7 @@ func TestInstallRegistersEveryKind(t *testing.T) {
 		}
 	}
 
-	if got := scheme.PrioritizedVersionsForGroup(omni.GroupName); len(got) != 1 || got[0] != v1alpha1.SchemeGroupVersion {
+	if got := scheme.PrioritizedVersionsForGroup(v1alpha1.GroupName); len(got) != 1 || got[0] != v1alpha1.SchemeGroupVersion {
 		t.Errorf("served versions: %v", got)
 	}
 

@@ -1,7 +1,6 @@
 // +k8s:openapi-gen=true
 // +k8s:openapi-model-package=com.texashpc.omni.v1alpha1
 // +k8s:deepcopy-gen=package
-// +k8s:conversion-gen=omni.texashpc.com/omni-cluster-operator/pkg/apis/omni
 // +k8s:defaulter-gen=TypeMeta
 // +groupName=omni.texashpc.com
 

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -17,8 +16,8 @@ import (
 const release = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniHelmRelease","metadata":{"name":"a"},"spec":{
 	"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},"chart":{"chart":"x","values":%s}}}`
 
-// TestFreeFormKeepsNumbers sends blocks through everything that a write goes through: decoding into
-// the hub, storing, reading back, answering.
+// TestFreeFormKeepsNumbers sends blocks through everything that a write goes through: decoding,
+// storing, reading back, answering.
 func TestFreeFormKeepsNumbers(t *testing.T) {
 	_, factory := codecs(t)
 	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
@@ -49,7 +48,7 @@ func TestFreeFormKeepsNumbers(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			first := decoded.(*omni.OmniHelmRelease).Spec.Chart.Values.Raw
+			first := decoded.(*v1alpha1.OmniHelmRelease).Spec.Chart.Values.Raw
 			if string(first) != want {
 				t.Errorf("after decoding %s, want %s", first, want)
 			}
@@ -69,7 +68,7 @@ func TestFreeFormKeepsNumbers(t *testing.T) {
 			}
 
 			// A block that reads back differently would count as a changed spec.
-			if again := read.(*omni.OmniHelmRelease).Spec.Chart.Values.Raw; !bytes.Equal(again, first) {
+			if again := read.(*v1alpha1.OmniHelmRelease).Spec.Chart.Values.Raw; !bytes.Equal(again, first) {
 				t.Errorf("reads back as %s, was %s", again, first)
 			}
 		})
@@ -92,7 +91,7 @@ func TestFreeFormRefusesAnythingButObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if values := decoded.(*omni.OmniHelmRelease).Spec.Chart.Values; values != nil {
+	if values := decoded.(*v1alpha1.OmniHelmRelease).Spec.Chart.Values; values != nil {
 		t.Errorf("null is %s, want unset", values.Raw)
 	}
 }
@@ -137,13 +136,13 @@ func TestUnsetAndEmptyListsStayApart(t *testing.T) {
 
 	lists := func(obj runtime.Object) [][]string {
 		switch obj := obj.(type) {
-		case *omni.OmniCluster:
+		case *v1alpha1.OmniCluster:
 			return [][]string{obj.Spec.SystemExtensions, obj.Spec.KernelArgs}
-		case *omni.OmniControlPlane:
+		case *v1alpha1.OmniControlPlane:
 			return [][]string{obj.Spec.SystemExtensions, obj.Spec.KernelArgs}
-		case *omni.OmniWorkers:
+		case *v1alpha1.OmniWorkers:
 			return [][]string{obj.Spec.SystemExtensions, obj.Spec.KernelArgs}
-		case *omni.OmniMachine:
+		case *v1alpha1.OmniMachine:
 			return [][]string{obj.Spec.SystemExtensions, obj.Spec.KernelArgs}
 		default:
 			t.Fatalf("%T has no such lists", obj)
@@ -162,13 +161,13 @@ func TestUnsetAndEmptyListsStayApart(t *testing.T) {
 			{"empty", `"systemExtensions":[],"kernelArgs":[]`, false},
 		} {
 			t.Run(kind+" "+tc.name, func(t *testing.T) {
-				hub, err := runtime.Decode(codec, fmt.Appendf(nil, object, kind, tc.spec))
+				read, err := runtime.Decode(codec, fmt.Appendf(nil, object, kind, tc.spec))
 				if err != nil {
 					t.Fatal(err)
 				}
 
 				// Once more through the stored form.
-				stored, err := runtime.Encode(codec, hub)
+				stored, err := runtime.Encode(codec, read)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +181,7 @@ func TestUnsetAndEmptyListsStayApart(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				for _, list := range append(lists(hub), lists(again)...) {
+				for _, list := range append(lists(read), lists(again)...) {
 					if (list == nil) != tc.unset {
 						t.Errorf("got %#v", list)
 					}

@@ -68,7 +68,7 @@ func fullObject(t *testing.T, scheme *runtime.Scheme, kind string) runtime.Objec
 }
 
 // TestGoldenBytes holds the JSON form of every field of every kind against committed bytes: as written
-// by the server, and as read, defaulted, converted to the hub and written again.
+// by the server to clients and to its storage, and as read, defaulted and written again.
 func TestGoldenBytes(t *testing.T) {
 	scheme, factory := codecs(t)
 	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
@@ -91,18 +91,18 @@ func TestGoldenBytes(t *testing.T) {
 				t.Errorf("written bytes (-golden +got):\n%s", diff)
 			}
 
-			hub, err := runtime.Decode(codec, golden)
+			read, err := runtime.Decode(codec, golden)
 			if err != nil {
 				t.Fatal(err)
 			}
 
-			again, err := runtime.Encode(codec, hub)
+			again, err := runtime.Encode(codec, read)
 			if err != nil {
 				t.Fatal(err)
 			}
 
 			if diff := cmp.Diff(string(golden), string(again)); diff != "" {
-				t.Errorf("bytes after a round trip through the hub (-golden +got):\n%s", diff)
+				t.Errorf("bytes after a round trip (-golden +got):\n%s", diff)
 			}
 		})
 	}

@@ -14,9 +14,8 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 
 var (
 	// SchemeBuilder collects the functions that add this version to a scheme.
-	SchemeBuilder      = runtime.NewSchemeBuilder(addKnownTypes, addDefaultingFuncs)
-	localSchemeBuilder = &SchemeBuilder
-	// AddToScheme adds the types, defaults and (where generated) conversions of this version.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes, addDefaultingFuncs)
+	// AddToScheme adds the types and defaults of this version.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 

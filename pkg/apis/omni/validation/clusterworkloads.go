@@ -5,11 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // validateManifests checks the groups of Kubernetes objects that Omni applies.
-func validateManifests(manifests []omni.Manifest, path *field.Path) field.ErrorList {
+func validateManifests(manifests []v1alpha1.Manifest, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	names := make(map[string]bool, len(manifests))
@@ -26,7 +26,7 @@ func validateManifests(manifests []omni.Manifest, path *field.Path) field.ErrorL
 
 		names[manifest.Name] = true
 
-		errs = append(errs, validateEnum(manifest.Mode, at.Child("mode"), omni.ManifestFull, omni.ManifestOneTime)...)
+		errs = append(errs, validateEnum(manifest.Mode, at.Child("mode"), v1alpha1.ManifestFull, v1alpha1.ManifestOneTime)...)
 		errs = append(errs, validateOmniMetadata(manifest.Labels, manifest.Annotations, at)...)
 		errs = append(errs, validateManifestContent(manifest, at)...)
 	}
@@ -34,7 +34,7 @@ func validateManifests(manifests []omni.Manifest, path *field.Path) field.ErrorL
 	return errs
 }
 
-func validateManifestContent(manifest *omni.Manifest, path *field.Path) field.ErrorList {
+func validateManifestContent(manifest *v1alpha1.Manifest, path *field.Path) field.ErrorList {
 	switch {
 	case len(manifest.Inline) > 0 && manifest.ValueFrom != nil:
 		return field.ErrorList{field.Forbidden(path.Child("valueFrom"), "cannot be combined with inline: keep one of them")}
@@ -48,7 +48,7 @@ func validateManifestContent(manifest *omni.Manifest, path *field.Path) field.Er
 }
 
 // validateHealthchecks checks the Jobs that gate upgrades.
-func validateHealthchecks(healthchecks []omni.Healthcheck, path *field.Path) field.ErrorList {
+func validateHealthchecks(healthchecks []v1alpha1.Healthcheck, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	seen := make(map[string]bool, len(healthchecks))
@@ -80,7 +80,7 @@ func validateHealthchecks(healthchecks []omni.Healthcheck, path *field.Path) fie
 	return errs
 }
 
-func duplicateHealthcheck(check *omni.Healthcheck, path *field.Path) *field.Error {
+func duplicateHealthcheck(check *v1alpha1.Healthcheck, path *field.Path) *field.Error {
 	if check.IDOverride != "" {
 		return field.Duplicate(path.Child("idOverride"), check.IDOverride)
 	}

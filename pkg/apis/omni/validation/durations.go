@@ -6,14 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // noLimit is an upper bound that every duration keeps.
 const noLimit = time.Duration(1<<63 - 1)
 
 // parseDuration reads a duration that lies between two bounds, inclusive. An empty one is 0 and fine.
-func parseDuration(text omni.Duration, lowest, highest time.Duration, path *field.Path) (time.Duration, field.ErrorList) {
+func parseDuration(text v1alpha1.Duration, lowest, highest time.Duration, path *field.Path) (time.Duration, field.ErrorList) {
 	if text == "" {
 		return 0, nil
 	}
@@ -35,7 +35,7 @@ func parseDuration(text omni.Duration, lowest, highest time.Duration, path *fiel
 }
 
 // requireDuration is parseDuration for a field that has to be set.
-func requireDuration(text omni.Duration, lowest, highest time.Duration, path *field.Path, what string) (time.Duration, field.ErrorList) {
+func requireDuration(text v1alpha1.Duration, lowest, highest time.Duration, path *field.Path, what string) (time.Duration, field.ErrorList) {
 	if text == "" {
 		return 0, field.ErrorList{field.Required(path, what)}
 	}
@@ -44,7 +44,7 @@ func requireDuration(text omni.Duration, lowest, highest time.Duration, path *fi
 }
 
 // validateDuration is parseDuration where only the errors matter.
-func validateDuration(text omni.Duration, lowest, highest time.Duration, path *field.Path) field.ErrorList {
+func validateDuration(text v1alpha1.Duration, lowest, highest time.Duration, path *field.Path) field.ErrorList {
 	_, errs := parseDuration(text, lowest, highest, path)
 
 	return errs

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 
 // validateFreeForm checks the size and the depth of a block that may consist of several objects.
 // remedy says how to do with less.
-func validateFreeForm(path *field.Path, remedy string, blocks ...omni.FreeForm) field.ErrorList {
+func validateFreeForm(path *field.Path, remedy string, blocks ...v1alpha1.FreeForm) field.ErrorList {
 	size := 0
 
 	for i := range blocks {
@@ -68,7 +68,7 @@ func Depth(raw []byte) int {
 
 // warningsForNumbers advises to quote integers that server-side apply would change: it reads those that
 // do not fit into 64 bits as floats.
-func warningsForNumbers(block *omni.FreeForm, path *field.Path) []string {
+func warningsForNumbers(block *v1alpha1.FreeForm, path *field.Path) []string {
 	if block == nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestWarningsForNumbers(t *testing.T) {
@@ -44,9 +44,9 @@ func TestWarningsForOmniCluster(t *testing.T) {
 	cluster := validCluster()
 	checkWarnings(t, WarningsForOmniCluster(cluster), nil)
 
-	cluster.Spec.Patches = []omni.Patch{{}, {Inline: freeForm(`{"a":9223372036854775808}`)}}
-	cluster.Spec.Kubernetes.Manifests = []omni.Manifest{{Inline: []omni.FreeForm{*freeForm(`{}`), *freeForm(`{"b":9223372036854775808}`)}}}
-	cluster.Spec.Kubernetes.Healthchecks = []omni.Healthcheck{{Job: freeForm(`{"c":9223372036854775808}`)}}
+	cluster.Spec.Patches = []v1alpha1.Patch{{}, {Inline: freeForm(`{"a":9223372036854775808}`)}}
+	cluster.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{{Inline: []v1alpha1.FreeForm{*freeForm(`{}`), *freeForm(`{"b":9223372036854775808}`)}}}
+	cluster.Spec.Kubernetes.Healthchecks = []v1alpha1.Healthcheck{{Job: freeForm(`{"c":9223372036854775808}`)}}
 
 	checkWarnings(t, WarningsForOmniCluster(cluster), []string{
 		"spec.patches[1].inline.a" + advice,

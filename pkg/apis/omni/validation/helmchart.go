@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -26,7 +26,7 @@ var (
 	chartDigest  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
-func validateChart(chart *omni.HelmChart, path *field.Path) field.ErrorList {
+func validateChart(chart *v1alpha1.HelmChart, path *field.Path) field.ErrorList {
 	errs := validateChartSource(chart, path)
 
 	if chart.Version != "" && (len(chart.Version) > maxChartText || !chartVersion.MatchString(chart.Version)) {
@@ -62,7 +62,7 @@ func validateChart(chart *omni.HelmChart, path *field.Path) field.ErrorList {
 }
 
 // validateChartSource checks that repository and chart together name one chart.
-func validateChartSource(chart *omni.HelmChart, path *field.Path) field.ErrorList {
+func validateChartSource(chart *v1alpha1.HelmChart, path *field.Path) field.ErrorList {
 	at, repository := path.Child("chart"), path.Child("repository")
 
 	if chart.Chart == "" {
@@ -106,14 +106,14 @@ func validateOCIChart(chart string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateValuesReference(ref *omni.HelmValuesReference, path *field.Path) field.ErrorList {
+func validateValuesReference(ref *v1alpha1.HelmValuesReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	if ref.Kind == "" {
 		errs = append(errs, field.Required(path.Child("kind"), "choose ConfigMap or Secret"))
 	}
 
-	errs = append(errs, validateEnum(ref.Kind, path.Child("kind"), omni.ValuesConfigMap, omni.ValuesSecret)...)
+	errs = append(errs, validateEnum(ref.Kind, path.Child("kind"), v1alpha1.ValuesConfigMap, v1alpha1.ValuesSecret)...)
 	errs = append(errs, validateObjectName(ref.Name, path.Child("name"), "the ConfigMap or Secret that holds the values")...)
 
 	if ref.Key != "" {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // unlimited is the machine class size that takes every matching machine.
@@ -14,7 +14,7 @@ const unlimited = "unlimited"
 
 // validateMachineSetMachines checks where the machines of a set come from. Neither source is an
 // empty static set here; control planes refuse that themselves.
-func validateMachineSetMachines(machines *omni.MachineSetMachines, path *field.Path) field.ErrorList {
+func validateMachineSetMachines(machines *v1alpha1.MachineSetMachines, path *field.Path) field.ErrorList {
 	errs := validateMachineIDs(machines.Machines, path.Child("machines"))
 	if machines.MachineClass == nil {
 		return errs
@@ -49,7 +49,7 @@ func validateMachineIDs(ids []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateMachineClass(class *omni.MachineClass, path *field.Path) field.ErrorList {
+func validateMachineClass(class *v1alpha1.MachineClass, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	if class.Name == "" {
@@ -72,7 +72,7 @@ func validateMachineClass(class *omni.MachineClass, path *field.Path) field.Erro
 
 // validateMachineConfiguration checks what control planes, worker sets and machines can all say.
 // stored are the patches of the object before.
-func validateMachineConfiguration(config *omni.MachineConfiguration, stored []omni.Patch, path *field.Path) field.ErrorList {
+func validateMachineConfiguration(config *v1alpha1.MachineConfiguration, stored []v1alpha1.Patch, path *field.Path) field.ErrorList {
 	errs := validateOmniMetadata(config.Labels, config.Annotations, path)
 	errs = append(errs, validatePatches(config.Patches, stored, path.Child("patches"))...)
 
@@ -100,7 +100,7 @@ func refuseEmptyEntries(list []string, path *field.Path, remedy string) field.Er
 
 // validateKernelArgsOfSet refuses kernel arguments, even an empty list of them, on a set whose
 // machines are not known beforehand.
-func validateKernelArgsOfSet(class *omni.MachineClass, kernelArgs []string, path *field.Path) field.ErrorList {
+func validateKernelArgsOfSet(class *v1alpha1.MachineClass, kernelArgs []string, path *field.Path) field.ErrorList {
 	if class == nil || kernelArgs == nil {
 		return nil
 	}
@@ -108,7 +108,7 @@ func validateKernelArgsOfSet(class *omni.MachineClass, kernelArgs []string, path
 	return field.ErrorList{field.Forbidden(path.Child("kernelArgs"), "cannot be combined with machineClass: remove it, or list machines")}
 }
 
-func validateStrategy(strategy *omni.Strategy, path *field.Path) field.ErrorList {
+func validateStrategy(strategy *v1alpha1.Strategy, path *field.Path) field.ErrorList {
 	if strategy == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func validateStrategy(strategy *omni.Strategy, path *field.Path) field.ErrorList
 		errs = append(errs, field.Required(path.Child("type"), "choose Rolling or Unset"))
 	}
 
-	errs = append(errs, validateEnum(strategy.Type, path.Child("type"), omni.StrategyRolling, omni.StrategyUnset)...)
+	errs = append(errs, validateEnum(strategy.Type, path.Child("type"), v1alpha1.StrategyRolling, v1alpha1.StrategyUnset)...)
 
 	if strategy.Rolling != nil && strategy.Rolling.MaxParallelism < 1 {
 		errs = append(errs, field.Invalid(path.Child("rolling", "maxParallelism"), strategy.Rolling.MaxParallelism, "must be at least 1"))
@@ -129,7 +129,7 @@ func validateStrategy(strategy *omni.Strategy, path *field.Path) field.ErrorList
 }
 
 // warningsForPatches returns the advice on the numbers of inline patches.
-func warningsForPatches(patches []omni.Patch, path *field.Path) []string {
+func warningsForPatches(patches []v1alpha1.Patch, path *field.Path) []string {
 	var warnings []string
 	for i := range patches {
 		warnings = append(warnings, warningsForNumbers(patches[i].Inline, path.Index(i).Child("inline"))...)

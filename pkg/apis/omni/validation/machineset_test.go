@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -14,48 +14,48 @@ const (
 	machine2 = "2fed42f7-ad55-4c05-9c2f-4c5b1f1e0d7a"
 )
 
-func validControlPlane() *omni.OmniControlPlane {
-	return &omni.OmniControlPlane{
+func validControlPlane() *v1alpha1.OmniControlPlane {
+	return &v1alpha1.OmniControlPlane{
 		ObjectMeta: meta("cluster-01"),
-		Spec: omni.OmniControlPlaneSpec{
-			ClusterRef:         omni.LocalObjectReference{Name: "cluster-01"},
-			MachineSetMachines: omni.MachineSetMachines{Machines: []string{machine1}},
+		Spec: v1alpha1.OmniControlPlaneSpec{
+			ClusterRef:         v1alpha1.LocalObjectReference{Name: "cluster-01"},
+			MachineSetMachines: v1alpha1.MachineSetMachines{Machines: []string{machine1}},
 		},
 	}
 }
 
-func validWorkers() *omni.OmniWorkers {
-	return &omni.OmniWorkers{
+func validWorkers() *v1alpha1.OmniWorkers {
+	return &v1alpha1.OmniWorkers{
 		ObjectMeta: meta("pool"),
-		Spec: omni.OmniWorkersSpec{
-			ClusterRef:         omni.LocalObjectReference{Name: "cluster-01"},
-			MachineSetMachines: omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(3))},
+		Spec: v1alpha1.OmniWorkersSpec{
+			ClusterRef:         v1alpha1.LocalObjectReference{Name: "cluster-01"},
+			MachineSetMachines: v1alpha1.MachineSetMachines{MachineClass: class(intstr.FromInt32(3))},
 		},
 	}
 }
 
-func class(size intstr.IntOrString) *omni.MachineClass {
-	return &omni.MachineClass{Name: "large", Size: &size}
+func class(size intstr.IntOrString) *v1alpha1.MachineClass {
+	return &v1alpha1.MachineClass{Name: "large", Size: &size}
 }
 
 func TestValidateOmniControlPlane(t *testing.T) {
-	machines := func(ids ...string) func(*omni.OmniControlPlane) {
-		return func(c *omni.OmniControlPlane) { c.Spec.Machines = ids }
+	machines := func(ids ...string) func(*v1alpha1.OmniControlPlane) {
+		return func(c *v1alpha1.OmniControlPlane) { c.Spec.Machines = ids }
 	}
-	byClass := func(size intstr.IntOrString) func(*omni.OmniControlPlane) {
-		return func(c *omni.OmniControlPlane) { c.Spec.Machines, c.Spec.MachineClass = nil, class(size) }
+	byClass := func(size intstr.IntOrString) func(*v1alpha1.OmniControlPlane) {
+		return func(c *v1alpha1.OmniControlPlane) { c.Spec.Machines, c.Spec.MachineClass = nil, class(size) }
 	}
-	bootstrap := func(uuid, snapshot string) func(*omni.OmniControlPlane) {
-		return func(c *omni.OmniControlPlane) {
-			c.Spec.BootstrapSpec = &omni.BootstrapSpec{ClusterUUID: uuid, Snapshot: snapshot}
+	bootstrap := func(uuid, snapshot string) func(*v1alpha1.OmniControlPlane) {
+		return func(c *v1alpha1.OmniControlPlane) {
+			c.Spec.BootstrapSpec = &v1alpha1.BootstrapSpec{ClusterUUID: uuid, Snapshot: snapshot}
 		}
 	}
 
-	checkRules(t, validControlPlane, ValidateOmniControlPlane, []row[omni.OmniControlPlane]{
+	checkRules(t, validControlPlane, ValidateOmniControlPlane, []row[v1alpha1.OmniControlPlane]{
 		{name: "valid"},
-		{"cluster missing", func(c *omni.OmniControlPlane) { c.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
-		{"cluster name wrong", func(c *omni.OmniControlPlane) { c.Spec.ClusterRef.Name = "a_b" }, []string{"spec.clusterRef.name: Invalid value"}},
-		{"metadata.name with dots", func(c *omni.OmniControlPlane) { c.Name = "a.b" }, nil},
+		{"cluster missing", func(c *v1alpha1.OmniControlPlane) { c.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
+		{"cluster name wrong", func(c *v1alpha1.OmniControlPlane) { c.Spec.ClusterRef.Name = "a_b" }, []string{"spec.clusterRef.name: Invalid value"}},
+		{"metadata.name with dots", func(c *v1alpha1.OmniControlPlane) { c.Name = "a.b" }, nil},
 		{"no machines", machines(), []string{"spec.machines: Required value"}},
 		{"two machines", machines(machine1, machine2), nil},
 		{"machine twice", machines(machine1, machine1), []string{"spec.machines[1]: Duplicate value"}},
@@ -70,23 +70,25 @@ func TestValidateOmniControlPlane(t *testing.T) {
 		{"class of negative size", byClass(intstr.FromInt32(-1)), []string{"spec.machineClass.size: Invalid value"}},
 		{"quoted size", byClass(intstr.FromString("3")), []string{"spec.machineClass.size: Invalid value"}},
 		{"empty size", byClass(intstr.FromString("")), []string{"spec.machineClass.size: Invalid value"}},
-		{"class without name and size", func(c *omni.OmniControlPlane) { c.Spec.Machines, c.Spec.MachineClass = nil, &omni.MachineClass{} },
+		{"class without name and size", func(c *v1alpha1.OmniControlPlane) {
+			c.Spec.Machines, c.Spec.MachineClass = nil, &v1alpha1.MachineClass{}
+		},
 			[]string{"spec.machineClass.name: Required value", "spec.machineClass.size: Required value"}},
-		{"machines and class", func(c *omni.OmniControlPlane) { c.Spec.MachineClass = class(intstr.FromInt32(1)) }, []string{"spec.machineClass: Forbidden"}},
-		{"kernel arguments", func(c *omni.OmniControlPlane) { c.Spec.KernelArgs = []string{"a=b"} }, nil},
-		{"empty kernel arguments and class", func(c *omni.OmniControlPlane) {
+		{"machines and class", func(c *v1alpha1.OmniControlPlane) { c.Spec.MachineClass = class(intstr.FromInt32(1)) }, []string{"spec.machineClass: Forbidden"}},
+		{"kernel arguments", func(c *v1alpha1.OmniControlPlane) { c.Spec.KernelArgs = []string{"a=b"} }, nil},
+		{"empty kernel arguments and class", func(c *v1alpha1.OmniControlPlane) {
 			byClass(intstr.FromInt32(1))(c)
 			c.Spec.KernelArgs = []string{}
 		}, []string{"spec.kernelArgs: Forbidden"}},
-		{"empty entries", func(c *omni.OmniControlPlane) {
+		{"empty entries", func(c *v1alpha1.OmniControlPlane) {
 			c.Spec.KernelArgs, c.Spec.SystemExtensions = []string{""}, []string{""}
 		},
 			[]string{"spec.systemExtensions[0]: Required value", "spec.kernelArgs[0]: Required value"}},
-		{"Omni's label and annotation", func(c *omni.OmniControlPlane) {
+		{"Omni's label and annotation", func(c *v1alpha1.OmniControlPlane) {
 			c.Spec.Labels = map[string]string{"omni.sidero.dev/x": ""}
 			c.Spec.Annotations = map[string]string{"omni.sidero.dev/y": ""}
 		}, []string{"spec.labels[omni.sidero.dev/x]: Forbidden", "spec.annotations[omni.sidero.dev/y]: Forbidden"}},
-		{"patch", func(c *omni.OmniControlPlane) { c.Spec.Patches = []omni.Patch{{}} },
+		{"patch", func(c *v1alpha1.OmniControlPlane) { c.Spec.Patches = []v1alpha1.Patch{{}} },
 			[]string{"spec.patches[0].name: Required value", "spec.patches[0]: Required value"}},
 		{"bootstrap", bootstrap(machine1, "a.snapshot"), nil},
 		{"empty bootstrap", bootstrap("", ""), []string{"spec.bootstrapSpec.clusterUUID: Required value", "spec.bootstrapSpec.snapshot: Required value"}},
@@ -95,45 +97,47 @@ func TestValidateOmniControlPlane(t *testing.T) {
 }
 
 func TestValidateStrategy(t *testing.T) {
-	strategy := func(s omni.Strategy) func(*omni.OmniWorkers) {
-		return func(w *omni.OmniWorkers) {
+	strategy := func(s v1alpha1.Strategy) func(*v1alpha1.OmniWorkers) {
+		return func(w *v1alpha1.OmniWorkers) {
 			w.Spec.UpdateStrategy, w.Spec.UpgradeStrategy, w.Spec.DeleteStrategy = s.DeepCopy(), s.DeepCopy(), s.DeepCopy()
 		}
 	}
 
-	checkRules(t, validWorkers, ValidateOmniWorkers, []row[omni.OmniWorkers]{
-		{"rolling", strategy(omni.Strategy{Type: omni.StrategyRolling, Rolling: &omni.RollingStrategy{MaxParallelism: 1}}), nil},
-		{"rolling without a bound", strategy(omni.Strategy{Type: omni.StrategyRolling}), nil},
-		{"unset", strategy(omni.Strategy{Type: omni.StrategyUnset}), nil},
-		{"no type", strategy(omni.Strategy{}), []string{
+	checkRules(t, validWorkers, ValidateOmniWorkers, []row[v1alpha1.OmniWorkers]{
+		{"rolling", strategy(v1alpha1.Strategy{Type: v1alpha1.StrategyRolling, Rolling: &v1alpha1.RollingStrategy{MaxParallelism: 1}}), nil},
+		{"rolling without a bound", strategy(v1alpha1.Strategy{Type: v1alpha1.StrategyRolling}), nil},
+		{"unset", strategy(v1alpha1.Strategy{Type: v1alpha1.StrategyUnset}), nil},
+		{"no type", strategy(v1alpha1.Strategy{}), []string{
 			"spec.updateStrategy.type: Required value", "spec.upgradeStrategy.type: Required value", "spec.deleteStrategy.type: Required value",
 		}},
-		{"unknown type", strategy(omni.Strategy{Type: "rolling"}), []string{
+		{"unknown type", strategy(v1alpha1.Strategy{Type: "rolling"}), []string{
 			"spec.updateStrategy.type: Unsupported value", "spec.upgradeStrategy.type: Unsupported value", "spec.deleteStrategy.type: Unsupported value",
 		}},
-		{"no parallelism", strategy(omni.Strategy{Type: omni.StrategyRolling, Rolling: &omni.RollingStrategy{}}), []string{
+		{"no parallelism", strategy(v1alpha1.Strategy{Type: v1alpha1.StrategyRolling, Rolling: &v1alpha1.RollingStrategy{}}), []string{
 			"spec.updateStrategy.rolling.maxParallelism: Invalid value", "spec.upgradeStrategy.rolling.maxParallelism: Invalid value",
 			"spec.deleteStrategy.rolling.maxParallelism: Invalid value",
 		}},
 	})
 
-	checkRules(t, validControlPlane, ValidateOmniControlPlane, []row[omni.OmniControlPlane]{
-		{"control plane", func(c *omni.OmniControlPlane) { c.Spec.UpgradeStrategy = &omni.Strategy{Type: omni.StrategyUnset} }, nil},
-		{"control plane without type", func(c *omni.OmniControlPlane) { c.Spec.UpgradeStrategy = &omni.Strategy{} },
+	checkRules(t, validControlPlane, ValidateOmniControlPlane, []row[v1alpha1.OmniControlPlane]{
+		{"control plane", func(c *v1alpha1.OmniControlPlane) {
+			c.Spec.UpgradeStrategy = &v1alpha1.Strategy{Type: v1alpha1.StrategyUnset}
+		}, nil},
+		{"control plane without type", func(c *v1alpha1.OmniControlPlane) { c.Spec.UpgradeStrategy = &v1alpha1.Strategy{} },
 			[]string{"spec.upgradeStrategy.type: Required value"}},
 	})
 }
 
 func TestValidateOmniWorkers(t *testing.T) {
-	name := func(metaName, specName string) func(*omni.OmniWorkers) {
-		return func(w *omni.OmniWorkers) { w.Name, w.Spec.WorkerSetName = metaName, specName }
+	name := func(metaName, specName string) func(*v1alpha1.OmniWorkers) {
+		return func(w *v1alpha1.OmniWorkers) { w.Name, w.Spec.WorkerSetName = metaName, specName }
 	}
 
 	const badName = "spec.workerSetName: Invalid value"
 
-	checkRules(t, validWorkers, ValidateOmniWorkers, []row[omni.OmniWorkers]{
+	checkRules(t, validWorkers, ValidateOmniWorkers, []row[v1alpha1.OmniWorkers]{
 		{name: "valid"},
-		{"cluster missing", func(w *omni.OmniWorkers) { w.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
+		{"cluster missing", func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
 		{"set name", name("a.b", "Pool_01"), nil},
 		{"set name wrong", name("a", "a.b"), []string{badName}},
 		{"set name too long", name("a", strings.Repeat("a", 64)), []string{badName}},
@@ -141,53 +145,55 @@ func TestValidateOmniWorkers(t *testing.T) {
 		{"set name of the control plane", name("a", "control-planes"), []string{badName}},
 		{"metadata.name of the control plane", name("control-planes", ""), []string{badName}},
 		{"metadata.name of the control plane, another set name", name("control-planes", "pool"), nil},
-		{"empty static set", func(w *omni.OmniWorkers) { w.Spec.MachineClass = nil }, nil},
-		{"static set", func(w *omni.OmniWorkers) { w.Spec.MachineClass, w.Spec.Machines = nil, []string{machine1} }, nil},
-		{"machine twice", func(w *omni.OmniWorkers) { w.Spec.MachineClass, w.Spec.Machines = nil, []string{machine1, machine1} },
+		{"empty static set", func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass = nil }, nil},
+		{"static set", func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass, w.Spec.Machines = nil, []string{machine1} }, nil},
+		{"machine twice", func(w *v1alpha1.OmniWorkers) {
+			w.Spec.MachineClass, w.Spec.Machines = nil, []string{machine1, machine1}
+		},
 			[]string{"spec.machines[1]: Duplicate value"}},
-		{"machines and class", func(w *omni.OmniWorkers) { w.Spec.Machines = []string{machine1} }, []string{"spec.machineClass: Forbidden"}},
-		{"class of size 0", func(w *omni.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(0)) }, nil},
-		{"class of negative size", func(w *omni.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(-1)) },
+		{"machines and class", func(w *v1alpha1.OmniWorkers) { w.Spec.Machines = []string{machine1} }, []string{"spec.machineClass: Forbidden"}},
+		{"class of size 0", func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(0)) }, nil},
+		{"class of negative size", func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(-1)) },
 			[]string{"spec.machineClass.size: Invalid value"}},
-		{"kernel arguments and class", func(w *omni.OmniWorkers) { w.Spec.KernelArgs = []string{"a=b"} }, []string{"spec.kernelArgs: Forbidden"}},
-		{"extensions and class", func(w *omni.OmniWorkers) { w.Spec.SystemExtensions = []string{} }, nil},
-		{"Omni's label", func(w *omni.OmniWorkers) { w.Spec.Labels = map[string]string{"omni.sidero.dev/x": ""} },
+		{"kernel arguments and class", func(w *v1alpha1.OmniWorkers) { w.Spec.KernelArgs = []string{"a=b"} }, []string{"spec.kernelArgs: Forbidden"}},
+		{"extensions and class", func(w *v1alpha1.OmniWorkers) { w.Spec.SystemExtensions = []string{} }, nil},
+		{"Omni's label", func(w *v1alpha1.OmniWorkers) { w.Spec.Labels = map[string]string{"omni.sidero.dev/x": ""} },
 			[]string{"spec.labels[omni.sidero.dev/x]: Forbidden"}},
-		{"patch", func(w *omni.OmniWorkers) { w.Spec.Patches = []omni.Patch{{Name: "a"}} }, []string{"spec.patches[0]: Required value"}},
+		{"patch", func(w *v1alpha1.OmniWorkers) { w.Spec.Patches = []v1alpha1.Patch{{Name: "a"}} }, []string{"spec.patches[0]: Required value"}},
 	})
 }
 
 func TestValidateMachineSetUpdates(t *testing.T) {
-	bootstrap := &omni.BootstrapSpec{ClusterUUID: machine1, Snapshot: "a"}
+	bootstrap := &v1alpha1.BootstrapSpec{ClusterUUID: machine1, Snapshot: "a"}
 
 	const (
 		badBootstrap = "spec.bootstrapSpec: Invalid value"
 		badName      = "spec.workerSetName: Invalid value"
 	)
 
-	checkUpdates(t, validControlPlane, ValidateOmniControlPlaneUpdate, []updateRow[omni.OmniControlPlane]{
+	checkUpdates(t, validControlPlane, ValidateOmniControlPlaneUpdate, []updateRow[v1alpha1.OmniControlPlane]{
 		{name: "nothing changed"},
-		{"machines changed", nil, func(c *omni.OmniControlPlane) { c.Spec.Machines = []string{machine2} }, nil},
-		{"last machine removed", nil, func(c *omni.OmniControlPlane) { c.Spec.Machines = nil }, []string{"spec.machines: Required value"}},
-		{"bootstrap added", nil, func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap }, []string{badBootstrap}},
-		{"bootstrap removed", func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap },
-			func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = nil }, []string{badBootstrap}},
-		{"bootstrap changed while being deleted", func(c *omni.OmniControlPlane) { deleting(&c.ObjectMeta) },
-			func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec, c.Spec.Machines = bootstrap, nil }, []string{badBootstrap}},
-		{"bootstrap kept", func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap },
-			func(c *omni.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap.DeepCopy() }, nil},
+		{"machines changed", nil, func(c *v1alpha1.OmniControlPlane) { c.Spec.Machines = []string{machine2} }, nil},
+		{"last machine removed", nil, func(c *v1alpha1.OmniControlPlane) { c.Spec.Machines = nil }, []string{"spec.machines: Required value"}},
+		{"bootstrap added", nil, func(c *v1alpha1.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap }, []string{badBootstrap}},
+		{"bootstrap removed", func(c *v1alpha1.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap },
+			func(c *v1alpha1.OmniControlPlane) { c.Spec.BootstrapSpec = nil }, []string{badBootstrap}},
+		{"bootstrap changed while being deleted", func(c *v1alpha1.OmniControlPlane) { deleting(&c.ObjectMeta) },
+			func(c *v1alpha1.OmniControlPlane) { c.Spec.BootstrapSpec, c.Spec.Machines = bootstrap, nil }, []string{badBootstrap}},
+		{"bootstrap kept", func(c *v1alpha1.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap },
+			func(c *v1alpha1.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap.DeepCopy() }, nil},
 	})
 
-	checkUpdates(t, validWorkers, ValidateOmniWorkersUpdate, []updateRow[omni.OmniWorkers]{
+	checkUpdates(t, validWorkers, ValidateOmniWorkersUpdate, []updateRow[v1alpha1.OmniWorkers]{
 		{name: "nothing changed"},
-		{"scaled", nil, func(w *omni.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(5)) }, nil},
-		{"to a static set", nil, func(w *omni.OmniWorkers) { w.Spec.MachineClass = nil }, nil},
-		{"renamed", nil, func(w *omni.OmniWorkers) { w.Spec.WorkerSetName = "other" }, []string{badName}},
-		{"the same name, now written down", nil, func(w *omni.OmniWorkers) { w.Spec.WorkerSetName = "pool" }, nil},
-		{"renamed while being deleted", func(w *omni.OmniWorkers) { deleting(&w.ObjectMeta) },
-			func(w *omni.OmniWorkers) { w.Spec.WorkerSetName, w.Spec.ClusterRef.Name = "other", "" }, []string{badName}},
-		{"older rule, annotation changed", func(w *omni.OmniWorkers) { w.Spec.ClusterRef.Name = "A" },
-			func(w *omni.OmniWorkers) { w.Annotations = map[string]string{"a": "b"} }, nil},
+		{"scaled", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(5)) }, nil},
+		{"to a static set", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass = nil }, nil},
+		{"renamed", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.WorkerSetName = "other" }, []string{badName}},
+		{"the same name, now written down", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.WorkerSetName = "pool" }, nil},
+		{"renamed while being deleted", func(w *v1alpha1.OmniWorkers) { deleting(&w.ObjectMeta) },
+			func(w *v1alpha1.OmniWorkers) { w.Spec.WorkerSetName, w.Spec.ClusterRef.Name = "other", "" }, []string{badName}},
+		{"older rule, annotation changed", func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name = "A" },
+			func(w *v1alpha1.OmniWorkers) { w.Annotations = map[string]string{"a": "b"} }, nil},
 	})
 }
 
@@ -199,17 +205,17 @@ func TestScale(t *testing.T) {
 
 	for _, tc := range []struct {
 		name                  string
-		machines              omni.MachineSetMachines
+		machines              v1alpha1.MachineSetMachines
 		replicas              int32
 		wantPlane, wantWorker []string
 	}{
-		{"up", omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, 3, nil, nil},
-		{"to 0", omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, 0, []string{invalid}, nil},
-		{"negative", omni.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, -1, []string{invalid}, []string{invalid}},
-		{"unlimited", omni.MachineSetMachines{MachineClass: class(intstr.FromString("unlimited"))}, 3, []string{forbidden}, []string{forbidden}},
-		{"no size", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "a"}}, 3, []string{forbidden}, []string{forbidden}},
-		{"static", omni.MachineSetMachines{Machines: []string{machine1}}, 1, []string{forbidden}, []string{forbidden}},
-		{"empty static", omni.MachineSetMachines{}, 1, []string{forbidden}, []string{forbidden}},
+		{"up", v1alpha1.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, 3, nil, nil},
+		{"to 0", v1alpha1.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, 0, []string{invalid}, nil},
+		{"negative", v1alpha1.MachineSetMachines{MachineClass: class(intstr.FromInt32(1))}, -1, []string{invalid}, []string{invalid}},
+		{"unlimited", v1alpha1.MachineSetMachines{MachineClass: class(intstr.FromString("unlimited"))}, 3, []string{forbidden}, []string{forbidden}},
+		{"no size", v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: "a"}}, 3, []string{forbidden}, []string{forbidden}},
+		{"static", v1alpha1.MachineSetMachines{Machines: []string{machine1}}, 1, []string{forbidden}, []string{forbidden}},
+		{"empty static", v1alpha1.MachineSetMachines{}, 1, []string{forbidden}, []string{forbidden}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			plane, workers := validControlPlane(), validWorkers()
@@ -222,7 +228,7 @@ func TestScale(t *testing.T) {
 }
 
 func TestWarningsForMachineSets(t *testing.T) {
-	patches := []omni.Patch{{Name: "a", Inline: freeForm(`{"machine":{"sysctls":{"vm.x":9223372036854775808}}}`)}}
+	patches := []v1alpha1.Patch{{Name: "a", Inline: freeForm(`{"machine":{"sysctls":{"vm.x":9223372036854775808}}}`)}}
 	want := []string{
 		"spec.machines[1]: Omni writes machine UUIDs in lower case: " + machine2,
 		"spec.patches[0].inline.machine.sysctls[vm.x]: quote an integer of 2^63 or more: server-side apply rounds it",

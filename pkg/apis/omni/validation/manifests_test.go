@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 	examples = "../../../../artifacts/examples"
 )
 
-// load reads a manifest as the API server would under fieldValidation=Strict, with its defaults, as a hub object.
+// load reads a manifest as the API server would under fieldValidation=Strict, with its defaults.
 func load[T runtime.Object](t *testing.T, folder, file string) T {
 	t.Helper()
 
@@ -56,7 +56,7 @@ func loadAny(t *testing.T, file string) runtime.Object {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 
-	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(omni.SchemeGroupVersion)
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(v1alpha1.SchemeGroupVersion)
 
 	obj, err := runtime.Decode(decoder, data)
 	if err != nil {
@@ -71,21 +71,21 @@ func check(t *testing.T, obj runtime.Object) (field.ErrorList, []string) {
 	t.Helper()
 
 	switch obj := obj.(type) {
-	case *omni.OmniConnection:
+	case *v1alpha1.OmniConnection:
 		return ValidateOmniConnection(obj), WarningsForOmniConnection(obj)
-	case *omni.OmniCluster:
+	case *v1alpha1.OmniCluster:
 		return ValidateOmniCluster(obj), WarningsForOmniCluster(obj)
-	case *omni.OmniControlPlane:
+	case *v1alpha1.OmniControlPlane:
 		return ValidateOmniControlPlane(obj), WarningsForOmniControlPlane(obj)
-	case *omni.OmniWorkers:
+	case *v1alpha1.OmniWorkers:
 		return ValidateOmniWorkers(obj), WarningsForOmniWorkers(obj)
-	case *omni.OmniMachine:
+	case *v1alpha1.OmniMachine:
 		return ValidateOmniMachine(obj), WarningsForOmniMachine(obj)
-	case *omni.OmniKubeconfigExport:
+	case *v1alpha1.OmniKubeconfigExport:
 		return ValidateOmniKubeconfigExport(obj), WarningsForOmniKubeconfigExport(obj)
-	case *omni.OmniSecretSync:
+	case *v1alpha1.OmniSecretSync:
 		return ValidateOmniSecretSync(obj), WarningsForOmniSecretSync(obj)
-	case *omni.OmniHelmRelease:
+	case *v1alpha1.OmniHelmRelease:
 		return ValidateOmniHelmRelease(obj), WarningsForOmniHelmRelease(obj)
 	default:
 		t.Fatalf("%T is none of our kinds", obj)
@@ -144,63 +144,63 @@ func TestSeedsMeanWhatTheySay(t *testing.T) {
 		}
 	}
 
-	cluster := load[*omni.OmniCluster](t, seeds, "cluster-suspended.yaml")
+	cluster := load[*v1alpha1.OmniCluster](t, seeds, "cluster-suspended.yaml")
 	equal("suspended", cluster.Spec.Suspend, true)
 	equal("name in Omni", cluster.EffectiveClusterName(), "cluster-01")
-	equal("the remote cluster goes with the object", cluster.Spec.DeletePolicy, omni.OmniClusterDeletePolicy{})
-	equal("change policy", cluster.Spec.ChangePolicy, omni.ChangePolicyApply)
-	equal("interval", cluster.Spec.SyncInterval, omni.Duration("5m"))
+	equal("the remote cluster goes with the object", cluster.Spec.DeletePolicy, v1alpha1.OmniClusterDeletePolicy{})
+	equal("change policy", cluster.Spec.ChangePolicy, v1alpha1.ChangePolicyApply)
+	equal("interval", cluster.Spec.SyncInterval, v1alpha1.Duration("5m"))
 	equal("extensions are left alone", cluster.Spec.SystemExtensions, []string(nil))
 
-	connection := load[*omni.OmniConnection](t, seeds, "connection.yaml")
-	equal("key Secret", connection.Spec.Auth.ServiceAccountSecretRef, omni.SecretKeyReference{Name: "omni-service-account", Key: "serviceAccountKey"})
+	connection := load[*v1alpha1.OmniConnection](t, seeds, "connection.yaml")
+	equal("key Secret", connection.Spec.Auth.ServiceAccountSecretRef, v1alpha1.SecretKeyReference{Name: "omni-service-account", Key: "serviceAccountKey"})
 
-	export := load[*omni.OmniKubeconfigExport](t, seeds, "kubeconfig-export.yaml")
+	export := load[*v1alpha1.OmniKubeconfigExport](t, seeds, "kubeconfig-export.yaml")
 	equal("export's key", export.Spec.TargetSecretRef.Key, "kubeconfig")
-	equal("export's format", export.Spec.Format, omni.FormatKubeconfig)
+	equal("export's format", export.Spec.Format, v1alpha1.FormatKubeconfig)
 
-	withKey := load[*omni.OmniKubeconfigExport](t, seeds, "kubeconfig-export-key.yaml")
+	withKey := load[*v1alpha1.OmniKubeconfigExport](t, seeds, "kubeconfig-export-key.yaml")
 	equal("export's own key", withKey.Spec.TargetSecretRef.Key, "workload.kubeconfig")
 
-	sync := load[*omni.OmniSecretSync](t, seeds, "secret-sync.yaml")
-	equal("sync's kubeconfig", sync.Spec.KubeconfigSecretRef, omni.SecretKeyReference{Name: "cluster-01-automation-kubeconfig", Key: "kubeconfig"})
-	equal("sync's target", sync.Spec.TargetSecretRef, omni.NamespacedSecretReference{Name: "cluster-01-ghcr", Namespace: "flux-system"})
+	sync := load[*v1alpha1.OmniSecretSync](t, seeds, "secret-sync.yaml")
+	equal("sync's kubeconfig", sync.Spec.KubeconfigSecretRef, v1alpha1.SecretKeyReference{Name: "cluster-01-automation-kubeconfig", Key: "kubeconfig"})
+	equal("sync's target", sync.Spec.TargetSecretRef, v1alpha1.NamespacedSecretReference{Name: "cluster-01-ghcr", Namespace: "flux-system"})
 	equal("foreign Secrets are not overwritten", sync.Spec.Adopt, false)
 
-	release := load[*omni.OmniHelmRelease](t, seeds, "helm-release.yaml")
+	release := load[*v1alpha1.OmniHelmRelease](t, seeds, "helm-release.yaml")
 	equal("release name", release.EffectiveReleaseName(), "metrics-server")
 	equal("release's kubeconfig key", release.Spec.KubeconfigSecretRef.Key, "kubeconfig")
 	equal("values", string(release.Spec.Chart.Values.Raw), `{"replicas":2}`)
 	equal("version is a text", release.Spec.Chart.Version, "3.13.0")
-	equal("uninstall on deletion", release.Spec.DeletionPolicy, omni.ReleaseUninstall)
+	equal("uninstall on deletion", release.Spec.DeletionPolicy, v1alpha1.ReleaseUninstall)
 	equal("defaults", []any{*release.Spec.MaxHistory, *release.Spec.Retries, release.Spec.Interval, release.Spec.DriftDetection.Mode},
-		[]any{int32(10), int32(3), omni.Duration("10m"), omni.DriftDisabled})
+		[]any{int32(10), int32(3), v1alpha1.Duration("10m"), v1alpha1.DriftDisabled})
 }
 
 // What the pages say is refused, is refused.
 func TestSeedsWithForbiddenChanges(t *testing.T) {
-	export := load[*omni.OmniKubeconfigExport](t, seeds, "kubeconfig-export-breakglass.yaml")
+	export := load[*v1alpha1.OmniKubeconfigExport](t, seeds, "kubeconfig-export-breakglass.yaml")
 	export.Spec.ServiceAccount.AllowClusterAdmin = false
 	checkErrors(t, ValidateOmniKubeconfigExport(export), []string{"spec.serviceAccount.groups[0]: Forbidden"})
 
-	cluster := load[*omni.OmniCluster](t, seeds, "cluster-suspended.yaml")
-	cluster.Spec.DeletePolicy = omni.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
+	cluster := load[*v1alpha1.OmniCluster](t, seeds, "cluster-suspended.yaml")
+	cluster.Spec.DeletePolicy = v1alpha1.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
 	checkErrors(t, ValidateOmniCluster(cluster), []string{"spec.deletePolicy.destroyMachines: Forbidden"})
 
-	manifest := omni.Manifest{Name: "cni", Mode: omni.ManifestFull, Inline: []omni.FreeForm{*freeForm(`{"kind":"ConfigMap"}`)}}
-	cluster = load[*omni.OmniCluster](t, seeds, "cluster-suspended.yaml")
-	cluster.Spec.Kubernetes.Manifests = []omni.Manifest{manifest, manifest}
+	manifest := v1alpha1.Manifest{Name: "cni", Mode: v1alpha1.ManifestFull, Inline: []v1alpha1.FreeForm{*freeForm(`{"kind":"ConfigMap"}`)}}
+	cluster = load[*v1alpha1.OmniCluster](t, seeds, "cluster-suspended.yaml")
+	cluster.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{manifest, manifest}
 	checkErrors(t, ValidateOmniCluster(cluster), []string{"spec.kubernetes.manifests[1].name: Duplicate value"})
 }
 
 // The example sets show both ways to give a set machines; together they form one cluster.
 func TestExamplesFormOneCluster(t *testing.T) {
-	cluster := load[*omni.OmniCluster](t, examples, "cluster.yaml")
-	connection := load[*omni.OmniConnection](t, examples, "connection.yaml")
-	plane := load[*omni.OmniControlPlane](t, examples, "controlplane.yaml")
-	class := load[*omni.OmniWorkers](t, examples, "workers-class.yaml")
-	static := load[*omni.OmniWorkers](t, examples, "workers-static.yaml")
-	machine := load[*omni.OmniMachine](t, examples, "machine.yaml")
+	cluster := load[*v1alpha1.OmniCluster](t, examples, "cluster.yaml")
+	connection := load[*v1alpha1.OmniConnection](t, examples, "connection.yaml")
+	plane := load[*v1alpha1.OmniControlPlane](t, examples, "controlplane.yaml")
+	class := load[*v1alpha1.OmniWorkers](t, examples, "workers-class.yaml")
+	static := load[*v1alpha1.OmniWorkers](t, examples, "workers-static.yaml")
+	machine := load[*v1alpha1.OmniMachine](t, examples, "machine.yaml")
 
 	if cluster.Spec.ConnectionRef.Name != connection.Name {
 		t.Errorf("the cluster names the connection %s, not %s", cluster.Spec.ConnectionRef.Name, connection.Name)

@@ -11,11 +11,11 @@ import (
 
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // ownPrefix is the prefix of the labels and annotations that the controller writes itself.
-const ownPrefix = omni.GroupName + "/"
+const ownPrefix = v1alpha1.GroupName + "/"
 
 // validateOmniMetadata checks labels and annotations that are copied to a resource in Omni. Omni
 // does not limit their syntax, only its own prefix is out of bounds.

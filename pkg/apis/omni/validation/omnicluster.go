@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -16,7 +16,7 @@ const (
 )
 
 // ValidateOmniCluster checks a new OmniCluster.
-func ValidateOmniCluster(obj *omni.OmniCluster) field.ErrorList {
+func ValidateOmniCluster(obj *v1alpha1.OmniCluster) field.ErrorList {
 	errs := validateMeta(&obj.ObjectMeta)
 	errs = append(errs, validateDeletePolicy(obj)...)
 
@@ -26,7 +26,7 @@ func ValidateOmniCluster(obj *omni.OmniCluster) field.ErrorList {
 // ValidateOmniClusterUpdate checks a changed OmniCluster. What leads to the cluster in Omni can never
 // change, and orphan and destroyMachines never combine, not even while the object is being deleted:
 // an edit must not redirect a destroy.
-func ValidateOmniClusterUpdate(obj, old *omni.OmniCluster) field.ErrorList {
+func ValidateOmniClusterUpdate(obj, old *v1alpha1.OmniCluster) field.ErrorList {
 	spec := field.NewPath("spec")
 	always := immutable(obj.Spec.ConnectionRef.Name, old.Spec.ConnectionRef.Name, spec.Child("connectionRef", "name"),
 		"a cluster cannot move to another Omni; create a new OmniCluster")
@@ -43,9 +43,9 @@ func ValidateOmniClusterUpdate(obj, old *omni.OmniCluster) field.ErrorList {
 }
 
 // ValidateOmniClusterStatusUpdate checks a new status of an OmniCluster.
-func ValidateOmniClusterStatusUpdate(obj, old *omni.OmniCluster) field.ErrorList {
+func ValidateOmniClusterStatusUpdate(obj, old *v1alpha1.OmniCluster) field.ErrorList {
 	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-	name := func(ref omni.AppliedReference) string { return ref.Name }
+	name := func(ref v1alpha1.AppliedReference) string { return ref.Name }
 	status := field.NewPath("status")
 	errs = append(errs, validateUniqueKeys(obj.Status.WorkersRefs, name, status.Child("workersRefs"), "name")...)
 
@@ -53,7 +53,7 @@ func ValidateOmniClusterStatusUpdate(obj, old *omni.OmniCluster) field.ErrorList
 }
 
 // WarningsForOmniCluster returns advice on an OmniCluster, as "path: message".
-func WarningsForOmniCluster(obj *omni.OmniCluster) []string {
+func WarningsForOmniCluster(obj *v1alpha1.OmniCluster) []string {
 	spec := field.NewPath("spec")
 	warnings := warningsForPatches(obj.Spec.Patches, spec.Child("patches"))
 
@@ -73,7 +73,7 @@ func WarningsForOmniCluster(obj *omni.OmniCluster) []string {
 	return warnings
 }
 
-func validateDeletePolicy(obj *omni.OmniCluster) field.ErrorList {
+func validateDeletePolicy(obj *v1alpha1.OmniCluster) field.ErrorList {
 	policy := obj.Spec.DeletePolicy
 	if !policy.Orphan || !policy.DestroyMachines {
 		return nil
@@ -83,7 +83,7 @@ func validateDeletePolicy(obj *omni.OmniCluster) field.ErrorList {
 		"cannot be combined with orphan: unset one of them")}
 }
 
-func validateOmniClusterSpec(obj *omni.OmniCluster, stored []omni.Patch) field.ErrorList {
+func validateOmniClusterSpec(obj *v1alpha1.OmniCluster, stored []v1alpha1.Patch) field.ErrorList {
 	spec, path := &obj.Spec, field.NewPath("spec")
 
 	errs := validateReference(spec.ConnectionRef, path.Child("connectionRef"), "an OmniConnection of this namespace")
@@ -105,9 +105,9 @@ func validateOmniClusterSpec(obj *omni.OmniCluster, stored []omni.Patch) field.E
 }
 
 // validateChanges checks the fields that say when changes are applied.
-func validateChanges(spec *omni.OmniClusterSpec, path *field.Path) field.ErrorList {
+func validateChanges(spec *v1alpha1.OmniClusterSpec, path *field.Path) field.ErrorList {
 	errs := validateEnum(spec.ChangePolicy, path.Child("changePolicy"),
-		omni.ChangePolicyApply, omni.ChangePolicyConfirmDestructive, omni.ChangePolicyObserve)
+		v1alpha1.ChangePolicyApply, v1alpha1.ChangePolicyConfirmDestructive, v1alpha1.ChangePolicyObserve)
 
 	if len(spec.ApprovedPlan) > maxPlanHash {
 		errs = append(errs, field.TooLong(path.Child("approvedPlan"), spec.ApprovedPlan, maxPlanHash))
@@ -116,7 +116,7 @@ func validateChanges(spec *omni.OmniClusterSpec, path *field.Path) field.ErrorLi
 	return append(errs, validateDuration(spec.SyncInterval, minSyncInterval, noLimit, path.Child("syncInterval"))...)
 }
 
-func validateBackup(backup *omni.BackupConfiguration, path *field.Path) field.ErrorList {
+func validateBackup(backup *v1alpha1.BackupConfiguration, path *field.Path) field.ErrorList {
 	if backup == nil {
 		return nil
 	}

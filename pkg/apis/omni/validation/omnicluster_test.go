@@ -4,33 +4,33 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-func validCluster() *omni.OmniCluster {
-	return &omni.OmniCluster{
+func validCluster() *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{
 		ObjectMeta: meta("cluster-01"),
-		Spec: omni.OmniClusterSpec{
-			ConnectionRef: omni.LocalObjectReference{Name: "omni"},
-			Kubernetes:    omni.OmniClusterKubernetes{Version: "v1.35.1"},
-			Talos:         omni.OmniClusterTalos{Version: "v1.13.3"},
-			ChangePolicy:  omni.ChangePolicyApply,
+		Spec: v1alpha1.OmniClusterSpec{
+			ConnectionRef: v1alpha1.LocalObjectReference{Name: "omni"},
+			Kubernetes:    v1alpha1.OmniClusterKubernetes{Version: "v1.35.1"},
+			Talos:         v1alpha1.OmniClusterTalos{Version: "v1.13.3"},
+			ChangePolicy:  v1alpha1.ChangePolicyApply,
 			SyncInterval:  "5m",
 		},
 	}
 }
 
 func TestValidateOmniCluster(t *testing.T) {
-	name := func(metaName, specName string) func(*omni.OmniCluster) {
-		return func(c *omni.OmniCluster) { c.Name, c.Spec.ClusterName = metaName, specName }
+	name := func(metaName, specName string) func(*v1alpha1.OmniCluster) {
+		return func(c *v1alpha1.OmniCluster) { c.Name, c.Spec.ClusterName = metaName, specName }
 	}
 	longest := strings.Repeat("a", 63)
 
-	checkRules(t, validCluster, ValidateOmniCluster, []row[omni.OmniCluster]{
+	checkRules(t, validCluster, ValidateOmniCluster, []row[v1alpha1.OmniCluster]{
 		{name: "valid"},
-		{"connection missing", func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "" }, []string{"spec.connectionRef.name: Required value"}},
-		{"connection name wrong", func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "Omni" }, []string{"spec.connectionRef.name: Invalid value"}},
-		{"connection name with dots", func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "omni.eu" }, nil},
+		{"connection missing", func(c *v1alpha1.OmniCluster) { c.Spec.ConnectionRef.Name = "" }, []string{"spec.connectionRef.name: Required value"}},
+		{"connection name wrong", func(c *v1alpha1.OmniCluster) { c.Spec.ConnectionRef.Name = "Omni" }, []string{"spec.connectionRef.name: Invalid value"}},
+		{"connection name with dots", func(c *v1alpha1.OmniCluster) { c.Spec.ConnectionRef.Name = "omni.eu" }, nil},
 		{"cluster name of every kind of letter", name("a", "Cluster_01-x"), nil},
 		{"longest cluster name", name("a", longest), nil},
 		{"cluster name too long", name("a", longest+"a"), []string{"spec.clusterName: Invalid value"}},
@@ -40,60 +40,64 @@ func TestValidateOmniCluster(t *testing.T) {
 		{"metadata.name cannot serve", name("a.b", ""), []string{"spec.clusterName: Invalid value"}},
 		{"metadata.name too long to serve", name(longest+"a", ""), []string{"spec.clusterName: Invalid value"}},
 		{"metadata.name with dot and a cluster name", name("a.b", "a-b"), nil},
-		{"own label", func(c *omni.OmniCluster) { c.Spec.Labels = map[string]string{"site": "x", "a b": "any text is fine"} }, nil},
-		{"Omni's label and annotation", func(c *omni.OmniCluster) {
+		{"own label", func(c *v1alpha1.OmniCluster) {
+			c.Spec.Labels = map[string]string{"site": "x", "a b": "any text is fine"}
+		}, nil},
+		{"Omni's label and annotation", func(c *v1alpha1.OmniCluster) {
 			c.Spec.Labels = map[string]string{"omni.sidero.dev/cluster": "x", "": "y"}
 			c.Spec.Annotations = map[string]string{"omni.sidero.dev/a": "", "omni.sidero.dev/b": ""}
 		}, []string{
 			"spec.labels[]: Required value", "spec.labels[omni.sidero.dev/cluster]: Forbidden",
 			"spec.annotations[omni.sidero.dev/a]: Forbidden", "spec.annotations[omni.sidero.dev/b]: Forbidden",
 		}},
-		{"our mark as annotation", func(c *omni.OmniCluster) { c.Spec.Annotations = map[string]string{"omni.texashpc.com/owner-uid": "x"} },
+		{"our mark as annotation", func(c *v1alpha1.OmniCluster) {
+			c.Spec.Annotations = map[string]string{"omni.texashpc.com/owner-uid": "x"}
+		},
 			[]string{"spec.annotations[omni.texashpc.com/owner-uid]: Forbidden"}},
-		{"backup interval", func(c *omni.OmniCluster) {
-			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "1h"}
+		{"backup interval", func(c *v1alpha1.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: "1h"}
 		}, nil},
-		{"backups off", func(c *omni.OmniCluster) {
-			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "0s"}
+		{"backups off", func(c *v1alpha1.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: "0s"}
 		}, nil},
-		{"backup interval missing", func(c *omni.OmniCluster) { c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{} },
+		{"backup interval missing", func(c *v1alpha1.OmniCluster) { c.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{} },
 			[]string{"spec.features.backupConfiguration.interval: Required value"}},
-		{"backup interval no duration", func(c *omni.OmniCluster) {
-			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "1 day"}
+		{"backup interval no duration", func(c *v1alpha1.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: "1 day"}
 		}, []string{"spec.features.backupConfiguration.interval: Invalid value"}},
-		{"backup interval negative", func(c *omni.OmniCluster) {
-			c.Spec.Features.BackupConfiguration = &omni.BackupConfiguration{Interval: "-1h"}
+		{"backup interval negative", func(c *v1alpha1.OmniCluster) {
+			c.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: "-1h"}
 		}, []string{"spec.features.backupConfiguration.interval: Invalid value"}},
-		{"no extensions and arguments at all", func(c *omni.OmniCluster) { c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{}, []string{} }, nil},
-		{"extensions and arguments", func(c *omni.OmniCluster) {
+		{"no extensions and arguments at all", func(c *v1alpha1.OmniCluster) { c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{}, []string{} }, nil},
+		{"extensions and arguments", func(c *v1alpha1.OmniCluster) {
 			c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{"siderolabs/iscsi-tools"}, []string{"console=ttyS0"}
 		}, nil},
-		{"empty extension and argument", func(c *omni.OmniCluster) {
+		{"empty extension and argument", func(c *v1alpha1.OmniCluster) {
 			c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{"a", ""}, []string{" "}
 		}, []string{"spec.systemExtensions[1]: Required value", "spec.kernelArgs[0]: Required value"}},
-		{"orphan", func(c *omni.OmniCluster) { c.Spec.DeletePolicy.Orphan = true }, nil},
-		{"destroyMachines", func(c *omni.OmniCluster) { c.Spec.DeletePolicy.DestroyMachines = true }, nil},
-		{"orphan and destroyMachines", func(c *omni.OmniCluster) {
-			c.Spec.DeletePolicy = omni.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
+		{"orphan", func(c *v1alpha1.OmniCluster) { c.Spec.DeletePolicy.Orphan = true }, nil},
+		{"destroyMachines", func(c *v1alpha1.OmniCluster) { c.Spec.DeletePolicy.DestroyMachines = true }, nil},
+		{"orphan and destroyMachines", func(c *v1alpha1.OmniCluster) {
+			c.Spec.DeletePolicy = v1alpha1.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
 		}, []string{"spec.deletePolicy.destroyMachines: Forbidden"}},
-		{"change policies", func(c *omni.OmniCluster) { c.Spec.ChangePolicy = omni.ChangePolicyConfirmDestructive }, nil},
-		{"observe", func(c *omni.OmniCluster) { c.Spec.ChangePolicy = omni.ChangePolicyObserve }, nil},
-		{"unknown change policy", func(c *omni.OmniCluster) { c.Spec.ChangePolicy = "apply" }, []string{"spec.changePolicy: Unsupported value"}},
-		{"approved plan", func(c *omni.OmniCluster) { c.Spec.ApprovedPlan = strings.Repeat("a", 64) }, nil},
-		{"approved plan too long", func(c *omni.OmniCluster) { c.Spec.ApprovedPlan = strings.Repeat("a", 129) }, []string{"spec.approvedPlan: Too long"}},
-		{"shortest sync interval", func(c *omni.OmniCluster) { c.Spec.SyncInterval = "30s" }, nil},
-		{"sync interval too short", func(c *omni.OmniCluster) { c.Spec.SyncInterval = "29.9s" }, []string{"spec.syncInterval: Invalid value"}},
-		{"sync interval no duration", func(c *omni.OmniCluster) { c.Spec.SyncInterval = "300" }, []string{"spec.syncInterval: Invalid value"}},
-		{"suspended and adopting", func(c *omni.OmniCluster) { c.Spec.Suspend, c.Spec.Adopt = true, true }, nil},
+		{"change policies", func(c *v1alpha1.OmniCluster) { c.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive }, nil},
+		{"observe", func(c *v1alpha1.OmniCluster) { c.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve }, nil},
+		{"unknown change policy", func(c *v1alpha1.OmniCluster) { c.Spec.ChangePolicy = "apply" }, []string{"spec.changePolicy: Unsupported value"}},
+		{"approved plan", func(c *v1alpha1.OmniCluster) { c.Spec.ApprovedPlan = strings.Repeat("a", 64) }, nil},
+		{"approved plan too long", func(c *v1alpha1.OmniCluster) { c.Spec.ApprovedPlan = strings.Repeat("a", 129) }, []string{"spec.approvedPlan: Too long"}},
+		{"shortest sync interval", func(c *v1alpha1.OmniCluster) { c.Spec.SyncInterval = "30s" }, nil},
+		{"sync interval too short", func(c *v1alpha1.OmniCluster) { c.Spec.SyncInterval = "29.9s" }, []string{"spec.syncInterval: Invalid value"}},
+		{"sync interval no duration", func(c *v1alpha1.OmniCluster) { c.Spec.SyncInterval = "300" }, []string{"spec.syncInterval: Invalid value"}},
+		{"suspended and adopting", func(c *v1alpha1.OmniCluster) { c.Spec.Suspend, c.Spec.Adopt = true, true }, nil},
 	})
 }
 
 func TestValidateVersions(t *testing.T) {
-	versions := func(kubernetes, talos string) func(*omni.OmniCluster) {
-		return func(c *omni.OmniCluster) { c.Spec.Kubernetes.Version, c.Spec.Talos.Version = kubernetes, talos }
+	versions := func(kubernetes, talos string) func(*v1alpha1.OmniCluster) {
+		return func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Version, c.Spec.Talos.Version = kubernetes, talos }
 	}
-	encrypted := func(talos string) func(*omni.OmniCluster) {
-		return func(c *omni.OmniCluster) { c.Spec.Talos.Version, c.Spec.Features.DiskEncryption = talos, true }
+	encrypted := func(talos string) func(*v1alpha1.OmniCluster) {
+		return func(c *v1alpha1.OmniCluster) { c.Spec.Talos.Version, c.Spec.Features.DiskEncryption = talos, true }
 	}
 
 	const (
@@ -101,7 +105,7 @@ func TestValidateVersions(t *testing.T) {
 		badTalos      = "spec.talos.version: Invalid value"
 	)
 
-	checkRules(t, validCluster, ValidateOmniCluster, []row[omni.OmniCluster]{
+	checkRules(t, validCluster, ValidateOmniCluster, []row[v1alpha1.OmniCluster]{
 		{"missing", versions("", ""), []string{"spec.kubernetes.version: Required value", "spec.talos.version: Required value"}},
 		{"pre-releases", versions("v1.36.0-rc.1", "v1.14.0-alpha.1"), nil},
 		{"build metadata", versions("v1.36.0+build.5", "v1.14.0-beta.0+abc"), nil},
@@ -128,39 +132,39 @@ func TestValidateOmniClusterUpdate(t *testing.T) {
 		badDelete     = "spec.deletePolicy.destroyMachines: Forbidden"
 	)
 
-	redirect := func(c *omni.OmniCluster) {
+	redirect := func(c *v1alpha1.OmniCluster) {
 		c.Spec.ConnectionRef.Name, c.Spec.ClusterName, c.Spec.Features.DiskEncryption = "other", "other", true
-		c.Spec.DeletePolicy = omni.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
+		c.Spec.DeletePolicy = v1alpha1.OmniClusterDeletePolicy{Orphan: true, DestroyMachines: true}
 	}
 
-	checkUpdates(t, validCluster, ValidateOmniClusterUpdate, []updateRow[omni.OmniCluster]{
+	checkUpdates(t, validCluster, ValidateOmniClusterUpdate, []updateRow[v1alpha1.OmniCluster]{
 		{name: "nothing changed"},
-		{"new version", nil, func(c *omni.OmniCluster) { c.Spec.Kubernetes.Version = "v1.36.0" }, nil},
-		{"another connection", nil, func(c *omni.OmniCluster) { c.Spec.ConnectionRef.Name = "other" }, []string{badConnection}},
-		{"another name", nil, func(c *omni.OmniCluster) { c.Spec.ClusterName = "other" }, []string{badName}},
-		{"the same name, now written down", nil, func(c *omni.OmniCluster) { c.Spec.ClusterName = "cluster-01" }, nil},
-		{"the written name removed", func(c *omni.OmniCluster) { c.Spec.ClusterName = "other" },
-			func(c *omni.OmniCluster) { c.Spec.ClusterName = "" }, []string{badName}},
-		{"encryption switched on", nil, func(c *omni.OmniCluster) { c.Spec.Features.DiskEncryption = true }, []string{badEncryption}},
-		{"encryption switched off", func(c *omni.OmniCluster) { c.Spec.Features.DiskEncryption = true },
-			func(c *omni.OmniCluster) { c.Spec.Features.DiskEncryption = false }, []string{badEncryption}},
-		{"to orphan", nil, func(c *omni.OmniCluster) { c.Spec.DeletePolicy.Orphan = true }, nil},
+		{"new version", nil, func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Version = "v1.36.0" }, nil},
+		{"another connection", nil, func(c *v1alpha1.OmniCluster) { c.Spec.ConnectionRef.Name = "other" }, []string{badConnection}},
+		{"another name", nil, func(c *v1alpha1.OmniCluster) { c.Spec.ClusterName = "other" }, []string{badName}},
+		{"the same name, now written down", nil, func(c *v1alpha1.OmniCluster) { c.Spec.ClusterName = "cluster-01" }, nil},
+		{"the written name removed", func(c *v1alpha1.OmniCluster) { c.Spec.ClusterName = "other" },
+			func(c *v1alpha1.OmniCluster) { c.Spec.ClusterName = "" }, []string{badName}},
+		{"encryption switched on", nil, func(c *v1alpha1.OmniCluster) { c.Spec.Features.DiskEncryption = true }, []string{badEncryption}},
+		{"encryption switched off", func(c *v1alpha1.OmniCluster) { c.Spec.Features.DiskEncryption = true },
+			func(c *v1alpha1.OmniCluster) { c.Spec.Features.DiskEncryption = false }, []string{badEncryption}},
+		{"to orphan", nil, func(c *v1alpha1.OmniCluster) { c.Spec.DeletePolicy.Orphan = true }, nil},
 		{"everything redirected", nil, redirect, []string{badConnection, badName, badEncryption, badDelete}},
-		{"redirected while being deleted", func(c *omni.OmniCluster) { deleting(&c.ObjectMeta) }, redirect,
+		{"redirected while being deleted", func(c *v1alpha1.OmniCluster) { deleting(&c.ObjectMeta) }, redirect,
 			[]string{badConnection, badName, badEncryption, badDelete}},
-		{"other rules while being deleted", func(c *omni.OmniCluster) { deleting(&c.ObjectMeta) }, func(c *omni.OmniCluster) {
+		{"other rules while being deleted", func(c *v1alpha1.OmniCluster) { deleting(&c.ObjectMeta) }, func(c *v1alpha1.OmniCluster) {
 			c.Spec.Kubernetes.Version, c.Spec.SyncInterval, c.Spec.DeletePolicy.Orphan = "older rule", "1s", true
 		}, nil},
-		{"finalizer removed from an object of an older rule", func(c *omni.OmniCluster) {
+		{"finalizer removed from an object of an older rule", func(c *v1alpha1.OmniCluster) {
 			deleting(&c.ObjectMeta)
 			c.Spec.Talos.Version = "older rule"
-		}, func(c *omni.OmniCluster) { c.Finalizers = nil }, nil},
-		{"finalizer added to an object of an older rule", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
-			func(c *omni.OmniCluster) { c.Finalizers = []string{"omni.texashpc.com/finalizer"} }, nil},
-		{"spec of an older rule changed", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
-			func(c *omni.OmniCluster) { c.Spec.Suspend = true }, []string{"spec.talos.version: Invalid value"}},
-		{"unset becomes empty: the spec changed", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
-			func(c *omni.OmniCluster) { c.Spec.KernelArgs = []string{} }, []string{"spec.talos.version: Invalid value"}},
+		}, func(c *v1alpha1.OmniCluster) { c.Finalizers = nil }, nil},
+		{"finalizer added to an object of an older rule", func(c *v1alpha1.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *v1alpha1.OmniCluster) { c.Finalizers = []string{"omni.texashpc.com/finalizer"} }, nil},
+		{"spec of an older rule changed", func(c *v1alpha1.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *v1alpha1.OmniCluster) { c.Spec.Suspend = true }, []string{"spec.talos.version: Invalid value"}},
+		{"unset becomes empty: the spec changed", func(c *v1alpha1.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *v1alpha1.OmniCluster) { c.Spec.KernelArgs = []string{} }, []string{"spec.talos.version: Invalid value"}},
 	})
 }
 
@@ -187,17 +191,17 @@ func TestImmutableErrorsNameTheRemedy(t *testing.T) {
 }
 
 func TestValidateOmniClusterStatusUpdate(t *testing.T) {
-	checkUpdates(t, validCluster, ValidateOmniClusterStatusUpdate, []updateRow[omni.OmniCluster]{
+	checkUpdates(t, validCluster, ValidateOmniClusterStatusUpdate, []updateRow[v1alpha1.OmniCluster]{
 		{name: "nothing changed"},
-		{"references", nil, func(c *omni.OmniCluster) {
-			c.Status.WorkersRefs = []omni.AppliedReference{{Name: "a"}, {Name: "b"}}
-			c.Status.MachineRefs = []omni.AppliedReference{{Name: "a"}}
+		{"references", nil, func(c *v1alpha1.OmniCluster) {
+			c.Status.WorkersRefs = []v1alpha1.AppliedReference{{Name: "a"}, {Name: "b"}}
+			c.Status.MachineRefs = []v1alpha1.AppliedReference{{Name: "a"}}
 		}, nil},
-		{"references twice", nil, func(c *omni.OmniCluster) {
-			c.Status.WorkersRefs = []omni.AppliedReference{{Name: "a"}, {Name: "b"}, {Name: "a"}}
-			c.Status.MachineRefs = []omni.AppliedReference{{Name: "a"}, {Name: "a"}}
+		{"references twice", nil, func(c *v1alpha1.OmniCluster) {
+			c.Status.WorkersRefs = []v1alpha1.AppliedReference{{Name: "a"}, {Name: "b"}, {Name: "a"}}
+			c.Status.MachineRefs = []v1alpha1.AppliedReference{{Name: "a"}, {Name: "a"}}
 		}, []string{"status.workersRefs[2].name: Duplicate value", "status.machineRefs[1].name: Duplicate value"}},
-		{"spec of an older rule", func(c *omni.OmniCluster) { c.Spec.Talos.Version = "older rule" },
-			func(c *omni.OmniCluster) { c.Status.ObservedGeneration = 3 }, nil},
+		{"spec of an older rule", func(c *v1alpha1.OmniCluster) { c.Spec.Talos.Version = "older rule" },
+			func(c *v1alpha1.OmniCluster) { c.Status.ObservedGeneration = 3 }, nil},
 	})
 }

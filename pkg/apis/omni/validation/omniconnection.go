@@ -8,19 +8,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // exampleEndpoint shows users what an endpoint looks like.
 const exampleEndpoint = "https://omni.example.com"
 
 // ValidateOmniConnection checks a new OmniConnection.
-func ValidateOmniConnection(obj *omni.OmniConnection) field.ErrorList {
+func ValidateOmniConnection(obj *v1alpha1.OmniConnection) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniConnectionSpec(&obj.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateOmniConnectionUpdate checks a changed OmniConnection.
-func ValidateOmniConnectionUpdate(obj, old *omni.OmniConnection) field.ErrorList {
+func ValidateOmniConnectionUpdate(obj, old *v1alpha1.OmniConnection) field.ErrorList {
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		rules: func() field.ErrorList { return validateOmniConnectionSpec(&obj.Spec, field.NewPath("spec")) },
@@ -28,12 +28,12 @@ func ValidateOmniConnectionUpdate(obj, old *omni.OmniConnection) field.ErrorList
 }
 
 // ValidateOmniConnectionStatusUpdate checks a new status of an OmniConnection.
-func ValidateOmniConnectionStatusUpdate(obj, old *omni.OmniConnection) field.ErrorList {
+func ValidateOmniConnectionStatusUpdate(obj, old *v1alpha1.OmniConnection) field.ErrorList {
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
 // WarningsForOmniConnection returns advice on an OmniConnection, as "path: message".
-func WarningsForOmniConnection(obj *omni.OmniConnection) []string {
+func WarningsForOmniConnection(obj *v1alpha1.OmniConnection) []string {
 	var warnings []string
 
 	spec := field.NewPath("spec")
@@ -56,7 +56,7 @@ func WarningsForOmniConnection(obj *omni.OmniConnection) []string {
 	return warnings
 }
 
-func validateOmniConnectionSpec(spec *omni.OmniConnectionSpec, path *field.Path) field.ErrorList {
+func validateOmniConnectionSpec(spec *v1alpha1.OmniConnectionSpec, path *field.Path) field.ErrorList {
 	errs := validateEndpoint(spec.Endpoint, path.Child("endpoint"))
 	errs = append(errs, validateSecretKeyReference(spec.Auth.ServiceAccountSecretRef,
 		path.Child("auth", "serviceAccountSecretRef"), "the Secret that holds the Omni service account key")...)

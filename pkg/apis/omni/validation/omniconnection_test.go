@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-func validConnection() *omni.OmniConnection {
-	return &omni.OmniConnection{
+func validConnection() *v1alpha1.OmniConnection {
+	return &v1alpha1.OmniConnection{
 		ObjectMeta: meta("omni"),
-		Spec: omni.OmniConnectionSpec{
+		Spec: v1alpha1.OmniConnectionSpec{
 			Endpoint: "https://omni.example.com",
-			Auth: omni.OmniConnectionAuth{
-				ServiceAccountSecretRef: omni.SecretKeyReference{Name: "omni-service-account", Key: "serviceAccountKey"},
+			Auth: v1alpha1.OmniConnectionAuth{
+				ServiceAccountSecretRef: v1alpha1.SecretKeyReference{Name: "omni-service-account", Key: "serviceAccountKey"},
 			},
 		},
 	}
@@ -32,19 +32,19 @@ func TestValidateOmniConnection(t *testing.T) {
 	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("key")})
 	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("no certificate")})
 
-	endpoint := func(text string) func(*omni.OmniConnection) {
-		return func(c *omni.OmniConnection) { c.Spec.Endpoint = text }
+	endpoint := func(text string) func(*v1alpha1.OmniConnection) {
+		return func(c *v1alpha1.OmniConnection) { c.Spec.Endpoint = text }
 	}
-	bundle := func(parts ...[]byte) func(*omni.OmniConnection) {
-		return func(c *omni.OmniConnection) { c.Spec.CABundle = bytes.Join(parts, nil) }
+	bundle := func(parts ...[]byte) func(*v1alpha1.OmniConnection) {
+		return func(c *v1alpha1.OmniConnection) { c.Spec.CABundle = bytes.Join(parts, nil) }
 	}
 
 	const badEndpoint = "spec.endpoint: Invalid value"
 
-	checkRules(t, validConnection, ValidateOmniConnection, []row[omni.OmniConnection]{
+	checkRules(t, validConnection, ValidateOmniConnection, []row[v1alpha1.OmniConnection]{
 		{name: "valid"},
-		{"name with a capital", func(c *omni.OmniConnection) { c.Name = "Omni" }, []string{"metadata.name: Invalid value"}},
-		{"no namespace", func(c *omni.OmniConnection) { c.Namespace = "" }, []string{"metadata.namespace: Required value"}},
+		{"name with a capital", func(c *v1alpha1.OmniConnection) { c.Name = "Omni" }, []string{"metadata.name: Invalid value"}},
+		{"no namespace", func(c *v1alpha1.OmniConnection) { c.Namespace = "" }, []string{"metadata.namespace: Required value"}},
 		{"endpoint missing", endpoint(""), []string{"spec.endpoint: Required value"}},
 		{"endpoint with port and path", endpoint("https://omni.example.com:8443/base"), nil},
 		{"plaintext http", endpoint("http://omni.example.com"), nil},
@@ -64,14 +64,14 @@ func TestValidateOmniConnection(t *testing.T) {
 		{"empty fragment", endpoint("https://omni.example.com#"), []string{badEndpoint}},
 		{"opaque", endpoint("https:omni.example.com"), []string{badEndpoint}},
 		{"all at once", endpoint("ftp://me@:0?a#b"), []string{badEndpoint, badEndpoint, badEndpoint, badEndpoint, badEndpoint, badEndpoint}},
-		{"secret missing", func(c *omni.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Name = "" },
+		{"secret missing", func(c *v1alpha1.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Name = "" },
 			[]string{"spec.auth.serviceAccountSecretRef.name: Required value"}},
-		{"secret name wrong", func(c *omni.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Name = "a_b" },
+		{"secret name wrong", func(c *v1alpha1.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Name = "a_b" },
 			[]string{"spec.auth.serviceAccountSecretRef.name: Invalid value"}},
-		{"secret key wrong", func(c *omni.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Key = "a/b" },
+		{"secret key wrong", func(c *v1alpha1.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Key = "a/b" },
 			[]string{"spec.auth.serviceAccountSecretRef.key: Invalid value"}},
-		{"secret key left to the default", func(c *omni.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Key = "" }, nil},
-		{"insecure", func(c *omni.OmniConnection) { c.Spec.InsecureSkipTLSVerify = true }, nil},
+		{"secret key left to the default", func(c *v1alpha1.OmniConnection) { c.Spec.Auth.ServiceAccountSecretRef.Key = "" }, nil},
+		{"insecure", func(c *v1alpha1.OmniConnection) { c.Spec.InsecureSkipTLSVerify = true }, nil},
 		{"certificate", bundle(certificate), nil},
 		{"two certificates and white space", bundle(certificate, []byte("\n# second\n"), certificate, []byte("\n \n")), nil},
 		{"no PEM", bundle([]byte("MIIB")), []string{"spec.caBundle: Invalid value"}},
@@ -79,28 +79,28 @@ func TestValidateOmniConnection(t *testing.T) {
 		{"key after the certificate", bundle(certificate, key), []string{"spec.caBundle: Invalid value"}},
 		{"broken certificate", bundle(broken), []string{"spec.caBundle: Invalid value"}},
 		{"cut off certificate", bundle(certificate, []byte("-----BEGIN CERTIFICATE-----\nMII")), []string{"spec.caBundle: Invalid value"}},
-		{"bundle and insecure", func(c *omni.OmniConnection) {
+		{"bundle and insecure", func(c *v1alpha1.OmniConnection) {
 			c.Spec.CABundle, c.Spec.InsecureSkipTLSVerify = certificate, true
 		}, []string{"spec.insecureSkipTLSVerify: Forbidden"}},
 	})
 }
 
 func TestValidateOmniConnectionUpdate(t *testing.T) {
-	checkUpdates(t, validConnection, ValidateOmniConnectionUpdate, []updateRow[omni.OmniConnection]{
+	checkUpdates(t, validConnection, ValidateOmniConnectionUpdate, []updateRow[v1alpha1.OmniConnection]{
 		{name: "nothing changed"},
-		{"another endpoint", nil, func(c *omni.OmniConnection) { c.Spec.Endpoint = "https://other.example.com" }, nil},
-		{"bad endpoint", nil, func(c *omni.OmniConnection) { c.Spec.Endpoint = "other" }, []string{"spec.endpoint: Invalid value"}},
-		{"no resource version", nil, func(c *omni.OmniConnection) { c.ResourceVersion = "" }, []string{"metadata.resourceVersion: Invalid value"}},
-		{"bad label", nil, func(c *omni.OmniConnection) { c.Labels = map[string]string{"a b": ""} }, []string{"metadata.labels: Invalid value"}},
+		{"another endpoint", nil, func(c *v1alpha1.OmniConnection) { c.Spec.Endpoint = "https://other.example.com" }, nil},
+		{"bad endpoint", nil, func(c *v1alpha1.OmniConnection) { c.Spec.Endpoint = "other" }, []string{"spec.endpoint: Invalid value"}},
+		{"no resource version", nil, func(c *v1alpha1.OmniConnection) { c.ResourceVersion = "" }, []string{"metadata.resourceVersion: Invalid value"}},
+		{"bad label", nil, func(c *v1alpha1.OmniConnection) { c.Labels = map[string]string{"a b": ""} }, []string{"metadata.labels: Invalid value"}},
 		{"stored under an older rule, label changed",
-			func(c *omni.OmniConnection) { c.Spec.Endpoint = "older rule" },
-			func(c *omni.OmniConnection) { c.Labels = map[string]string{"a": "b"} }, nil},
+			func(c *v1alpha1.OmniConnection) { c.Spec.Endpoint = "older rule" },
+			func(c *v1alpha1.OmniConnection) { c.Labels = map[string]string{"a": "b"} }, nil},
 		{"stored under an older rule, spec changed",
-			func(c *omni.OmniConnection) { c.Spec.Endpoint = "older rule" },
-			func(c *omni.OmniConnection) { c.Spec.InsecureSkipTLSVerify = true }, []string{"spec.endpoint: Invalid value"}},
+			func(c *v1alpha1.OmniConnection) { c.Spec.Endpoint = "older rule" },
+			func(c *v1alpha1.OmniConnection) { c.Spec.InsecureSkipTLSVerify = true }, []string{"spec.endpoint: Invalid value"}},
 		{"being deleted",
-			func(c *omni.OmniConnection) { deleting(&c.ObjectMeta) },
-			func(c *omni.OmniConnection) { c.Spec.Endpoint, c.Finalizers = "whatever", nil }, nil},
+			func(c *v1alpha1.OmniConnection) { deleting(&c.ObjectMeta) },
+			func(c *v1alpha1.OmniConnection) { c.Spec.Endpoint, c.Finalizers = "whatever", nil }, nil},
 	})
 }
 

@@ -4,19 +4,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // needsMachine is why an empty control plane is refused.
 const needsMachine = "a control plane needs at least one machine"
 
 // ValidateOmniControlPlane checks a new OmniControlPlane.
-func ValidateOmniControlPlane(obj *omni.OmniControlPlane) field.ErrorList {
+func ValidateOmniControlPlane(obj *v1alpha1.OmniControlPlane) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniControlPlaneSpec(&obj.Spec, nil, field.NewPath("spec"))...)
 }
 
 // ValidateOmniControlPlaneUpdate checks a changed OmniControlPlane.
-func ValidateOmniControlPlaneUpdate(obj, old *omni.OmniControlPlane) field.ErrorList {
+func ValidateOmniControlPlaneUpdate(obj, old *v1alpha1.OmniControlPlane) field.ErrorList {
 	spec := field.NewPath("spec")
 
 	return validateUpdate(change{
@@ -28,19 +28,19 @@ func ValidateOmniControlPlaneUpdate(obj, old *omni.OmniControlPlane) field.Error
 }
 
 // ValidateOmniControlPlaneStatusUpdate checks a new status of an OmniControlPlane.
-func ValidateOmniControlPlaneStatusUpdate(obj, old *omni.OmniControlPlane) field.ErrorList {
+func ValidateOmniControlPlaneStatusUpdate(obj, old *v1alpha1.OmniControlPlane) field.ErrorList {
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
 // WarningsForOmniControlPlane returns advice on an OmniControlPlane, as "path: message".
-func WarningsForOmniControlPlane(obj *omni.OmniControlPlane) []string {
+func WarningsForOmniControlPlane(obj *v1alpha1.OmniControlPlane) []string {
 	spec := field.NewPath("spec")
 
 	return append(warningsForMachineIDs(obj.Spec.Machines, spec.Child("machines")),
 		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
 }
 
-func validateOmniControlPlaneSpec(spec *omni.OmniControlPlaneSpec, stored []omni.Patch, path *field.Path) field.ErrorList {
+func validateOmniControlPlaneSpec(spec *v1alpha1.OmniControlPlaneSpec, stored []v1alpha1.Patch, path *field.Path) field.ErrorList {
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
 	errs = append(errs, validateMachineSetMachines(&spec.MachineSetMachines, path)...)
 	errs = append(errs, validateControlPlaneSize(&spec.MachineSetMachines, path)...)
@@ -51,7 +51,7 @@ func validateOmniControlPlaneSpec(spec *omni.OmniControlPlaneSpec, stored []omni
 	return append(errs, validateStrategy(spec.UpgradeStrategy, path.Child("upgradeStrategy"))...)
 }
 
-func validateControlPlaneSize(machines *omni.MachineSetMachines, path *field.Path) field.ErrorList {
+func validateControlPlaneSize(machines *v1alpha1.MachineSetMachines, path *field.Path) field.ErrorList {
 	if machines.MachineClass == nil && len(machines.Machines) == 0 {
 		return field.ErrorList{field.Required(path.Child("machines"), needsMachine+": set machines or machineClass")}
 	}
@@ -63,7 +63,7 @@ func validateControlPlaneSize(machines *omni.MachineSetMachines, path *field.Pat
 	return nil
 }
 
-func validateBootstrap(bootstrap *omni.BootstrapSpec, path *field.Path) field.ErrorList {
+func validateBootstrap(bootstrap *v1alpha1.BootstrapSpec, path *field.Path) field.ErrorList {
 	if bootstrap == nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -25,7 +25,7 @@ var (
 )
 
 // ValidateOmniHelmRelease checks a new OmniHelmRelease.
-func ValidateOmniHelmRelease(obj *omni.OmniHelmRelease) field.ErrorList {
+func ValidateOmniHelmRelease(obj *v1alpha1.OmniHelmRelease) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniHelmReleaseSpec(obj)...)
 }
 
@@ -33,7 +33,7 @@ func ValidateOmniHelmRelease(obj *omni.OmniHelmRelease) field.ErrorList {
 // can never change, not even while the object is being deleted: the uninstall would go to another release.
 // clusterRef and kubeconfigSecretRef can: what they lead to is compared with status.clusterID, and another
 // cluster is not touched before a person accepts it.
-func ValidateOmniHelmReleaseUpdate(obj, old *omni.OmniHelmRelease) field.ErrorList {
+func ValidateOmniHelmReleaseUpdate(obj, old *v1alpha1.OmniHelmRelease) field.ErrorList {
 	spec := field.NewPath("spec")
 	always := immutable(obj.EffectiveReleaseName(), old.EffectiveReleaseName(), spec.Child("releaseName"),
 		"a release cannot be renamed; create a new OmniHelmRelease")
@@ -47,15 +47,15 @@ func ValidateOmniHelmReleaseUpdate(obj, old *omni.OmniHelmRelease) field.ErrorLi
 }
 
 // ValidateOmniHelmReleaseStatusUpdate checks a new status of an OmniHelmRelease.
-func ValidateOmniHelmReleaseStatusUpdate(obj, old *omni.OmniHelmRelease) field.ErrorList {
+func ValidateOmniHelmReleaseStatusUpdate(obj, old *v1alpha1.OmniHelmRelease) field.ErrorList {
 	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-	revision := func(r omni.HelmRevision) int32 { return r.Revision }
+	revision := func(r v1alpha1.HelmRevision) int32 { return r.Revision }
 
 	return append(errs, validateUniqueKeys(obj.Status.History, revision, field.NewPath("status", "history"), "revision")...)
 }
 
 // WarningsForOmniHelmRelease returns advice on an OmniHelmRelease, as "path: message".
-func WarningsForOmniHelmRelease(obj *omni.OmniHelmRelease) []string {
+func WarningsForOmniHelmRelease(obj *v1alpha1.OmniHelmRelease) []string {
 	chart := field.NewPath("spec", "chart")
 	warnings := warningsForNumbers(obj.Spec.Chart.Values, chart.Child("values"))
 
@@ -66,7 +66,7 @@ func WarningsForOmniHelmRelease(obj *omni.OmniHelmRelease) []string {
 	return warnings
 }
 
-func validateOmniHelmReleaseSpec(obj *omni.OmniHelmRelease) field.ErrorList {
+func validateOmniHelmReleaseSpec(obj *v1alpha1.OmniHelmRelease) field.ErrorList {
 	spec, path := &obj.Spec, field.NewPath("spec")
 
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
@@ -86,11 +86,11 @@ func validateOmniHelmReleaseSpec(obj *omni.OmniHelmRelease) field.ErrorList {
 	errs = append(errs, validateDrift(&spec.DriftDetection, path.Child("driftDetection"))...)
 	errs = append(errs, validateDependencies(spec.DependsOn, obj.Name, path.Child("dependsOn"))...)
 
-	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.ReleaseUninstall, omni.ReleaseOrphan)...)
+	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), v1alpha1.ReleaseUninstall, v1alpha1.ReleaseOrphan)...)
 }
 
 // validateReleaseActions checks how Helm is told to act.
-func validateReleaseActions(spec *omni.OmniHelmReleaseSpec, path *field.Path) field.ErrorList {
+func validateReleaseActions(spec *v1alpha1.OmniHelmReleaseSpec, path *field.Path) field.ErrorList {
 	errs := validateDuration(spec.Timeout, minHelmTimeout, maxHelmTimeout, path.Child("timeout"))
 	errs = append(errs, validateDuration(spec.Interval, minHelmInterval, noLimit, path.Child("interval"))...)
 
@@ -109,8 +109,8 @@ func validateReleaseActions(spec *omni.OmniHelmReleaseSpec, path *field.Path) fi
 	return errs
 }
 
-func validateDrift(drift *omni.DriftDetection, path *field.Path) field.ErrorList {
-	errs := validateEnum(drift.Mode, path.Child("mode"), omni.DriftDisabled, omni.DriftWarn, omni.DriftCorrect)
+func validateDrift(drift *v1alpha1.DriftDetection, path *field.Path) field.ErrorList {
+	errs := validateEnum(drift.Mode, path.Child("mode"), v1alpha1.DriftDisabled, v1alpha1.DriftWarn, v1alpha1.DriftCorrect)
 
 	for i := range drift.Ignore {
 		errs = append(errs, validateJSONPointers(drift.Ignore[i].Paths, path.Child("ignore").Index(i).Child("paths"))...)
@@ -143,7 +143,7 @@ func validateJSONPointers(pointers []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateDependencies(refs []omni.LocalObjectReference, self string, path *field.Path) field.ErrorList {
+func validateDependencies(refs []v1alpha1.LocalObjectReference, self string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	seen := make(map[string]bool, len(refs))

@@ -4,48 +4,50 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-func validRelease() *omni.OmniHelmRelease {
-	return &omni.OmniHelmRelease{
+func validRelease() *v1alpha1.OmniHelmRelease {
+	return &v1alpha1.OmniHelmRelease{
 		ObjectMeta: meta("metrics-server"),
-		Spec: omni.OmniHelmReleaseSpec{
-			ClusterRef:          omni.LocalObjectReference{Name: "cluster-01"},
-			KubeconfigSecretRef: omni.SecretKeyReference{Name: "automation", Key: "kubeconfig"},
+		Spec: v1alpha1.OmniHelmReleaseSpec{
+			ClusterRef:          v1alpha1.LocalObjectReference{Name: "cluster-01"},
+			KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: "automation", Key: "kubeconfig"},
 			Namespace:           "kube-system",
-			Chart:               omni.HelmChart{Repository: "https://charts.example.com/stable/", Chart: "metrics-server", Version: "3.13.0"},
+			Chart:               v1alpha1.HelmChart{Repository: "https://charts.example.com/stable/", Chart: "metrics-server", Version: "3.13.0"},
 			Timeout:             "5m",
 			Interval:            "10m",
 			MaxHistory:          new(int32(10)),
 			Retries:             new(int32(3)),
-			DriftDetection:      omni.DriftDetection{Mode: omni.DriftDisabled},
-			DeletionPolicy:      omni.ReleaseUninstall,
+			DriftDetection:      v1alpha1.DriftDetection{Mode: v1alpha1.DriftDisabled},
+			DeletionPolicy:      v1alpha1.ReleaseUninstall,
 		},
 	}
 }
 
 func TestValidateOmniHelmRelease(t *testing.T) {
-	name := func(metaName, specName string) func(*omni.OmniHelmRelease) {
-		return func(r *omni.OmniHelmRelease) { r.Name, r.Spec.ReleaseName = metaName, specName }
+	name := func(metaName, specName string) func(*v1alpha1.OmniHelmRelease) {
+		return func(r *v1alpha1.OmniHelmRelease) { r.Name, r.Spec.ReleaseName = metaName, specName }
 	}
-	depends := func(names ...string) func(*omni.OmniHelmRelease) {
-		return func(r *omni.OmniHelmRelease) {
+	depends := func(names ...string) func(*v1alpha1.OmniHelmRelease) {
+		return func(r *v1alpha1.OmniHelmRelease) {
 			for _, name := range names {
-				r.Spec.DependsOn = append(r.Spec.DependsOn, omni.LocalObjectReference{Name: name})
+				r.Spec.DependsOn = append(r.Spec.DependsOn, v1alpha1.LocalObjectReference{Name: name})
 			}
 		}
 	}
-	ignore := func(paths ...string) func(*omni.OmniHelmRelease) {
-		return func(r *omni.OmniHelmRelease) { r.Spec.DriftDetection.Ignore = []omni.DriftIgnore{{Paths: paths}} }
+	ignore := func(paths ...string) func(*v1alpha1.OmniHelmRelease) {
+		return func(r *v1alpha1.OmniHelmRelease) {
+			r.Spec.DriftDetection.Ignore = []v1alpha1.DriftIgnore{{Paths: paths}}
+		}
 	}
 	longest := strings.Repeat("a", 53)
 
 	const badName = "spec.releaseName: Invalid value"
 
-	checkRules(t, validRelease, ValidateOmniHelmRelease, []row[omni.OmniHelmRelease]{
+	checkRules(t, validRelease, ValidateOmniHelmRelease, []row[v1alpha1.OmniHelmRelease]{
 		{name: "valid"},
-		{"everything missing", func(r *omni.OmniHelmRelease) { r.Spec = omni.OmniHelmReleaseSpec{} }, []string{
+		{"everything missing", func(r *v1alpha1.OmniHelmRelease) { r.Spec = v1alpha1.OmniHelmReleaseSpec{} }, []string{
 			"spec.clusterRef.name: Required value", "spec.kubeconfigSecretRef.name: Required value", "spec.chart.chart: Required value",
 		}},
 		{"release name", name("a", "a.b-c"), nil},
@@ -55,20 +57,20 @@ func TestValidateOmniHelmRelease(t *testing.T) {
 		{"release name with underscore", name("a", "a_b"), []string{badName}},
 		{"metadata.name too long to serve", name(longest+"a", ""), []string{badName}},
 		{"metadata.name too long, release name set", name(longest+"a", "a"), nil},
-		{"namespace wrong", func(r *omni.OmniHelmRelease) { r.Spec.Namespace = "a.b" }, []string{"spec.namespace: Invalid value"}},
-		{"timeout bounds", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "24h" }, nil},
-		{"timeout too long", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "25h" }, []string{"spec.timeout: Invalid value"}},
-		{"timeout 0", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "0s" }, []string{"spec.timeout: Invalid value"}},
-		{"timeout no duration", func(r *omni.OmniHelmRelease) { r.Spec.Timeout = "5" }, []string{"spec.timeout: Invalid value"}},
-		{"interval too short", func(r *omni.OmniHelmRelease) { r.Spec.Interval = "29s" }, []string{"spec.interval: Invalid value"}},
-		{"interval no duration", func(r *omni.OmniHelmRelease) { r.Spec.Interval = "x" }, []string{"spec.interval: Invalid value"}},
-		{"wait and waitForJobs", func(r *omni.OmniHelmRelease) { r.Spec.Wait, r.Spec.WaitForJobs = true, true }, nil},
-		{"waitForJobs without wait", func(r *omni.OmniHelmRelease) { r.Spec.WaitForJobs = true }, []string{"spec.waitForJobs: Forbidden"}},
-		{"smallest numbers", func(r *omni.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(1)), new(int32(0)) }, nil},
-		{"numbers too small", func(r *omni.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(0)), new(int32(-1)) },
+		{"namespace wrong", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Namespace = "a.b" }, []string{"spec.namespace: Invalid value"}},
+		{"timeout bounds", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Timeout = "24h" }, nil},
+		{"timeout too long", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Timeout = "25h" }, []string{"spec.timeout: Invalid value"}},
+		{"timeout 0", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Timeout = "0s" }, []string{"spec.timeout: Invalid value"}},
+		{"timeout no duration", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Timeout = "5" }, []string{"spec.timeout: Invalid value"}},
+		{"interval too short", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = "29s" }, []string{"spec.interval: Invalid value"}},
+		{"interval no duration", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = "x" }, []string{"spec.interval: Invalid value"}},
+		{"wait and waitForJobs", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Wait, r.Spec.WaitForJobs = true, true }, nil},
+		{"waitForJobs without wait", func(r *v1alpha1.OmniHelmRelease) { r.Spec.WaitForJobs = true }, []string{"spec.waitForJobs: Forbidden"}},
+		{"smallest numbers", func(r *v1alpha1.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(1)), new(int32(0)) }, nil},
+		{"numbers too small", func(r *v1alpha1.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(0)), new(int32(-1)) },
 			[]string{"spec.maxHistory: Invalid value", "spec.retries: Invalid value"}},
-		{"drift modes", func(r *omni.OmniHelmRelease) { r.Spec.DriftDetection.Mode = omni.DriftCorrect }, nil},
-		{"unknown drift mode", func(r *omni.OmniHelmRelease) { r.Spec.DriftDetection.Mode = "warn" },
+		{"drift modes", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect }, nil},
+		{"unknown drift mode", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = "warn" },
 			[]string{"spec.driftDetection.mode: Unsupported value"}},
 		{"ignored paths", ignore("/spec/replicas", "/metadata/annotations/a.b~1c", "/a//b"), nil},
 		{"no ignored paths", ignore(), []string{"spec.driftDetection.ignore[0].paths: Required value"}},
@@ -82,21 +84,21 @@ func TestValidateOmniHelmRelease(t *testing.T) {
 			"spec.dependsOn[0].name: Required value", "spec.dependsOn[1].name: Invalid value",
 			"spec.dependsOn[2].name: Invalid value", "spec.dependsOn[4].name: Duplicate value",
 		}},
-		{"orphan", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = omni.ReleaseOrphan }, nil},
-		{"deletion policy of another kind", func(r *omni.OmniHelmRelease) { r.Spec.DeletionPolicy = "Delete" },
+		{"orphan", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan }, nil},
+		{"deletion policy of another kind", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = "Delete" },
 			[]string{"spec.deletionPolicy: Unsupported value"}},
 	})
 }
 
 func TestValidateChart(t *testing.T) {
-	source := func(repository, chart string) func(*omni.OmniHelmRelease) {
-		return func(r *omni.OmniHelmRelease) { r.Spec.Chart.Repository, r.Spec.Chart.Chart = repository, chart }
+	source := func(repository, chart string) func(*v1alpha1.OmniHelmRelease) {
+		return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Repository, r.Spec.Chart.Chart = repository, chart }
 	}
-	set := func(change func(*omni.HelmChart)) func(*omni.OmniHelmRelease) {
-		return func(r *omni.OmniHelmRelease) { change(&r.Spec.Chart) }
+	set := func(change func(*v1alpha1.HelmChart)) func(*v1alpha1.OmniHelmRelease) {
+		return func(r *v1alpha1.OmniHelmRelease) { change(&r.Spec.Chart) }
 	}
-	from := func(refs ...omni.HelmValuesReference) func(*omni.OmniHelmRelease) {
-		return set(func(c *omni.HelmChart) { c.ValuesFrom = refs })
+	from := func(refs ...v1alpha1.HelmValuesReference) func(*v1alpha1.OmniHelmRelease) {
+		return set(func(c *v1alpha1.HelmChart) { c.ValuesFrom = refs })
 	}
 	digest := "sha256:" + strings.Repeat("0a", 32)
 
@@ -105,7 +107,7 @@ func TestValidateChart(t *testing.T) {
 		badChart      = "spec.chart.chart: Invalid value"
 	)
 
-	checkRules(t, validRelease, ValidateOmniHelmRelease, []row[omni.OmniHelmRelease]{
+	checkRules(t, validRelease, ValidateOmniHelmRelease, []row[v1alpha1.OmniHelmRelease]{
 		{"http repository", source("http://charts.example.com", "a"), nil},
 		{"OCI", source("", "oci://registry.example.com/charts/a"), nil},
 		{"no repository", source("", "a"), []string{"spec.chart.repository: Required value"}},
@@ -122,30 +124,30 @@ func TestValidateChart(t *testing.T) {
 		{"parent folder", source("https://charts.example.com", ".."), []string{badChart}},
 		{"repository in the chart's name", source("https://charts.example.com", "stable/a"), []string{badChart}},
 		{"URL of an archive", source("", "https://charts.example.com/a-1.tgz"), []string{badChart, "spec.chart.repository: Required value"}},
-		{"version range", set(func(c *omni.HelmChart) { c.Version = ">=1.2.0-0, <2 || ~3.1" }), nil},
-		{"no version", set(func(c *omni.HelmChart) { c.Version = "" }), nil},
-		{"bad version", set(func(c *omni.HelmChart) { c.Version = "1.2.3;x" }), []string{"spec.chart.version: Invalid value"}},
-		{"version too long", set(func(c *omni.HelmChart) { c.Version = strings.Repeat("1", 254) }), []string{"spec.chart.version: Invalid value"}},
-		{"digest", set(func(c *omni.HelmChart) { c.Digest = digest }), nil},
-		{"digest too short", set(func(c *omni.HelmChart) { c.Digest = digest[:70] }), []string{"spec.chart.digest: Invalid value"}},
-		{"digest in capitals", set(func(c *omni.HelmChart) { c.Digest = "sha256:" + strings.Repeat("0A", 32) }), []string{"spec.chart.digest: Invalid value"}},
-		{"digest without algorithm", set(func(c *omni.HelmChart) { c.Digest = digest[7:] }), []string{"spec.chart.digest: Invalid value"}},
-		{"largest values", set(func(c *omni.HelmChart) { c.Values = bigObject(256 << 10) }), nil},
-		{"values too large", set(func(c *omni.HelmChart) { c.Values = bigObject(256<<10 + 1) }), []string{"spec.chart.values: Invalid value"}},
-		{"values from both kinds", from(omni.HelmValuesReference{Kind: omni.ValuesConfigMap, Name: "a"},
-			omni.HelmValuesReference{Kind: omni.ValuesSecret, Name: "a", Key: "b", TargetPath: "c.d", Optional: true}), nil},
-		{"values from nothing", from(omni.HelmValuesReference{}),
+		{"version range", set(func(c *v1alpha1.HelmChart) { c.Version = ">=1.2.0-0, <2 || ~3.1" }), nil},
+		{"no version", set(func(c *v1alpha1.HelmChart) { c.Version = "" }), nil},
+		{"bad version", set(func(c *v1alpha1.HelmChart) { c.Version = "1.2.3;x" }), []string{"spec.chart.version: Invalid value"}},
+		{"version too long", set(func(c *v1alpha1.HelmChart) { c.Version = strings.Repeat("1", 254) }), []string{"spec.chart.version: Invalid value"}},
+		{"digest", set(func(c *v1alpha1.HelmChart) { c.Digest = digest }), nil},
+		{"digest too short", set(func(c *v1alpha1.HelmChart) { c.Digest = digest[:70] }), []string{"spec.chart.digest: Invalid value"}},
+		{"digest in capitals", set(func(c *v1alpha1.HelmChart) { c.Digest = "sha256:" + strings.Repeat("0A", 32) }), []string{"spec.chart.digest: Invalid value"}},
+		{"digest without algorithm", set(func(c *v1alpha1.HelmChart) { c.Digest = digest[7:] }), []string{"spec.chart.digest: Invalid value"}},
+		{"largest values", set(func(c *v1alpha1.HelmChart) { c.Values = bigObject(256 << 10) }), nil},
+		{"values too large", set(func(c *v1alpha1.HelmChart) { c.Values = bigObject(256<<10 + 1) }), []string{"spec.chart.values: Invalid value"}},
+		{"values from both kinds", from(v1alpha1.HelmValuesReference{Kind: v1alpha1.ValuesConfigMap, Name: "a"},
+			v1alpha1.HelmValuesReference{Kind: v1alpha1.ValuesSecret, Name: "a", Key: "b", TargetPath: "c.d", Optional: true}), nil},
+		{"values from nothing", from(v1alpha1.HelmValuesReference{}),
 			[]string{"spec.chart.valuesFrom[0].kind: Required value", "spec.chart.valuesFrom[0].name: Required value"}},
-		{"values from bad names", from(omni.HelmValuesReference{Kind: "Pod", Name: "A", Key: "a/b", TargetPath: strings.Repeat("a", 254)}), []string{
+		{"values from bad names", from(v1alpha1.HelmValuesReference{Kind: "Pod", Name: "A", Key: "a/b", TargetPath: strings.Repeat("a", 254)}), []string{
 			"spec.chart.valuesFrom[0].kind: Unsupported value", "spec.chart.valuesFrom[0].name: Invalid value",
 			"spec.chart.valuesFrom[0].key: Invalid value", "spec.chart.valuesFrom[0].targetPath: Too long",
 		}},
-		{"Secrets", set(func(c *omni.HelmChart) {
-			c.AuthSecretRef, c.CASecretRef = &omni.LocalObjectReference{Name: "a"}, &omni.LocalObjectReference{Name: "b"}
-			c.Verify = &omni.HelmVerify{KeyringSecretRef: omni.SecretKeyReference{Name: "c", Key: "keyring"}}
+		{"Secrets", set(func(c *v1alpha1.HelmChart) {
+			c.AuthSecretRef, c.CASecretRef = &v1alpha1.LocalObjectReference{Name: "a"}, &v1alpha1.LocalObjectReference{Name: "b"}
+			c.Verify = &v1alpha1.HelmVerify{KeyringSecretRef: v1alpha1.SecretKeyReference{Name: "c", Key: "keyring"}}
 		}), nil},
-		{"Secrets without names", set(func(c *omni.HelmChart) {
-			c.AuthSecretRef, c.CASecretRef, c.Verify = &omni.LocalObjectReference{}, &omni.LocalObjectReference{}, &omni.HelmVerify{}
+		{"Secrets without names", set(func(c *v1alpha1.HelmChart) {
+			c.AuthSecretRef, c.CASecretRef, c.Verify = &v1alpha1.LocalObjectReference{}, &v1alpha1.LocalObjectReference{}, &v1alpha1.HelmVerify{}
 		}), []string{
 			"spec.chart.authSecretRef.name: Required value", "spec.chart.caSecretRef.name: Required value",
 			"spec.chart.verify.keyringSecretRef.name: Required value",
@@ -154,32 +156,32 @@ func TestValidateChart(t *testing.T) {
 }
 
 func TestValidateOmniHelmReleaseUpdate(t *testing.T) {
-	redirect := func(r *omni.OmniHelmRelease) { r.Spec.ReleaseName, r.Spec.Namespace = "other", "other" }
+	redirect := func(r *v1alpha1.OmniHelmRelease) { r.Spec.ReleaseName, r.Spec.Namespace = "other", "other" }
 	redirected := []string{"spec.releaseName: Invalid value", "spec.namespace: Invalid value"}
 
-	checkUpdates(t, validRelease, ValidateOmniHelmReleaseUpdate, []updateRow[omni.OmniHelmRelease]{
+	checkUpdates(t, validRelease, ValidateOmniHelmReleaseUpdate, []updateRow[v1alpha1.OmniHelmRelease]{
 		{name: "nothing changed"},
-		{"new version", nil, func(r *omni.OmniHelmRelease) { r.Spec.Chart.Version = "4.0.0" }, nil},
-		{"the same name, now written down", nil, func(r *omni.OmniHelmRelease) { r.Spec.ReleaseName = "metrics-server" }, nil},
+		{"new version", nil, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Version = "4.0.0" }, nil},
+		{"the same name, now written down", nil, func(r *v1alpha1.OmniHelmRelease) { r.Spec.ReleaseName = "metrics-server" }, nil},
 		{"redirected", nil, redirect, redirected},
-		{"redirected while being deleted", func(r *omni.OmniHelmRelease) { deleting(&r.ObjectMeta) }, redirect, redirected},
-		{"other rules while being deleted", func(r *omni.OmniHelmRelease) { deleting(&r.ObjectMeta) },
-			func(r *omni.OmniHelmRelease) { r.Spec.Chart.Chart = "" }, nil},
-		{"values of an older rule, annotation changed", func(r *omni.OmniHelmRelease) { r.Spec.Chart.Values = bigObject(300 << 10) },
-			func(r *omni.OmniHelmRelease) { r.Annotations = map[string]string{"a": "b"} }, nil},
+		{"redirected while being deleted", func(r *v1alpha1.OmniHelmRelease) { deleting(&r.ObjectMeta) }, redirect, redirected},
+		{"other rules while being deleted", func(r *v1alpha1.OmniHelmRelease) { deleting(&r.ObjectMeta) },
+			func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Chart = "" }, nil},
+		{"values of an older rule, annotation changed", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = bigObject(300 << 10) },
+			func(r *v1alpha1.OmniHelmRelease) { r.Annotations = map[string]string{"a": "b"} }, nil},
 	})
 }
 
 func TestValidateOmniHelmReleaseStatusUpdate(t *testing.T) {
-	history := func(revisions ...int32) func(*omni.OmniHelmRelease) {
-		return func(r *omni.OmniHelmRelease) {
+	history := func(revisions ...int32) func(*v1alpha1.OmniHelmRelease) {
+		return func(r *v1alpha1.OmniHelmRelease) {
 			for _, revision := range revisions {
-				r.Status.History = append(r.Status.History, omni.HelmRevision{Revision: revision})
+				r.Status.History = append(r.Status.History, v1alpha1.HelmRevision{Revision: revision})
 			}
 		}
 	}
 
-	checkUpdates(t, validRelease, ValidateOmniHelmReleaseStatusUpdate, []updateRow[omni.OmniHelmRelease]{
+	checkUpdates(t, validRelease, ValidateOmniHelmReleaseStatusUpdate, []updateRow[v1alpha1.OmniHelmRelease]{
 		{"history", nil, history(3, 2, 1), nil},
 		{"revision twice", nil, history(3, 3), []string{"status.history[1].revision: Duplicate value"}},
 	})

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -21,12 +21,12 @@ const (
 )
 
 // ValidateOmniKubeconfigExport checks a new OmniKubeconfigExport.
-func ValidateOmniKubeconfigExport(obj *omni.OmniKubeconfigExport) field.ErrorList {
+func ValidateOmniKubeconfigExport(obj *v1alpha1.OmniKubeconfigExport) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniKubeconfigExportSpec(&obj.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateOmniKubeconfigExportUpdate checks a changed OmniKubeconfigExport.
-func ValidateOmniKubeconfigExportUpdate(obj, old *omni.OmniKubeconfigExport) field.ErrorList {
+func ValidateOmniKubeconfigExportUpdate(obj, old *v1alpha1.OmniKubeconfigExport) field.ErrorList {
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		rules: func() field.ErrorList { return validateOmniKubeconfigExportSpec(&obj.Spec, field.NewPath("spec")) },
@@ -34,12 +34,12 @@ func ValidateOmniKubeconfigExportUpdate(obj, old *omni.OmniKubeconfigExport) fie
 }
 
 // ValidateOmniKubeconfigExportStatusUpdate checks a new status of an OmniKubeconfigExport.
-func ValidateOmniKubeconfigExportStatusUpdate(obj, old *omni.OmniKubeconfigExport) field.ErrorList {
+func ValidateOmniKubeconfigExportStatusUpdate(obj, old *v1alpha1.OmniKubeconfigExport) field.ErrorList {
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
 // WarningsForOmniKubeconfigExport returns advice on an OmniKubeconfigExport, as "path: message".
-func WarningsForOmniKubeconfigExport(obj *omni.OmniKubeconfigExport) []string {
+func WarningsForOmniKubeconfigExport(obj *v1alpha1.OmniKubeconfigExport) []string {
 	var warnings []string
 
 	spec := field.NewPath("spec")
@@ -62,23 +62,23 @@ func WarningsForOmniKubeconfigExport(obj *omni.OmniKubeconfigExport) []string {
 	return warnings
 }
 
-func validateOmniKubeconfigExportSpec(spec *omni.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
+func validateOmniKubeconfigExportSpec(spec *v1alpha1.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
 	errs = append(errs, validateSecretKeyReference(spec.TargetSecretRef, path.Child("targetSecretRef"), "the Secret to write")...)
 	errs = append(errs, validateServiceAccount(&spec.ServiceAccount, path.Child("serviceAccount"))...)
 	errs = append(errs, validateLifetime(spec, path)...)
-	errs = append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.DeletionDelete, omni.DeletionOrphan)...)
+	errs = append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), v1alpha1.DeletionDelete, v1alpha1.DeletionOrphan)...)
 
 	if spec.ContextNamespace != "" {
 		errs = append(errs, validateNamespaceName(spec.ContextNamespace, path.Child("contextNamespace"), "a namespace")...)
 	}
 
-	errs = append(errs, validateEnum(spec.Format, path.Child("format"), omni.FormatKubeconfig, omni.FormatArgoCD)...)
+	errs = append(errs, validateEnum(spec.Format, path.Child("format"), v1alpha1.FormatKubeconfig, v1alpha1.FormatArgoCD)...)
 
 	return append(errs, validateSecretTemplate(spec, path.Child("secretTemplate"))...)
 }
 
-func validateServiceAccount(account *omni.KubeconfigServiceAccount, path *field.Path) field.ErrorList {
+func validateServiceAccount(account *v1alpha1.KubeconfigServiceAccount, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	if strings.TrimSpace(account.User) == "" {
@@ -110,7 +110,7 @@ func validateServiceAccount(account *omni.KubeconfigServiceAccount, path *field.
 	return errs
 }
 
-func validateLifetime(spec *omni.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
+func validateLifetime(spec *v1alpha1.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
 	ttl, errs := requireDuration(spec.TTL, minTTL, maxTTL, path.Child("ttl"), "set how long a kubeconfig is valid, such as 24h")
 	at := path.Child("renewBefore")
 
@@ -122,11 +122,11 @@ func validateLifetime(spec *omni.OmniKubeconfigExportSpec, path *field.Path) fie
 	return append(errs, renewErrs...)
 }
 
-func validateSecretTemplate(spec *omni.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
+func validateSecretTemplate(spec *v1alpha1.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
 	template := &spec.SecretTemplate
 	errs := validateSecretMetadata(template.Labels, template.Annotations, path)
 
-	if _, set := template.Labels[argoSecretType]; set && spec.Format == omni.FormatArgoCD {
+	if _, set := template.Labels[argoSecretType]; set && spec.Format == v1alpha1.FormatArgoCD {
 		errs = append(errs, field.Forbidden(path.Child("labels").Key(argoSecretType), "the format ArgoCD sets it: remove it here"))
 	}
 

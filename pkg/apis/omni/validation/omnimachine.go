@@ -3,16 +3,16 @@ package validation
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // ValidateOmniMachine checks a new OmniMachine.
-func ValidateOmniMachine(obj *omni.OmniMachine) field.ErrorList {
+func ValidateOmniMachine(obj *v1alpha1.OmniMachine) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniMachineSpec(obj, nil)...)
 }
 
 // ValidateOmniMachineUpdate checks a changed OmniMachine.
-func ValidateOmniMachineUpdate(obj, old *omni.OmniMachine) field.ErrorList {
+func ValidateOmniMachineUpdate(obj, old *v1alpha1.OmniMachine) field.ErrorList {
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		always: immutable(obj.EffectiveMachineID(), old.EffectiveMachineID(), field.NewPath("spec", "machineID"),
@@ -22,19 +22,19 @@ func ValidateOmniMachineUpdate(obj, old *omni.OmniMachine) field.ErrorList {
 }
 
 // ValidateOmniMachineStatusUpdate checks a new status of an OmniMachine.
-func ValidateOmniMachineStatusUpdate(obj, old *omni.OmniMachine) field.ErrorList {
+func ValidateOmniMachineStatusUpdate(obj, old *v1alpha1.OmniMachine) field.ErrorList {
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
 // WarningsForOmniMachine returns advice on an OmniMachine, as "path: message".
-func WarningsForOmniMachine(obj *omni.OmniMachine) []string {
+func WarningsForOmniMachine(obj *v1alpha1.OmniMachine) []string {
 	spec := field.NewPath("spec")
 	warnings := warningsForPatches(obj.Spec.Patches, spec.Child("patches"))
 
 	return append(warnings, warningsForMachineID(obj.Spec.MachineID, spec.Child("machineID"))...)
 }
 
-func validateOmniMachineSpec(obj *omni.OmniMachine, stored []omni.Patch) field.ErrorList {
+func validateOmniMachineSpec(obj *v1alpha1.OmniMachine, stored []v1alpha1.Patch) field.ErrorList {
 	spec, path := &obj.Spec, field.NewPath("spec")
 
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")

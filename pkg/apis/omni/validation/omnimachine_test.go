@@ -4,49 +4,49 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-func validMachine() *omni.OmniMachine {
-	return &omni.OmniMachine{
+func validMachine() *v1alpha1.OmniMachine {
+	return &v1alpha1.OmniMachine{
 		ObjectMeta: meta(machine1),
-		Spec:       omni.OmniMachineSpec{ClusterRef: omni.LocalObjectReference{Name: "cluster-01"}},
+		Spec:       v1alpha1.OmniMachineSpec{ClusterRef: v1alpha1.LocalObjectReference{Name: "cluster-01"}},
 	}
 }
 
 func TestValidateOmniMachine(t *testing.T) {
-	id := func(metaName, specID string) func(*omni.OmniMachine) {
-		return func(m *omni.OmniMachine) { m.Name, m.Spec.MachineID = metaName, specID }
+	id := func(metaName, specID string) func(*v1alpha1.OmniMachine) {
+		return func(m *v1alpha1.OmniMachine) { m.Name, m.Spec.MachineID = metaName, specID }
 	}
 
-	checkRules(t, validMachine, ValidateOmniMachine, []row[omni.OmniMachine]{
+	checkRules(t, validMachine, ValidateOmniMachine, []row[v1alpha1.OmniMachine]{
 		{name: "UUID in metadata.name"},
 		{"UUID in the spec", id("node-1", machine2), nil},
 		{"no UUID anywhere", id("node-1", ""), []string{"spec.machineID: Invalid value"}},
 		{"no UUID in the spec", id(machine1, "node-1"), []string{"spec.machineID: Invalid value"}},
-		{"cluster missing", func(m *omni.OmniMachine) { m.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
-		{"everything else", func(m *omni.OmniMachine) {
+		{"cluster missing", func(m *v1alpha1.OmniMachine) { m.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
+		{"everything else", func(m *v1alpha1.OmniMachine) {
 			m.Spec.Locked, m.Spec.Install.Disk = true, "/dev/sda"
 			m.Spec.KernelArgs, m.Spec.SystemExtensions = []string{}, []string{}
 		}, nil},
-		{"bad lists", func(m *omni.OmniMachine) {
+		{"bad lists", func(m *v1alpha1.OmniMachine) {
 			m.Spec.KernelArgs, m.Spec.SystemExtensions = []string{""}, []string{"a", " "}
 		},
 			[]string{"spec.systemExtensions[1]: Required value", "spec.kernelArgs[0]: Required value"}},
-		{"Omni's label", func(m *omni.OmniMachine) { m.Spec.Labels = map[string]string{"omni.sidero.dev/x": ""} },
+		{"Omni's label", func(m *v1alpha1.OmniMachine) { m.Spec.Labels = map[string]string{"omni.sidero.dev/x": ""} },
 			[]string{"spec.labels[omni.sidero.dev/x]: Forbidden"}},
-		{"patch", func(m *omni.OmniMachine) { m.Spec.Patches = []omni.Patch{{Name: "a"}} }, []string{"spec.patches[0]: Required value"}},
+		{"patch", func(m *v1alpha1.OmniMachine) { m.Spec.Patches = []v1alpha1.Patch{{Name: "a"}} }, []string{"spec.patches[0]: Required value"}},
 	})
 }
 
 func TestValidateOmniMachineUpdate(t *testing.T) {
-	checkUpdates(t, validMachine, ValidateOmniMachineUpdate, []updateRow[omni.OmniMachine]{
+	checkUpdates(t, validMachine, ValidateOmniMachineUpdate, []updateRow[v1alpha1.OmniMachine]{
 		{name: "nothing changed"},
-		{"locked", nil, func(m *omni.OmniMachine) { m.Spec.Locked = true }, nil},
-		{"the same UUID, now written down", nil, func(m *omni.OmniMachine) { m.Spec.MachineID = machine1 }, nil},
-		{"another machine", nil, func(m *omni.OmniMachine) { m.Spec.MachineID = machine2 }, []string{"spec.machineID: Invalid value"}},
-		{"another machine while being deleted", func(m *omni.OmniMachine) { deleting(&m.ObjectMeta) },
-			func(m *omni.OmniMachine) { m.Spec.MachineID, m.Spec.ClusterRef.Name = machine2, "" }, []string{"spec.machineID: Invalid value"}},
+		{"locked", nil, func(m *v1alpha1.OmniMachine) { m.Spec.Locked = true }, nil},
+		{"the same UUID, now written down", nil, func(m *v1alpha1.OmniMachine) { m.Spec.MachineID = machine1 }, nil},
+		{"another machine", nil, func(m *v1alpha1.OmniMachine) { m.Spec.MachineID = machine2 }, []string{"spec.machineID: Invalid value"}},
+		{"another machine while being deleted", func(m *v1alpha1.OmniMachine) { deleting(&m.ObjectMeta) },
+			func(m *v1alpha1.OmniMachine) { m.Spec.MachineID, m.Spec.ClusterRef.Name = machine2, "" }, []string{"spec.machineID: Invalid value"}},
 	})
 }
 

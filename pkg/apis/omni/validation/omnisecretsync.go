@@ -3,20 +3,20 @@ package validation
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // maxSecretType bounds the type of a Secret, which Kubernetes leaves free.
 const maxSecretType = 253
 
 // ValidateOmniSecretSync checks a new OmniSecretSync.
-func ValidateOmniSecretSync(obj *omni.OmniSecretSync) field.ErrorList {
+func ValidateOmniSecretSync(obj *v1alpha1.OmniSecretSync) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniSecretSyncSpec(&obj.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateOmniSecretSyncUpdate checks a changed OmniSecretSync. The cluster it writes to can never
 // change, not even while the object is being deleted: the clean-up would go to the wrong cluster.
-func ValidateOmniSecretSyncUpdate(obj, old *omni.OmniSecretSync) field.ErrorList {
+func ValidateOmniSecretSyncUpdate(obj, old *v1alpha1.OmniSecretSync) field.ErrorList {
 	const remedy = "create a new OmniSecretSync for another cluster"
 
 	spec := field.NewPath("spec")
@@ -33,14 +33,14 @@ func ValidateOmniSecretSyncUpdate(obj, old *omni.OmniSecretSync) field.ErrorList
 }
 
 // ValidateOmniSecretSyncStatusUpdate checks a new status of an OmniSecretSync.
-func ValidateOmniSecretSyncStatusUpdate(obj, old *omni.OmniSecretSync) field.ErrorList {
+func ValidateOmniSecretSyncStatusUpdate(obj, old *v1alpha1.OmniSecretSync) field.ErrorList {
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
 // WarningsForOmniSecretSync returns advice on an OmniSecretSync; there is none yet.
-func WarningsForOmniSecretSync(*omni.OmniSecretSync) []string { return nil }
+func WarningsForOmniSecretSync(*v1alpha1.OmniSecretSync) []string { return nil }
 
-func validateOmniSecretSyncSpec(spec *omni.OmniSecretSyncSpec, path *field.Path) field.ErrorList {
+func validateOmniSecretSyncSpec(spec *v1alpha1.OmniSecretSyncSpec, path *field.Path) field.ErrorList {
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
 	errs = append(errs, validateSecretKeyReference(spec.KubeconfigSecretRef, path.Child("kubeconfigSecretRef"),
 		"the Secret that holds the kubeconfig of the workload cluster")...)
@@ -57,10 +57,10 @@ func validateOmniSecretSyncSpec(spec *omni.OmniSecretSyncSpec, path *field.Path)
 	errs = append(errs, validateKeyMappings(spec.Keys, path.Child("keys"))...)
 	errs = append(errs, validateSecretMetadata(spec.Labels, spec.Annotations, path)...)
 
-	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), omni.DeletionDelete, omni.DeletionOrphan)...)
+	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), v1alpha1.DeletionDelete, v1alpha1.DeletionOrphan)...)
 }
 
-func validateKeyMappings(keys []omni.SecretKeyMapping, path *field.Path) field.ErrorList {
+func validateKeyMappings(keys []v1alpha1.SecretKeyMapping, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	seen := make(map[string]bool, len(keys))

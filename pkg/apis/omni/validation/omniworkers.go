@@ -5,16 +5,16 @@ import (
 
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // ValidateOmniWorkers checks a new OmniWorkers.
-func ValidateOmniWorkers(obj *omni.OmniWorkers) field.ErrorList {
+func ValidateOmniWorkers(obj *v1alpha1.OmniWorkers) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniWorkersSpec(obj, nil)...)
 }
 
 // ValidateOmniWorkersUpdate checks a changed OmniWorkers.
-func ValidateOmniWorkersUpdate(obj, old *omni.OmniWorkers) field.ErrorList {
+func ValidateOmniWorkersUpdate(obj, old *v1alpha1.OmniWorkers) field.ErrorList {
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		always: immutable(obj.EffectiveWorkerSetName(), old.EffectiveWorkerSetName(), field.NewPath("spec", "workerSetName"),
@@ -24,19 +24,19 @@ func ValidateOmniWorkersUpdate(obj, old *omni.OmniWorkers) field.ErrorList {
 }
 
 // ValidateOmniWorkersStatusUpdate checks a new status of an OmniWorkers.
-func ValidateOmniWorkersStatusUpdate(obj, old *omni.OmniWorkers) field.ErrorList {
+func ValidateOmniWorkersStatusUpdate(obj, old *v1alpha1.OmniWorkers) field.ErrorList {
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
 // WarningsForOmniWorkers returns advice on an OmniWorkers, as "path: message".
-func WarningsForOmniWorkers(obj *omni.OmniWorkers) []string {
+func WarningsForOmniWorkers(obj *v1alpha1.OmniWorkers) []string {
 	spec := field.NewPath("spec")
 
 	return append(warningsForMachineIDs(obj.Spec.Machines, spec.Child("machines")),
 		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
 }
 
-func validateOmniWorkersSpec(obj *omni.OmniWorkers, stored []omni.Patch) field.ErrorList {
+func validateOmniWorkersSpec(obj *v1alpha1.OmniWorkers, stored []v1alpha1.Patch) field.ErrorList {
 	spec, path := &obj.Spec, field.NewPath("spec")
 
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")

@@ -13,7 +13,7 @@ import (
 
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // maxUnknownKeys bounds how many unknown keys of a patch an error names.
@@ -22,7 +22,7 @@ const maxUnknownKeys = 5
 // validatePatches checks a list of Talos configuration patches. The content of those that are in stored,
 // the list before the update, was checked when it came: Omni's own check is the dearest rule there is,
 // and one that a later version of it tightened must not refuse changes elsewhere in the spec.
-func validatePatches(patches, stored []omni.Patch, path *field.Path) field.ErrorList {
+func validatePatches(patches, stored []v1alpha1.Patch, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	overrides := map[string]bool{}
@@ -44,8 +44,8 @@ func validatePatches(patches, stored []omni.Patch, path *field.Path) field.Error
 }
 
 // isStored tells whether the inline content of the patch is that of a patch in stored.
-func isStored(patch *omni.Patch, stored []omni.Patch) bool {
-	return patch.Inline != nil && patch.ValueFrom == nil && slices.ContainsFunc(stored, func(old omni.Patch) bool {
+func isStored(patch *v1alpha1.Patch, stored []v1alpha1.Patch) bool {
+	return patch.Inline != nil && patch.ValueFrom == nil && slices.ContainsFunc(stored, func(old v1alpha1.Patch) bool {
 		return old.Inline != nil && bytes.Equal(old.Inline.Raw, patch.Inline.Raw)
 	})
 }
@@ -73,7 +73,7 @@ func validateUniqueOverride(idOverride string, seen map[string]bool, path *field
 	return nil
 }
 
-func validatePatchContent(patch *omni.Patch, path *field.Path) field.ErrorList {
+func validatePatchContent(patch *v1alpha1.Patch, path *field.Path) field.ErrorList {
 	switch {
 	case patch.Inline != nil && patch.ValueFrom != nil:
 		return field.ErrorList{field.Forbidden(path.Child("valueFrom"), "cannot be combined with inline: keep one of them")}
@@ -86,7 +86,7 @@ func validatePatchContent(patch *omni.Patch, path *field.Path) field.ErrorList {
 	}
 }
 
-func validateInlinePatch(inline *omni.FreeForm, path *field.Path) field.ErrorList {
+func validateInlinePatch(inline *v1alpha1.FreeForm, path *field.Path) field.ErrorList {
 	if errs := validateFreeForm(path, "split it, or read it with valueFrom", *inline); len(errs) > 0 {
 		return errs
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
@@ -27,7 +27,7 @@ func FuzzInlinePatch(f *testing.F) {
 		}
 
 		foreigntest.WantAllocated(t, 128<<20, func() {
-			for _, err := range validateInlinePatch(&omni.FreeForm{Raw: text}, field.NewPath("inline")) {
+			for _, err := range validateInlinePatch(&v1alpha1.FreeForm{Raw: text}, field.NewPath("inline")) {
 				if len(err.Error()) > 4<<10 {
 					t.Errorf("an error of %d bytes", len(err.Error()))
 				}

@@ -5,43 +5,43 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestValidatePatches(t *testing.T) {
-	patches := func(list ...omni.Patch) func(*omni.OmniCluster) {
-		return func(c *omni.OmniCluster) { c.Spec.Patches = list }
+	patches := func(list ...v1alpha1.Patch) func(*v1alpha1.OmniCluster) {
+		return func(c *v1alpha1.OmniCluster) { c.Spec.Patches = list }
 	}
-	inline := func(text string) func(*omni.OmniCluster) {
-		return patches(omni.Patch{Name: "a", Inline: freeForm(text)})
+	inline := func(text string) func(*v1alpha1.OmniCluster) {
+		return patches(v1alpha1.Patch{Name: "a", Inline: freeForm(text)})
 	}
 	hostname := freeForm(`{"machine":{"network":{"hostname":"a"}}}`)
-	fromSecret := &omni.ValueSource{SecretKeyRef: &omni.KeyReference{Name: "patches", Key: "a.yaml"}}
+	fromSecret := &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "patches", Key: "a.yaml"}}
 
 	const bad = "spec.patches[0].inline: Invalid value"
 
-	checkRules(t, validCluster, ValidateOmniCluster, []row[omni.OmniCluster]{
-		{"inline", patches(omni.Patch{Name: "a", Inline: hostname}), nil},
-		{"ID instead of name", patches(omni.Patch{IDOverride: "500-a", Inline: hostname}), nil},
-		{"one name twice: the position is part of Omni's ID", patches(omni.Patch{Name: "a", Inline: hostname}, omni.Patch{Name: "a", Inline: hostname}), nil},
-		{"neither name nor ID", patches(omni.Patch{Inline: hostname}), []string{"spec.patches[0].name: Required value"}},
-		{"one ID twice", patches(omni.Patch{IDOverride: "a", Inline: hostname}, omni.Patch{IDOverride: "a", Inline: hostname}),
+	checkRules(t, validCluster, ValidateOmniCluster, []row[v1alpha1.OmniCluster]{
+		{"inline", patches(v1alpha1.Patch{Name: "a", Inline: hostname}), nil},
+		{"ID instead of name", patches(v1alpha1.Patch{IDOverride: "500-a", Inline: hostname}), nil},
+		{"one name twice: the position is part of Omni's ID", patches(v1alpha1.Patch{Name: "a", Inline: hostname}, v1alpha1.Patch{Name: "a", Inline: hostname}), nil},
+		{"neither name nor ID", patches(v1alpha1.Patch{Inline: hostname}), []string{"spec.patches[0].name: Required value"}},
+		{"one ID twice", patches(v1alpha1.Patch{IDOverride: "a", Inline: hostname}, v1alpha1.Patch{IDOverride: "a", Inline: hostname}),
 			[]string{"spec.patches[1].idOverride: Duplicate value"}},
-		{"neither inline nor valueFrom", patches(omni.Patch{Name: "a"}), []string{"spec.patches[0]: Required value"}},
-		{"inline and valueFrom", patches(omni.Patch{Name: "a", Inline: hostname, ValueFrom: fromSecret}), []string{"spec.patches[0].valueFrom: Forbidden"}},
-		{"from Secret", patches(omni.Patch{Name: "a", ValueFrom: fromSecret}), nil},
-		{"from ConfigMap", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{ConfigMapKeyRef: &omni.KeyReference{Name: "a", Key: "b"}}}), nil},
-		{"from nothing", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{}}), []string{"spec.patches[0].valueFrom: Required value"}},
-		{"from both", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{
-			ConfigMapKeyRef: &omni.KeyReference{Name: "a", Key: "b"}, SecretKeyRef: &omni.KeyReference{Name: "a", Key: "b"},
+		{"neither inline nor valueFrom", patches(v1alpha1.Patch{Name: "a"}), []string{"spec.patches[0]: Required value"}},
+		{"inline and valueFrom", patches(v1alpha1.Patch{Name: "a", Inline: hostname, ValueFrom: fromSecret}), []string{"spec.patches[0].valueFrom: Forbidden"}},
+		{"from Secret", patches(v1alpha1.Patch{Name: "a", ValueFrom: fromSecret}), nil},
+		{"from ConfigMap", patches(v1alpha1.Patch{Name: "a", ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "a", Key: "b"}}}), nil},
+		{"from nothing", patches(v1alpha1.Patch{Name: "a", ValueFrom: &v1alpha1.ValueSource{}}), []string{"spec.patches[0].valueFrom: Required value"}},
+		{"from both", patches(v1alpha1.Patch{Name: "a", ValueFrom: &v1alpha1.ValueSource{
+			ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "a", Key: "b"}, SecretKeyRef: &v1alpha1.KeyReference{Name: "a", Key: "b"},
 		}}), []string{"spec.patches[0].valueFrom.secretKeyRef: Forbidden"}},
-		{"ConfigMap without name and key", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{ConfigMapKeyRef: &omni.KeyReference{}}}),
+		{"ConfigMap without name and key", patches(v1alpha1.Patch{Name: "a", ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{}}}),
 			[]string{"spec.patches[0].valueFrom.configMapKeyRef.name: Required value", "spec.patches[0].valueFrom.configMapKeyRef.key: Required value"}},
-		{"Secret with bad name and key", patches(omni.Patch{Name: "a", ValueFrom: &omni.ValueSource{SecretKeyRef: &omni.KeyReference{Name: "A", Key: "a/b"}}}),
+		{"Secret with bad name and key", patches(v1alpha1.Patch{Name: "a", ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "A", Key: "a/b"}}}),
 			[]string{"spec.patches[0].valueFrom.secretKeyRef.name: Invalid value", "spec.patches[0].valueFrom.secretKeyRef.key: Invalid value"}},
-		{"Omni's label", patches(omni.Patch{Name: "a", Inline: hostname, Labels: map[string]string{"omni.sidero.dev/x": ""}}),
+		{"Omni's label", patches(v1alpha1.Patch{Name: "a", Inline: hostname, Labels: map[string]string{"omni.sidero.dev/x": ""}}),
 			[]string{"spec.patches[0].labels[omni.sidero.dev/x]: Forbidden"}},
-		{"Omni's annotation", patches(omni.Patch{Name: "a", Inline: hostname, Annotations: map[string]string{"omni.sidero.dev/x": ""}}),
+		{"Omni's annotation", patches(v1alpha1.Patch{Name: "a", Inline: hostname, Annotations: map[string]string{"omni.sidero.dev/x": ""}}),
 			[]string{"spec.patches[0].annotations[omni.sidero.dev/x]: Forbidden"}},
 		{"Talos document", inline(`{"apiVersion":"v1alpha1","kind":"HostnameConfig","hostname":"a"}`), nil},
 		{"delete directive", inline(`{"machine":{"network":{"$patch":"delete"}}}`), nil},
@@ -52,14 +52,14 @@ func TestValidatePatches(t *testing.T) {
 		{"unknown kind", inline(`{"apiVersion":"v1alpha1","kind":"NoSuchConfig"}`), []string{bad}},
 		{"wrong type", inline(`{"machine":{"install":{"wipe":"abc"}}}`), []string{bad}},
 		{"what Omni controls", inline(`{"cluster":{"clusterName":"a"}}`), []string{bad}},
-		{"largest", patches(omni.Patch{Name: "a", Inline: sizedPatch(256 << 10)}), nil},
-		{"too large", patches(omni.Patch{Name: "a", Inline: sizedPatch(256<<10 + 1)}), []string{bad}},
-		{"every patch is checked", patches(omni.Patch{Name: "a", Inline: hostname}, omni.Patch{Name: "b"}), []string{"spec.patches[1]: Required value"}},
+		{"largest", patches(v1alpha1.Patch{Name: "a", Inline: sizedPatch(256 << 10)}), nil},
+		{"too large", patches(v1alpha1.Patch{Name: "a", Inline: sizedPatch(256<<10 + 1)}), []string{bad}},
+		{"every patch is checked", patches(v1alpha1.Patch{Name: "a", Inline: hostname}, v1alpha1.Patch{Name: "b"}), []string{"spec.patches[1]: Required value"}},
 	})
 }
 
 // sizedPatch is a valid patch of exactly this many bytes.
-func sizedPatch(size int) *omni.FreeForm {
+func sizedPatch(size int) *v1alpha1.FreeForm {
 	const frame = `{"machine":{"sysctls":{"a":""}}}`
 
 	return freeForm(fmt.Sprintf(`{"machine":{"sysctls":{"a":"%s"}}}`, strings.Repeat("x", size-len(frame))))
@@ -87,7 +87,7 @@ func TestPatchErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cluster := validCluster()
-			cluster.Spec.Patches = []omni.Patch{{Name: "a", Inline: freeForm(tc.patch)}}
+			cluster.Spec.Patches = []v1alpha1.Patch{{Name: "a", Inline: freeForm(tc.patch)}}
 
 			errs := ValidateOmniCluster(cluster)
 			if len(errs) != 1 {
@@ -107,22 +107,22 @@ func TestPatchErrors(t *testing.T) {
 
 // A patch that was stored before is not checked again, wherever it moved; anything else about it is.
 func TestStoredPatchesAreNotCheckedAgain(t *testing.T) {
-	refused := func() *omni.FreeForm { return freeForm(`{"cluster":{"clusterName":"a"}}`) }
+	refused := func() *v1alpha1.FreeForm { return freeForm(`{"cluster":{"clusterName":"a"}}`) }
 
 	for name, test := range map[string]struct {
-		patches []omni.Patch
+		patches []v1alpha1.Patch
 		want    string
 	}{
-		"as it was":           {[]omni.Patch{{Name: "a", Inline: refused()}}, ""},
-		"under another name":  {[]omni.Patch{{Name: "b", Inline: refused()}}, ""},
-		"moved and doubled":   {[]omni.Patch{{Name: "b", Inline: refused()}, {Name: "a", Inline: refused()}}, ""},
-		"without a name":      {[]omni.Patch{{Inline: refused()}}, "spec.patches[0].name: Required value"},
-		"with other content":  {[]omni.Patch{{Name: "a", Inline: freeForm(`{"cluster":{"clusterName":"b"}}`)}}, "spec.patches[0].inline: Invalid value"},
-		"with a second place": {[]omni.Patch{{Name: "a", Inline: refused(), ValueFrom: &omni.ValueSource{}}}, "spec.patches[0].valueFrom: Forbidden"},
+		"as it was":           {[]v1alpha1.Patch{{Name: "a", Inline: refused()}}, ""},
+		"under another name":  {[]v1alpha1.Patch{{Name: "b", Inline: refused()}}, ""},
+		"moved and doubled":   {[]v1alpha1.Patch{{Name: "b", Inline: refused()}, {Name: "a", Inline: refused()}}, ""},
+		"without a name":      {[]v1alpha1.Patch{{Inline: refused()}}, "spec.patches[0].name: Required value"},
+		"with other content":  {[]v1alpha1.Patch{{Name: "a", Inline: freeForm(`{"cluster":{"clusterName":"b"}}`)}}, "spec.patches[0].inline: Invalid value"},
+		"with a second place": {[]v1alpha1.Patch{{Name: "a", Inline: refused(), ValueFrom: &v1alpha1.ValueSource{}}}, "spec.patches[0].valueFrom: Forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := validCluster()
-			old.Spec.Patches = []omni.Patch{{Name: "a", Inline: refused()}}
+			old.Spec.Patches = []v1alpha1.Patch{{Name: "a", Inline: refused()}}
 
 			obj := validCluster()
 			obj.Spec.Patches = test.patches

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // validateObjectName checks the name of a Kubernetes object that something refers to; what says
@@ -44,13 +44,13 @@ func requireDataKey(key string, path *field.Path, what string) field.ErrorList {
 }
 
 // validateReference checks a reference to another object of the same namespace.
-func validateReference(ref omni.LocalObjectReference, path *field.Path, what string) field.ErrorList {
+func validateReference(ref v1alpha1.LocalObjectReference, path *field.Path, what string) field.ErrorList {
 	return validateObjectName(ref.Name, path.Child("name"), what)
 }
 
 // validateSecretKeyReference checks a reference to one key of a Secret. An empty key stands for
 // the default.
-func validateSecretKeyReference(ref omni.SecretKeyReference, path *field.Path, what string) field.ErrorList {
+func validateSecretKeyReference(ref v1alpha1.SecretKeyReference, path *field.Path, what string) field.ErrorList {
 	errs := validateObjectName(ref.Name, path.Child("name"), what)
 	if ref.Key != "" {
 		errs = append(errs, validateDataKey(ref.Key, path.Child("key"))...)
@@ -60,7 +60,7 @@ func validateSecretKeyReference(ref omni.SecretKeyReference, path *field.Path, w
 }
 
 // validateValueSource checks that exactly one source is named, completely.
-func validateValueSource(source *omni.ValueSource, path *field.Path) field.ErrorList {
+func validateValueSource(source *v1alpha1.ValueSource, path *field.Path) field.ErrorList {
 	switch {
 	case source.ConfigMapKeyRef != nil && source.SecretKeyRef != nil:
 		return field.ErrorList{field.Forbidden(path.Child("secretKeyRef"), "cannot be combined with configMapKeyRef: keep one of them")}
@@ -73,7 +73,7 @@ func validateValueSource(source *omni.ValueSource, path *field.Path) field.Error
 	}
 }
 
-func validateKeyReference(ref *omni.KeyReference, path *field.Path, what string) field.ErrorList {
+func validateKeyReference(ref *v1alpha1.KeyReference, path *field.Path, what string) field.ErrorList {
 	errs := validateObjectName(ref.Name, path.Child("name"), what)
 
 	return append(errs, requireDataKey(ref.Key, path.Child("key"), "name the key inside its data")...)

@@ -4,22 +4,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // ValidateOmniControlPlaneScale decides whether the scale subresource may give a control plane this
 // many machines. Errors are at spec.replicas of the Scale.
-func ValidateOmniControlPlaneScale(obj *omni.OmniControlPlane, replicas int32) field.ErrorList {
+func ValidateOmniControlPlaneScale(obj *v1alpha1.OmniControlPlane, replicas int32) field.ErrorList {
 	return validateScale(&obj.Spec.MachineSetMachines, replicas, 1, "a control plane needs at least one machine")
 }
 
 // ValidateOmniWorkersScale decides whether the scale subresource may give a worker set this many
 // machines. Errors are at spec.replicas of the Scale.
-func ValidateOmniWorkersScale(obj *omni.OmniWorkers, replicas int32) field.ErrorList {
+func ValidateOmniWorkersScale(obj *v1alpha1.OmniWorkers, replicas int32) field.ErrorList {
 	return validateScale(&obj.Spec.MachineSetMachines, replicas, 0, "must be 0 or more")
 }
 
-func validateScale(machines *omni.MachineSetMachines, replicas, lowest int32, tooFew string) field.ErrorList {
+func validateScale(machines *v1alpha1.MachineSetMachines, replicas, lowest int32, tooFew string) field.ErrorList {
 	path := field.NewPath("spec", "replicas")
 
 	switch {

@@ -8,14 +8,14 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // notObserved is the observedGeneration of an object that no controller has looked at.
 const notObserved = -1
 
 // validateStatusUpdate applies the rules that the status of every kind has to pass.
-func validateStatusUpdate(meta, oldMeta *metav1.ObjectMeta, status *omni.ReconcileStatus) field.ErrorList {
+func validateStatusUpdate(meta, oldMeta *metav1.ObjectMeta, status *v1alpha1.ReconcileStatus) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(meta, oldMeta, field.NewPath("metadata"))
 	path := field.NewPath("status")
 	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, meta.Generation, notObserved, path)...)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // The shared part of the status has the same rules in every kind.
@@ -27,20 +27,20 @@ func TestValidateStatusUpdates(t *testing.T) {
 type withStatus[T any] interface {
 	*T
 	metav1.Object
-	GetReconcileStatus() *omni.ReconcileStatus
+	GetReconcileStatus() *v1alpha1.ReconcileStatus
 }
 
 func checkStatus[T any, P withStatus[T]](t *testing.T, valid func() *T, validate func(obj, old *T) field.ErrorList) {
 	t.Helper()
 
-	set := func(change func(*omni.ReconcileStatus)) func(*T) {
+	set := func(change func(*v1alpha1.ReconcileStatus)) func(*T) {
 		return func(obj *T) { change(P(obj).GetReconcileStatus()) }
 	}
 	conditions := func(list ...metav1.Condition) func(*T) {
-		return set(func(s *omni.ReconcileStatus) { s.Conditions = list })
+		return set(func(s *v1alpha1.ReconcileStatus) { s.Conditions = list })
 	}
 	observed := func(generation int64) func(*T) {
-		return set(func(s *omni.ReconcileStatus) { s.ObservedGeneration = generation })
+		return set(func(s *v1alpha1.ReconcileStatus) { s.ObservedGeneration = generation })
 	}
 	ready := metav1.Condition{
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Succeeded", ObservedGeneration: 3,

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // row is one case of a rule: a change of a valid object, and the errors it has to cause, each as
@@ -119,10 +119,10 @@ func deleting(meta *metav1.ObjectMeta) {
 	meta.Finalizers = []string{"omni.texashpc.com/finalizer"}
 }
 
-func freeForm(text string) *omni.FreeForm { return &omni.FreeForm{Raw: []byte(text)} }
+func freeForm(text string) *v1alpha1.FreeForm { return &v1alpha1.FreeForm{Raw: []byte(text)} }
 
 // bigObject is a JSON object of exactly this many bytes.
-func bigObject(size int) *omni.FreeForm {
+func bigObject(size int) *v1alpha1.FreeForm {
 	const frame = `{"a":""}`
 
 	return freeForm(`{"a":"` + strings.Repeat("x", size-len(frame)) + `"}`)

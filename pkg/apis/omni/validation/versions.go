@@ -7,7 +7,7 @@ import (
 
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // version is a semantic version with a leading v; pre-releases and build metadata are allowed.
@@ -19,7 +19,7 @@ var version = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0
 
 // validateVersions checks the versions of a cluster, and the features that need one, first by our
 // own rule and then with the rules that Omni's client library shares with the server.
-func validateVersions(spec *omni.OmniClusterSpec, path *field.Path) field.ErrorList {
+func validateVersions(spec *v1alpha1.OmniClusterSpec, path *field.Path) field.ErrorList {
 	kubernetesPath, talosPath := path.Child("kubernetes", "version"), path.Child("talos", "version")
 
 	kubernetes := omnires.ClusterValidator{

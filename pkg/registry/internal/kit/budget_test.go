@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // clusterOfValues has about so many values, at one of the places where there may be many.
-func clusterOfValues(place string, count int) *omni.OmniCluster {
+func clusterOfValues(place string, count int) *v1alpha1.OmniCluster {
 	text := []byte(`{"a":[` + strings.TrimSuffix(strings.Repeat("1,", count), ",") + `]}`)
-	cluster := &omni.OmniCluster{}
+	cluster := &v1alpha1.OmniCluster{}
 
 	switch place {
 	case "free-form block":
-		cluster.Spec.Patches = []omni.Patch{{Inline: &omni.FreeForm{Raw: text}}}
+		cluster.Spec.Patches = []v1alpha1.Patch{{Inline: &v1alpha1.FreeForm{Raw: text}}}
 	case "managed fields":
 		cluster.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: text}, Time: &metav1.Time{}}}
 	case "labels":
@@ -49,7 +49,7 @@ func TestCostOfAnUpdate(t *testing.T) {
 // TestUpdatesShareABudget: an update of a large object waits until others are done, and only with the request's patience.
 func TestUpdatesShareABudget(t *testing.T) {
 	info := func() *weighed {
-		return &weighed{UpdatedObjectInfo: rest.DefaultUpdatedObjectInfo(&omni.OmniCluster{})}
+		return &weighed{UpdatedObjectInfo: rest.DefaultUpdatedObjectInfo(&v1alpha1.OmniCluster{})}
 	}
 
 	first, second, small := info(), info(), info()
@@ -61,7 +61,7 @@ func TestUpdatesShareABudget(t *testing.T) {
 		}
 	}
 
-	if _, err := small.UpdatedObject(t.Context(), &omni.OmniCluster{}); err != nil {
+	if _, err := small.UpdatedObject(t.Context(), &v1alpha1.OmniCluster{}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestTimes(t *testing.T) {
@@ -46,15 +46,15 @@ func TestDesired(t *testing.T) {
 
 	tests := []struct {
 		name     string
-		machines omni.MachineSetMachines
+		machines v1alpha1.MachineSetMachines
 		size     string
 		class    string
 	}{
-		{"empty", omni.MachineSetMachines{}, "0", "<none>"},
-		{"listed", omni.MachineSetMachines{Machines: []string{"a", "b"}}, "2", "<none>"},
-		{"class", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "c", Size: &three}}, "3", "c"},
-		{"unlimited", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "c", Size: &unlimited}}, "unlimited", "c"},
-		{"class without size", omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "c"}}, "0", "c"},
+		{"empty", v1alpha1.MachineSetMachines{}, "0", "<none>"},
+		{"listed", v1alpha1.MachineSetMachines{Machines: []string{"a", "b"}}, "2", "<none>"},
+		{"class", v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: "c", Size: &three}}, "3", "c"},
+		{"unlimited", v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: "c", Size: &unlimited}}, "unlimited", "c"},
+		{"class without size", v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: "c"}}, "0", "c"},
 	}
 	for _, test := range tests {
 		if got := desired(&test.machines); got != test.size {
@@ -68,7 +68,7 @@ func TestDesired(t *testing.T) {
 }
 
 func TestReadyCells(t *testing.T) {
-	ready := &omni.OmniMachine{}
+	ready := &v1alpha1.OmniMachine{}
 	ready.Status.Conditions = []metav1.Condition{
 		{Type: "Accepted", Status: "True", Reason: "AcceptedByCluster"},
 		{Type: "Ready", Status: "False", Reason: "Error", Message: "no answer"},
@@ -76,17 +76,17 @@ func TestReadyCells(t *testing.T) {
 
 	tests := []struct {
 		name   string
-		column Column[*omni.OmniMachine]
-		obj    *omni.OmniMachine
+		column Column[*v1alpha1.OmniMachine]
+		obj    *v1alpha1.OmniMachine
 		want   string
 		wide   bool
 	}{
-		{"ready", ReadyColumn[*omni.OmniMachine](), ready, "False", false},
-		{"ready, unknown", ReadyColumn[*omni.OmniMachine](), &omni.OmniMachine{}, "Unknown", false},
-		{"reason", ReasonColumn[*omni.OmniMachine]("Status", false), ready, "Error", false},
-		{"reason, unknown", ReasonColumn[*omni.OmniMachine]("Reason", true), &omni.OmniMachine{}, "<none>", true},
-		{"message", MessageColumn[*omni.OmniMachine](), ready, "no answer", true},
-		{"message, unknown", MessageColumn[*omni.OmniMachine](), &omni.OmniMachine{}, "<none>", true},
+		{"ready", ReadyColumn[*v1alpha1.OmniMachine](), ready, "False", false},
+		{"ready, unknown", ReadyColumn[*v1alpha1.OmniMachine](), &v1alpha1.OmniMachine{}, "Unknown", false},
+		{"reason", ReasonColumn[*v1alpha1.OmniMachine]("Status", false), ready, "Error", false},
+		{"reason, unknown", ReasonColumn[*v1alpha1.OmniMachine]("Reason", true), &v1alpha1.OmniMachine{}, "<none>", true},
+		{"message", MessageColumn[*v1alpha1.OmniMachine](), ready, "no answer", true},
+		{"message, unknown", MessageColumn[*v1alpha1.OmniMachine](), &v1alpha1.OmniMachine{}, "<none>", true},
 	}
 	for _, test := range tests {
 		if got := test.column.Cell(test.obj); got != test.want {

@@ -6,22 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // Category groups all kinds: `kubectl get omni` lists them.
 const Category = "omni"
 
-// Object is what the kit needs of a hub type.
+// Object is what the kit needs of a kind.
 type Object interface {
 	runtime.Object
 	metav1.Object
 
 	// GetReconcileStatus returns the part of the status that all kinds share.
-	GetReconcileStatus() *omni.ReconcileStatus
+	GetReconcileStatus() *v1alpha1.ReconcileStatus
 }
 
-// Descriptor says all that is special about one kind. T is the pointer to its hub type.
+// Descriptor says all that is special about one kind. T is the pointer to its Go type.
 type Descriptor[T Object] struct {
 	// Kind, Plural, Singular and ShortName are the kind's names, as discovery shows them.
 	Kind, Plural, Singular, ShortName string
@@ -80,4 +80,4 @@ type Part[T any] struct {
 }
 
 // Resource is the kind's plural name with its group.
-func (d *Descriptor[T]) Resource() schema.GroupResource { return omni.Resource(d.Plural) }
+func (d *Descriptor[T]) Resource() schema.GroupResource { return v1alpha1.Resource(d.Plural) }

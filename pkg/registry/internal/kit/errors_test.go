@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestErrorsAreBounded(t *testing.T) {
@@ -25,18 +25,18 @@ func TestErrorsAreBounded(t *testing.T) {
 			errs[i] = field.Required(field.NewPath("spec", "name"), "")
 		}
 
-		strategy.descriptor.Validation = Validation[*omni.OmniCluster]{
-			Create:       func(*omni.OmniCluster) field.ErrorList { return errs },
-			Update:       func(_, _ *omni.OmniCluster) field.ErrorList { return errs },
-			StatusUpdate: func(_, _ *omni.OmniCluster) field.ErrorList { return errs },
+		strategy.descriptor.Validation = Validation[*v1alpha1.OmniCluster]{
+			Create:       func(*v1alpha1.OmniCluster) field.ErrorList { return errs },
+			Update:       func(_, _ *v1alpha1.OmniCluster) field.ErrorList { return errs },
+			StatusUpdate: func(_, _ *v1alpha1.OmniCluster) field.ErrorList { return errs },
 		}
 
-		object := &omni.OmniCluster{}
+		object := &v1alpha1.OmniCluster{}
 
 		for verb, got := range map[string]field.ErrorList{
 			"create": strategy.Validate(t.Context(), object),
 			"update": strategy.ValidateUpdate(t.Context(), object, object),
-			"status": statusStrategy[*omni.OmniCluster]{strategy}.ValidateUpdate(t.Context(), object, object),
+			"status": statusStrategy[*v1alpha1.OmniCluster]{strategy}.ValidateUpdate(t.Context(), object, object),
 		} {
 			if len(got) != test.shown || len(got) > 0 && got[len(got)-1].Error() != test.last {
 				t.Errorf("%s: %d of %d errors, want %d: %v", verb, len(got), test.found, test.shown, got[len(got)-1])

@@ -3,7 +3,7 @@ package kit
 import (
 	"strconv"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // MachineSetColumns are the columns of the kinds that stand for a machine set.
@@ -42,7 +42,7 @@ func ClusterColumn[T Object](cluster func(T) string) Column[T] {
 
 // desired is the number of machines that a set asks for: the machine class's size as written, or how
 // many machines are listed.
-func desired(machines *omni.MachineSetMachines) string {
+func desired(machines *v1alpha1.MachineSetMachines) string {
 	if machines.MachineClass == nil {
 		return strconv.Itoa(len(machines.Machines))
 	}
@@ -54,7 +54,7 @@ func desired(machines *omni.MachineSetMachines) string {
 	return machines.MachineClass.Size.String()
 }
 
-func className(machines *omni.MachineSetMachines) string {
+func className(machines *v1alpha1.MachineSetMachines) string {
 	if machines.MachineClass == nil {
 		return none
 	}

@@ -3,7 +3,7 @@ package kit
 import (
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestSameJSON(t *testing.T) {
@@ -34,8 +34,8 @@ func TestSameJSON(t *testing.T) {
 
 // Another order of keys is no change, and the object stays as it was stored.
 func TestOrderOfKeysIsNoChange(t *testing.T) {
-	clusterOf := func(raw string) *omni.OmniCluster {
-		cluster := &omni.OmniCluster{Spec: omni.OmniClusterSpec{Patches: []omni.Patch{{Name: "a", Inline: &omni.FreeForm{Raw: []byte(raw)}}}}}
+	clusterOf := func(raw string) *v1alpha1.OmniCluster {
+		cluster := &v1alpha1.OmniCluster{Spec: v1alpha1.OmniClusterSpec{Patches: []v1alpha1.Patch{{Name: "a", Inline: &v1alpha1.FreeForm{Raw: []byte(raw)}}}}}
 		cluster.Generation = 3
 
 		return cluster

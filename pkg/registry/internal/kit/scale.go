@@ -17,7 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
@@ -25,9 +24,9 @@ import (
 // Scale says how the scale subresource reads and writes a kind.
 type Scale[T Object] struct {
 	// Machines finds where the machines of the set come from.
-	Machines func(T) *omni.MachineSetMachines
+	Machines func(T) *v1alpha1.MachineSetMachines
 	// Status finds the counters.
-	Status func(T) *omni.MachineSetStatusFields
+	Status func(T) *v1alpha1.MachineSetStatusFields
 	// Validate says whether the set can have so many machines; its errors are at spec.replicas.
 	Validate func(obj T, replicas int32) field.ErrorList
 }

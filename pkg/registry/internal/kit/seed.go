@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -14,7 +13,7 @@ const pendingMessage = "no controller has looked at this object yet"
 // seedStatus writes what the status of every new object says, so that no reader ever takes it for a
 // finished one: tools that know kstatus wait while Reconciling is True or observedGeneration lags
 // behind. Other conditions stay.
-func seedStatus(status *omni.ReconcileStatus, now metav1.Time) {
+func seedStatus(status *v1alpha1.ReconcileStatus, now metav1.Time) {
 	status.ObservedGeneration = -1
 
 	for _, seed := range []metav1.Condition{

@@ -15,37 +15,37 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/storage"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // clusterStrategy has no rules but those of the kit.
-func clusterStrategy() strategy[*omni.OmniCluster] {
+func clusterStrategy() strategy[*v1alpha1.OmniCluster] {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 
-	accept := func(*omni.OmniCluster) field.ErrorList { return nil }
+	accept := func(*v1alpha1.OmniCluster) field.ErrorList { return nil }
 
-	return newStrategy(&Descriptor[*omni.OmniCluster]{
+	return newStrategy(&Descriptor[*v1alpha1.OmniCluster]{
 		Kind:   "OmniCluster",
-		New:    func() *omni.OmniCluster { return &omni.OmniCluster{} },
-		Spec:   PartOf(func(o *omni.OmniCluster) *omni.OmniClusterSpec { return &o.Spec }),
-		Status: PartOf(func(o *omni.OmniCluster) *omni.OmniClusterStatus { return &o.Status }),
-		Validation: Validation[*omni.OmniCluster]{
+		New:    func() *v1alpha1.OmniCluster { return &v1alpha1.OmniCluster{} },
+		Spec:   PartOf(func(o *v1alpha1.OmniCluster) *v1alpha1.OmniClusterSpec { return &o.Spec }),
+		Status: PartOf(func(o *v1alpha1.OmniCluster) *v1alpha1.OmniClusterStatus { return &o.Status }),
+		Validation: Validation[*v1alpha1.OmniCluster]{
 			Create: accept,
-			Update: func(obj, _ *omni.OmniCluster) field.ErrorList { return accept(obj) },
+			Update: func(obj, _ *v1alpha1.OmniCluster) field.ErrorList { return accept(obj) },
 		},
 	}, scheme)
 }
 
-func clusterOfSize(kibibytes int) *omni.OmniCluster {
-	return &omni.OmniCluster{Spec: omni.OmniClusterSpec{ClusterName: strings.Repeat("x", kibibytes<<10)}}
+func clusterOfSize(kibibytes int) *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{Spec: v1alpha1.OmniClusterSpec{ClusterName: strings.Repeat("x", kibibytes<<10)}}
 }
 
-func clusterOfDepth(levels int) *omni.OmniCluster {
+func clusterOfDepth(levels int) *v1alpha1.OmniCluster {
 	raw := strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
 
-	return &omni.OmniCluster{Spec: omni.OmniClusterSpec{Patches: []omni.Patch{{Inline: &omni.FreeForm{Raw: []byte(raw)}}}}}
+	return &v1alpha1.OmniCluster{Spec: v1alpha1.OmniClusterSpec{Patches: []v1alpha1.Patch{{Inline: &v1alpha1.FreeForm{Raw: []byte(raw)}}}}}
 }
 
 func TestSpecIsBounded(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSpecIsBounded(t *testing.T) {
 
 	tests := []struct {
 		name     string
-		old, obj *omni.OmniCluster
+		old, obj *v1alpha1.OmniCluster
 		want     string
 	}{
 		{"new, below", nil, clusterOfSize(1000), ""},
@@ -145,9 +145,9 @@ func TestStatusKeepsReady(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			obj := &omni.OmniCluster{}
+			obj := &v1alpha1.OmniCluster{}
 			obj.Status.ObservedGeneration, obj.Status.Conditions = 3, test.written
-			statusStrategy[*omni.OmniCluster]{clusterStrategy()}.PrepareForUpdate(t.Context(), obj, &omni.OmniCluster{})
+			statusStrategy[*v1alpha1.OmniCluster]{clusterStrategy()}.PrepareForUpdate(t.Context(), obj, &v1alpha1.OmniCluster{})
 
 			if obj.Status.ObservedGeneration != test.observed || len(obj.Status.Conditions) != len(test.want) {
 				t.Fatalf("got %d %v", obj.Status.ObservedGeneration, obj.Status.Conditions)

@@ -9,7 +9,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
@@ -33,7 +33,7 @@ func NewStorage[T Object](d *Descriptor[T], scheme *runtime.Scheme, getter gener
 		NewListFunc:               d.NewList,
 		PredicateFunc:             d.predicate,
 		DefaultQualifiedResource:  d.Resource(),
-		SingularQualifiedResource: omni.Resource(d.Singular),
+		SingularQualifiedResource: v1alpha1.Resource(d.Singular),
 		CreateStrategy:            main,
 		UpdateStrategy:            main,
 		DeleteStrategy:            main,

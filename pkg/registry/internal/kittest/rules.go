@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // seeded is the status of every new object.
-func seeded() omni.ReconcileStatus {
+func seeded() v1alpha1.ReconcileStatus {
 	const message = "no controller has looked at this object yet"
 
-	return omni.ReconcileStatus{
+	return v1alpha1.ReconcileStatus{
 		ObservedGeneration: -1,
 		Conditions: []metav1.Condition{
 			{Type: "Ready", Status: "Unknown", Reason: "Pending", Message: message},
@@ -25,7 +25,7 @@ func seeded() omni.ReconcileStatus {
 	}
 }
 
-func expectSeeded(t *testing.T, got *omni.ReconcileStatus) {
+func expectSeeded(t *testing.T, got *v1alpha1.ReconcileStatus) {
 	t.Helper()
 
 	if diff := cmp.Diff(seeded(), *got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
@@ -45,7 +45,7 @@ func (s *suite[T]) testCreate(t *testing.T) {
 
 	obj := s.valid("foo")
 	obj.SetGeneration(7)
-	*obj.GetReconcileStatus() = omni.ReconcileStatus{
+	*obj.GetReconcileStatus() = v1alpha1.ReconcileStatus{
 		ObservedGeneration: 7,
 		Conditions:         []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Forged"}},
 	}
@@ -171,7 +171,7 @@ func (s *suite[T]) testStatus(t *testing.T) {
 		t.Errorf("observedGeneration beyond the generation: got %v, want Invalid", err)
 	}
 
-	wiped := v.updateStatus("foo", func(obj T) { *obj.GetReconcileStatus() = omni.ReconcileStatus{ObservedGeneration: 1} })
+	wiped := v.updateStatus("foo", func(obj T) { *obj.GetReconcileStatus() = v1alpha1.ReconcileStatus{ObservedGeneration: 1} })
 	expectSeeded(t, wiped.GetReconcileStatus())
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // testScale: the scale of a set can be read always, and written where a machine class has a number.
@@ -28,10 +28,10 @@ func (s *suite[T]) testScale(t *testing.T) {
 	}
 
 	v := s.verbs(t, storage)
-	classOf := func(size intstr.IntOrString) omni.MachineSetMachines {
-		return omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "large", Size: &size}}
+	classOf := func(size intstr.IntOrString) v1alpha1.MachineSetMachines {
+		return v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: "large", Size: &size}}
 	}
-	sets := map[string]omni.MachineSetMachines{
+	sets := map[string]v1alpha1.MachineSetMachines{
 		"sized":     classOf(intstr.FromInt32(3)),
 		"unlimited": classOf(intstr.FromString("unlimited")),
 		"listed": {Machines: []string{

@@ -3,17 +3,18 @@ package omnicluster
 import (
 	"fmt"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-func isControlPlane(set *omni.MachineSetStatus) bool { return set.Name == v1alpha1.ControlPlaneSetName }
+func isControlPlane(set *v1alpha1.MachineSetStatus) bool {
+	return set.Name == v1alpha1.ControlPlaneSetName
+}
 
-func isWorkerSet(set *omni.MachineSetStatus) bool { return !isControlPlane(set) }
+func isWorkerSet(set *v1alpha1.MachineSetStatus) bool { return !isControlPlane(set) }
 
 // machines is "healthy/requested" over the sets that count; nothing before Omni has said anything.
-func machines(o *omni.OmniCluster, counts func(*omni.MachineSetStatus) bool) string {
+func machines(o *v1alpha1.OmniCluster, counts func(*v1alpha1.MachineSetStatus) bool) string {
 	if o.Status.Omni == nil {
 		return kit.OrNone("")
 	}
@@ -32,7 +33,7 @@ func machines(o *omni.OmniCluster, counts func(*omni.MachineSetStatus) bool) str
 
 // plan counts creates, updates and destroys, and how many of them take machines away. One that only remembers
 // approvals is none.
-func plan(p *omni.OmniClusterPlan) string {
+func plan(p *v1alpha1.OmniClusterPlan) string {
 	if p == nil || len(p.Approved) > 0 && p.Destructive == 0 {
 		return kit.OrNone("")
 	}

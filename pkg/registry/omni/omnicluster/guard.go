@@ -5,14 +5,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // confirmDeletion refuses the deletion of a cluster that asks for confirmation until somebody wrote
 // the cluster's name into the annotation. Deleting a cluster destroys its machines' data, so neither
 // a deleted namespace nor the garbage collector may do it in passing.
-func confirmDeletion(o *omni.OmniCluster, byDefault bool) error {
+func confirmDeletion(o *v1alpha1.OmniCluster, byDefault bool) error {
 	required := byDefault
 	if wanted := o.Spec.DeletePolicy.RequireConfirmation; wanted != nil {
 		required = *wanted
@@ -22,7 +21,7 @@ func confirmDeletion(o *omni.OmniCluster, byDefault bool) error {
 		return nil
 	}
 
-	return apierrors.NewForbidden(omni.Resource("omniclusters"), o.Name, fmt.Errorf(
+	return apierrors.NewForbidden(v1alpha1.Resource("omniclusters"), o.Name, fmt.Errorf(
 		"deletion needs confirmation (spec.deletePolicy.requireConfirmation): annotate it with %s=%s first; "+
 			"if it is not to be deleted, end the operation of the tool that tries again (Argo CD: argocd app terminate-op)",
 		v1alpha1.AnnotationConfirmDeletion, o.Name))

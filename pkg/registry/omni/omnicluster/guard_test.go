@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestConfirmDeletion(t *testing.T) {
@@ -56,7 +56,7 @@ func TestConfirmDeletion(t *testing.T) {
 }
 
 func TestCellsCountOnlyTheirSets(t *testing.T) {
-	cluster := &omni.OmniCluster{Status: omni.OmniClusterStatus{Omni: &omni.OmniClusterRemoteStatus{}}}
+	cluster := &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{Omni: &v1alpha1.OmniClusterRemoteStatus{}}}
 	if got := machines(cluster, isWorkerSet); got != "0/0" {
 		t.Errorf("no sets: %q, want 0/0", got)
 	}

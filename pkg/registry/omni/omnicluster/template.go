@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
@@ -58,7 +57,7 @@ func NewTemplateREST(sources TemplateSources, converter runtime.ObjectConvertor,
 }
 
 // New makes the object that discovery shows.
-func (r *TemplateREST) New() runtime.Object { return &omni.OmniCluster{} }
+func (r *TemplateREST) New() runtime.Object { return &v1alpha1.OmniCluster{} }
 
 // Destroy does nothing: the stores belong to the main resources.
 func (r *TemplateREST) Destroy() {}
@@ -94,7 +93,7 @@ func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.Get
 		return nil, notATemplate(name, err)
 	}
 
-	return &renderedTemplate{OmniCluster: omni.OmniCluster{ObjectMeta: input.Cluster.ObjectMeta}, text: text}, nil
+	return &renderedTemplate{OmniCluster: v1alpha1.OmniCluster{ObjectMeta: input.Cluster.ObjectMeta}, text: text}, nil
 }
 
 func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.GetOptions) (*template.Input, error) {
@@ -166,14 +165,14 @@ func notATemplate(name string, err error) error {
 		Code:    http.StatusUnprocessableEntity,
 		Reason:  metav1.StatusReason(reason),
 		Message: fmt.Sprintf("OmniCluster %q has no template: %s", name, err),
-		Details: &metav1.StatusDetails{Group: omni.GroupName, Kind: "OmniCluster", Name: name},
+		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "OmniCluster", Name: name},
 	}}
 }
 
 // renderedTemplate streams a template. It is no API type: only its stream is ever sent, and to a client that asks for
 // nothing but metadata, the cluster's.
 type renderedTemplate struct {
-	omni.OmniCluster
+	v1alpha1.OmniCluster
 
 	text []byte
 }

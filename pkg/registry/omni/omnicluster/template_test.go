@@ -14,21 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // stored answers like a store that holds these objects; it checks what the subresource asks for.
 type stored struct {
 	t       *testing.T
-	cluster *omni.OmniCluster
+	cluster *v1alpha1.OmniCluster
 	list    runtime.Object
 }
 
 func (s stored) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	if s.cluster == nil || s.cluster.Name != name {
-		return nil, apierrors.NewNotFound(omni.Resource("omniclusters"), name)
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("omniclusters"), name)
 	}
 
 	return s.cluster, nil
@@ -42,19 +42,19 @@ func (s stored) List(_ context.Context, options *metainternalversion.ListOptions
 	return s.list, nil
 }
 
-func controlPlane() omni.OmniControlPlane {
+func controlPlane() v1alpha1.OmniControlPlane {
 	size := intstr.FromInt32(3)
 
-	return omni.OmniControlPlane{
+	return v1alpha1.OmniControlPlane{
 		ObjectMeta: metav1.ObjectMeta{Name: "production-cp", Namespace: "default"},
-		Spec: omni.OmniControlPlaneSpec{
-			ClusterRef:         omni.LocalObjectReference{Name: "production"},
-			MachineSetMachines: omni.MachineSetMachines{MachineClass: &omni.MachineClass{Name: "large", Size: &size}},
+		Spec: v1alpha1.OmniControlPlaneSpec{
+			ClusterRef:         v1alpha1.LocalObjectReference{Name: "production"},
+			MachineSetMachines: v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: "large", Size: &size}},
 		},
 	}
 }
 
-func templateOf(t *testing.T, cluster *omni.OmniCluster, controlPlanes ...omni.OmniControlPlane) *TemplateREST {
+func templateOf(t *testing.T, cluster *v1alpha1.OmniCluster, controlPlanes ...v1alpha1.OmniControlPlane) *TemplateREST {
 	t.Helper()
 
 	scheme := runtime.NewScheme()
@@ -62,19 +62,19 @@ func templateOf(t *testing.T, cluster *omni.OmniCluster, controlPlanes ...omni.O
 
 	return NewTemplateREST(TemplateSources{
 		Clusters:      stored{t: t, cluster: cluster},
-		ControlPlanes: stored{t: t, list: &omni.OmniControlPlaneList{Items: controlPlanes}},
-		Workers:       stored{t: t, list: &omni.OmniWorkersList{}},
-		Machines:      stored{t: t, list: &omni.OmniMachineList{}},
+		ControlPlanes: stored{t: t, list: &v1alpha1.OmniControlPlaneList{Items: controlPlanes}},
+		Workers:       stored{t: t, list: &v1alpha1.OmniWorkersList{}},
+		Machines:      stored{t: t, list: &v1alpha1.OmniMachineList{}},
 	}, scheme, template.Hub{ID: "id-of-hub-1", Name: "hub-1"})
 }
 
-func production() *omni.OmniCluster {
+func production() *v1alpha1.OmniCluster {
 	cluster := valid()
 	cluster.Name, cluster.Namespace, cluster.UID = "production", "default", "9d1f"
-	cluster.Spec.Patches = []omni.Patch{{
+	cluster.Spec.Patches = []v1alpha1.Patch{{
 		Name: "secret",
-		ValueFrom: &omni.ValueSource{
-			SecretKeyRef: &omni.KeyReference{Name: "patches", Key: "token.yaml"},
+		ValueFrom: &v1alpha1.ValueSource{
+			SecretKeyRef: &v1alpha1.KeyReference{Name: "patches", Key: "token.yaml"},
 		},
 	}}
 

@@ -5,23 +5,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
 // Descriptor is all that is special about OmniConnection. now is what the expiry is counted from.
-func Descriptor(now func() time.Time) *kit.Descriptor[*omni.OmniConnection] {
-	return &kit.Descriptor[*omni.OmniConnection]{
+func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniConnection] {
+	return &kit.Descriptor[*v1alpha1.OmniConnection]{
 		Kind:      "OmniConnection",
 		Plural:    "omniconnections",
 		Singular:  "omniconnection",
 		ShortName: "oconn",
-		New:       func() *omni.OmniConnection { return &omni.OmniConnection{} },
-		NewList:   func() runtime.Object { return &omni.OmniConnectionList{} },
-		Spec:      kit.PartOf(func(o *omni.OmniConnection) *omni.OmniConnectionSpec { return &o.Spec }),
-		Status:    kit.PartOf(func(o *omni.OmniConnection) *omni.OmniConnectionStatus { return &o.Status }),
-		Validation: kit.Validation[*omni.OmniConnection]{
+		New:       func() *v1alpha1.OmniConnection { return &v1alpha1.OmniConnection{} },
+		NewList:   func() runtime.Object { return &v1alpha1.OmniConnectionList{} },
+		Spec:      kit.PartOf(func(o *v1alpha1.OmniConnection) *v1alpha1.OmniConnectionSpec { return &o.Spec }),
+		Status:    kit.PartOf(func(o *v1alpha1.OmniConnection) *v1alpha1.OmniConnectionStatus { return &o.Status }),
+		Validation: kit.Validation[*v1alpha1.OmniConnection]{
 			Create:       validation.ValidateOmniConnection,
 			Update:       validation.ValidateOmniConnectionUpdate,
 			StatusUpdate: validation.ValidateOmniConnectionStatusUpdate,
@@ -31,29 +31,29 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*omni.OmniConnection] {
 	}
 }
 
-func columns(now func() time.Time) []kit.Column[*omni.OmniConnection] {
-	return []kit.Column[*omni.OmniConnection]{
-		kit.ReadyColumn[*omni.OmniConnection](),
+func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniConnection] {
+	return []kit.Column[*v1alpha1.OmniConnection]{
+		kit.ReadyColumn[*v1alpha1.OmniConnection](),
 		{
 			Name:        "Endpoint",
 			Description: "URL of Omni.",
-			Cell:        func(o *omni.OmniConnection) any { return o.Spec.Endpoint },
+			Cell:        func(o *v1alpha1.OmniConnection) any { return o.Spec.Endpoint },
 		},
 		{
 			Name:        "Service Account",
 			Description: "Name of the Omni service account whose key is used.",
-			Cell:        func(o *omni.OmniConnection) any { return serviceAccount(o) },
+			Cell:        func(o *v1alpha1.OmniConnection) any { return serviceAccount(o) },
 		},
 		{
 			Name:        "Expires",
 			Description: "When the service account key expires.",
-			Cell:        func(o *omni.OmniConnection) any { return expires(o, now()) },
+			Cell:        func(o *v1alpha1.OmniConnection) any { return expires(o, now()) },
 		},
-		kit.ReasonColumn[*omni.OmniConnection]("Reason", true),
+		kit.ReasonColumn[*v1alpha1.OmniConnection]("Reason", true),
 	}
 }
 
-func serviceAccount(o *omni.OmniConnection) string {
+func serviceAccount(o *v1alpha1.OmniConnection) string {
 	if o.Status.ServiceAccount == nil {
 		return kit.OrNone("")
 	}
@@ -61,7 +61,7 @@ func serviceAccount(o *omni.OmniConnection) string {
 	return kit.OrNone(o.Status.ServiceAccount.Name)
 }
 
-func expires(o *omni.OmniConnection, now time.Time) string {
+func expires(o *v1alpha1.OmniConnection, now time.Time) string {
 	if o.Status.ServiceAccount == nil {
 		return kit.OrNone("")
 	}

@@ -6,50 +6,50 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kittest"
 )
 
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-func valid() *omni.OmniConnection {
-	return &omni.OmniConnection{Spec: omni.OmniConnectionSpec{
+func valid() *v1alpha1.OmniConnection {
+	return &v1alpha1.OmniConnection{Spec: v1alpha1.OmniConnectionSpec{
 		Endpoint: "https://omni.example.com",
-		Auth: omni.OmniConnectionAuth{
-			ServiceAccountSecretRef: omni.SecretKeyReference{Name: "omni", Key: "serviceAccountKey"},
+		Auth: v1alpha1.OmniConnectionAuth{
+			ServiceAccountSecretRef: v1alpha1.SecretKeyReference{Name: "omni", Key: "serviceAccountKey"},
 		},
 	}}
 }
 
-func invalid() *omni.OmniConnection {
+func invalid() *v1alpha1.OmniConnection {
 	o := valid()
 	o.Spec.Endpoint = "https://"
 
 	return o
 }
 
-func expiring(after time.Duration) *omni.OmniServiceAccountStatus {
+func expiring(after time.Duration) *v1alpha1.OmniServiceAccountStatus {
 	expiry := metav1.NewTime(now().Add(after))
 
-	return &omni.OmniServiceAccountStatus{Name: "operator", ExpirationTime: &expiry}
+	return &v1alpha1.OmniServiceAccountStatus{Name: "operator", ExpirationTime: &expiry}
 }
 
 func TestDescriptor(t *testing.T) {
-	kittest.Run(t, kittest.Case[*omni.OmniConnection]{
+	kittest.Run(t, kittest.Case[*v1alpha1.OmniConnection]{
 		Descriptor: Descriptor(now),
 		Valid:      valid,
 		Invalid:    invalid,
-		Change:     func(o *omni.OmniConnection) { o.Spec.Endpoint = "https://other.example.com" },
-		BadChange:  func(o *omni.OmniConnection) { o.Spec.Endpoint = "https://" },
-		Rows: []kittest.Row[*omni.OmniConnection]{
+		Change:     func(o *v1alpha1.OmniConnection) { o.Spec.Endpoint = "https://other.example.com" },
+		BadChange:  func(o *v1alpha1.OmniConnection) { o.Spec.Endpoint = "https://" },
+		Rows: []kittest.Row[*v1alpha1.OmniConnection]{
 			{
 				Name:   "new",
-				Change: func(*omni.OmniConnection) {},
+				Change: func(*v1alpha1.OmniConnection) {},
 				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "ready",
-				Change: func(o *omni.OmniConnection) {
+				Change: func(o *v1alpha1.OmniConnection) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}}
 					o.Status.ServiceAccount = expiring(30 * 24 * time.Hour)
 				},
@@ -57,7 +57,7 @@ func TestDescriptor(t *testing.T) {
 			},
 			{
 				Name: "expired key",
-				Change: func(o *omni.OmniConnection) {
+				Change: func(o *v1alpha1.OmniConnection) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "KeyExpired"}}
 					o.Status.ServiceAccount = expiring(-3 * time.Hour)
 				},
@@ -65,7 +65,7 @@ func TestDescriptor(t *testing.T) {
 			},
 			{
 				Name:   "account without expiry",
-				Change: func(o *omni.OmniConnection) { o.Status.ServiceAccount = &omni.OmniServiceAccountStatus{} },
+				Change: func(o *v1alpha1.OmniConnection) { o.Status.ServiceAccount = &v1alpha1.OmniServiceAccountStatus{} },
 				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>"},
 			},
 		},

@@ -3,38 +3,40 @@ package omnicontrolplane
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
 // Descriptor is all that is special about OmniControlPlane.
-func Descriptor() *kit.Descriptor[*omni.OmniControlPlane] {
-	scale := &kit.Scale[*omni.OmniControlPlane]{
-		Machines: func(o *omni.OmniControlPlane) *omni.MachineSetMachines { return &o.Spec.MachineSetMachines },
-		Status:   func(o *omni.OmniControlPlane) *omni.MachineSetStatusFields { return &o.Status.MachineSetStatusFields },
+func Descriptor() *kit.Descriptor[*v1alpha1.OmniControlPlane] {
+	scale := &kit.Scale[*v1alpha1.OmniControlPlane]{
+		Machines: func(o *v1alpha1.OmniControlPlane) *v1alpha1.MachineSetMachines { return &o.Spec.MachineSetMachines },
+		Status: func(o *v1alpha1.OmniControlPlane) *v1alpha1.MachineSetStatusFields {
+			return &o.Status.MachineSetStatusFields
+		},
 		Validate: validation.ValidateOmniControlPlaneScale,
 	}
 
-	return &kit.Descriptor[*omni.OmniControlPlane]{
+	return &kit.Descriptor[*v1alpha1.OmniControlPlane]{
 		Kind:      "OmniControlPlane",
 		Plural:    "omnicontrolplanes",
 		Singular:  "omnicontrolplane",
 		ShortName: "ocp",
-		New:       func() *omni.OmniControlPlane { return &omni.OmniControlPlane{} },
-		NewList:   func() runtime.Object { return &omni.OmniControlPlaneList{} },
-		Spec:      kit.PartOf(func(o *omni.OmniControlPlane) *omni.OmniControlPlaneSpec { return &o.Spec }),
-		Status:    kit.PartOf(func(o *omni.OmniControlPlane) *omni.OmniControlPlaneStatus { return &o.Status }),
-		Validation: kit.Validation[*omni.OmniControlPlane]{
+		New:       func() *v1alpha1.OmniControlPlane { return &v1alpha1.OmniControlPlane{} },
+		NewList:   func() runtime.Object { return &v1alpha1.OmniControlPlaneList{} },
+		Spec:      kit.PartOf(func(o *v1alpha1.OmniControlPlane) *v1alpha1.OmniControlPlaneSpec { return &o.Spec }),
+		Status:    kit.PartOf(func(o *v1alpha1.OmniControlPlane) *v1alpha1.OmniControlPlaneStatus { return &o.Status }),
+		Validation: kit.Validation[*v1alpha1.OmniControlPlane]{
 			Create:       validation.ValidateOmniControlPlane,
 			Update:       validation.ValidateOmniControlPlaneUpdate,
 			StatusUpdate: validation.ValidateOmniControlPlaneStatusUpdate,
 		},
 		Warnings:   validation.WarningsForOmniControlPlane,
-		Selectable: &kit.SelectableField[*omni.OmniControlPlane]{Label: "spec.clusterRef.name", Value: clusterOf},
+		Selectable: &kit.SelectableField[*v1alpha1.OmniControlPlane]{Label: "spec.clusterRef.name", Value: clusterOf},
 		Columns:    kit.MachineSetColumns(clusterOf, scale),
 		Scale:      scale,
 	}
 }
 
-func clusterOf(o *omni.OmniControlPlane) string { return o.Spec.ClusterRef.Name }
+func clusterOf(o *v1alpha1.OmniControlPlane) string { return o.Spec.ClusterRef.Name }

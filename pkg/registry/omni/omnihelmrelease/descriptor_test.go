@@ -5,25 +5,25 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kittest"
 )
 
-func valid() *omni.OmniHelmRelease {
-	return &omni.OmniHelmRelease{Spec: omni.OmniHelmReleaseSpec{
-		ClusterRef:          omni.LocalObjectReference{Name: "production"},
-		KubeconfigSecretRef: omni.SecretKeyReference{Name: "production-kubeconfig", Key: "kubeconfig"},
+func valid() *v1alpha1.OmniHelmRelease {
+	return &v1alpha1.OmniHelmRelease{Spec: v1alpha1.OmniHelmReleaseSpec{
+		ClusterRef:          v1alpha1.LocalObjectReference{Name: "production"},
+		KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: "production-kubeconfig", Key: "kubeconfig"},
 		ReleaseName:         "web",
 		Namespace:           "default",
-		Chart:               omni.HelmChart{Repository: "https://charts.example.com", Chart: "web", Version: "1.2.3"},
+		Chart:               v1alpha1.HelmChart{Repository: "https://charts.example.com", Chart: "web", Version: "1.2.3"},
 		Timeout:             "5m",
 		Interval:            "10m",
-		DriftDetection:      omni.DriftDetection{Mode: omni.DriftDisabled},
-		DeletionPolicy:      omni.ReleaseUninstall,
+		DriftDetection:      v1alpha1.DriftDetection{Mode: v1alpha1.DriftDisabled},
+		DeletionPolicy:      v1alpha1.ReleaseUninstall,
 	}}
 }
 
-func invalid() *omni.OmniHelmRelease {
+func invalid() *v1alpha1.OmniHelmRelease {
 	o := valid()
 	o.Spec.Chart.Chart = ""
 
@@ -31,22 +31,22 @@ func invalid() *omni.OmniHelmRelease {
 }
 
 func TestDescriptor(t *testing.T) {
-	kittest.Run(t, kittest.Case[*omni.OmniHelmRelease]{
+	kittest.Run(t, kittest.Case[*v1alpha1.OmniHelmRelease]{
 		Descriptor: Descriptor(),
 		Valid:      valid,
 		Invalid:    invalid,
-		Change:     func(o *omni.OmniHelmRelease) { o.Spec.Chart.Version = "1.2.4" },
-		BadChange:  func(o *omni.OmniHelmRelease) { o.Spec.ReleaseName = "shop" },
-		EmptyList:  func(o *omni.OmniHelmRelease) { o.Spec.DependsOn = []omni.LocalObjectReference{} },
-		Rows: []kittest.Row[*omni.OmniHelmRelease]{
+		Change:     func(o *v1alpha1.OmniHelmRelease) { o.Spec.Chart.Version = "1.2.4" },
+		BadChange:  func(o *v1alpha1.OmniHelmRelease) { o.Spec.ReleaseName = "shop" },
+		EmptyList:  func(o *v1alpha1.OmniHelmRelease) { o.Spec.DependsOn = []v1alpha1.LocalObjectReference{} },
+		Rows: []kittest.Row[*v1alpha1.OmniHelmRelease]{
 			{
 				Name:   "new",
-				Change: func(*omni.OmniHelmRelease) {},
+				Change: func(*v1alpha1.OmniHelmRelease) {},
 				Cells:  []any{"Unknown", "production", "web", "1.2.3", int64(0), "<none>"},
 			},
 			{
 				Name: "deployed at an older version than asked for",
-				Change: func(o *omni.OmniHelmRelease) {
+				Change: func(o *v1alpha1.OmniHelmRelease) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "Error"}}
 					o.Status.ChartVersion = "1.2.2"
 					o.Status.Revision = 4
@@ -56,7 +56,7 @@ func TestDescriptor(t *testing.T) {
 			},
 			{
 				Name:   "any version",
-				Change: func(o *omni.OmniHelmRelease) { o.Spec.Chart.Version = "" },
+				Change: func(o *v1alpha1.OmniHelmRelease) { o.Spec.Chart.Version = "" },
 				Cells:  []any{"Unknown", "production", "web", "<none>", int64(0), "<none>"},
 			},
 		},

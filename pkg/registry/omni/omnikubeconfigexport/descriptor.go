@@ -5,51 +5,51 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
 // Descriptor is all that is special about OmniKubeconfigExport. now is what expiry and rotation are
 // counted from.
-func Descriptor(now func() time.Time) *kit.Descriptor[*omni.OmniKubeconfigExport] {
-	return &kit.Descriptor[*omni.OmniKubeconfigExport]{
+func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigExport] {
+	return &kit.Descriptor[*v1alpha1.OmniKubeconfigExport]{
 		Kind:      "OmniKubeconfigExport",
 		Plural:    "omnikubeconfigexports",
 		Singular:  "omnikubeconfigexport",
 		ShortName: "oke",
-		New:       func() *omni.OmniKubeconfigExport { return &omni.OmniKubeconfigExport{} },
-		NewList:   func() runtime.Object { return &omni.OmniKubeconfigExportList{} },
-		Spec:      kit.PartOf(func(o *omni.OmniKubeconfigExport) *omni.OmniKubeconfigExportSpec { return &o.Spec }),
-		Status:    kit.PartOf(func(o *omni.OmniKubeconfigExport) *omni.OmniKubeconfigExportStatus { return &o.Status }),
-		Validation: kit.Validation[*omni.OmniKubeconfigExport]{
+		New:       func() *v1alpha1.OmniKubeconfigExport { return &v1alpha1.OmniKubeconfigExport{} },
+		NewList:   func() runtime.Object { return &v1alpha1.OmniKubeconfigExportList{} },
+		Spec:      kit.PartOf(func(o *v1alpha1.OmniKubeconfigExport) *v1alpha1.OmniKubeconfigExportSpec { return &o.Spec }),
+		Status:    kit.PartOf(func(o *v1alpha1.OmniKubeconfigExport) *v1alpha1.OmniKubeconfigExportStatus { return &o.Status }),
+		Validation: kit.Validation[*v1alpha1.OmniKubeconfigExport]{
 			Create:       validation.ValidateOmniKubeconfigExport,
 			Update:       validation.ValidateOmniKubeconfigExportUpdate,
 			StatusUpdate: validation.ValidateOmniKubeconfigExportStatusUpdate,
 		},
 		Warnings:   validation.WarningsForOmniKubeconfigExport,
-		Selectable: &kit.SelectableField[*omni.OmniKubeconfigExport]{Label: "spec.clusterRef.name", Value: clusterOf},
-		Columns: []kit.Column[*omni.OmniKubeconfigExport]{
-			kit.ReadyColumn[*omni.OmniKubeconfigExport](),
+		Selectable: &kit.SelectableField[*v1alpha1.OmniKubeconfigExport]{Label: "spec.clusterRef.name", Value: clusterOf},
+		Columns: []kit.Column[*v1alpha1.OmniKubeconfigExport]{
+			kit.ReadyColumn[*v1alpha1.OmniKubeconfigExport](),
 			kit.ClusterColumn(clusterOf),
 			{
 				Name:        "Secret",
 				Description: "Secret that the kubeconfig is written to.",
-				Cell:        func(o *omni.OmniKubeconfigExport) any { return o.Spec.TargetSecretRef.Name },
+				Cell:        func(o *v1alpha1.OmniKubeconfigExport) any { return o.Spec.TargetSecretRef.Name },
 			},
 			{
 				Name:        "Expires",
 				Description: "When the kubeconfig expires.",
-				Cell:        func(o *omni.OmniKubeconfigExport) any { return kit.Until(o.Status.ExpirationTime, now()) },
+				Cell:        func(o *v1alpha1.OmniKubeconfigExport) any { return kit.Until(o.Status.ExpirationTime, now()) },
 			},
 			{
 				Name:        "Rotates",
 				Description: "When the kubeconfig is replaced.",
 				Wide:        true,
-				Cell:        func(o *omni.OmniKubeconfigExport) any { return kit.Until(o.Status.NextRotationTime, now()) },
+				Cell:        func(o *v1alpha1.OmniKubeconfigExport) any { return kit.Until(o.Status.NextRotationTime, now()) },
 			},
 		},
 	}
 }
 
-func clusterOf(o *omni.OmniKubeconfigExport) string { return o.Spec.ClusterRef.Name }
+func clusterOf(o *v1alpha1.OmniKubeconfigExport) string { return o.Spec.ClusterRef.Name }

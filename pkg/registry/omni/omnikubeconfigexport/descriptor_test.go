@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kittest"
 )
 
@@ -18,19 +18,19 @@ func after(d time.Duration) *metav1.Time {
 	return &moment
 }
 
-func valid() *omni.OmniKubeconfigExport {
-	return &omni.OmniKubeconfigExport{Spec: omni.OmniKubeconfigExportSpec{
-		ClusterRef:      omni.LocalObjectReference{Name: "production"},
-		TargetSecretRef: omni.SecretKeyReference{Name: "production-kubeconfig", Key: "kubeconfig"},
-		ServiceAccount:  omni.KubeconfigServiceAccount{User: "flux", Groups: []string{"deployers"}},
+func valid() *v1alpha1.OmniKubeconfigExport {
+	return &v1alpha1.OmniKubeconfigExport{Spec: v1alpha1.OmniKubeconfigExportSpec{
+		ClusterRef:      v1alpha1.LocalObjectReference{Name: "production"},
+		TargetSecretRef: v1alpha1.SecretKeyReference{Name: "production-kubeconfig", Key: "kubeconfig"},
+		ServiceAccount:  v1alpha1.KubeconfigServiceAccount{User: "flux", Groups: []string{"deployers"}},
 		TTL:             "24h",
 		RenewBefore:     "8h",
-		DeletionPolicy:  omni.DeletionDelete,
-		Format:          omni.FormatKubeconfig,
+		DeletionPolicy:  v1alpha1.DeletionDelete,
+		Format:          v1alpha1.FormatKubeconfig,
 	}}
 }
 
-func invalid() *omni.OmniKubeconfigExport {
+func invalid() *v1alpha1.OmniKubeconfigExport {
 	o := valid()
 	o.Spec.ServiceAccount.Groups = []string{"system:masters"}
 
@@ -38,21 +38,21 @@ func invalid() *omni.OmniKubeconfigExport {
 }
 
 func TestDescriptor(t *testing.T) {
-	kittest.Run(t, kittest.Case[*omni.OmniKubeconfigExport]{
+	kittest.Run(t, kittest.Case[*v1alpha1.OmniKubeconfigExport]{
 		Descriptor: Descriptor(now),
 		Valid:      valid,
 		Invalid:    invalid,
-		Change:     func(o *omni.OmniKubeconfigExport) { o.Spec.TTL = "48h" },
-		BadChange:  func(o *omni.OmniKubeconfigExport) { o.Spec.TTL = "1s" },
-		Rows: []kittest.Row[*omni.OmniKubeconfigExport]{
+		Change:     func(o *v1alpha1.OmniKubeconfigExport) { o.Spec.TTL = "48h" },
+		BadChange:  func(o *v1alpha1.OmniKubeconfigExport) { o.Spec.TTL = "1s" },
+		Rows: []kittest.Row[*v1alpha1.OmniKubeconfigExport]{
 			{
 				Name:   "new",
-				Change: func(*omni.OmniKubeconfigExport) {},
+				Change: func(*v1alpha1.OmniKubeconfigExport) {},
 				Cells:  []any{"Unknown", "production", "production-kubeconfig", "<none>", "<none>"},
 			},
 			{
 				Name: "written",
-				Change: func(o *omni.OmniKubeconfigExport) {
+				Change: func(o *v1alpha1.OmniKubeconfigExport) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}}
 					o.Status.ExpirationTime = after(20 * time.Hour)
 					o.Status.NextRotationTime = after(12 * time.Hour)
@@ -61,7 +61,7 @@ func TestDescriptor(t *testing.T) {
 			},
 			{
 				Name:   "expired now",
-				Change: func(o *omni.OmniKubeconfigExport) { o.Status.ExpirationTime = after(0) },
+				Change: func(o *v1alpha1.OmniKubeconfigExport) { o.Status.ExpirationTime = after(0) },
 				Cells:  []any{"Unknown", "production", "production-kubeconfig", "0s ago", "<none>"},
 			},
 		},

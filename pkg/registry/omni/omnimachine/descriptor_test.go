@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kittest"
 )
 
@@ -14,14 +14,14 @@ const (
 	otherID   = "30303031-3233-3435-3637-383930313234"
 )
 
-func valid() *omni.OmniMachine {
-	return &omni.OmniMachine{Spec: omni.OmniMachineSpec{
-		ClusterRef: omni.LocalObjectReference{Name: "production"},
+func valid() *v1alpha1.OmniMachine {
+	return &v1alpha1.OmniMachine{Spec: v1alpha1.OmniMachineSpec{
+		ClusterRef: v1alpha1.LocalObjectReference{Name: "production"},
 		MachineID:  machineID,
 	}}
 }
 
-func invalid() *omni.OmniMachine {
+func invalid() *v1alpha1.OmniMachine {
 	o := valid()
 	o.Spec.MachineID = "not a UUID"
 
@@ -31,23 +31,23 @@ func invalid() *omni.OmniMachine {
 func TestDescriptor(t *testing.T) {
 	yes, no := true, false
 
-	kittest.Run(t, kittest.Case[*omni.OmniMachine]{
+	kittest.Run(t, kittest.Case[*v1alpha1.OmniMachine]{
 		Descriptor:   Descriptor(),
 		Valid:        valid,
 		Invalid:      invalid,
-		Change:       func(o *omni.OmniMachine) { o.Spec.Install.Disk = "/dev/nvme0n1" },
-		BadChange:    func(o *omni.OmniMachine) { o.Spec.MachineID = otherID },
-		EmptyList:    func(o *omni.OmniMachine) { o.Spec.Patches = []omni.Patch{} },
-		OmitsNothing: func(o *omni.OmniMachine) { o.Spec.KernelArgs = []string{} },
-		Rows: []kittest.Row[*omni.OmniMachine]{
+		Change:       func(o *v1alpha1.OmniMachine) { o.Spec.Install.Disk = "/dev/nvme0n1" },
+		BadChange:    func(o *v1alpha1.OmniMachine) { o.Spec.MachineID = otherID },
+		EmptyList:    func(o *v1alpha1.OmniMachine) { o.Spec.Patches = []v1alpha1.Patch{} },
+		OmitsNothing: func(o *v1alpha1.OmniMachine) { o.Spec.KernelArgs = []string{} },
+		Rows: []kittest.Row[*v1alpha1.OmniMachine]{
 			{
 				Name:   "new",
-				Change: func(*omni.OmniMachine) {},
+				Change: func(*v1alpha1.OmniMachine) {},
 				Cells:  []any{"Unknown", "production", machineID, "<none>", "<none>"},
 			},
 			{
 				Name: "named after the machine, gone from Omni",
-				Change: func(o *omni.OmniMachine) {
+				Change: func(o *v1alpha1.OmniMachine) {
 					o.Spec.MachineID = ""
 					o.Status.Connected = &no
 				},
@@ -55,7 +55,7 @@ func TestDescriptor(t *testing.T) {
 			},
 			{
 				Name: "running",
-				Change: func(o *omni.OmniMachine) {
+				Change: func(o *v1alpha1.OmniMachine) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}}
 					o.Status.Stage = "RUNNING"
 					o.Status.Connected = &yes
