@@ -75,8 +75,9 @@ type SelectableField[T Object] struct {
 
 // Part is one half of an object, spec or status: how to carry it over and how to compare it.
 type Part[T any] struct {
-	copy  func(dst, src T)
-	equal func(a, b T) bool
+	copy   func(dst, src T)
+	equal  func(a, b T) bool
+	encode func(obj T) ([]byte, error) // in JSON, as it is stored
 }
 
 // Resource is the kind's plural name with its group.

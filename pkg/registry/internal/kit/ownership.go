@@ -35,7 +35,7 @@ func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 		return
 	}
 
-	stored, err := s.encodedSpec(created)
+	stored, err := s.descriptor.Spec.encode(created)
 	if err != nil {
 		return
 	}

@@ -33,7 +33,7 @@ const etcdTooLarge = "etcdserver: request is too large"
 
 // specTooLarge says so if the object's spec is too large, nested too deep, or of too many values to be stored.
 func (s strategy[T]) specTooLarge(obj T) field.ErrorList {
-	encoded, err := s.encodedSpec(obj)
+	encoded, err := s.descriptor.Spec.encode(obj)
 	if err != nil {
 		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}

@@ -3,8 +3,6 @@ package kit
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +22,6 @@ type strategy[T Object] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 
-	scheme     *runtime.Scheme
 	descriptor *Descriptor[T]
 }
 
@@ -39,7 +36,6 @@ func newStrategy[T Object](descriptor *Descriptor[T], scheme *runtime.Scheme) st
 	return strategy[T]{
 		ObjectTyper:   scheme,
 		NameGenerator: names.SimpleNameGenerator,
-		scheme:        scheme,
 		descriptor:    descriptor,
 	}
 }
@@ -137,41 +133,14 @@ func (s strategy[T]) specChanged(obj, old T) bool {
 		return false
 	}
 
-	encoded, err := s.encodedSpec(obj)
+	encoded, err := s.descriptor.Spec.encode(obj)
 	if err != nil {
 		return true
 	}
 
-	previous, err := s.encodedSpec(old)
+	previous, err := s.descriptor.Spec.encode(old)
 
 	return err != nil || !bytes.Equal(encoded, previous) && !sameJSON(encoded, previous)
-}
-
-// encodedSpec is the spec as it is stored, in JSON.
-func (s strategy[T]) encodedSpec(obj T) ([]byte, error) {
-	// Managed fields and status are often larger than the spec: they are left out before, because a
-	// change of a spec is encoded several times.
-	bare := s.descriptor.New()
-	s.descriptor.Spec.copy(bare, obj)
-
-	versioned, err := s.scheme.ConvertToVersion(bare, v1alpha1.SchemeGroupVersion)
-	if err != nil {
-		return nil, fmt.Errorf("convert %s: %w", s.descriptor.Kind, err)
-	}
-
-	whole, err := json.Marshal(versioned)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", s.descriptor.Kind, err)
-	}
-
-	var parts struct {
-		Spec json.RawMessage `json:"spec"`
-	}
-	if err := json.Unmarshal(whole, &parts); err != nil {
-		return nil, fmt.Errorf("split %s: %w", s.descriptor.Kind, err)
-	}
-
-	return parts.Spec, nil
 }
 
 // resetFields names the top-level fields that a resource ignores in a server-side apply.
