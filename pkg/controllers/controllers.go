@@ -10,15 +10,15 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 const (

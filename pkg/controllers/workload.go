@@ -8,11 +8,11 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/kubeconfigsecret"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnihelmrelease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnisecretsync"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 // chartTimeout bounds one question to a chart repository, and one download.

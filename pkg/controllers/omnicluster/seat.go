@@ -7,7 +7,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // seatPause is how long a run without a seat waits when nobody wakes it. The

@@ -27,11 +27,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // marked is the newest revision with a mark of ownership, or nil: what another client

@@ -9,7 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 // A mark from before it named a hub gets the hub once, by no action, and the status stays.

@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // caKey is the key of a certificate authority's certificate in a Secret.

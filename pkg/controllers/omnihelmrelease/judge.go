@@ -10,7 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // disown takes the digests off the revisions of others: a release that is taken

@@ -10,8 +10,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // put makes the release what it has to be: it looks, decides, and begins at most

@@ -16,11 +16,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 // kindName is the kind's name in metrics.

@@ -12,8 +12,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // delete removes what was written, as far as the policy and the cluster allow.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // mover is one object that is run as the loop does, without an API server.

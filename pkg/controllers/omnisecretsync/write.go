@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // write makes the target what it has to be, then removes what is at other places

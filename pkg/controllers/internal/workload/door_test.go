@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // visit is a release that wants into the cluster of an OmniCluster. Empty fields

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
 // refuse turns away a Secret that may not be used, and lets go of it: a finalizer on

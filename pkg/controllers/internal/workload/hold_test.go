@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // Secrets that belong to others are refused, and let go if they were held by mistake.

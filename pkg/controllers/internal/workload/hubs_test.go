@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 // The OmniConnection names a previous hub for all that is reached through it; a Secret only where nothing else does.

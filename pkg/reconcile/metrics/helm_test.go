@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 func TestHelmActions(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 func secretOf(namespace, name string, kind corev1.SecretType, labels map[string]string) *corev1.Secret {
