@@ -11,7 +11,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
@@ -19,6 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 const (
@@ -113,21 +113,21 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		}
 	}
 
-	pacing := wake.Pacing{Delay: wakeDelay, Spacing: wakeSpacing}
-	connectionHealth, clusterHealth := wake.NewBell[string](pacing), wake.NewBell[string](pacing)
-	clusterChanged := wake.NewBell[omnicluster.Remote](pacing)
+	pacing := trigger.Pacing{Delay: wakeDelay, Spacing: wakeSpacing}
+	connectionHealth, clusterHealth := trigger.New[string](pacing), trigger.New[string](pacing)
+	clusterChanged := trigger.New[omnicluster.Remote](pacing)
 
 	// The sessions outlive the context by the time that a graceful stop takes:
 	// what a worker has begun it may finish. They end with the process.
 	pool := omni.NewPool(context.WithoutCancel(ctx), omni.PoolOptions{
 		ClusterChanged: func(uid, cluster string) {
-			clusterChanged.Ring(omnicluster.Remote{Connection: uid, Cluster: cluster})
+			clusterChanged.Fire(omnicluster.Remote{Connection: uid, Cluster: cluster})
 		},
 		HealthChanged: func(uid string) {
-			connectionHealth.Ring(uid)
-			clusterHealth.Ring(uid)
+			connectionHealth.Fire(uid)
+			clusterHealth.Fire(uid)
 		},
-		KeyRefused: connectionHealth.Ring,
+		KeyRefused: connectionHealth.Fire,
 
 		Observer:  calls.Observe,
 		Throttled: calls.Throttle,

@@ -187,7 +187,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 		return outcome, nil
 	}
 
-	return takeSeat(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
+	return takeSlot(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
 }
 
 // unlessStarting postpones in the first moments of the process: the controller

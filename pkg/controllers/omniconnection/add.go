@@ -15,10 +15,10 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // Options are what the controller needs besides the manager. All are required
@@ -31,7 +31,7 @@ type Options struct {
 	Calls   *metrics.Calls
 	// HealthChanged is rung with the UID of a connection whose session's health changed, or
 	// whose key Omni did not accept for somebody's call.
-	HealthChanged *wake.Bell[string]
+	HealthChanged *trigger.Trigger[string]
 	// Endpoints says where keys may be used.
 	Endpoints EndpointPolicy
 	// Concurrency is the number of connections that are looked at at once.

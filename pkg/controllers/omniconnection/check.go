@@ -100,6 +100,6 @@ func (r *reconciler) ask(ctx context.Context, asked *check, uid string) {
 	close(asked.answered)
 
 	if time.Since(started) > patience/2 && r.options.HealthChanged != nil {
-		r.options.HealthChanged.Ring(uid)
+		r.options.HealthChanged.Fire(uid)
 	}
 }

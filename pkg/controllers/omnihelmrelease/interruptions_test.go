@@ -136,7 +136,7 @@ func TestSuspendStopsAQueuedAction(t *testing.T) {
 	free, taken, where := make(chan struct{}), make(chan struct{}), clusterOf(b.get())
 
 	// The only place of the cluster.
-	other.Go(func() { b.r.runner.places.Run(t.Context(), where, func() { close(taken); <-free }) })
+	other.Go(func() { b.r.runner.limiter.Run(t.Context(), where, func() { close(taken); <-free }) })
 	<-taken
 
 	b.look()

@@ -16,11 +16,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // kindName is the kind's name in metrics.
@@ -77,7 +77,7 @@ type reconciler struct {
 	runner *runner
 	found  *looks[*charts.Resolved]
 	drift  *looks[[]helm.Difference]
-	wake   *wake.Bell[types.NamespacedName]
+	wake   *trigger.Trigger[types.NamespacedName]
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, log logr.Logger, options Options) *reconciler {
@@ -87,7 +87,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 	r := &reconciler{
 		client: cached, live: live, events: recorder, options: options, process: strings.ToLower(rand.Text()),
-		wake: wake.NewBell[types.NamespacedName](wake.Pacing{}),
+		wake: trigger.New[types.NamespacedName](trigger.Pacing{}),
 		engine: func(opened *workload.Opened, tenant, name, namespace string) engine {
 			cluster := opened.Cluster
 
@@ -98,9 +98,9 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		},
 	}
 	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency
-	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Ring)
-	r.found = newLooks(places.New(parallel, perGroup), options.Now, r.wake.Ring, keepChart)
-	r.drift = newLooks(places.New(parallel, perGroup), options.Now, r.wake.Ring, keepDrift)
+	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Fire)
+	r.found = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepChart)
+	r.drift = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Door != nil {

@@ -126,7 +126,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-func TestPlacesAreLimited(t *testing.T) {
+func TestActionsAreLimited(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan string, 2)
 

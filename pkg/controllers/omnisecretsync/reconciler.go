@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // kindName is the kind's name in metrics.
@@ -36,7 +36,7 @@ type reconciler struct {
 	live    client.Reader
 	events  events.EventRecorder
 	options Options
-	wake    *wake.Bell[types.NamespacedName]
+	wake    *trigger.Trigger[types.NamespacedName]
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -44,7 +44,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{client: cached, live: live, events: recorder, options: options, wake: wake.NewBell[types.NamespacedName](wake.Pacing{})}
+	return &reconciler{client: cached, live: live, events: recorder, options: options, wake: trigger.New[types.NamespacedName](trigger.Pacing{})}
 }
 
 // scope is what the phases of one run share. Fields are empty until their phase

@@ -10,29 +10,29 @@ type Lease struct {
 	*Session
 
 	release func()
-	leave   func() // gives the seat back; nil without one
+	leave   func() // gives the slot back; nil without one
 }
 
-// Enter takes one of the connection's seats for a run of a cluster (its name in
+// Enter takes one of the connection's slots for a run of a cluster (its name in
 // Omni), until Release. False means that enough runs work with this connection
 // already: the caller gives its worker back, and ClusterChanged wakes it when a
-// seat is free. It never waits. A connection whose Omni answers slowly has
-// fewer seats. It must not be called at the same time as Release.
+// slot is free. It never waits. A connection whose Omni answers slowly has
+// fewer slots. It must not be called at the same time as Release.
 func (l *Lease) Enter(cluster string) bool {
-	if l.seats == nil || l.leave != nil {
+	if l.limiter == nil || l.leave != nil {
 		return true
 	}
 
-	if !l.seats.Enter(cluster) {
+	if !l.limiter.Enter(cluster) {
 		return false
 	}
 
-	l.leave = sync.OnceFunc(l.seats.Leave)
+	l.leave = sync.OnceFunc(l.limiter.Leave)
 
 	return true
 }
 
-// Release gives the session back, and the seat.
+// Release gives the session back, and the slot.
 func (l *Lease) Release() {
 	if l.leave != nil {
 		l.leave()

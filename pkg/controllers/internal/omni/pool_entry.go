@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/seats"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // entry is one session, or the attempt to open one.
@@ -81,7 +81,7 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 	go func() {
 		session, err := p.options.Open(ctx, config, mirror)
 		if err == nil && p.options.Runs > 0 {
-			session.seats = seats.New(p.options.Runs, session.Slow, mirror.ClusterChanged)
+			session.limiter = limiter.New(p.options.Runs, session.Slow, mirror.ClusterChanged)
 		}
 
 		p.finish(uid, started, session, err)

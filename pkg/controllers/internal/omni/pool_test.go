@@ -363,7 +363,7 @@ func TestPoolKeepsAFailureForTheNextCaller(t *testing.T) {
 	}
 }
 
-func TestPoolSeats(t *testing.T) {
+func TestPoolSlots(t *testing.T) {
 	woken := make(chan string, 10)
 	p := NewPool(t.Context(), PoolOptions{
 		Open: newOpener(t).open, Runs: 1, ClusterChanged: func(uid, cluster string) { woken <- uid + "/" + cluster },
@@ -376,7 +376,7 @@ func TestPoolSeats(t *testing.T) {
 	defer other.Release()
 
 	if !first.Enter("one") || !first.Enter("one") || second.Enter("two") || !other.Enter("three") {
-		t.Error("one seat for each connection")
+		t.Error("one slot for each connection")
 	}
 
 	second.Release()
@@ -391,6 +391,6 @@ func TestPoolSeats(t *testing.T) {
 	defer again.Release()
 
 	if !again.Enter("two") {
-		t.Error("the seat was not given back")
+		t.Error("the slot was not given back")
 	}
 }

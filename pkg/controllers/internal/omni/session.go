@@ -8,7 +8,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/seats"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // ApplyTimeout bounds one Apply as a whole, in time. A template with hundreds
@@ -22,10 +22,10 @@ const planAttempts = 3
 // Session is what a controller works with: one client and the mirror of its
 // Omni. It is safe for concurrent use.
 type Session struct {
-	client *Client // nil in tests over an in-memory state
-	live   state.State
-	mirror *Mirror
-	seats  *seats.Seats[string] // nil: no bound
+	client  *Client // nil in tests over an in-memory state
+	live    state.State
+	mirror  *Mirror
+	limiter *limiter.Limiter[string] // nil: no bound
 }
 
 // NewSession joins a live state and a mirror of it. Pool makes sessions; this

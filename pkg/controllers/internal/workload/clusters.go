@@ -24,9 +24,9 @@ type Clusters struct {
 	// others; 0 is no bound. It must not be changed after the first run.
 	Runs int
 
-	now   func() time.Time
-	guard dialguard.Guard
-	seats seating
+	now      func() time.Time
+	guard    dialguard.Guard
+	limiters limiters
 
 	mu      sync.Mutex
 	entries map[Key]entry

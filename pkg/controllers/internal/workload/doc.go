@@ -8,6 +8,6 @@
 // is the one that was meant. clusters.go keeps one Cluster per kubeconfig, with
 // connections of its own; cluster.go probes it in the background, so that a dead
 // cluster costs a worker a moment and not a timeout; silence.go does the same for one
-// that answers and hangs on what it stores. seat.go bounds how many runs are in one
+// that answers and hangs on what it stores. slot.go bounds how many runs are in one
 // cluster at the same time.
 package workload

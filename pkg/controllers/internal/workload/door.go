@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 const (
@@ -52,7 +52,7 @@ type Guest struct {
 	Kubeconfig v1alpha1.SecretKeyReference
 	Known      string
 	// Wake wakes the object when it can come in, if it could not because of others. May be nil.
-	Wake *wake.Bell[types.NamespacedName]
+	Wake *trigger.Trigger[types.NamespacedName]
 }
 
 // Opened is a workload cluster that an object may use, until Done.
@@ -66,7 +66,7 @@ type Opened struct {
 	// Names is what can name a previous hub, for people.
 	Names string
 
-	leave func() // gives the seat back; nil in tests
+	leave func() // gives the slot back; nil in tests
 }
 
 // Open finds the workload cluster of an object that is not being deleted: its
@@ -102,7 +102,7 @@ func (d *Door) Open(ctx context.Context, guest Guest) (*Opened, loop.Outcome, er
 		return nil, outcome, err
 	}
 
-	leave, outcome := d.Clusters.sit(guest)
+	leave, outcome := d.Clusters.enter(guest)
 	if leave == nil {
 		return nil, outcome, nil
 	}
@@ -143,8 +143,8 @@ func (d *Door) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hub
 	return hubs.OfCluster(ctx, d.Client, d.HubID, parent)
 }
 
-// admit lets a guest in who has a seat: to ask the cluster takes a moment, too. Who
-// is not let in has left the seat.
+// admit lets a guest in who has a slot: to ask the cluster takes a moment, too. Who
+// is not let in has left the slot.
 func (d *Door) admit(ctx context.Context, cluster *Cluster, guest Guest, leave func(), omniClusterID string) (*Opened, loop.Outcome, error) {
 	opened, outcome, err := d.judge(ctx, cluster, guest, omniClusterID)
 	if opened == nil {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // longestFarewell is how long a deletion waits for a cluster that should be there
@@ -199,7 +199,7 @@ func (d *Door) tryOpen(ctx context.Context, guest Guest, parent *v1alpha1.OmniCl
 		return nil, loop.Outcome{}, err
 	}
 
-	leave, turn := d.Clusters.sit(guest)
+	leave, turn := d.Clusters.enter(guest)
 	if leave == nil {
 		return nil, turn, nil
 	}
@@ -217,14 +217,14 @@ func (d *Door) tryOpen(ctx context.Context, guest Guest, parent *v1alpha1.OmniCl
 	return opened, loop.Outcome{}, err
 }
 
-// GuestOf makes the guest of an object, which the bell wakes; it may be nil.
-func GuestOf(object client.Object, bell *wake.Bell[types.NamespacedName]) Guest {
+// GuestOf makes the guest of an object, which the trigger wakes; it may be nil.
+func GuestOf(object client.Object, wake *trigger.Trigger[types.NamespacedName]) Guest {
 	switch o := object.(type) {
 	case *v1alpha1.OmniSecretSync:
-		return Guest{Object: o, Wake: bell, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+		return Guest{Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
 	case *v1alpha1.OmniHelmRelease:
-		return Guest{Object: o, Wake: bell, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+		return Guest{Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
 	default:
-		return Guest{Object: object, Wake: bell}
+		return Guest{Object: object, Wake: wake}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // Defaults of Options.
@@ -57,7 +57,7 @@ type Options struct {
 // safe for concurrent use. Its workers end with the process at the latest.
 type Pool struct {
 	options Options
-	places  *places.Places
+	limiter *limiter.Grouped
 	// settling is the one place for a large answer that is decoded.
 	settling chan struct{}
 
@@ -75,7 +75,7 @@ func New(options Options) *Pool {
 	defaultTo(&options.Idle, DefaultIdle)
 	defaultTo(&options.Program, "/proc/self/exe")
 
-	return &Pool{options: options, places: places.New(options.Workers, max(1, options.Workers-1)), settling: make(chan struct{}, 1)}
+	return &Pool{options: options, limiter: limiter.NewGrouped(options.Workers, max(1, options.Workers-1)), settling: make(chan struct{}, 1)}
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -151,7 +151,7 @@ func (p *Pool) Explain(ctx context.Context, group, name, text string) error {
 // do has work done, when a worker is free. The worker is kept unless the work fails with
 // anything but *Failure. What comes then is done before another may take the place; it may be nil.
 func (p *Pool) do(ctx context.Context, group string, what *work, talk func(context.Context, *process) error, then func() error) (err error) {
-	if !p.places.Run(ctx, group, func() {
+	if !p.limiter.Run(ctx, group, func() {
 		if err = p.tryWorkers(ctx, what, talk); err == nil && then != nil {
 			err = then()
 		}
@@ -258,7 +258,7 @@ func noMemory() []string {
 	return []string{"out of memory", "cannot allocate", "cannot map", "errno=12", "create new OS thread", "pthread_create failed"}
 }
 
-// take returns a worker: an idle one, or a new one. There are never more workers than places,
+// take returns a worker: an idle one, or a new one. There are never more workers than slots,
 // so a new one takes the place of an idle one.
 func (p *Pool) take(ctx context.Context, unused bool) (*process, error) {
 	for {

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // So many runs work in one cluster; the next ones are postponed, and woken when one ends.
-func TestSeatsOfACluster(t *testing.T) {
+func TestLimiterOfACluster(t *testing.T) {
 	l := newLeaving(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
 	l.door.Clusters.Runs = 1
 	woken := make(chan types.NamespacedName, 1)
@@ -44,21 +44,21 @@ func TestSeatsOfACluster(t *testing.T) {
 	}
 
 	if opened, _, err = l.door.Open(t.Context(), l.guest); opened == nil || err != nil {
-		t.Fatal("no seat", err)
+		t.Fatal("no slot", err)
 	}
 
 	opened.Done()
 }
 
-// listening is a bell; what it rings for arrives in a channel.
-func listening(t *testing.T, woken chan<- types.NamespacedName) *wake.Bell[types.NamespacedName] {
+// listening is a trigger; what it fires for arrives in a channel.
+func listening(t *testing.T, woken chan<- types.NamespacedName) *trigger.Trigger[types.NamespacedName] {
 	t.Helper()
 
-	bell := wake.NewBell[types.NamespacedName](wake.Pacing{})
+	wake := trigger.New[types.NamespacedName](trigger.Pacing{})
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 
-	err := bell.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
+	err := wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
 		woken <- name
 
 		return nil
@@ -67,5 +67,5 @@ func listening(t *testing.T, woken chan<- types.NamespacedName) *wake.Bell[types
 		t.Fatal(err)
 	}
 
-	return bell
+	return wake
 }

@@ -1,4 +1,4 @@
-package seats
+package limiter
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSeats(t *testing.T) {
+func TestLimiter(t *testing.T) {
 	var (
 		slow  bool
 		woken []string
@@ -32,10 +32,10 @@ func TestSeats(t *testing.T) {
 	}
 
 	if !s.Enter("c4") || s.Enter("c5") {
-		t.Error("one seat was free")
+		t.Error("one slot was free")
 	}
 
-	// Of a slow Omni fewer may wait; who sits already stays.
+	// Of a slow Omni fewer may wait; who has one already stays.
 	slow = true
 
 	s.Leave()
@@ -52,7 +52,7 @@ func TestSeats(t *testing.T) {
 	}
 }
 
-func TestSeatsWithoutABound(t *testing.T) {
+func TestLimiterWithoutABound(t *testing.T) {
 	s := New(0, func() bool { return true }, func(string) { t.Error("nobody waits") })
 
 	for range 100 {
@@ -64,17 +64,17 @@ func TestSeatsWithoutABound(t *testing.T) {
 	s.Leave()
 }
 
-// One seat is one seat, however slow the Omni is.
-func TestOneSeat(t *testing.T) {
+// One slot is one slot, however slow the Omni is.
+func TestOneSlot(t *testing.T) {
 	s := New(1, func() bool { return true }, func(string) {})
 
 	if !s.Enter("a") || s.Enter("b") {
-		t.Error("not one seat")
+		t.Error("not one slot")
 	}
 
 	s.Leave()
 
 	if !s.Enter("b") {
-		t.Error("no seat")
+		t.Error("no slot")
 	}
 }

@@ -1,4 +1,4 @@
-package wake
+package trigger
 
 import (
 	"context"
@@ -24,13 +24,13 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 	return queue
 }
 
-func TestBellWakes(t *testing.T) {
-	bell := NewBell[string](Pacing{})
+func TestTriggerWakes(t *testing.T) {
+	trigger := New[string](Pacing{})
 	queue := newQueue(t)
 
-	bell.Ring("before the start")
+	trigger.Fire("before the start")
 
-	start := bell.Source(func(_ context.Context, key string) []reconcile.Request {
+	start := trigger.Source(func(_ context.Context, key string) []reconcile.Request {
 		return []reconcile.Request{request(key + " 1"), request(key + " 2")}
 	})
 	if err := start.Start(t.Context(), queue); err != nil {
@@ -43,25 +43,25 @@ func TestBellWakes(t *testing.T) {
 		}
 	}
 
-	bell.Ring("later")
+	trigger.Fire("later")
 
 	if got, _ := queue.Get(); got != request("later 1") {
 		t.Error(got)
 	}
 }
 
-func TestBellGathers(t *testing.T) {
+func TestTriggerGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bell := NewBell[string](Pacing{Delay: 50 * time.Millisecond})
+		trigger := New[string](Pacing{Delay: 50 * time.Millisecond})
 		queue := newQueue(t)
 
-		start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
+		start := trigger.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
 		if err := start.Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
 
 		for range 1000 {
-			bell.Ring("demo")
+			trigger.Fire("demo")
 			synctest.Wait() // until it has been looked at
 		}
 
@@ -80,30 +80,30 @@ func TestBellGathers(t *testing.T) {
 }
 
 // Callbacks may come until the very end of the process.
-func TestBellAfterTheEnd(t *testing.T) {
-	bell := NewBell[string](Pacing{})
+func TestTriggerAfterTheEnd(t *testing.T) {
+	trigger := New[string](Pacing{})
 	ctx, stop := context.WithCancel(t.Context())
 
-	if err := bell.Source(func(context.Context, string) []reconcile.Request { return nil }).Start(ctx, newQueue(t)); err != nil {
+	if err := trigger.Source(func(context.Context, string) []reconcile.Request { return nil }).Start(ctx, newQueue(t)); err != nil {
 		t.Fatal(err)
 	}
 
 	stop()
 
 	for range 1000 {
-		bell.Ring("demo")
+		trigger.Fire("demo")
 	}
 }
 
 // A storm wakes an object at most once in each spacing, and once more after its end.
-func TestBellSpacesAStorm(t *testing.T) {
+func TestTriggerSpacesAStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay, spacing = 10 * time.Millisecond, 100 * time.Millisecond
 
-		bell := NewBell[string](Pacing{Delay: delay, Spacing: spacing})
+		trigger := New[string](Pacing{Delay: delay, Spacing: spacing})
 		queue := newQueue(t)
 
-		start := bell.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
+		start := trigger.Source(func(context.Context, string) []reconcile.Request { return []reconcile.Request{request("demo")} })
 		if err := start.Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestBellSpacesAStorm(t *testing.T) {
 
 		for range 500 { // changes in half a second
 			last = time.Now()
-			bell.Ring("demo")
+			trigger.Fire("demo")
 			time.Sleep(time.Millisecond)
 		}
 

@@ -10,20 +10,20 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// seatPause is how long a run without a seat waits when nobody wakes it. The
-// next free seat does, so this is for lost wake-ups only.
-const seatPause = 5 * time.Second
+// slotPause is how long a run without a slot waits when nobody wakes it. The
+// next free slot does, so this is for lost wake-ups only.
+const slotPause = 5 * time.Second
 
-// takeSeat makes sure that the runs of one connection do not take all workers.
-// Without a seat nothing is wrong with the cluster, so its status stays; only a
+// takeSlot makes sure that the runs of one connection do not take all workers.
+// Without a slot nothing is wrong with the cluster, so its status stays; only a
 // cluster that is not Ready is told what it waits for, when that may take long.
 // A deletion is never told: it would take it for a connection that is broken.
-func takeSeat(s *scope, connected loop.Outcome) loop.Outcome {
+func takeSlot(s *scope, connected loop.Outcome) loop.Outcome {
 	if s.lease.Enter(s.name) {
 		return connected
 	}
 
-	pause := seatPause - rand.N(seatPause/2)
+	pause := slotPause - rand.N(slotPause/2)
 	ready := apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady)
 
 	if ready || !s.cluster.DeletionTimestamp.IsZero() || !s.lease.Slow() {

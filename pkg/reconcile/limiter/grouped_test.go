@@ -1,4 +1,4 @@
-package places
+package limiter
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestAGroupLeavesRoomForOthers(t *testing.T) {
-	p := New(2, 1)
+	p := NewGrouped(2, 1)
 	hold, begun, ended := make(chan struct{}), make(chan string, 3), make(chan bool, 3)
 
 	run := func(ctx context.Context, group string) {

@@ -1,4 +1,4 @@
-package wake
+package trigger
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Bell wakes one controller. K says what has changed; equal keys that are rung
+// Trigger wakes one controller. K says what has changed; equal keys that are fired
 // before they are looked at count once. The zero value is not usable.
-type Bell[K comparable] struct {
-	rung   workqueue.TypedInterface[K]
+type Trigger[K comparable] struct {
+	fired  workqueue.TypedInterface[K]
 	pacing Pacing
 }
 
-// Pacing says how soon a bell wakes an object.
+// Pacing says how soon a trigger wakes an object.
 type Pacing struct {
 	// Delay is how long after the first change an object is woken, so that a
 	// burst of changes is looked at once.
@@ -28,29 +28,29 @@ type Pacing struct {
 	Spacing time.Duration
 }
 
-// NewBell makes a bell.
-func NewBell[K comparable](pacing Pacing) *Bell[K] {
-	return &Bell[K]{rung: workqueue.NewTyped[K](), pacing: pacing}
+// New makes a trigger.
+func New[K comparable](pacing Pacing) *Trigger[K] {
+	return &Trigger[K]{fired: workqueue.NewTyped[K](), pacing: pacing}
 }
 
-// Ring notes a change. It never blocks. What is rung before a controller has
+// Fire notes a change. It never blocks. What is fired before a controller has
 // started is kept for it.
-func (b *Bell[K]) Ring(key K) { b.rung.Add(key) }
+func (t *Trigger[K]) Fire(key K) { t.fired.Add(key) }
 
-// Source feeds a controller: find says which objects a key concerns. A bell has
+// Source feeds a controller: find says which objects a key concerns. A trigger has
 // one source at most. It ends with the context that the controller gives it.
 //
-// What is rung while its object is being looked at is looked at again
+// What is fired while its object is being looked at is looked at again
 // afterwards: the last change is never lost.
-func (b *Bell[K]) Source(find func(context.Context, K) []reconcile.Request) source.Source {
+func (t *Trigger[K]) Source(find func(context.Context, K) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		context.AfterFunc(ctx, b.rung.ShutDown)
+		context.AfterFunc(ctx, t.fired.ShutDown)
 
 		go func() {
-			timetable := newTimetable(b.pacing)
+			timetable := newTimetable(t.pacing)
 
 			for {
-				key, shutdown := b.rung.Get()
+				key, shutdown := t.fired.Get()
 				if shutdown {
 					return
 				}
@@ -59,7 +59,7 @@ func (b *Bell[K]) Source(find func(context.Context, K) []reconcile.Request) sour
 					queue.AddAfter(request, timetable.wait(request.NamespacedName, time.Now()))
 				}
 
-				b.rung.Done(key)
+				t.fired.Done(key)
 			}
 		}()
 

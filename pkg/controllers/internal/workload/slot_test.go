@@ -55,9 +55,9 @@ func newClusters(t *testing.T) *leaving {
 		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
 }
 
-// The seats are the cluster's: each team has a kubeconfig of its own, and one is renewed. Objects of another cluster
+// The slots are the cluster's: each team has a kubeconfig of its own, and one is renewed. Objects of another cluster
 // find theirs, also with the same server and the same token.
-func TestSeatsAreSharedByAllKubeconfigs(t *testing.T) {
+func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 	l := newClusters(t)
 	l.door.Clusters.Runs = 2
 
@@ -67,21 +67,21 @@ func TestSeatsAreSharedByAllKubeconfigs(t *testing.T) {
 	config := serve(t, handler)
 
 	var (
-		seated []*Opened
-		later  []Guest
+		entered []*Opened
+		later   []Guest
 	)
 
 	for team := range 4 {
 		guest := l.guestWith("demo", fmt.Sprintf("team-%d", team), config)
 		if opened, outcome := l.open(guest); opened != nil {
-			seated = append(seated, opened)
+			entered = append(entered, opened)
 		} else if later = append(later, guest); !outcome.Postpones() {
 			t.Errorf("team %d: %+v", team, outcome)
 		}
 	}
 
-	if len(seated) != 2 {
-		t.Fatalf("%d runs are in the cluster, want 2", len(seated))
+	if len(entered) != 2 {
+		t.Fatalf("%d runs are in the cluster, want 2", len(entered))
 	}
 
 	renewed := &corev1.Secret{}
@@ -92,30 +92,30 @@ func TestSeatsAreSharedByAllKubeconfigs(t *testing.T) {
 	}
 
 	if opened, _ := l.open(later[0]); opened != nil {
-		t.Error("a new kubeconfig brought new seats")
+		t.Error("a new kubeconfig brought new slots")
 	}
 
 	if opened, outcome := l.open(l.guestWith("other", "elsewhere", config)); opened == nil {
-		t.Errorf("another cluster has no seat: %+v", outcome)
+		t.Errorf("another cluster has no slot: %+v", outcome)
 	} else {
 		opened.Done()
 	}
 
-	for _, opened := range seated {
+	for _, opened := range entered {
 		opened.Done()
 	}
 
 	opened, outcome := l.open(later[0])
 	if opened == nil {
-		t.Fatalf("no seat is free: %+v", outcome)
+		t.Fatalf("no slot is free: %+v", outcome)
 	}
 
 	opened.Done()
 }
 
-// To ask a dead cluster takes a seat, too: with a kubeconfig for each object it would hold a worker for each. Who is
-// not let in gives the seat back.
-func TestAskingTakesASeat(t *testing.T) {
+// To ask a dead cluster takes a slot, too: with a kubeconfig for each object it would hold a worker for each. Who is
+// not let in gives the slot back.
+func TestAskingTakesASlot(t *testing.T) {
 	l := newClusters(t)
 	l.door.Clusters.Runs = 1
 
@@ -160,10 +160,10 @@ func TestAskingTakesASeat(t *testing.T) {
 	<-ended
 
 	if _, outcome, err := l.door.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonClusterUnreachable {
-		t.Errorf("the seat was not given back: %+v, %v", outcome, err)
+		t.Errorf("the slot was not given back: %+v, %v", outcome, err)
 	}
 
-	if len(l.door.Clusters.seats.of) != 0 {
-		t.Errorf("%d clusters are remembered", len(l.door.Clusters.seats.of))
+	if len(l.door.Clusters.limiters.of) != 0 {
+		t.Errorf("%d clusters are remembered", len(l.door.Clusters.limiters.of))
 	}
 }
