@@ -35,9 +35,9 @@ refuse "the controller must not contain the registry or the API server" \
 refuse "only cmd/controller asks who reads the metrics" . < <(
   grep ' sigs\.k8s\.io/controller-runtime/pkg/metrics/filters$' <<<"$all_imports" | grep -vE "^$module/cmd/controller/app ")
 
-refuse "only pkg/template, validation, controllers/internal/omni and test/omnisim import the Omni client" . < <(
+refuse "only pkg/template, validation, pkg/omni and test/omnisim import the Omni client" . < <(
   grep ' github.com/siderolabs/omni/client' <<<"$all_imports" |
-    grep -vE "^$module/(pkg/template|pkg/apis/omni/validation|pkg/controllers/internal/omni|test/omnisim)(/| )")
+    grep -vE "^$module/(pkg/template|pkg/apis/omni/validation|pkg/omni|test/omnisim)(/| )")
 
 refuse "only controllers/internal/helm imports Helm" . < <(
   grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm(/| )")

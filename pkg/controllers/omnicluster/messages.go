@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // maxNamed is how many things a message names one by one.

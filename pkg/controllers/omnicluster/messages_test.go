@@ -3,7 +3,7 @@ package omnicluster
 import (
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 func TestPlanText(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // appliedRecord is what Omni has from this object: the machine sets and listed

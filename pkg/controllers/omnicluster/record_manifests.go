@@ -3,7 +3,7 @@ package omnicluster
 import (
 	"slices"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // known is all that Omni has from this object, as its status records it.

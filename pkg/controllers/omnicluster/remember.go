@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // onlyApprovals keeps what was approved for when there is a plan again; nil if

@@ -2,7 +2,7 @@ package omnicluster
 
 import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // remoteStatus turns what Omni says into the status of the object. Of the

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // A conflict that lasts must not take the calls to Omni from other clusters.
