@@ -6,9 +6,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/kubeconfigsecret"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnihelmrelease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnisecretsync"
@@ -25,10 +25,10 @@ const clusterShare = 4
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one door, and with it the connections.
 func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options) error {
-	clusters := workload.NewClusters(nil, options.Guard)
+	clusters := clusteraccess.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterShare)
 
-	door := &workload.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
+	door := &clusteraccess.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
 
 	if err := kubeconfigsecret.Add(mgr); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)

@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -53,25 +53,25 @@ func TestMain(m *testing.M) {
 // openDoor lets everybody in.
 type openDoor struct {
 	id         string // of another cluster than cluster-id; empty for that
-	parting    workload.Parting
+	parting    clusteraccess.Parting
 	destroying bool
-	cluster    *workload.Cluster // for the real engine; else nil
-	troubles   *workload.Door    // remembers troubles; else nil
+	cluster    *clusteraccess.Cluster // for the real engine; else nil
+	troubles   *clusteraccess.Door    // remembers troubles; else nil
 	hubs       hubs.Hubs
 }
 
 // thisHub is the ID of the hub of the releases.
 const thisHub = "hub-1"
 
-func (d *openDoor) Open(context.Context, workload.Guest) (*workload.Opened, loop.Outcome, error) {
-	return &workload.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Hubs: d.hubs, Names: `OmniConnection "omni"`}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
+func (d *openDoor) Open(context.Context, clusteraccess.Guest) (*clusteraccess.Opened, loop.Outcome, error) {
+	return &clusteraccess.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Hubs: d.hubs, Names: `OmniConnection "omni"`}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
 }
 
-func (d *openDoor) Leave(context.Context, workload.Guest, time.Time) (workload.Parting, loop.Outcome, error) {
+func (d *openDoor) Leave(context.Context, clusteraccess.Guest, time.Time) (clusteraccess.Parting, loop.Outcome, error) {
 	return d.parting, loop.Continue(v1alpha1.ReasonDeleting, ""), nil
 }
 
-func (d *openDoor) Destroying(context.Context, workload.Guest) (bool, error) {
+func (d *openDoor) Destroying(context.Context, clusteraccess.Guest) (bool, error) {
 	return d.destroying, nil
 }
 
@@ -113,7 +113,7 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 	b.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
 	b.cluster = &cluster{now: b.now}
 	here := hubs.Hubs{Own: thisHub}
-	b.door = &openDoor{parting: workload.Parting{Part: workload.PartCleanUp, Opened: &workload.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
+	b.door = &openDoor{parting: clusteraccess.Parting{Part: clusteraccess.PartCleanUp, Opened: &clusteraccess.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
 	b.restart()
 	b.add("app", change...)
 
@@ -127,7 +127,7 @@ func (b *bench) restart() {
 		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
 	})
 	b.r.door = b.door
-	b.r.engine = func(*workload.Opened, string, string, string) engine { return b.cluster }
+	b.r.engine = func(*clusteraccess.Opened, string, string, string) engine { return b.cluster }
 	b.loop = loop.New(b.r.kind(), loop.Settings{Client: b.client, Events: b.events})
 }
 

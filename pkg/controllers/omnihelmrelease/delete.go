@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -30,12 +30,12 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release stays"), nil
 	}
 
-	parting, outcome, err := r.door.Leave(ctx, workload.GuestOf(s.release, r.wake), r.options.Now())
+	parting, outcome, err := r.door.Leave(ctx, clusteraccess.GuestOf(s.release, r.wake), r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
-	if parting.Part == workload.PartLetGo {
+	if parting.Part == clusteraccess.PartLetGo {
 		r.left(s, parting.Why)
 
 		return outcome, nil
@@ -50,7 +50,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 // interruptUnwanted ends whatever is under way but the uninstall, and that, too, if
 // nobody wants it any more or the cluster goes away under it.
 func (r *reconciler) interruptUnwanted(ctx context.Context, s *scope, orphan bool) (loop.Outcome, error) {
-	destroying, err := r.door.Destroying(ctx, workload.GuestOf(s.release, r.wake))
+	destroying, err := r.door.Destroying(ctx, clusteraccess.GuestOf(s.release, r.wake))
 	if err != nil {
 		return loop.Outcome{}, err
 	}
@@ -123,8 +123,8 @@ func (r *reconciler) farewell(s *scope, reason, problem string) loop.Outcome {
 		first = tried
 	}
 
-	part, why := workload.Farewell{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: now, First: first}.Decide()
-	if part == workload.PartLetGo {
+	part, why := clusteraccess.Farewell{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: now, First: first}.Decide()
+	if part == clusteraccess.PartLetGo {
 		r.left(s, why)
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "%s", why)

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 )
 
 // gone tells whether the object is gone.
@@ -60,7 +60,7 @@ func TestOrphanStopsAnUninstall(t *testing.T) {
 func TestADestroyedClusterStopsAnUninstall(t *testing.T) {
 	b := newBench(t)
 	b.uninstalling()
-	b.door.destroying, b.door.parting = true, workload.Parting{Part: workload.PartLetGo, Why: "it goes"}
+	b.door.destroying, b.door.parting = true, clusteraccess.Parting{Part: clusteraccess.PartLetGo, Why: "it goes"}
 	b.wantInterrupted()
 }
 
@@ -105,7 +105,7 @@ func TestAnUninstallIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.settle()
-			b.door.troubles = &workload.Door{}
+			b.door.troubles = &clusteraccess.Door{}
 			b.cluster.during = func() { b.pass(test.took) }
 			b.cluster.refuse = &helm.Error{Reason: helm.ReasonTimeout, Message: "still there"}
 			b.remove()

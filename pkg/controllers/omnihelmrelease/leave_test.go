@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
@@ -96,7 +96,7 @@ func (b *bench) admit(kubeconfig []byte, parent bool) {
 		}
 	}
 
-	b.r.door = &workload.Door{Clusters: workload.NewClusters(b.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: b.client, Live: b.client}
+	b.r.door = &clusteraccess.Door{Clusters: clusteraccess.NewClusters(b.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: b.client, Live: b.client}
 }
 
 // lookIn looks until the cluster has been asked.

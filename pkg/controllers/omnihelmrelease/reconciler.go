@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -54,11 +54,11 @@ type fetcher interface {
 	Open(ctx context.Context, source charts.Source, resolved *charts.Resolved) (*charts.Archive, error)
 }
 
-// door leads into workload clusters; *workload.Door is the real one.
+// door leads into workload clusters; *clusteraccess.Door is the real one.
 type door interface {
-	Open(ctx context.Context, guest workload.Guest) (*workload.Opened, loop.Outcome, error)
-	Leave(ctx context.Context, guest workload.Guest, now time.Time) (workload.Parting, loop.Outcome, error)
-	Destroying(ctx context.Context, guest workload.Guest) (bool, error)
+	Open(ctx context.Context, guest clusteraccess.Guest) (*clusteraccess.Opened, loop.Outcome, error)
+	Leave(ctx context.Context, guest clusteraccess.Guest, now time.Time) (clusteraccess.Parting, loop.Outcome, error)
+	Destroying(ctx context.Context, guest clusteraccess.Guest) (bool, error)
 	InTrouble(object client.Object, now time.Time) time.Time
 }
 
@@ -70,7 +70,7 @@ type reconciler struct {
 	options Options
 	door    door
 	charts  fetcher
-	engine  func(opened *workload.Opened, tenant, name, namespace string) engine
+	engine  func(opened *clusteraccess.Opened, tenant, name, namespace string) engine
 
 	process string // names this process on what it makes
 
@@ -88,7 +88,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	r := &reconciler{
 		client: cached, live: live, events: recorder, options: options, process: strings.ToLower(rand.Text()),
 		wake: trigger.New[types.NamespacedName](trigger.Pacing{}),
-		engine: func(opened *workload.Opened, tenant, name, namespace string) engine {
+		engine: func(opened *clusteraccess.Opened, tenant, name, namespace string) engine {
 			cluster := opened.Cluster
 
 			return helm.New(helm.Target{
@@ -143,7 +143,7 @@ type scope struct {
 	key      string // of the source
 	resolved *charts.Resolved
 	values   helm.Values
-	opened   *workload.Opened
+	opened   *clusteraccess.Opened
 	engine   engine
 	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over
 	want     helm.Wanted
@@ -215,7 +215,7 @@ func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(re
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.door.Open(ctx, workload.GuestOf(s.release, r.wake))
+	opened, outcome, err := r.door.Open(ctx, clusteraccess.GuestOf(s.release, r.wake))
 	s.opened = opened
 
 	return outcome, err

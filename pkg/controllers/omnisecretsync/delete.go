@@ -9,7 +9,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -25,12 +25,12 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return loop.Continue(v1alpha1.ReasonDeleting, "the Secret stays"), nil
 	}
 
-	parting, outcome, err := r.options.Door.Leave(ctx, workload.GuestOf(s.sync, r.wake), r.options.Now())
+	parting, outcome, err := r.options.Door.Leave(ctx, clusteraccess.GuestOf(s.sync, r.wake), r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
-	if parting.Part == workload.PartLetGo {
+	if parting.Part == clusteraccess.PartLetGo {
 		r.leftAll(s, parting.Why)
 
 		return outcome, nil
@@ -42,7 +42,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 }
 
 // cleanUp removes the Secrets wherever one may be.
-func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cluster) (loop.Outcome, error) {
+func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteraccess.Cluster) (loop.Outcome, error) {
 	for _, where := range knownPlaces(s.sync) {
 		kept, err := r.remove(ctx, s, cluster, where)
 		if err == nil {
@@ -54,8 +54,8 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cl
 		}
 
 		part, why := r.giveUp(s, cluster, where, err)
-		if part != workload.PartLetGo {
-			return loop.Block(retryPause, workload.Reason(err), "%s", why), nil
+		if part != clusteraccess.PartLetGo {
+			return loop.Block(retryPause, clusteraccess.Reason(err), "%s", why), nil
 		}
 
 		r.left(s, where, why)
@@ -65,9 +65,9 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cl
 }
 
 // giveUp decides about a Secret that could not be removed.
-func (r *reconciler) giveUp(s *scope, cluster *workload.Cluster, where place, err error) (workload.Part, string) {
+func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where place, err error) (clusteraccess.Part, string) {
 	// The answer that the cluster is there is out of date: the next look asks again.
-	if workload.Unreachable(err) {
+	if clusteraccess.Unreachable(err) {
 		cluster.Doubt()
 	}
 
@@ -75,17 +75,17 @@ func (r *reconciler) giveUp(s *scope, cluster *workload.Cluster, where place, er
 
 	// Most likely nothing could be written there either.
 	if apierrors.IsForbidden(err) && !confirmed(s.sync, where) {
-		return workload.PartLetGo, problem
+		return clusteraccess.PartLetGo, problem
 	}
 
-	return workload.Farewell{
+	return clusteraccess.Farewell{
 		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Door.InTrouble(s.sync, r.options.Now()),
 	}.Decide()
 }
 
 // remove deletes one Secret if it is ours. kept says why one stays; it is empty if
 // none is there any more, or if an event was sent that says it.
-func (r *reconciler) remove(ctx context.Context, s *scope, cluster *workload.Cluster, where place) (kept string, err error) {
+func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteraccess.Cluster, where place) (kept string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -53,7 +53,7 @@ type scope struct {
 	sync   *v1alpha1.OmniSecretSync
 	want   content
 	source types.UID // of the Secret that is copied
-	opened *workload.Opened
+	opened *clusteraccess.Opened
 
 	reserve bool // note in the status where a Secret is about to be written
 	dropped bool // the oldest pending place is done with
@@ -115,7 +115,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.options.Door.Open(ctx, workload.GuestOf(s.sync, r.wake))
+	opened, outcome, err := r.options.Door.Open(ctx, clusteraccess.GuestOf(s.sync, r.wake))
 	s.opened = opened
 
 	return outcome, err

@@ -15,14 +15,14 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // echo is a gateway before a cluster that answers everything with what it was sent.
-func echo(t *testing.T, user string) *workload.Cluster {
+func echo(t *testing.T, user string) *clusteraccess.Cluster {
 	t.Helper()
 
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func echo(t *testing.T, user string) *workload.Cluster {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), workload.Key{}, fmt.Appendf(nil, `current-context: it
+	cluster, err := clusteraccess.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), clusteraccess.Key{}, fmt.Appendf(nil, `current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: '%s', certificate-authority-data: %s}}]
 users: [{name: it, user: {%s}}]`, server.URL, base64.StdEncoding.EncodeToString(ca), user))
