@@ -39,11 +39,11 @@ refuse "only pkg/template, validation, pkg/omni and test/omnisim import the Omni
   grep ' github.com/siderolabs/omni/client' <<<"$all_imports" |
     grep -vE "^$module/(pkg/template|pkg/apis/omni/validation|pkg/omni|test/omnisim)(/| )")
 
-refuse "only controllers/internal/helm imports Helm" . < <(
-  grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm(/| )")
+refuse "only pkg/helm imports Helm" . < <(
+  grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/helm(/| )")
 
 refuse "only the worker processes parse what chart repositories send" . < <(
-  grep " $module/pkg/controllers/internal/helm/charts/parse$" <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm/render/worker ")
+  grep " $module/pkg/helm/charts/parse$" <<<"$all_imports" | grep -vE "^$module/pkg/helm/render/worker ")
 
 refuse "controllers use v1alpha1, never the hub, validation, registry or k8s.io/apiserver" \
   " ($module/pkg/apis/omni|$module/pkg/apis/omni/(validation|install)|$module/pkg/registry.*|k8s\.io/apiserver.*)$" <<<"$controller_imports"
