@@ -17,6 +17,9 @@ type ApplyOptions struct {
 	// Known is asked about each change whether Omni refused it a moment ago, so that
 	// it need not be tried again now: the refusal, or nil. It may be nil.
 	Known func(Change) *ChangeError
+	// Written is told of every write that Omni took, with Omni's answer. Nil: nobody is.
+	// Session.Apply sets it.
+	Written func(written resource.Metadata, effect effect)
 }
 
 // EveryChange is an ApplyOptions.Leave for the destruction of a whole cluster,
@@ -58,14 +61,11 @@ func (r Result) Wrote() bool {
 	return false
 }
 
-// recorder is told of every write that Omni took.
-type recorder func(written resource.Metadata, effect effect)
-
 // applier carries one Apply.
 type applier struct {
 	cluster string
 	live    state.State
-	record  recorder
+	record  func(written resource.Metadata, effect effect)
 	result  Result
 }
 
@@ -85,15 +85,14 @@ type applier struct {
 // (of what stopped it, else the first refusal), or the context's.
 // The Result is valid in every case.
 func ApplyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyOptions) (Result, error) {
-	return applyPlan(ctx, live, plan, options, func(resource.Metadata, effect) {})
-}
-
-func applyPlan(ctx context.Context, live state.State, plan *Plan, options ApplyOptions, record recorder) (Result, error) {
 	if plan.locked && len(plan.steps) > 0 {
 		return Result{Skipped: plan.Changes}, ErrClusterLocked
 	}
 
-	a := &applier{cluster: plan.Cluster, live: live, record: record}
+	a := &applier{cluster: plan.Cluster, live: live, record: options.Written}
+	if a.record == nil {
+		a.record = func(resource.Metadata, effect) {}
+	}
 
 	if needsCluster(plan) {
 		if err := a.checkCluster(ctx, plan); err != nil {

@@ -1,8 +1,6 @@
 package omni
 
-import (
-	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-)
+import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 // holdBack decides which steps of a plan have to wait: destructive changes that
 // have no leave, and what makes no sense without them. The rest of the plan

@@ -1,24 +1,9 @@
 package omni
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 )
-
-// ErrTooMuchData: an Omni sent more than is kept of it, or than one answer may
-// hold. The error is a *TooMuchDataError.
-var ErrTooMuchData = errors.New("Omni sent too much data") //nolint:staticcheck // Omni is a name
-
-// TooMuchDataError says which bound was passed, and what raises it. It is
-// ErrTooMuchData.
-type TooMuchDataError struct{ message string }
-
-// Error implements error. The text holds nothing of what was sent.
-func (e *TooMuchDataError) Error() string { return e.message }
-
-// Is makes errors.Is(err, ErrTooMuchData) true.
-func (e *TooMuchDataError) Is(target error) bool { return target == ErrTooMuchData }
 
 // budget bounds what the sessions of a process keep in memory together. Weights
 // are estimates of the memory that is held, see weigh. It is safe for concurrent

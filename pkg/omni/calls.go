@@ -97,7 +97,7 @@ func (p *callPolicy) stream(
 	measured := &measuredStream{heard: heard, guard: guardOf(method)}
 	started := time.Now()
 
-	if limit, set := ctx.Value(eventLimit{}).(int); set {
+	if limit, set := eventLimitOf(ctx); set {
 		measured.guard = newGuard(limit, 0)
 	}
 
@@ -148,9 +148,6 @@ func (p *callPolicy) takeTurn(ctx context.Context) error {
 		return status.Error(codes.ResourceExhausted, "not sent: too many calls to this Omni at once for the rate limit (--omni-qps, --omni-burst); it is tried again")
 	}
 }
-
-// eventLimit is the key of a context that bounds each message of a watch, in bytes.
-type eventLimit struct{}
 
 func isWatch(method string) bool { return strings.HasSuffix(method, "/Watch") }
 

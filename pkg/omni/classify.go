@@ -71,12 +71,12 @@ func Classify(err error) Class {
 	return ClassTransient
 }
 
-// classifyOwn knows the errors of this package.
+// classifyOwn knows the errors that were made here, and those that say their class themselves.
 func classifyOwn(err error) Class {
 	// Its text has lost the code, its cause was classified when it came.
-	var change *ChangeError
-	if errors.As(err, &change) && change.Class != ClassNone {
-		return change.Class
+	var classified interface{ Classified() Class }
+	if errors.As(err, &classified) && classified.Classified() != ClassNone {
+		return classified.Classified()
 	}
 
 	var forbidden *dialguard.ForbiddenError

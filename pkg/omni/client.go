@@ -21,10 +21,6 @@ import (
 // Limits of one connection. The library adds a gRPC keepalive ping every
 // minute (20 s until the connection counts as dead) that cannot be changed.
 const (
-	// CallTimeout bounds every unary call and every List, in time. A caller's
-	// earlier deadline wins. Calls take milliseconds; an Omni that is silent
-	// altogether is noticed earlier (SuspectAfter, ProbeTimeout).
-	CallTimeout = 15 * time.Second
 	// CheckTimeout bounds connecting, authenticating and the first read in Dial.
 	CheckTimeout = 15 * time.Second
 	// MaxReconnectDelay is the longest pause between two attempts to connect.

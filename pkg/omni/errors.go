@@ -1,9 +1,6 @@
 package omni
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Sentinels for decisions. Classify knows all of them.
 var (
@@ -49,59 +46,58 @@ var (
 	ErrClosed = errors.New("the connection to Omni was closed")
 )
 
-// CollisionError names a resource of the template that another cluster (or,
-// for a machine, a machine class of this one) already uses. It is ErrCollision.
-type CollisionError struct {
-	// Type is the COSI resource type, such as "MachineSetNodes.omni.sidero.dev".
-	Type string
-	// ID is the resource's ID; for a MachineSetNode the machine's UUID.
-	ID string
-	// Cluster is the Omni cluster that has it; empty if it names none.
-	Cluster string
-	// Allocated is true if Omni itself allocated the machine through a machine class.
-	Allocated bool
-	// Leaving is true if that cluster is being torn down, and Gone if Omni has no
-	// cluster of that name (any more).
-	Leaving, Gone bool
-}
+// ErrTooMuchData: an Omni sent more than is kept of it, or than one answer may
+// hold. The error is a *TooMuchDataError.
+var ErrTooMuchData = errors.New("Omni sent too much data") //nolint:staticcheck // Omni is a name
 
-// Error implements error.
-func (e *CollisionError) Error() string {
-	how := ""
-	if e.Allocated {
-		how = " through a machine class"
-	}
+// TooMuchDataError says which bound was passed, and what raises it. It is
+// ErrTooMuchData.
+type TooMuchDataError struct{ message string }
 
-	if e.Cluster == "" {
-		return fmt.Sprintf("%s %q is %s by something that names no cluster", KindOf(e.Type), e.ID, ErrCollision)
-	}
+// Error implements error. The text holds nothing of what was sent.
+func (e *TooMuchDataError) Error() string { return e.message }
 
-	switch {
-	case e.Gone:
-		how += ", which Omni does not have any more: remove what is left of it there"
-	case e.Leaving:
-		how += ", which is being torn down"
-	}
+// Is makes errors.Is(err, ErrTooMuchData) true.
+func (e *TooMuchDataError) Is(target error) bool { return target == ErrTooMuchData }
 
-	return fmt.Sprintf("%s %q is %s by cluster %q%s", KindOf(e.Type), e.ID, ErrCollision, e.Cluster, how)
-}
+// Sentinels of an export. Classify knows them.
+var (
+	// ErrNoCluster: Omni has no cluster of that name.
+	ErrNoCluster = errors.New("the cluster was not found in Omni")
 
-// Is makes errors.Is(err, ErrCollision) true.
-func (e *CollisionError) Is(target error) bool { return target == ErrCollision }
+	// ErrNotExportable: the library cannot write the cluster as a template; somebody has to change it in Omni.
+	ErrNotExportable = errors.New("the Omni client cannot write the cluster as a template")
 
-// ChangeError is one change that Omni did not take.
-type ChangeError struct {
-	// Change is what was tried.
-	Change Change
-	// Class is Classify of the cause.
-	Class Class
-	cause error
-}
+	// ErrChangedMeanwhile: the parts of the cluster were read before and after a change.
+	ErrChangedMeanwhile = errors.New("the cluster was changed in Omni meanwhile: run the export again")
+)
 
-// Error implements error. The text is safe for conditions and bounded.
-func (e *ChangeError) Error() string {
-	return fmt.Sprintf("%s %s %q: %s", e.Change.Action, KindOf(e.Change.Type), e.Change.ID, Message(e.cause))
-}
+// The ways in which a Secret value fails to be a service account key. Each is
+// one reason with one message; none of the messages repeats any of the input.
+var (
+	// ErrKeyEmpty: the value has no characters besides white space.
+	ErrKeyEmpty = errors.New("the service account key is empty: store the value of OMNI_SERVICE_ACCOUNT_KEY that `omnictl serviceaccount create` printed")
 
-// Unwrap gives the raw cause, which Classify understands.
-func (e *ChangeError) Unwrap() error { return e.cause }
+	// ErrKeyEnvironmentBlock: the value is what `omnictl serviceaccount create`
+	// prints (OMNI_ENDPOINT=..., OMNI_SERVICE_ACCOUNT_KEY=...), not the key.
+	ErrKeyEnvironmentBlock = errors.New("the value is an environment block (OMNI_ENDPOINT=..., OMNI_SERVICE_ACCOUNT_KEY=...): store only what follows OMNI_SERVICE_ACCOUNT_KEY=, without quotes")
+
+	// ErrKeyWhitespace: the value has several lines or inner white space.
+	ErrKeyWhitespace = errors.New("the service account key has white space or several lines in it: store the bare base64 text as one line")
+
+	// ErrKeyNotBase64: the value is not standard base64.
+	ErrKeyNotBase64 = errors.New("the service account key is not base64: store the value of OMNI_SERVICE_ACCOUNT_KEY unchanged (a Secret's stringData takes it as it is)")
+
+	// ErrKeyNotJSON: the decoded value is not the JSON document with name and pgp_key.
+	ErrKeyNotJSON = errors.New("the service account key does not hold the expected JSON document (name, pgp_key): create a new key with `omnictl serviceaccount create`")
+
+	// ErrKeyNoName: the JSON document has no service account name.
+	ErrKeyNoName = errors.New("the service account key names no service account: create a new key with `omnictl serviceaccount create`")
+
+	// ErrKeyNotPGP: pgp_key is not an armored, unlocked PGP private key.
+	ErrKeyNotPGP = errors.New("the service account key holds no usable PGP private key: create a new key with `omnictl serviceaccount create`")
+)
+
+// ErrNoClusterUUID: Omni has no such cluster, or made it a moment ago and has
+// not given it an identity yet. Classify calls it ClassNotReady.
+var ErrNoClusterUUID = errors.New("Omni has no identity of the cluster yet, or no such cluster") //nolint:staticcheck // Omni is a name

@@ -14,18 +14,6 @@ import (
 	"github.com/siderolabs/omni/client/pkg/template/operations"
 )
 
-// Sentinels of an export. Classify knows them.
-var (
-	// ErrNoCluster: Omni has no cluster of that name.
-	ErrNoCluster = errors.New("the cluster was not found in Omni")
-
-	// ErrNotExportable: the library cannot write the cluster as a template; somebody has to change it in Omni.
-	ErrNotExportable = errors.New("the Omni client cannot write the cluster as a template")
-
-	// ErrChangedMeanwhile: the parts of the cluster were read before and after a change.
-	ErrChangedMeanwhile = errors.New("the cluster was changed in Omni meanwhile: run the export again")
-)
-
 // Exported is a live cluster as a template.
 type Exported struct {
 	// Live is what Inspect says of the cluster; Exists is true.

@@ -16,9 +16,6 @@ import (
 
 // Bounds of what one call may be answered with. All count after decompression.
 const (
-	// maxAnswer is one message of the resource API, in bytes: one resource. Omni's
-	// own storage takes less.
-	maxAnswer = 4 << 20
 	// maxManagementAnswer is one message of every other API, in bytes: a
 	// kubeconfig is 3 KiB.
 	maxManagementAnswer = 1 << 20
@@ -29,21 +26,9 @@ const (
 	amplification = 16
 	// maxHeaders bounds the headers of one answer, in bytes; errors are in them.
 	maxHeaders = 64 << 10
-	// streamWindow is how much of a stream may arrive before anybody reads it, in
-	// bytes, and connectionWindow how much of all.
-	streamWindow, connectionWindow = 64 << 10, 1 << 20
+	// connectionWindow is how much of all streams may arrive before anybody reads it, in bytes.
+	connectionWindow = 1 << 20
 )
-
-// tooLong marks one message that is longer than its call accepts.
-type tooLong struct{ limit int }
-
-// Error implements error.
-func (e *tooLong) Error() string {
-	return fmt.Sprintf("one answer of Omni is longer than %d KiB", e.limit>>10)
-}
-
-// Is makes errors.Is(err, ErrTooMuchData) true.
-func (e *tooLong) Is(target error) bool { return target == ErrTooMuchData }
 
 // guard decodes the answers of one call, after it has weighed them.
 type guard struct {

@@ -15,32 +15,6 @@ import (
 	pgpcrypto "github.com/ProtonMail/gopenpgp/v3/crypto"
 )
 
-// The ways in which a Secret value fails to be a service account key. Each is
-// one reason with one message; none of the messages repeats any of the input.
-var (
-	// ErrKeyEmpty: the value has no characters besides white space.
-	ErrKeyEmpty = errors.New("the service account key is empty: store the value of OMNI_SERVICE_ACCOUNT_KEY that `omnictl serviceaccount create` printed")
-
-	// ErrKeyEnvironmentBlock: the value is what `omnictl serviceaccount create`
-	// prints (OMNI_ENDPOINT=..., OMNI_SERVICE_ACCOUNT_KEY=...), not the key.
-	ErrKeyEnvironmentBlock = errors.New("the value is an environment block (OMNI_ENDPOINT=..., OMNI_SERVICE_ACCOUNT_KEY=...): store only what follows OMNI_SERVICE_ACCOUNT_KEY=, without quotes")
-
-	// ErrKeyWhitespace: the value has several lines or inner white space.
-	ErrKeyWhitespace = errors.New("the service account key has white space or several lines in it: store the bare base64 text as one line")
-
-	// ErrKeyNotBase64: the value is not standard base64.
-	ErrKeyNotBase64 = errors.New("the service account key is not base64: store the value of OMNI_SERVICE_ACCOUNT_KEY unchanged (a Secret's stringData takes it as it is)")
-
-	// ErrKeyNotJSON: the decoded value is not the JSON document with name and pgp_key.
-	ErrKeyNotJSON = errors.New("the service account key does not hold the expected JSON document (name, pgp_key): create a new key with `omnictl serviceaccount create`")
-
-	// ErrKeyNoName: the JSON document has no service account name.
-	ErrKeyNoName = errors.New("the service account key names no service account: create a new key with `omnictl serviceaccount create`")
-
-	// ErrKeyNotPGP: pgp_key is not an armored, unlocked PGP private key.
-	ErrKeyNotPGP = errors.New("the service account key holds no usable PGP private key: create a new key with `omnictl serviceaccount create`")
-)
-
 // MaxKeyBytes is the largest Secret value that ParseServiceAccountKey looks
 // at, in bytes. A real key is about 1,200 bytes.
 const MaxKeyBytes = 64 << 10

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )

@@ -2,17 +2,12 @@ package omni
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/siderolabs/omni/client/pkg/client/management"
 )
-
-// ErrNoClusterUUID: Omni has no such cluster, or made it a moment ago and has
-// not given it an identity yet. Classify calls it ClassNotReady.
-var ErrNoClusterUUID = errors.New("Omni has no identity of the cluster yet, or no such cluster") //nolint:staticcheck // Omni is a name
 
 // KubeconfigRequest says for whom a kubeconfig is. All fields are required;
 // Omni issues a token without groups, and then does not accept it.

@@ -1,8 +1,6 @@
 package omni
 
-import (
-	"sync"
-)
+import "sync"
 
 // Lease is a session in use. Release it exactly when the work is done; more
 // than once does no harm.

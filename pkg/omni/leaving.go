@@ -3,7 +3,6 @@ package omni
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -39,29 +38,4 @@ func Leaving(ctx context.Context, st state.State, cluster string) ([]Blocker, er
 	}
 
 	return slices.DeleteFunc(all, func(machine Blocker) bool { return staying[machine.Machine] }), nil
-}
-
-// setsGoing are the machine sets of a cluster that are being torn down, by ID,
-// with the time since when.
-func setsGoing(ctx context.Context, st state.State, cluster string) (map[string]time.Time, error) {
-	sets, err := listOf(ctx, st, omnires.MachineSetType, cluster)
-	if err != nil {
-		return nil, err
-	}
-
-	going := map[string]time.Time{}
-
-	for _, set := range sets {
-		if set.Metadata().Phase() == resource.PhaseTearingDown {
-			going[set.Metadata().ID()] = set.Metadata().Updated()
-		}
-	}
-
-	return going, nil
-}
-
-// Leaving lists the machines that are on their way out of a cluster that stays,
-// from the local copy: see Leaving.
-func (s *Session) Leaving(ctx context.Context, cluster string) ([]Blocker, error) {
-	return Leaving(ctx, s.mirror.State(), cluster)
 }

@@ -78,20 +78,6 @@ func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys)
 	return live, nil
 }
 
-// readCluster reads a Cluster; nil without an error if there is none.
-func readCluster(ctx context.Context, st state.State, cluster string) (*omnires.Cluster, error) {
-	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
-	if state.IsNotFoundError(err) {
-		return nil, nil
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("read cluster %q: %w", cluster, err)
-	}
-
-	return found, nil
-}
-
 func liveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	metadata := found.Metadata()
 
@@ -129,38 +115,4 @@ func marksOf(metadata *resource.Metadata, keys MarkKeys) Marks {
 		Name:              mark(keys.Name),
 		ManagementCluster: mark(keys.ManagementCluster),
 	}
-}
-
-// RemoveMarks takes an owner's mark off a cluster, if it is the caller's;
-// anybody else's mark, no mark and no cluster are no error. It
-// reads and writes the live state, not the copy. Conflicts are retried until
-// the call's deadline.
-func RemoveMarks(ctx context.Context, live state.State, cluster string, keys MarkKeys, ours func(Marks) bool) (removed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-
-	pointer := omnires.NewCluster(cluster).Metadata()
-
-	_, err = live.UpdateWithConflicts(ctx, pointer, func(found resource.Resource) error {
-		annotations := found.Metadata().Annotations()
-
-		removed = false
-
-		if !ours(marksOf(found.Metadata(), keys)) {
-			return nil
-		}
-
-		removed = true
-
-		for _, key := range []string{keys.UID, keys.Hub, keys.Namespace, keys.Name, keys.ManagementCluster} {
-			annotations.Delete(key)
-		}
-
-		return nil
-	}, state.WithExpectedPhaseAny())
-	if err != nil && !state.IsNotFoundError(err) {
-		return false, fmt.Errorf("remove the owner's mark from cluster %q: %w", cluster, err)
-	}
-
-	return removed && err == nil, nil
 }

@@ -180,3 +180,17 @@ func (m *Mirror) Ready(cluster string) error {
 
 	return nil
 }
+
+// Await notes which resources a cluster waits for that belong to another one: every
+// change of them concerns it, too, whether or not Omni has the cluster already. It
+// replaces what was noted before; without keys nothing is waited for. It reports
+// whether there are keys that were not noted before: their change may have been missed.
+func (m *Mirror) Await(cluster string, keys []resourceKey) (added bool) {
+	return m.store.await(cluster, keys)
+}
+
+// Expect notes a write of ours, with what Omni answered: until the copy shows it,
+// Ready says ErrBehind for the cluster.
+func (m *Mirror) Expect(cluster string, written resource.Metadata, effect effect) {
+	m.writes.expect(cluster, written, effect)
+}

@@ -1,16 +1,8 @@
 package omni
 
-import (
-	"slices"
+import "slices"
 
-	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-)
-
-// await notes which resources a cluster waits for that belong to another one:
-// every change of them concerns it, too, whether or not Omni has the cluster
-// already. It replaces what was noted before; without keys nothing is waited for.
-// It tells whether there are keys that were not noted before: their change may
-// have been missed.
+// await is what Mirror.Await does.
 func (s *store) await(cluster string, keys []resourceKey) (added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,40 +40,4 @@ func (s *store) waitingFor(changed item) []string {
 	}
 
 	return clusters
-}
-
-// awaitedBy are the resources that collisions are about, and the clusters that
-// have them: what is to be watched to know that an error is over, or says
-// something else.
-func awaitedBy(err error) []resourceKey {
-	var keys []resourceKey
-
-	for _, collision := range collisionsIn(err) {
-		keys = append(keys, resourceKey{collision.Type, collision.ID})
-
-		if collision.Cluster != "" {
-			keys = append(keys, resourceKey{omnires.ClusterType, collision.Cluster})
-		}
-	}
-
-	return keys
-}
-
-// collisionsIn finds every collision that an error names.
-func collisionsIn(err error) []*CollisionError {
-	switch typed := err.(type) { //nolint:errorlint // the tree is walked here
-	case *CollisionError:
-		return []*CollisionError{typed}
-	case interface{ Unwrap() []error }:
-		var found []*CollisionError
-		for _, inner := range typed.Unwrap() {
-			found = append(found, collisionsIn(inner)...)
-		}
-
-		return found
-	case interface{ Unwrap() error }:
-		return collisionsIn(typed.Unwrap())
-	default:
-		return nil
-	}
 }

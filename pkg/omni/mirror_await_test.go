@@ -86,7 +86,7 @@ func TestWaitingClusterIsToldOfTheOwner(t *testing.T) {
 // What comes free between the plan and the note is not missed.
 func TestAwaitTellsWhatIsNew(t *testing.T) {
 	s := newStore(mirroredKinds())
-	key := func(id resource.ID) resourceKey { return resourceKey{omnires.MachineSetNodeType, id} }
+	key := func(id resource.ID) resourceKey { return resourceKey{resourceType: omnires.MachineSetNodeType, id: id} }
 
 	for i, step := range []struct {
 		keys []resourceKey

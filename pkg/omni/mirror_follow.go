@@ -112,7 +112,7 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 
 	// Each event by itself, not many in one message: a fleet must not be one message of hundreds of MiB, which nobody
 	// could tell from an attack before it is in memory. Specs are decoded here, after they were weighed.
-	err = m.source.WatchKind(context.WithValue(ctx, eventLimit{}, limit), kind, events, state.WithBootstrapContents(true),
+	err = m.source.WatchKind(withEventLimit(ctx, limit), kind, events, state.WithBootstrapContents(true),
 		state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
 	if err != nil {
 		if ctx.Err() != nil {

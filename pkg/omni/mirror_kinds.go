@@ -1,8 +1,6 @@
 package omni
 
 import (
-	"strings"
-
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
@@ -43,22 +41,5 @@ func mirroredKinds() []mirroredKind {
 		{omnires.TalosUpgradeStatusType, scopeID},
 		{omnires.MachineStatusType, scopeMachine},
 		{omnires.ClusterUUIDType, scopeID},
-	}
-}
-
-// KindOf shortens a COSI resource type for people: "MachineSetNodes.omni.sidero.dev"
-// is "MachineSetNode".
-func KindOf(resourceType string) string {
-	name, _, _ := strings.Cut(resourceType, ".")
-
-	switch {
-	case name == "KernelArgs":
-		return name
-	case strings.HasSuffix(name, "Patches"):
-		return strings.TrimSuffix(name, "es")
-	case strings.HasSuffix(name, "Statuses"):
-		return strings.TrimSuffix(name, "es")
-	default:
-		return strings.TrimSuffix(name, "s")
 	}
 }

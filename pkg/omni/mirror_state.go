@@ -19,12 +19,6 @@ type mirrorState struct {
 
 var _ state.CoreState = (*mirrorState)(nil)
 
-// notFound is what state.IsNotFoundError looks for.
-type notFound struct{ error }
-
-// NotFoundError marks the error.
-func (notFound) NotFoundError() {}
-
 // unsupported is what state.IsUnsupportedError looks for.
 type unsupported struct{ error }
 
@@ -54,7 +48,7 @@ func (s *mirrorState) Get(_ context.Context, pointer resource.Pointer, _ ...stat
 
 	item := s.store.get(pointer.Type(), pointer.ID())
 	if item == nil || item.Metadata().Namespace() != pointer.Namespace() {
-		return nil, notFound{fmt.Errorf("resource %s(%s/%s) doesn't exist", pointer.Type(), pointer.Namespace(), pointer.ID())}
+		return nil, notFoundf("resource %s(%s/%s) doesn't exist", pointer.Type(), pointer.Namespace(), pointer.ID())
 	}
 
 	return item.DeepCopy(), nil

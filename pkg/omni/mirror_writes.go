@@ -8,16 +8,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 )
 
-// effect is what a write of ours must look like in the copy.
-type effect int
-
-const (
-	effectCreated  effect = iota // there, in this version or a later one
-	effectUpdated                // this version or a later one, or gone again
-	effectTornDown               // phase tearing down, or gone
-	effectGone                   // gone, or made again
-)
-
 // expectation is one write of ours that the copy has to show.
 type expectation struct {
 	resourceType resource.Type

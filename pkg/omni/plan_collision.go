@@ -11,20 +11,9 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
-	"github.com/siderolabs/omni/client/pkg/omni/resources"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"go.yaml.in/yaml/v3"
 )
-
-// resourceKey names a resource of Omni's default namespace.
-type resourceKey struct {
-	resourceType resource.Type
-	id           resource.ID
-}
-
-func keyOf(item resource.Resource) resourceKey {
-	return resourceKey{item.Metadata().Type(), item.Metadata().ID()}
-}
 
 // findCollisions looks up what the template wants to have. A resource of
 // another cluster is an error: the library would relabel it without a word. A
@@ -122,8 +111,8 @@ type hidingState struct {
 
 // Get implements state.CoreState.
 func (s *hidingState) Get(ctx context.Context, pointer resource.Pointer, options ...state.GetOption) (resource.Resource, error) {
-	if s.hidden[resourceKey{pointer.Type(), pointer.ID()}] {
-		return nil, notFound{fmt.Errorf("resource %s(%s) is hidden", pointer.Type(), pointer.ID())}
+	if s.hidden[resourceKey{resourceType: pointer.Type(), id: pointer.ID()}] {
+		return nil, notFoundf("resource %s(%s) is hidden", pointer.Type(), pointer.ID())
 	}
 
 	return s.CoreState.Get(ctx, pointer, options...)
@@ -152,17 +141,4 @@ func describedMachines(document []byte) (map[string]bool, error) {
 			described[header.Name] = true
 		}
 	}
-}
-
-// listOf lists a cluster's resources of one type.
-func listOf(ctx context.Context, st state.State, resourceType resource.Type, cluster string) ([]resource.Resource, error) {
-	list, err := st.List(ctx,
-		resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined),
-		state.WithLabelQuery(resource.LabelEqual(omnires.LabelCluster, cluster)),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("list %s of cluster %q: %w", KindOf(resourceType), cluster, err)
-	}
-
-	return list.Items, nil
 }

@@ -89,12 +89,12 @@ func TestRealLifeOfACluster(t *testing.T) {
 	converge(t, s, document)
 
 	eventually(t, "the cluster has its identity", func() bool {
-		live, err := s.Inspect(t.Context(), "demo", testKeys)
+		live, err := Inspect(t.Context(), s.Copy(), "demo", testKeys)
 
 		return err == nil && live.Exists && live.UUID != "" && live.Marks.UID == "uid-1"
 	})
 	eventually(t, "Omni says how it is", func() bool {
-		status, err := s.Observe(t.Context(), "demo")
+		status, err := Observe(t.Context(), s.Copy(), "demo")
 		ok, _, _ := Running(status)
 
 		return err == nil && status.Known && !ok && len(status.MachineSets) == 2 && len(status.MachineList) == 2
@@ -103,7 +103,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 	// A machine locked by hand stays locked through a change.
 	lockMachine(t, s.live, machine2)
 	eventually(t, "the lock is seen", func() bool {
-		status, err := s.Observe(t.Context(), "demo")
+		status, err := Observe(t.Context(), s.Copy(), "demo")
 
 		return err == nil && len(status.MachineList) == 2 && status.MachineList[1].Locked
 	})
@@ -111,7 +111,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 	document = strings.Replace(document, "v1.35.0", "v1.35.1", 1)
 	converge(t, s, document)
 
-	if status, err := s.Observe(t.Context(), "demo"); err != nil || !status.MachineList[1].Locked || status.KubernetesVersion != "1.35.1" {
+	if status, err := Observe(t.Context(), s.Copy(), "demo"); err != nil || !status.MachineList[1].Locked || status.KubernetesVersion != "1.35.1" {
 		t.Errorf("status %+v, %v", status, err)
 	}
 

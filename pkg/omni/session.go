@@ -40,6 +40,13 @@ func (s *Session) Client() *Client { return s.client }
 // Mirror is the session's local copy.
 func (s *Session) Mirror() *Mirror { return s.mirror }
 
+// Copy is what the local copy has, for everything that only reads: see Mirror.State.
+func (s *Session) Copy() state.State { return s.mirror.State() }
+
+// Live is Omni itself: for what must not be decided by what a watch may not have
+// shown yet, and for writes beside Apply.
+func (s *Session) Live() state.State { return s.live }
+
 // Health says how the session is: the local copy, and whether Omni answers calls.
 func (s *Session) Health() Health {
 	if s.client != nil {
@@ -63,11 +70,6 @@ func (s *Session) Ready(cluster string) error {
 	return s.mirror.Ready(cluster)
 }
 
-// Inspect reads what is known of a cluster before planning, from the local copy.
-func (s *Session) Inspect(ctx context.Context, cluster string, keys MarkKeys) (Live, error) {
-	return Inspect(ctx, s.mirror.State(), cluster, keys)
-}
-
 // InspectLive is Inspect past the local copy: for what must not be decided by
 // what a watch may not have shown yet. It is bounded by CallTimeout.
 func (s *Session) InspectLive(ctx context.Context, cluster string, keys MarkKeys) (Live, error) {
@@ -89,7 +91,7 @@ func (s *Session) Plan(ctx context.Context, name string, template []byte, option
 	plan, err := PlanSync(ctx, s.mirror.State(), template, options)
 
 	// What came free before anybody listened is not told any more: look again.
-	for attempt := 0; s.mirror.store.await(name, awaitedBy(err)) && attempt < planAttempts; attempt++ {
+	for attempt := 0; s.mirror.Await(name, awaitedBy(err)) && attempt < planAttempts; attempt++ {
 		plan, err = PlanSync(ctx, s.mirror.State(), template, options)
 	}
 
@@ -110,7 +112,7 @@ func (s *Session) PlanDelete(ctx context.Context, cluster string, options Delete
 		return nil, err
 	}
 
-	s.mirror.store.await(cluster, nil)
+	s.mirror.Await(cluster, nil)
 
 	return PlanDelete(ctx, s.mirror.State(), cluster, options)
 }
@@ -121,25 +123,9 @@ func (s *Session) Apply(ctx context.Context, plan *Plan, options ApplyOptions) (
 	ctx, cancel := context.WithTimeout(ctx, ApplyTimeout)
 	defer cancel()
 
-	return applyPlan(ctx, s.live, plan, options, func(written resource.Metadata, effect effect) {
-		s.mirror.writes.expect(plan.Cluster, written, effect)
-	})
-}
+	options.Written = func(written resource.Metadata, effect effect) { s.mirror.Expect(plan.Cluster, written, effect) }
 
-// DeleteProgress says how far a cluster's destruction is, from the local copy.
-func (s *Session) DeleteProgress(ctx context.Context, cluster string) (DeleteProgress, error) {
-	return Progress(ctx, s.mirror.State(), cluster)
-}
-
-// Observe reads a cluster's status from the local copy, which may be stale
-// while a watch is lost: see Health.
-func (s *Session) Observe(ctx context.Context, cluster string) (Status, error) {
-	return Observe(ctx, s.mirror.State(), cluster)
-}
-
-// RemoveMarks takes the owner's mark off a cluster in Omni: see RemoveMarks.
-func (s *Session) RemoveMarks(ctx context.Context, cluster string, keys MarkKeys, ours func(Marks) bool) (bool, error) {
-	return RemoveMarks(ctx, s.live, cluster, keys, ours)
+	return ApplyPlan(ctx, s.live, plan, options)
 }
 
 // Slow tells whether Omni takes a second or longer to answer calls just now.

@@ -61,7 +61,7 @@ func TestSessionDeletes(t *testing.T) {
 
 	s := newTestSession(t, source, told)
 
-	live, err := s.Inspect(t.Context(), "demo", testKeys)
+	live, err := Inspect(t.Context(), s.Copy(), "demo", testKeys)
 	if err != nil || live.Marks.UID != "uid-1" {
 		t.Fatalf("live %+v, %v", live, err)
 	}
@@ -76,7 +76,7 @@ func TestSessionDeletes(t *testing.T) {
 	}
 
 	eventually(t, "gone", func() bool {
-		progress, err := s.DeleteProgress(t.Context(), "demo")
+		progress, err := Progress(t.Context(), s.Copy(), "demo")
 
 		return err == nil && progress.Gone
 	})
@@ -85,7 +85,7 @@ func TestSessionDeletes(t *testing.T) {
 		t.Error("nobody was woken")
 	}
 
-	status, err := s.Observe(t.Context(), "demo")
+	status, err := Observe(t.Context(), s.Copy(), "demo")
 	if err != nil || status.Exists {
 		t.Errorf("status %+v, %v", status, err)
 	}
@@ -126,7 +126,7 @@ func TestSessionRemovesMarksInOmniItself(t *testing.T) {
 
 	s := newTestSession(t, source, &recorded{})
 
-	removed, err := s.RemoveMarks(t.Context(), "demo", testKeys, ofUID1)
+	removed, err := RemoveMarks(t.Context(), s.Live(), "demo", testKeys, ofUID1)
 	if err != nil || !removed {
 		t.Fatalf("%v, %v", removed, err)
 	}

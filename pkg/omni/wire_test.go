@@ -102,7 +102,7 @@ func awaitRunning(t *testing.T, s *Session) Status {
 	for range 500 {
 		var err error
 
-		if status, err = s.Observe(t.Context(), "demo"); err != nil {
+		if status, err = Observe(t.Context(), s.Copy(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -152,7 +152,7 @@ func TestLifeOfACluster(t *testing.T) {
 	// An upgrade is seen, from the first moment on.
 	converge(t, s.Session, strings.Replace(document, "v1.35.0", "v1.35.1", 1))
 
-	status, err := s.Observe(t.Context(), "demo")
+	status, err := Observe(t.Context(), s.Copy(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func deleteAll(t *testing.T, s *Session, options DeleteOptions) {
 			t.Fatal(err)
 		}
 
-		progress, err := s.DeleteProgress(t.Context(), "demo")
+		progress, err := Progress(t.Context(), s.Copy(), "demo")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestDeadMachinesBlockADeletion(t *testing.T) {
 	}
 
 	eventually(t, "the dead machine is named", func() bool {
-		progress, err := s.DeleteProgress(t.Context(), "demo")
+		progress, err := Progress(t.Context(), s.Copy(), "demo")
 
 		return err == nil && !progress.Gone && progress.TearingDown && len(progress.Blockers) > 0 &&
 			progress.Blockers[0].Machine == machines[1] && !progress.Blockers[0].Connected && !progress.Blockers[0].Since.IsZero()
@@ -246,18 +246,18 @@ func TestMarksOverTheWire(t *testing.T) {
 
 	converge(t, s.Session, documentFor([]string{machine1}))
 
-	live, err := s.Inspect(t.Context(), "demo", testKeys)
+	live, err := Inspect(t.Context(), s.Copy(), "demo", testKeys)
 	if err != nil || live.Marks.UID != "uid-1" || !live.Exists {
 		t.Errorf("live %+v, %v", live, err)
 	}
 
-	removed, err := s.RemoveMarks(t.Context(), "demo", testKeys, ofUID1)
+	removed, err := RemoveMarks(t.Context(), s.Live(), "demo", testKeys, ofUID1)
 	if err != nil || !removed {
 		t.Errorf("%v, %v", removed, err)
 	}
 
 	eventually(t, "the mark is gone", func() bool {
-		live, err := s.Inspect(t.Context(), "demo", testKeys)
+		live, err := Inspect(t.Context(), s.Copy(), "demo", testKeys)
 
 		return err == nil && live.Marks.UID == ""
 	})
@@ -265,7 +265,7 @@ func TestMarksOverTheWire(t *testing.T) {
 	// A lock set by hand keeps everything off.
 	lockCluster(t, server.State())
 	eventually(t, "the lock is seen", func() bool {
-		live, err := s.Inspect(t.Context(), "demo", testKeys)
+		live, err := Inspect(t.Context(), s.Copy(), "demo", testKeys)
 
 		return err == nil && live.Locked
 	})

@@ -137,7 +137,7 @@ func (b *bench) swapByHand(set, out, in string) {
 	defer lease.Release()
 
 	b.eventually("the other machine to be seen", func() string {
-		seen, err := lease.Observe(b.t.Context(), benchCluster)
+		seen, err := omni.Observe(b.t.Context(), lease.Copy(), benchCluster)
 		if err != nil {
 			return err.Error()
 		}

@@ -28,7 +28,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	// The local copy goes on while we work: is it still ours?
-	live, err := s.lease.Inspect(ctx, s.name, markKeys())
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
@@ -48,7 +48,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", s.name), nil
 	}
 
-	progress, err := s.lease.DeleteProgress(ctx, s.name)
+	progress, err := omni.Progress(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}

@@ -32,7 +32,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return r.explainPlan(ctx, s, err)
 	}
 
-	if s.live, err = s.lease.Inspect(ctx, s.name, markKeys()); err != nil {
+	if s.live, err = omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 

@@ -53,7 +53,7 @@ func describeProgress(name string, progress omni.DeleteProgress, destroyMachines
 
 // describeLeaving says what the destruction of a part of a cluster waits for.
 func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []omni.Change) string {
-	machines, err := s.lease.Leaving(ctx, s.name)
+	machines, err := omni.Leaving(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		machines = nil // the message says a little less
 	}

@@ -214,7 +214,7 @@ func (r *reconciler) look(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return loop.Outcome{}, err
 	}
 
-	live, err := s.lease.Inspect(ctx, s.name, markKeys())
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
@@ -274,7 +274,7 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome
 		}
 	}
 
-	status, err := s.lease.Observe(ctx, s.name)
+	status, err := omni.Observe(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}

@@ -93,13 +93,13 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
 
 	// After writes the cluster may be there that was not there when the run began.
 	if s.remote == nil || s.wrote {
-		if observed, err := s.lease.Observe(ctx, s.name); err == nil {
+		if observed, err := omni.Observe(ctx, s.lease.Copy(), s.name); err == nil {
 			s.remote = &observed
 		}
 	}
 
 	if s.wrote && !s.owns(s.live) {
-		if live, err := s.lease.Inspect(ctx, s.name, markKeys()); err == nil {
+		if live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err == nil {
 			s.live = live
 		}
 	}

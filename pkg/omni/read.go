@@ -1,0 +1,66 @@
+package omni
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// resourceKey names a resource of Omni's default namespace.
+type resourceKey struct {
+	resourceType resource.Type
+	id           resource.ID
+}
+
+func keyOf(item resource.Resource) resourceKey {
+	return resourceKey{item.Metadata().Type(), item.Metadata().ID()}
+}
+
+// listOf lists a cluster's resources of one type.
+func listOf(ctx context.Context, st state.State, resourceType resource.Type, cluster string) ([]resource.Resource, error) {
+	list, err := st.List(ctx,
+		resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined),
+		state.WithLabelQuery(resource.LabelEqual(omnires.LabelCluster, cluster)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("list %s of cluster %q: %w", KindOf(resourceType), cluster, err)
+	}
+
+	return list.Items, nil
+}
+
+// readCluster reads a Cluster; nil without an error if there is none.
+func readCluster(ctx context.Context, st state.State, cluster string) (*omnires.Cluster, error) {
+	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
+	if state.IsNotFoundError(err) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+
+	return found, nil
+}
+
+// CallTimeout bounds every unary call and every List, in time. A caller's
+// earlier deadline wins. Calls take milliseconds; an Omni that is silent
+// altogether is noticed earlier (SuspectAfter, ProbeTimeout).
+const CallTimeout = 15 * time.Second
+
+// notFound is what state.IsNotFoundError looks for.
+type notFound struct{ error }
+
+// NotFoundError marks the error.
+func (notFound) NotFoundError() {}
+
+// notFoundf makes an error that state.IsNotFoundError knows.
+func notFoundf(format string, args ...any) error {
+	return notFound{fmt.Errorf(format, args...)}
+}
