@@ -30,6 +30,11 @@ type opaquePhase struct{ opaque }
 
 func (opaquePhase) PhaseConflictError() {}
 
+// opaqueUnsupported is how the local copy refuses.
+type opaqueUnsupported struct{ error }
+
+func (opaqueUnsupported) UnsupportedError() {}
+
 func TestClassify(t *testing.T) {
 	running := omnires.NewCluster("demo").Metadata()
 
@@ -116,8 +121,7 @@ func TestClassify(t *testing.T) {
 		"bad endpoint":             {ErrEndpoint, ClassRefused},
 		"bad bundle":               {ErrCABundle, ClassTLS},
 		"expired before dialling":  {ErrKeyExpired, ClassKeyExpired},
-		"change error":             {&ChangeError{cause: status.Error(codes.NotFound, "x")}, ClassGone},
-		"write to the copy":        {unsupported{ErrReadOnly}, ClassRefused},
+		"write to the copy":        {opaqueUnsupported{ErrReadOnly}, ClassRefused},
 		"wrapped with annotations": {fmt.Errorf("watch X: %w", status.Error(codes.Unauthenticated, "x")), ClassUnauthenticated},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,29 +3,13 @@ package omni
 import (
 	"errors"
 	"testing"
-	"time"
 
-	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 )
-
-// machineIn puts a machine's status into Omni, as a member of cluster demo.
-func machineIn(t *testing.T, st state.State, id string, connected bool) {
-	t.Helper()
-
-	machine := labelled(omnires.NewMachineStatus(id), "demo")
-	machine.TypedSpec().Value.Connected = connected
-
-	if !connected {
-		machine.Metadata().Labels().Set(omnires.MachineStatusLabelDisconnected, "")
-	}
-
-	mustCreate(t, st, machine)
-}
 
 // step plans and applies one step of a deletion.
 func deleteStep(t *testing.T, st state.State, options DeleteOptions) (*Plan, Result) {
@@ -219,33 +203,5 @@ func TestDeleteOfNothing(t *testing.T) {
 	plan, result := deleteStep(t, st, DeleteOptions{DestroyMachines: true})
 	if !plan.Empty() || result.Wrote() {
 		t.Errorf("plan %v", lines(plan))
-	}
-}
-
-func TestBlockerKnowsSinceWhen(t *testing.T) {
-	morning := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-	status := omnires.NewMachineStatus(machine1)
-	status.Metadata().SetUpdated(morning)
-
-	leaving := omnires.NewClusterMachineStatus(machine1)
-	leaving.Metadata().SetUpdated(morning.Add(time.Hour))
-	leaving.Metadata().SetPhase(resource.PhaseTearingDown)
-
-	blocker := Blocker{Machine: machine1}
-	blocker.learn(status)
-
-	if !blocker.Since.IsZero() {
-		t.Errorf("a machine that was not told to leave: since %v", blocker.Since)
-	}
-
-	later := leaving.DeepCopy()
-	later.Metadata().SetUpdated(morning.Add(2 * time.Hour))
-
-	blocker.learn(leaving)
-	blocker.learn(later)
-
-	if !blocker.Since.Equal(morning.Add(time.Hour)) {
-		t.Errorf("since %v", blocker.Since)
 	}
 }

@@ -10,16 +10,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
-	"github.com/siderolabs/omni/client/api/omni/specs"
-	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-)
-
-// Machine IDs for tests.
-const (
-	machine1 = "11111111-1111-4111-8111-111111111111"
-	machine2 = "22222222-2222-4222-8222-222222222222"
-	machine3 = "33333333-3333-4333-8333-333333333333"
-	machine4 = "44444444-4444-4444-8444-444444444444"
 )
 
 // fakeOmni is an in-memory COSI state whose watches can be cut and whose calls
@@ -126,64 +116,6 @@ func (f *fakeOmni) WatchKind(ctx context.Context, kind resource.Kind, events cha
 	return nil
 }
 
-// recorded notes what callbacks tell.
-type recorded struct {
-	mu       sync.Mutex
-	clusters []string
-	health   int
-}
-
-func (r *recorded) options() MirrorOptions {
-	return MirrorOptions{
-		ClusterChanged: func(cluster string) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-
-			r.clusters = append(r.clusters, cluster)
-		},
-		HealthChanged: func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-
-			r.health++
-		},
-		ResyncMinDelay: time.Millisecond,
-		ResyncMaxDelay: 5 * time.Millisecond,
-	}
-}
-
-// take returns what was told since the last call, and forgets it.
-func (r *recorded) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	taken := r.clusters
-	r.clusters = nil
-
-	return taken
-}
-
-// healthChanges is how often HealthChanged was called.
-func (r *recorded) healthChanges() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return r.health
-}
-
-func (r *recorded) told(cluster string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	for _, name := range r.clusters {
-		if name == cluster {
-			return true
-		}
-	}
-
-	return false
-}
-
 // eventually polls a condition that holds within a few seconds, or on a busy machine within a few minutes.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
@@ -195,82 +127,6 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 
 	t.Fatalf("did not happen in time: %s", what)
-}
-
-// startMirror starts a mirror and waits until it is synced.
-func startMirror(t *testing.T, source state.CoreState, options MirrorOptions) *Mirror {
-	t.Helper()
-
-	m := StartMirror(t.Context(), source, options)
-	t.Cleanup(m.Stop)
-	eventually(t, "mirror synced", m.Synced)
-
-	return m
-}
-
-func mustCreate(t *testing.T, st state.State, items ...resource.Resource) {
-	t.Helper()
-
-	for _, item := range items {
-		if err := st.Create(t.Context(), item, state.WithCreateOwner(item.Metadata().Owner())); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// mustChange changes a resource in place, whoever owns it.
-func mustChange[R resource.Resource](t *testing.T, st state.State, item R, change func(R)) {
-	t.Helper()
-
-	_, err := st.UpdateWithConflicts(t.Context(), item.Metadata(), func(found resource.Resource) error {
-		change(found.(R)) //nolint:forcetypeassert // a test
-
-		return nil
-	}, state.WithExpectedPhaseAny(), state.WithUpdateOwner(item.Metadata().Owner()))
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func mustDestroy(t *testing.T, st state.State, item resource.Resource) {
-	t.Helper()
-
-	if err := st.Destroy(t.Context(), item.Metadata()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// labelled sets the cluster label and returns the resource.
-func labelled[R resource.Resource](item R, cluster string) R {
-	item.Metadata().Labels().Set(omnires.LabelCluster, cluster)
-
-	return item
-}
-
-func clusterNamed(name string) *omnires.Cluster {
-	cluster := omnires.NewCluster(name)
-	cluster.TypedSpec().Value.KubernetesVersion = "1.35.0"
-	cluster.TypedSpec().Value.TalosVersion = "1.13.2"
-
-	return cluster
-}
-
-func setNamed(cluster, name string) *omnires.MachineSet {
-	return labelled(omnires.NewMachineSet(cluster+"-"+name), cluster)
-}
-
-func classSet(cluster, name, class string, count uint32) *omnires.MachineSet {
-	set := setNamed(cluster, name)
-	set.TypedSpec().Value.MachineAllocation = &specs.MachineSetSpec_MachineAllocation{Name: class, MachineCount: count}
-
-	return set
-}
-
-func unlimitedSet(cluster, name, class string) *omnires.MachineSet {
-	set := classSet(cluster, name, class, 0)
-	set.TypedSpec().Value.MachineAllocation.AllocationType = specs.MachineSetSpec_MachineAllocation_Unlimited
-
-	return set
 }
 
 // silentOmni accepts watches and never says anything.

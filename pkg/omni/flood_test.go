@@ -2,7 +2,6 @@ package omni
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -21,16 +21,6 @@ import (
 // tellOf is an event of a resource that does not exist.
 func tellOf(sent *v1alpha1.Resource) *v1alpha1.WatchResponse {
 	return &v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_CREATED, Resource: sent}}}
-}
-
-func invented(resourceType string, number int) *v1alpha1.Resource {
-	return &v1alpha1.Resource{
-		Metadata: &v1alpha1.Metadata{
-			Namespace: "default", Type: resourceType, Id: fmt.Sprintf("invented-%d", number), Version: "1", Phase: "running",
-			Labels: map[string]string{},
-		},
-		Spec: &v1alpha1.Spec{},
-	}
 }
 
 // big is an invented resource of about 10 KiB.
@@ -273,7 +263,7 @@ func TestLongResourceIsRead(t *testing.T) {
 
 	eventually(t, "synced", func() bool { return lease.Health().Synced })
 
-	if lease.mirror.store.get(omnires.ClusterType, "invented-0") == nil {
+	if _, err := lease.Copy().Get(t.Context(), omnires.NewCluster("invented-0").Metadata()); err != nil {
 		t.Error("the resource is missing")
 	}
 }
@@ -345,18 +335,7 @@ func TestBombsAreNotDecoded(t *testing.T) {
 
 // compressed is the spec of a patch with a compressed text.
 func compressed(text []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(nil, compressedDataOf(omnires.ConfigPatchType), protowire.BytesType), text)
-}
+	field := (&specs.ConfigPatchSpec{}).ProtoReflect().Descriptor().Fields().ByName("compressed_data").Number()
 
-func compressedDataOf(resourceType string) protowire.Number {
-	return specDescriptor(resourceType).Fields().ByName(compressedField).Number()
-}
-
-// claiming is a zstd frame of one raw block that claims to hold more.
-func claiming(size uint64) []byte {
-	frame := binary.LittleEndian.AppendUint32(nil, 0xFD2FB528)
-	frame = append(frame, 0b11100000) // eight bytes of size, one segment, no checksum, no dictionary
-	frame = binary.LittleEndian.AppendUint64(frame, size)
-
-	return append(frame, 1|1<<3, 0, 0, 'x')
+	return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), text)
 }

@@ -218,3 +218,11 @@ func TestKeyIsNeverShown(t *testing.T) {
 		t.Fatal("the placeholder is missing")
 	}
 }
+
+func TestMessageHidesTheKey(t *testing.T) {
+	key := testKey(t)
+
+	if got := Message(errors.New("dial with " + key.material())); strings.Contains(got, key.material()[:100]) {
+		t.Errorf("shown: %s", got)
+	}
+}

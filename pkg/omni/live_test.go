@@ -9,29 +9,6 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-var testKeys = MarkKeys{
-	UID:               "omni.texashpc.com/owner-uid",
-	Hub:               "omni.texashpc.com/hub-id",
-	Namespace:         "omni.texashpc.com/owner-namespace",
-	Name:              "omni.texashpc.com/owner-name",
-	ManagementCluster: "omni.texashpc.com/management-cluster",
-}
-
-func marked(name, uid string) *omnires.Cluster {
-	cluster := clusterNamed(name)
-	annotations := cluster.Metadata().Annotations()
-	annotations.Set(testKeys.UID, uid)
-	annotations.Set(testKeys.Hub, "hub-1")
-	annotations.Set(testKeys.Namespace, "prod")
-	annotations.Set(testKeys.Name, "demo")
-	annotations.Set(testKeys.ManagementCluster, "hub")
-	annotations.Set("kept", "yes")
-
-	return cluster
-}
-
-func ofUID1(marks Marks) bool { return marks.UID == "uid-1" }
-
 func TestInspect(t *testing.T) {
 	st := newFakeOmni()
 	locked, leaving := clusterNamed("locked"), clusterNamed("leaving")
@@ -69,35 +46,5 @@ func TestInspect(t *testing.T) {
 			got.TearingDownSince.After(time.Now()) {
 			t.Errorf("%s: times %+v", name, got)
 		}
-	}
-}
-
-func TestRemoveMarks(t *testing.T) {
-	st := newFakeOmni()
-	leaving := marked("leaving", "uid-1")
-	mustCreate(t, st, marked("ours", "uid-1"), marked("theirs", "uid-2"), clusterNamed("plain"), leaving)
-	tearDown(t, st, leaving)
-
-	for cluster, want := range map[string]bool{"ours": true, "theirs": false, "plain": false, "missing": false, "leaving": true} {
-		for _, expected := range []bool{want, false} { // the second time there is nothing to do
-			removed, err := RemoveMarks(t.Context(), st, cluster, testKeys, ofUID1)
-			if err != nil || removed != expected {
-				t.Errorf("%s: %v, %v", cluster, removed, err)
-			}
-		}
-	}
-
-	ours, err := st.Get(t.Context(), clusterNamed("ours").Metadata())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if diff := cmp.Diff([]string{"kept"}, ours.Metadata().Annotations().Keys()); diff != "" {
-		t.Error(diff)
-	}
-
-	theirs, err := Inspect(t.Context(), st, "theirs", testKeys)
-	if err != nil || theirs.Marks.UID != "uid-2" {
-		t.Errorf("theirs: %+v, %v", theirs, err)
 	}
 }

@@ -38,13 +38,6 @@ func TestMessage(t *testing.T) {
 			errors.New("read from Omni: failed to sign message: gopenpgp: error in signing: openpgp: invalid argument: no valid signing keys"),
 			"read from Omni: " + ErrKeyExpired.Error(),
 		},
-		"an expired key, during a change": {
-			&ChangeError{
-				Change: Change{Action: ActionCreate, Type: TypeCluster, ID: "c"}, Class: ClassKeyExpired,
-				cause: errors.New("failed to sign message: gopenpgp: error in signing: openpgp: invalid argument: no valid signing keys"),
-			},
-			`create Cluster "c": ` + ErrKeyExpired.Error(),
-		},
 		"a token is removed": {
 			errors.New("bearer " + strings.Repeat("eyJhbGciOi", 12) + " was bad"),
 			"Omni failed to answer: bearer [removed] was bad",
@@ -74,13 +67,5 @@ func TestMessageIsBounded(t *testing.T) {
 		if len(got) > redact.MaxBytes || !strings.HasSuffix(got, "...") || !utf8.ValidString(got) {
 			t.Errorf("%d bytes, valid %v: %q", len(got), utf8.ValidString(got), got[len(got)-10:])
 		}
-	}
-}
-
-func TestMessageHidesTheKey(t *testing.T) {
-	key := testKey(t)
-
-	if got := Message(errors.New("dial with " + key.material())); strings.Contains(got, key.material()[:100]) {
-		t.Errorf("shown: %s", got)
 	}
 }

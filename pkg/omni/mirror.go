@@ -142,9 +142,12 @@ func StartMirror(ctx context.Context, source state.CoreState, options MirrorOpti
 // Stop ends the watches and waits for them. What was read stays readable.
 func (m *Mirror) Stop() {
 	m.stop()
-	m.running.Wait()
+	m.Wait()
 	m.account.close()
 }
+
+// Wait returns when the mirror has ended.
+func (m *Mirror) Wait() { m.running.Wait() }
 
 // Synced tells whether the copy is complete and every watch runs now.
 func (m *Mirror) Synced() bool { return m.health.get().Synced }

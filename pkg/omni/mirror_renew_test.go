@@ -1,16 +1,11 @@
 package omni
 
 import (
-	"bytes"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-
-	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // A watch that tells nothing any more is opened anew: when it does not show our own write in time, and at a certain age.
@@ -23,7 +18,7 @@ func TestSilentWatchesAreRenewed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source, told := newFakeOmni(), &recorded{}
-				options := told.options()
+				options := telling(told)
 				set(&options)
 
 				m := startMirror(t, source, options)
@@ -47,29 +42,5 @@ func TestSilentWatchesAreRenewed(t *testing.T) {
 				eventually(t, "the difference is told", func() bool { return told.told("demo") })
 			})
 		})
-	}
-}
-
-// A fleet's first contents are larger than what the library takes in one message.
-func TestLargeContents(t *testing.T) {
-	const size, count = 1 << 20, 20 // each goes over the wire twice, in two encodings
-
-	server := startOmni(t, omnisim.Options{})
-
-	for i := range count {
-		patch := labelled(omnires.NewConfigPatch("large-"+strconv.Itoa(i)), "demo")
-		patch.TypedSpec().Value.Data = string(bytes.Repeat([]byte("x"), size)) //nolint:staticcheck // as older clients write it
-
-		if err := server.Unchecked().Create(t.Context(), patch); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	_, lease := connect(t, server, &recorded{})
-
-	// All of it came in one message.
-	found, err := lease.mirror.State().List(t.Context(), resource.NewMetadata("default", omnires.ConfigPatchType, "", resource.VersionUndefined))
-	if err != nil || len(found.Items) != count {
-		t.Errorf("%d patches, %v", len(found.Items), err)
 	}
 }

@@ -36,7 +36,7 @@ func TestMirrorServesNothingBeforeEveryWatchIsComplete(t *testing.T) {
 	mustCreate(t, source, clusterNamed("demo"))
 	source.refuseWatch(omnires.ClusterUUIDType, status.Error(codes.PermissionDenied, "only Reader is allowed"))
 
-	m := StartMirror(t.Context(), source, told.options())
+	m := StartMirror(t.Context(), source, telling(told))
 	defer m.Stop()
 
 	eventually(t, "the refusal shows", func() bool { return m.Health().Class == ClassDenied })
@@ -188,7 +188,7 @@ func TestMirrorIsReadOnly(t *testing.T) {
 
 func TestMirrorTellsWhichCluster(t *testing.T) {
 	source, told := newFakeOmni(), &recorded{}
-	m := startMirror(t, source, told.options())
+	m := startMirror(t, source, telling(told))
 
 	node := labelled(omnires.NewMachineSetNode(machine1, setNamed("a", "workers")), "a")
 	machine := omnires.NewMachineStatus(machine2)
@@ -255,7 +255,7 @@ func TestMirrorResynchronises(t *testing.T) {
 	source, told := newFakeOmni(), &recorded{}
 	mustCreate(t, source, clusterNamed("kept"), clusterNamed("changed"), clusterNamed("removed"), clusterNamed("remade"))
 
-	m := startMirror(t, source, told.options())
+	m := startMirror(t, source, telling(told))
 	before := m.Health().Since
 
 	lost := status.Error(codes.Unavailable, "error reading from server: EOF")
@@ -317,7 +317,7 @@ func TestMirrorResynchronises(t *testing.T) {
 
 func TestMirrorGivesUpASilentBootstrap(t *testing.T) {
 	told := &recorded{}
-	options := told.options()
+	options := telling(told)
 	options.BootstrapTimeout = 20 * time.Millisecond
 
 	m := StartMirror(t.Context(), &silentOmni{State: newFakeOmni()}, options)
@@ -345,7 +345,7 @@ func TestMirrorStopsAtOnce(t *testing.T) {
 
 func TestMirrorUnderLoad(t *testing.T) {
 	source, told := newFakeOmni(), &recorded{}
-	m := startMirror(t, source, told.options())
+	m := startMirror(t, source, telling(told))
 
 	var group sync.WaitGroup
 

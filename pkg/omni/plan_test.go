@@ -4,41 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
-
-const clusterDocument = `kind: Cluster
-name: demo
-annotations:
-  omni.texashpc.com/owner-uid: uid-1
-kubernetes:
-  version: v1.35.0
-talos:
-  version: v1.13.2
-`
-
-const controlPlaneDocument = `---
-kind: ControlPlane
-machines:
-- ` + machine1 + `
-`
-
-const workersDocument = `---
-kind: Workers
-name: workers
-machines:
-- ` + machine2 + `
-- ` + machine3 + `
-`
-
-const fullTemplate = clusterDocument + controlPlaneDocument + workersDocument
-
-func classDocument(class, size string) string {
-	return "---\nkind: Workers\nname: workers\nmachineClass:\n  name: " + class + "\n  size: " + size + "\n"
-}
 
 // mustPlan plans and applies nothing.
 func mustPlan(t *testing.T, st state.State, document string, options PlanOptions) *Plan {
@@ -302,33 +271,6 @@ func TestPlanChanges(t *testing.T) {
 				t.Error("the hash is not stable")
 			}
 		})
-	}
-}
-
-func lockMachine(t *testing.T, st state.State, machine string) {
-	t.Helper()
-
-	mustChange(t, st, omnires.NewMachineSetNode(machine, setNamed("demo", "workers")), func(n *omnires.MachineSetNode) {
-		n.Metadata().Annotations().Set(omnires.MachineLocked, "")
-	})
-}
-
-func lockCluster(t *testing.T, st state.State) {
-	t.Helper()
-
-	mustChange(t, st, omnires.NewCluster("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set(omnires.ClusterLocked, "") })
-}
-
-// tearDown requests a teardown that a finalizer holds up.
-func tearDown(t *testing.T, st state.State, item resource.Resource) {
-	t.Helper()
-
-	if err := st.AddFinalizer(t.Context(), item.Metadata(), "test"); err != nil {
-		t.Fatal(err)
-	}
-
-	if _, err := st.Teardown(t.Context(), item.Metadata()); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -67,7 +67,7 @@ func stopped(s *Session) bool {
 	done := make(chan struct{})
 
 	go func() {
-		s.mirror.running.Wait()
+		s.Mirror().Wait()
 		close(done)
 	}()
 
@@ -144,7 +144,9 @@ func TestPoolClosesAReplacedSessionAfterItsLastUse(t *testing.T) {
 	source := o.source
 	mustCreate(t, source, clusterNamed("while-in-use"))
 	eventually(t, "the old mirror still works", func() bool {
-		return session.mirror.store.get(clusterNamed("x").Metadata().Type(), "while-in-use") != nil
+		_, err := session.Copy().Get(t.Context(), clusterNamed("while-in-use").Metadata())
+
+		return err == nil
 	})
 
 	also.Release()

@@ -56,7 +56,7 @@ func TestRealRefusedSetStopsNothingElse(t *testing.T) {
 // Who waits for a machine of another cluster is told when it comes free, before it exists in Omni itself.
 func TestRealCollisionEnds(t *testing.T) {
 	told := &recorded{}
-	pool := NewPool(t.Context(), PoolOptions{ClusterChanged: func(_, cluster string) { told.options().ClusterChanged(cluster) }})
+	pool := NewPool(t.Context(), PoolOptions{ClusterChanged: func(_, cluster string) { telling(told).ClusterChanged(cluster) }})
 	t.Cleanup(pool.Close)
 
 	lease, err := pool.Acquire(t.Context(), Identity{UID: "real"}, realConfig(t))

@@ -12,7 +12,7 @@ import (
 func newTestSession(t *testing.T, source *fakeOmni, told *recorded) *Session {
 	t.Helper()
 
-	return NewSession(source, startMirror(t, source, told.options()))
+	return NewSession(source, startMirror(t, source, telling(told)))
 }
 
 // A plan that is made right after an apply never repeats it.

@@ -1,10 +1,15 @@
 package omni
 
 import (
+	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -17,7 +22,7 @@ func connect(t *testing.T, server *omnisim.Server, told *recorded) (*Pool, *Leas
 
 	_, key := newAccount(t, server, "operator", omnisim.RoleOperator, time.Hour)
 
-	options := told.options()
+	options := telling(told)
 	pool := NewPool(t.Context(), PoolOptions{
 		ClusterChanged: func(_, cluster string) { options.ClusterChanged(cluster) },
 		HealthChanged:  func(string) { options.HealthChanged() },
@@ -277,5 +282,29 @@ func TestMarksOverTheWire(t *testing.T) {
 
 	if _, err = s.Apply(t.Context(), plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, ErrClusterLocked) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A fleet's first contents are larger than what the library takes in one message.
+func TestLargeContents(t *testing.T) {
+	const size, count = 1 << 20, 20 // each goes over the wire twice, in two encodings
+
+	server := startOmni(t, omnisim.Options{})
+
+	for i := range count {
+		patch := labelled(omnires.NewConfigPatch("large-"+strconv.Itoa(i)), "demo")
+		patch.TypedSpec().Value.Data = string(bytes.Repeat([]byte("x"), size)) //nolint:staticcheck // as older clients write it
+
+		if err := server.Unchecked().Create(t.Context(), patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	_, lease := connect(t, server, &recorded{})
+
+	// All of it came in one message.
+	found, err := lease.mirror.State().List(t.Context(), resource.NewMetadata("default", omnires.ConfigPatchType, "", resource.VersionUndefined))
+	if err != nil || len(found.Items) != count {
+		t.Errorf("%d patches, %v", len(found.Items), err)
 	}
 }
