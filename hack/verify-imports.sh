@@ -43,6 +43,12 @@ refuse "only cmd/controller asks who reads the metrics" . < <(
 
 refuse "engines never import controllers" " $module/(pkg/controllers|cmd)(/|$)" <<<"$engine_imports"
 
+refuse "plan and observe read a state and know neither the local copy, a connection nor each other" \
+  "^$module/pkg/omni/(plan $module/pkg/omni/(mirror|session|observe)|observe $module/pkg/omni/(mirror|session|plan))$" <<<"$engine_imports"
+
+refuse "only tests use what is made for tests" . < <(
+  grep -E " $module/pkg/omni/(omnitest|mirror/mirrortest|plan/plantest)$" <<<"$all_imports" | grep -vE "^$module/pkg/omni/(omnitest|mirror/mirrortest|plan/plantest) ")
+
 refuse "pkg/reconcile imports neither controllers nor engines" " ($module/(pkg/controllers|cmd)|$engines)(/|$)" <<<"$floor_imports"
 
 refuse "only pkg/template, validation, pkg/omni and test/omnisim import the Omni client" . < <(

@@ -13,6 +13,9 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 )
@@ -102,13 +105,13 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	return result, errors.Join(failures...)
 }
 
-func dial(ctx context.Context, options Options) (*omni.Client, error) {
-	key, err := omni.ParseServiceAccountKey(options.Key)
+func dial(ctx context.Context, options Options) (*session.Client, error) {
+	key, err := session.ParseServiceAccountKey(options.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", options.KeySource, err)
 	}
 
-	client, err := omni.Dial(ctx, omni.Config{
+	client, err := session.Dial(ctx, session.Config{
 		Endpoint: options.Endpoint, Key: key, CABundle: options.CABundle, InsecureSkipTLSVerify: options.InsecureSkipTLSVerify,
 	})
 	if err != nil {
@@ -151,7 +154,7 @@ func choose(ctx context.Context, st state.State, options Options) ([]string, err
 	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
 	defer cancel()
 
-	existing, err := omni.ListClusters(ctx, st)
+	existing, err := observe.ListClusters(ctx, st)
 	if err != nil {
 		return nil, explain(err, options)
 	}
@@ -181,7 +184,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 
 	keys := markKeys()
 
-	exported, err := omni.Export(ctx, st, name, keys)
+	exported, err := observe.Export(ctx, st, name, keys)
 	if err != nil {
 		return File{}, nil, explain(err, options)
 	}
@@ -198,7 +201,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, fmt.Errorf("the exported objects do not fit together: %s", omni.Sanitize(err.Error()))
 	}
 
-	gaps, err := omni.ExportGaps(ctx, st, text, keys)
+	gaps, err := plan.Gaps(ctx, st, text, keys)
 	if err != nil {
 		return File{}, nil, explain(err, options)
 	}

@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 )
 
 // warningsFor says what the person who applies the manifests has to know.
-func warningsFor(name string, exported *omni.Exported, objects *manifests.Objects, gaps []omni.Change) []string {
+func warningsFor(name string, exported *observe.Exported, objects *manifests.Objects, gaps []plan.Change) []string {
 	var warnings []string
 
 	warn := func(format string, args ...any) {
@@ -43,11 +45,11 @@ func warningsFor(name string, exported *omni.Exported, objects *manifests.Object
 }
 
 // meaning explains a gap, which is something that our kinds cannot say.
-func meaning(gap omni.Change) string {
+func meaning(gap plan.Change) string {
 	switch kind := omni.KindOf(gap.Type); {
-	case gap.Action == omni.ActionDestroy:
+	case gap.Action == plan.ActionDestroy:
 		return "no document can express it; while a cluster is being adopted nothing is destroyed without spec.approvedPlan"
-	case gap.Action == omni.ActionCreate:
+	case gap.Action == plan.ActionCreate:
 		return "Omni has it under another ID or not at all"
 	case kind == "KubernetesHealthCheck":
 		return "its job is written in another format, with the same content"

@@ -7,6 +7,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 )
 
@@ -19,29 +21,29 @@ func TestWarnings(t *testing.T) {
 	const kind = ".omni.sidero.dev"
 
 	for name, test := range map[string]struct {
-		exported omni.Exported
-		gaps     []omni.Change
+		exported observe.Exported
+		gaps     []plan.Change
 		want     []string
 	}{
 		"nothing to say": {},
 		"owned": {
-			exported: omni.Exported{Live: omni.Live{Marks: omni.Marks{UID: "uid-1", Namespace: "prod", Name: "edge"}}},
+			exported: observe.Exported{Live: omni.Live{Marks: omni.Marks{UID: "uid-1", Namespace: "prod", Name: "edge"}}},
 			want:     []string{`cluster "c": it belongs to the OmniCluster prod/edge (UID uid-1): applying the manifests takes it over, and that object loses it`},
 		},
 		"locked": {
-			exported: omni.Exported{Live: omni.Live{Locked: true}},
+			exported: observe.Exported{Live: omni.Live{Locked: true}},
 			want:     []string{`cluster "c": it is locked in Omni: the operator changes nothing until somebody unlocks it there`},
 		},
 		"kernel arguments": {
-			exported: omni.Exported{Unmanaged: []string{"m1", "m2"}},
+			exported: observe.Exported{Unmanaged: []string{"m1", "m2"}},
 			want:     []string{`cluster "c": kernel arguments of m1, m2 are set in Omni beside every template: they are not in the manifests, and stay as they are`},
 		},
 		"gaps": {
-			gaps: []omni.Change{
-				{Action: omni.ActionDestroy, Type: "ConfigPatches" + kind, ID: "500-by-hand"},
-				{Action: omni.ActionCreate, Type: "KubernetesManifestGroups" + kind, ID: "c-a"},
-				{Action: omni.ActionUpdate, Type: "KubernetesHealthChecks" + kind, ID: "check"},
-				{Action: omni.ActionUpdate, Type: "MachineSets" + kind, ID: "c-w", OldSize: "3", NewSize: "2"},
+			gaps: []plan.Change{
+				{Action: plan.ActionDestroy, Type: "ConfigPatches" + kind, ID: "500-by-hand"},
+				{Action: plan.ActionCreate, Type: "KubernetesManifestGroups" + kind, ID: "c-a"},
+				{Action: plan.ActionUpdate, Type: "KubernetesHealthChecks" + kind, ID: "check"},
+				{Action: plan.ActionUpdate, Type: "MachineSets" + kind, ID: "c-w", OldSize: "3", NewSize: "2"},
 			},
 			want: []string{
 				`cluster "c": applying the manifests would destroy ConfigPatch "500-by-hand": no document can express it; while a cluster is being adopted nothing is destroyed without spec.approvedPlan`,

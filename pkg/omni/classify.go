@@ -109,7 +109,7 @@ func classifyOwn(err error) Class {
 // classifyLocal knows failures that never reached the server's logic: they
 // have no code, or Unavailable. A refusal may quote any of these words.
 func classifyLocal(err error) Class {
-	if code, found := codeOf(err); found && code != codes.Unavailable {
+	if code, found := CodeOf(err); found && code != codes.Unavailable {
 		return ClassNone
 	}
 
@@ -139,7 +139,7 @@ func classifyLocal(err error) Class {
 // classifyCode goes by the gRPC code, whether the status can be reached or
 // only stands in the text.
 func classifyCode(err error) Class {
-	code, found := codeOf(err)
+	code, found := CodeOf(err)
 	if !found {
 		return ClassNone
 	}
@@ -233,9 +233,9 @@ func classifyMarker(err error) Class {
 	return ClassNone
 }
 
-// codeOf finds the gRPC code of an error: by type where the status can be
+// CodeOf finds the gRPC code of an error: by type where the status can be
 // reached, else in the text, where it always stands as "code = <Name>".
-func codeOf(err error) (codes.Code, bool) {
+func CodeOf(err error) (codes.Code, bool) {
 	if reachable, ok := status.FromError(err); ok {
 		return reachable.Code(), true
 	}

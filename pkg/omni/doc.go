@@ -1,33 +1,25 @@
-// Package omni is the only room of the controller that talks to Omni.
+// Package omni is what all packages below it share: which errors there are, what
+// kind of failure one is and how it is told, and whose cluster it is in Omni.
 //
-// It wraps the public packages of github.com/siderolabs/omni/client v1.9.3 and
-// github.com/cosi-project/runtime, and hands plain values to the controllers:
-// no Kubernetes API type goes in or out.
+// The packages below pkg/omni are the only ones of the controller that talk to Omni.
+// They wrap the public packages of github.com/siderolabs/omni/client v1.9.3 and
+// github.com/cosi-project/runtime, and hand plain values to the controllers: no
+// Kubernetes API type goes in or out. Each imports only those above it in this list:
 //
-// # From a Secret to a session
-//
-//	key, err := omni.ParseServiceAccountKey(secret.Data["serviceAccountKey"])   // ErrKey... sentinels
-//	pool := omni.NewPool(ctx, omni.PoolOptions{ClusterChanged: ..., HealthChanged: ..., Observer: ...})
-//	lease, err := pool.Acquire(ctx, omni.Identity{UID: uid, SecretVersion: rv}, omni.Config{...})
-//	defer lease.Release()
-//
-// A Session (embedded in the Lease) is one authenticated client plus one
-// Mirror: a local copy of the few resource types that matter, kept current by
-// COSI watches. The OmniConnection controller acquires; the OmniCluster
-// controller uses pool.Get(uid). Both must release. A replaced or forgotten
-// session is closed when its last lease is released.
-//
-// PoolOptions.ClusterChanged says which cluster to look at. HealthChanged says
-// that a connection got well or sick: look at all of its clusters, because a
-// mirror is silent about clusters until it is complete for the first time.
+//	omni      errors, classes and messages; Inspect: whose cluster it is
+//	bounds    how much an Omni may send, and how much is kept of it
+//	mirror    the local copy of one Omni, kept current by watches
+//	plan      what has to change, whether it may, and the changes themselves
+//	observe   what is read for statuses and exports; whether a cluster runs
+//	session   keys, connections, the pool; joins the others for one connection
 //
 // # One reconcile of a cluster
 //
-//	live, err := s.Inspect(ctx, cluster, keys)                       // exists, owner's marks, locked, tearing down, UUID
-//	plan, err := s.Plan(ctx, cluster, template, omni.PlanOptions{})  // ErrTemplate, ErrCollision, ErrClusterTearingDown, ErrNotSynced, ErrBehind
-//	result, err := s.Apply(ctx, plan, omni.ApplyOptions{Leave: leave})
-//	status, err := s.Observe(ctx, cluster)
-//	ok, reason, message := omni.Running(status)
+//	live, err := omni.Inspect(ctx, s.Copy(), cluster, keys)          // exists, owner's marks, locked, tearing down, UUID
+//	changes, err := s.Plan(ctx, cluster, template, plan.Options{})   // ErrTemplate, ErrCollision, ErrClusterTearingDown, ErrNotSynced, ErrBehind
+//	result, err := s.Apply(ctx, changes, plan.ApplyOptions{Leave: leave})
+//	status, err := observe.Observe(ctx, s.Copy(), cluster)
+//	ok, reason, message := observe.Running(status)
 //
 // After an Apply that wrote something, Plan answers ErrBehind until the mirror
 // shows it, which takes milliseconds; the mirror's callback then wakes the
@@ -39,9 +31,9 @@
 // depends on them, and applies the rest.
 //
 // Deleting is re-entrant: every reconcile calls PlanDelete and Apply, which
-// together advance one step, and DeleteProgress, which names what blocks.
+// together advance one step, and observe.Progress, which names what blocks.
 //
-// Nothing in this package waits for a finalizer. Every call has a deadline.
+// Nothing here waits for a finalizer. Every call has a deadline.
 //
 // # Errors
 //
@@ -49,10 +41,4 @@
 // state.IsPhaseConflictError, a denied one state.IsOwnerConflictError, most
 // have gRPC code Unknown). Classify is the one place that knows better, and
 // Message gives a bounded text without secrets for conditions and events.
-//
-// # Tests
-//
-// NewSession joins any in-memory COSI state and a mirror of it, for tests that
-// need no wire; PoolOptions.Open replaces dialling. The tests with the build
-// tag realomni run against a real Omni through hack/test-omni.sh.
 package omni

@@ -1,11 +1,11 @@
 package omni
 
-// effect is what a write of ours must look like in the copy.
-type effect int
+// Effect is what a write of ours must look like in the copy.
+type Effect int
 
 const (
-	effectCreated  effect = iota // there, in this version or a later one
-	effectUpdated                // this version or a later one, or gone again
-	effectTornDown               // phase tearing down, or gone
-	effectGone                   // gone, or made again
+	EffectCreated  Effect = iota // there, in this version or a later one
+	EffectUpdated                // this version or a later one, or gone again
+	EffectTornDown               // phase tearing down, or gone
+	EffectGone                   // gone, or made again
 )

@@ -52,10 +52,10 @@ var ErrTooMuchData = errors.New("Omni sent too much data") //nolint:staticcheck 
 
 // TooMuchDataError says which bound was passed, and what raises it. It is
 // ErrTooMuchData.
-type TooMuchDataError struct{ message string }
+type TooMuchDataError struct{ Message string }
 
 // Error implements error. The text holds nothing of what was sent.
-func (e *TooMuchDataError) Error() string { return e.message }
+func (e *TooMuchDataError) Error() string { return e.Message }
 
 // Is makes errors.Is(err, ErrTooMuchData) true.
 func (e *TooMuchDataError) Is(target error) bool { return target == ErrTooMuchData }

@@ -56,13 +56,13 @@ type Live struct {
 func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys) (Live, error) {
 	var live Live
 
-	found, err := readCluster(ctx, st, cluster)
+	found, err := ReadCluster(ctx, st, cluster)
 	if err != nil {
 		return Live{}, err
 	}
 
 	if found != nil {
-		live = liveOf(found, keys)
+		live = LiveOf(found, keys)
 	}
 
 	identity, err := safe.StateGetByID[*omnires.ClusterUUID](ctx, st, cluster)
@@ -78,14 +78,15 @@ func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys)
 	return live, nil
 }
 
-func liveOf(found *omnires.Cluster, keys MarkKeys) Live {
+// LiveOf is what a Cluster itself says: all but the UUID.
+func LiveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	metadata := found.Metadata()
 
 	live := Live{
 		Exists:      true,
 		TearingDown: metadata.Phase() == resource.PhaseTearingDown,
 		Created:     metadata.Created(),
-		Marks:       marksOf(metadata, keys),
+		Marks:       MarksOf(metadata, keys),
 	}
 
 	_, live.Locked = metadata.Annotations().Get(omnires.ClusterLocked)
@@ -97,7 +98,8 @@ func liveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	return live
 }
 
-func marksOf(metadata *resource.Metadata, keys MarkKeys) Marks {
+// MarksOf reads the mark on a resource; an empty key has no value.
+func MarksOf(metadata *resource.Metadata, keys MarkKeys) Marks {
 	mark := func(key string) string {
 		if key == "" {
 			return ""

@@ -1,4 +1,4 @@
-package omni
+package omni_test
 
 import (
 	"testing"
@@ -7,11 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
 func TestInspect(t *testing.T) {
-	st := newFakeOmni()
-	locked, leaving := clusterNamed("locked"), clusterNamed("leaving")
+	st := omnitest.NewFakeOmni()
+	locked, leaving := omnitest.ClusterNamed("locked"), omnitest.ClusterNamed("leaving")
 	locked.Metadata().Annotations().Set(omnires.ClusterLocked, "")
 
 	uuid := omnires.NewClusterUUID("marked")
@@ -20,11 +23,11 @@ func TestInspect(t *testing.T) {
 	left := omnires.NewClusterUUID("missing")
 	left.TypedSpec().Value.Uuid = "2c3d"
 
-	mustCreate(t, st, marked("marked", "uid-1"), clusterNamed("plain"), locked, leaving, uuid, left)
-	tearDown(t, st, leaving)
+	omnitest.MustCreate(t, st, omnitest.Marked("marked", "uid-1"), omnitest.ClusterNamed("plain"), locked, leaving, uuid, left)
+	omnitest.TearDown(t, st, leaving)
 
-	for name, want := range map[string]Live{
-		"marked": {Exists: true, UUID: "0a1b", Marks: Marks{UID: "uid-1", Hub: "hub-1", Namespace: "prod", Name: "demo", ManagementCluster: "hub"}},
+	for name, want := range map[string]omni.Live{
+		"marked": {Exists: true, UUID: "0a1b", Marks: omni.Marks{UID: "uid-1", Hub: "hub-1", Namespace: "prod", Name: "demo", ManagementCluster: "hub"}},
 		"plain":  {Exists: true},
 		"locked": {Exists: true, Locked: true},
 		"leaving": {
@@ -33,12 +36,12 @@ func TestInspect(t *testing.T) {
 		"missing": {UUID: "2c3d"},
 		"nobody":  {},
 	} {
-		got, err := Inspect(t.Context(), st, name, testKeys)
+		got, err := omni.Inspect(t.Context(), st, name, omnitest.TestKeys)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Live{}, "Created", "TearingDownSince")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(omni.Live{}, "Created", "TearingDownSince")); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 

@@ -1,4 +1,4 @@
-package omni
+package omni_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // FuzzMessage: what Omni says in an error is one bounded line.
@@ -15,7 +16,7 @@ func FuzzMessage(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, text string) {
 		foreigntest.WantAllocated(t, uint64(256*len(text))+1<<20, func() {
-			if said := redact.Bounded(Sanitize(text), redact.MaxBytes); len(said) > redact.MaxBytes || strings.ContainsAny(said, "\n\r") {
+			if said := redact.Bounded(omni.Sanitize(text), redact.MaxBytes); len(said) > redact.MaxBytes || strings.ContainsAny(said, "\n\r") {
 				t.Errorf("%q", said)
 			}
 		})

@@ -1,4 +1,4 @@
-package omni
+package omni_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 func TestMessage(t *testing.T) {
@@ -27,8 +28,8 @@ func TestMessage(t *testing.T) {
 			fmt.Errorf("update Cluster \"c\": Omni refuses this: %w", status.Error(codes.InvalidArgument, "no")),
 			`update Cluster "c": Omni refuses this: no`,
 		},
-		"our own sentinels speak for themselves": {ErrKeyEmpty, ErrKeyEmpty.Error()},
-		"no lead for not ready":                  {ErrNotSynced, "the local copy of Omni's resources is not complete"},
+		"our own sentinels speak for themselves": {omni.ErrKeyEmpty, omni.ErrKeyEmpty.Error()},
+		"no lead for not ready":                  {omni.ErrNotSynced, "the local copy of Omni's resources is not complete"},
 		"control characters":                     {errors.New("a\x00b\x1b[31mc"), "Omni failed to answer: a b [31mc"},
 		"a host name that does not resolve": {
 			status.Error(codes.Unavailable, "name resolver error: produced zero addresses"),
@@ -36,7 +37,7 @@ func TestMessage(t *testing.T) {
 		},
 		"an expired key, in the words of the library": {
 			errors.New("read from Omni: failed to sign message: gopenpgp: error in signing: openpgp: invalid argument: no valid signing keys"),
-			"read from Omni: " + ErrKeyExpired.Error(),
+			"read from Omni: " + omni.ErrKeyExpired.Error(),
 		},
 		"a token is removed": {
 			errors.New("bearer " + strings.Repeat("eyJhbGciOi", 12) + " was bad"),
@@ -54,7 +55,7 @@ func TestMessage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Message(test.err); got != test.want {
+			if got := omni.Message(test.err); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
@@ -63,7 +64,7 @@ func TestMessage(t *testing.T) {
 
 func TestMessageIsBounded(t *testing.T) {
 	for _, text := range []string{strings.Repeat("word ", 1000), strings.Repeat("é ", 2000)} {
-		got := Message(errors.New(text))
+		got := omni.Message(errors.New(text))
 		if len(got) > redact.MaxBytes || !strings.HasSuffix(got, "...") || !utf8.ValidString(got) {
 			t.Errorf("%d bytes, valid %v: %q", len(got), utf8.ValidString(got), got[len(got)-10:])
 		}

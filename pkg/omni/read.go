@@ -12,18 +12,19 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// resourceKey names a resource of Omni's default namespace.
-type resourceKey struct {
-	resourceType resource.Type
-	id           resource.ID
+// ResourceKey names a resource of Omni's default namespace.
+type ResourceKey struct {
+	ResourceType resource.Type
+	ID           resource.ID
 }
 
-func keyOf(item resource.Resource) resourceKey {
-	return resourceKey{item.Metadata().Type(), item.Metadata().ID()}
+// KeyOf names a resource.
+func KeyOf(item resource.Resource) ResourceKey {
+	return ResourceKey{item.Metadata().Type(), item.Metadata().ID()}
 }
 
-// listOf lists a cluster's resources of one type.
-func listOf(ctx context.Context, st state.State, resourceType resource.Type, cluster string) ([]resource.Resource, error) {
+// ListOf lists a cluster's resources of one type.
+func ListOf(ctx context.Context, st state.State, resourceType resource.Type, cluster string) ([]resource.Resource, error) {
 	list, err := st.List(ctx,
 		resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined),
 		state.WithLabelQuery(resource.LabelEqual(omnires.LabelCluster, cluster)),
@@ -35,8 +36,8 @@ func listOf(ctx context.Context, st state.State, resourceType resource.Type, clu
 	return list.Items, nil
 }
 
-// readCluster reads a Cluster; nil without an error if there is none.
-func readCluster(ctx context.Context, st state.State, cluster string) (*omnires.Cluster, error) {
+// ReadCluster reads a Cluster; nil without an error if there is none.
+func ReadCluster(ctx context.Context, st state.State, cluster string) (*omnires.Cluster, error) {
 	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
 	if state.IsNotFoundError(err) {
 		return nil, nil
@@ -60,7 +61,7 @@ type notFound struct{ error }
 // NotFoundError marks the error.
 func (notFound) NotFoundError() {}
 
-// notFoundf makes an error that state.IsNotFoundError knows.
-func notFoundf(format string, args ...any) error {
+// NotFoundf makes an error that state.IsNotFoundError knows.
+func NotFoundf(format string, args ...any) error {
 	return notFound{fmt.Errorf(format, args...)}
 }

@@ -8,53 +8,53 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// setSize is how many machines a MachineSet asks for, and from where.
-type setSize struct {
-	class     string // empty: a static set, its machines are listed
-	unlimited bool
-	count     uint32
+// SetSize is how many machines a MachineSet asks for, and from where.
+type SetSize struct {
+	Class     string // empty: a static set, its machines are listed
+	Unlimited bool
+	Count     uint32
 }
 
-// sizeOf reads a MachineSet; nodes is the number of its listed machines.
-func sizeOf(set *omnires.MachineSet, nodes int) setSize {
+// SizeOf reads a MachineSet; nodes is the number of its listed machines.
+func SizeOf(set *omnires.MachineSet, nodes int) SetSize {
 	allocation := omnires.GetMachineAllocation(set)
 	if allocation == nil {
-		return setSize{count: uint32(nodes)}
+		return SetSize{Count: uint32(nodes)}
 	}
 
-	return setSize{
-		class:     allocation.GetName(),
-		unlimited: allocation.GetAllocationType() == specs.MachineSetSpec_MachineAllocation_Unlimited,
-		count:     allocation.GetMachineCount(),
+	return SetSize{
+		Class:     allocation.GetName(),
+		Unlimited: allocation.GetAllocationType() == specs.MachineSetSpec_MachineAllocation_Unlimited,
+		Count:     allocation.GetMachineCount(),
 	}
 }
 
 // String is the form that plans show and hash.
-func (s setSize) String() string {
+func (s SetSize) String() string {
 	switch {
-	case s.class == "":
-		return strconv.FormatUint(uint64(s.count), 10)
-	case s.unlimited:
-		return s.class + "/unlimited"
+	case s.Class == "":
+		return strconv.FormatUint(uint64(s.Count), 10)
+	case s.Unlimited:
+		return s.Class + "/unlimited"
 	default:
-		return fmt.Sprintf("%s/%d", s.class, s.count)
+		return fmt.Sprintf("%s/%d", s.Class, s.Count)
 	}
 }
 
-// shrinks says why going from one size to another takes machines away, or "".
+// Shrinks says why going from one size to another takes machines away, or "".
 // Between static sizes it says nothing: each lost machine is a teardown of its
 // own MachineSetNode.
-func shrinks(from, to setSize) string {
+func Shrinks(from, to SetSize) string {
 	switch {
-	case from.class == "":
+	case from.Class == "":
 		return ""
-	case to.class == "":
+	case to.Class == "":
 		return "leaves its machine class"
-	case from.class != to.class:
+	case from.Class != to.Class:
 		return "changes its machine class"
-	case from.unlimited && !to.unlimited:
+	case from.Unlimited && !to.Unlimited:
 		return "goes from unlimited to a number"
-	case !from.unlimited && !to.unlimited && to.count < from.count:
+	case !from.Unlimited && !to.Unlimited && to.Count < from.Count:
 		return "lowers its machine count"
 	default:
 		return ""

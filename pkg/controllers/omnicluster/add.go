@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -30,7 +30,7 @@ type Remote struct {
 // but ManagementCluster and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
-	Pool *omni.Pool
+	Pool *session.Pool
 	// Objects takes the metrics.
 	Objects *metrics.Objects
 	// ClusterChanged is rung for a cluster in Omni about which something changed.

@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -122,7 +123,7 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.secrets.clean(ctx, err.Error())), nil
 	}
 
-	if err := omni.CheckTemplate(rendered); err != nil {
+	if err := plan.CheckTemplate(rendered); err != nil {
 		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.secrets.clean(ctx, omni.Message(err))), nil
 	}
 

@@ -7,6 +7,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -22,7 +24,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object changed meanwhile"), nil
 	}
 
-	plan, err := s.lease.PlanDelete(ctx, s.name, omni.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
+	planned, err := s.lease.PlanDelete(ctx, s.name, plan.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
 	if err != nil {
 		return explainDestroy(err)
 	}
@@ -37,7 +39,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
-	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Leave: omni.EveryChange})
+	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Leave: plan.EveryChange})
 	r.announce(s.cluster, result, false)
 
 	if err != nil {
@@ -48,7 +50,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", s.name), nil
 	}
 
-	progress, err := omni.Progress(ctx, s.lease.Copy(), s.name)
+	progress, err := observe.Progress(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}

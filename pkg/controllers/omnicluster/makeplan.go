@@ -9,6 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -23,7 +24,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return verdict, nil
 	}
 
-	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{
+	plan, err := s.lease.Plan(ctx, s.name, s.rendered, plan.Options{
 		EveryDestroyIsDestructive: s.adopting,
 		// An old mark, or that of a hub that is taken over, must not outlive the first write.
 		ClusterFirst: s.owns(s.live) && s.live.Marks.Hub != r.options.HubID,

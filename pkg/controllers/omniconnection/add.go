@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -25,7 +25,7 @@ import (
 // but Endpoints and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni. This controller opens them.
-	Pool *omni.Pool
+	Pool *session.Pool
 	// Objects and Calls take the metrics.
 	Objects *metrics.Objects
 	Calls   *metrics.Calls

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -27,7 +27,7 @@ import (
 // but Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
-	Pool *omni.Pool
+	Pool *session.Pool
 	// Objects and Kubeconfigs take the metrics.
 	Objects     *metrics.Objects
 	Kubeconfigs *metrics.Kubeconfigs
