@@ -1,4 +1,4 @@
-// Package clusteraccess is the door to workload clusters: it turns the kubeconfig in a
+// Package clusteraccess is the access to workload clusters: it turns the kubeconfig in a
 // Secret into connections that OmniSecretSync and OmniHelmRelease may use.
 //
 // Whoever may write a Secret in the controller's namespace writes kubeconfigs, so

@@ -16,7 +16,7 @@ import (
 // it gets in the way of those who made it, and one that is there was put there by
 // mistake, or before it was protected. It returns why, or an error of the management
 // cluster.
-func (d *Door) refuse(ctx context.Context, secret *corev1.Secret, why error) error {
+func (d *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) error {
 	d.Clusters.Forget(client.ObjectKeyFromObject(secret))
 
 	if err := d.change(ctx, secret, controllerutil.RemoveFinalizer); err != nil {
@@ -27,7 +27,7 @@ func (d *Door) refuse(ctx context.Context, secret *corev1.Secret, why error) err
 }
 
 // hold makes sure that the Secret outlives the objects that have to clean up with it.
-func (d *Door) hold(ctx context.Context, secret *corev1.Secret) error {
+func (d *Access) hold(ctx context.Context, secret *corev1.Secret) error {
 	if !secret.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (d *Door) hold(ctx context.Context, secret *corev1.Secret) error {
 }
 
 // change adds or removes the finalizer of the Secret as it was read.
-func (d *Door) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
+func (d *Access) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
 	changed := index.SecretMetadata()
 	changed.ObjectMeta = *secret.ObjectMeta.DeepCopy()
 

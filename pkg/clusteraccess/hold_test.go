@@ -24,24 +24,24 @@ func TestOtherSecretsAreNotHeld(t *testing.T) {
 			t.Run(string(kind)+" "+name, func(t *testing.T) {
 				var asked atomic.Int32
 
-				door, release := visit{}.come(t, &asked)
-				door.Live = sources.Policy{}.Reader(door.Client)
+				access, release := visit{}.come(t, &asked)
+				access.Live = sources.Policy{}.Reader(access.Client)
 				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other", Finalizers: finalizers}, Type: kind}
 				secret.Data = map[string][]byte{"kubeconfig": kubeconfig("server: 'https://127.0.0.1:1'", "token: s3cret")}
 
-				if err := door.Client.Create(t.Context(), secret); err != nil {
+				if err := access.Client.Create(t.Context(), secret); err != nil {
 					t.Fatal(err)
 				}
 
 				release.Spec.KubeconfigSecretRef.Name = "other"
 
-				opened, outcome, err := door.Open(t.Context(), GuestOf(release, nil))
+				opened, outcome, err := access.Open(t.Context(), RequesterOf(release, nil))
 				if err != nil || opened != nil || outcome.Reason() != v1alpha1.ReasonSecretProtected || !strings.Contains(outcome.Message(), string(kind)) {
 					t.Errorf("%s: %s, %v", outcome.Reason(), outcome.Message(), err)
 				}
 
 				after := &corev1.Secret{}
-				if err := door.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), after); err != nil {
+				if err := access.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), after); err != nil {
 					t.Fatal(err)
 				}
 
@@ -57,12 +57,12 @@ func TestOtherSecretsAreNotHeld(t *testing.T) {
 func TestHeldBeforeTheFirstRequest(t *testing.T) {
 	var requests atomic.Int32
 
-	door, release := visit{}.come(t, &requests)
+	access, release := visit{}.come(t, &requests)
 	held := make(chan bool, 1)
 
 	content := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		secret := &corev1.Secret{}
-		err := door.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "access"}, secret)
+		err := access.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "access"}, secret)
 
 		select {
 		case held <- err == nil && slices.Contains(secret.Finalizers, v1alpha1.KubeconfigInUseFinalizer):
@@ -73,16 +73,16 @@ func TestHeldBeforeTheFirstRequest(t *testing.T) {
 	})
 
 	secret := &corev1.Secret{}
-	if err := door.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "access"}, secret); err != nil {
+	if err := access.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "access"}, secret); err != nil {
 		t.Fatal(err)
 	}
 
 	secret.Data["kubeconfig"] = content
-	if err := door.Client.Update(t.Context(), secret); err != nil {
+	if err := access.Client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 
-	if _, _, err := door.Open(t.Context(), GuestOf(release, nil)); err != nil {
+	if _, _, err := access.Open(t.Context(), RequesterOf(release, nil)); err != nil {
 		t.Fatal(err)
 	}
 

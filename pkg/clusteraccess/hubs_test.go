@@ -35,19 +35,19 @@ func TestWhoNamesThePreviousHub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int32
 
-			door, release := visit{system: "u-1", noParent: test.noParent}.come(t, &requests)
-			door.HubID = "here"
+			access, release := visit{system: "u-1", noParent: test.noParent}.come(t, &requests)
+			access.HubID = "here"
 
 			arrange := func(object client.Object, change func()) {
 				t.Helper()
 
-				if err := door.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				if err := access.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 					t.Fatal(err)
 				}
 
 				change()
 
-				if err := door.Client.Update(t.Context(), object); err != nil {
+				if err := access.Client.Update(t.Context(), object); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -74,14 +74,14 @@ func TestWhoNamesThePreviousHub(t *testing.T) {
 					connection.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: test.connection}
 				}
 
-				if err := door.Client.Create(t.Context(), connection); err != nil {
+				if err := access.Client.Create(t.Context(), connection); err != nil {
 					t.Fatal(err)
 				}
 			}
 
 			release.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 
-			opened := leaveWhenAnswered(t, door, release)
+			opened := leaveWhenAnswered(t, access, release)
 			if want := (hubs.Hubs{Own: "here", Previous: test.previous}); opened.Hubs != want || opened.Names != test.names {
 				t.Errorf("a deletion: %+v, named by %s; want %+v, %s", opened.Hubs, opened.Names, want, test.names)
 			}
@@ -92,7 +92,7 @@ func TestWhoNamesThePreviousHub(t *testing.T) {
 
 			release.DeletionTimestamp = nil
 
-			opened, _, err := door.Open(t.Context(), GuestOf(release, nil))
+			opened, _, err := access.Open(t.Context(), RequesterOf(release, nil))
 			if err != nil || opened == nil {
 				t.Fatal(opened, err)
 			}
@@ -105,21 +105,21 @@ func TestWhoNamesThePreviousHub(t *testing.T) {
 }
 
 // leaveWhenAnswered goes on until the cluster has been asked.
-func leaveWhenAnswered(t *testing.T, door *Door, release *v1alpha1.OmniHelmRelease) *Opened {
+func leaveWhenAnswered(t *testing.T, access *Access, release *v1alpha1.OmniHelmRelease) *Opened {
 	t.Helper()
 
 	for {
-		parting, outcome, err := door.Leave(t.Context(), GuestOf(release, nil), time.Now())
+		cleanup, outcome, err := access.PlanCleanup(t.Context(), RequesterOf(release, nil), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if parting.Opened != nil {
-			return parting.Opened
+		if cleanup.Opened != nil {
+			return cleanup.Opened
 		}
 
 		if !outcome.Blocks() && !outcome.Postpones() {
-			t.Fatalf("%d %s", parting.Part, outcome.Message())
+			t.Fatalf("%d %s", cleanup.Action, outcome.Message())
 		}
 
 		time.Sleep(time.Millisecond)

@@ -74,14 +74,14 @@ func (s *limiters) leave(cluster types.NamespacedName) {
 	}
 }
 
-// enter takes one of the slots of a guest's cluster, until leave is called; more than
+// enter takes one of the slots of a requester's cluster, until leave is called; more than
 // once does no harm. Without a slot leave is nil and the run is over, and its
 // object's status stays: nothing is wrong with it.
-func (c *Clusters) enter(guest Guest) (leave func(), outcome loop.Outcome) {
-	name := client.ObjectKeyFromObject(guest.Object)
-	cluster := types.NamespacedName{Namespace: name.Namespace, Name: guest.Cluster}
+func (c *Clusters) enter(requester Requester) (leave func(), outcome loop.Outcome) {
+	name := client.ObjectKeyFromObject(requester.Object)
+	cluster := types.NamespacedName{Namespace: name.Namespace, Name: requester.Cluster}
 
-	if !c.limiters.enter(cluster, c.Runs, visitor{name: name, trigger: guest.Wake}) {
+	if !c.limiters.enter(cluster, c.Runs, visitor{name: name, trigger: requester.Wake}) {
 		return nil, loop.Postpone(slotPause-rand.N(slotPause/2), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
 	}
 

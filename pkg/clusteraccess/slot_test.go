@@ -16,27 +16,27 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// guestWith is a sync of an OmniCluster with a kubeconfig in a Secret of its own.
-func (l *leaving) guestWith(cluster, secret string, kubeconfig []byte) Guest {
+// requesterWith is a sync of an OmniCluster with a kubeconfig in a Secret of its own.
+func (l *leaving) requesterWith(cluster, secret string, kubeconfig []byte) Requester {
 	l.Helper()
 
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: secret}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
-	if err := l.door.Client.Create(l.Context(), object); err != nil {
+	if err := l.access.Client.Create(l.Context(), object); err != nil {
 		l.Fatal(err)
 	}
 
 	sync := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: secret, UID: types.UID(secret)}}
 	sync.Spec.ClusterRef.Name, sync.Spec.KubeconfigSecretRef.Name = cluster, secret
 
-	return GuestOf(sync, nil)
+	return RequesterOf(sync, nil)
 }
 
 // open goes on until the cluster has been asked.
-func (l *leaving) open(guest Guest) (*Opened, loop.Outcome) {
+func (l *leaving) open(requester Requester) (*Opened, loop.Outcome) {
 	l.Helper()
 
 	for {
-		opened, outcome, err := l.door.Open(l.Context(), guest)
+		opened, outcome, err := l.access.Open(l.Context(), requester)
 		if err != nil {
 			l.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func newClusters(t *testing.T) *leaving {
 // find theirs, also with the same server and the same token.
 func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 	l := newClusters(t)
-	l.door.Clusters.Runs = 2
+	l.access.Clusters.Runs = 2
 
 	handler := func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`)
@@ -68,14 +68,14 @@ func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 
 	var (
 		entered []*Opened
-		later   []Guest
+		later   []Requester
 	)
 
 	for team := range 4 {
-		guest := l.guestWith("demo", fmt.Sprintf("team-%d", team), config)
-		if opened, outcome := l.open(guest); opened != nil {
+		requester := l.requesterWith("demo", fmt.Sprintf("team-%d", team), config)
+		if opened, outcome := l.open(requester); opened != nil {
 			entered = append(entered, opened)
-		} else if later = append(later, guest); !outcome.Postpones() {
+		} else if later = append(later, requester); !outcome.Postpones() {
 			t.Errorf("team %d: %+v", team, outcome)
 		}
 	}
@@ -87,7 +87,7 @@ func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 	renewed := &corev1.Secret{}
 	renewed.Namespace, renewed.Name, renewed.Data = "ns", later[0].Kubeconfig.Name, map[string][]byte{"kubeconfig": append(config, '\n')}
 
-	if err := l.door.Client.Update(t.Context(), renewed); err != nil {
+	if err := l.access.Client.Update(t.Context(), renewed); err != nil {
 		t.Fatal(err)
 	}
 
@@ -95,7 +95,7 @@ func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 		t.Error("a new kubeconfig brought new slots")
 	}
 
-	if opened, outcome := l.open(l.guestWith("other", "elsewhere", config)); opened == nil {
+	if opened, outcome := l.open(l.requesterWith("other", "elsewhere", config)); opened == nil {
 		t.Errorf("another cluster has no slot: %+v", outcome)
 	} else {
 		opened.Done()
@@ -117,7 +117,7 @@ func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 // not let in gives the slot back.
 func TestAskingTakesASlot(t *testing.T) {
 	l := newClusters(t)
-	l.door.Clusters.Runs = 1
+	l.access.Clusters.Runs = 1
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers
 	if err != nil {
@@ -127,10 +127,10 @@ func TestAskingTakesASlot(t *testing.T) {
 	t.Cleanup(func() { _ = listener.Close() })
 
 	dead := kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t")
-	asking, waiting := l.guestWith("demo", "asking", dead), l.guestWith("demo", "waiting", dead)
+	asking, waiting := l.requesterWith("demo", "asking", dead), l.requesterWith("demo", "waiting", dead)
 
 	// It asks until the test has seen what that does to others.
-	asked, err := l.door.Clusters.Get(t.Context(), Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "asking"}, SecretKey: "kubeconfig"}, dead)
+	asked, err := l.access.Clusters.Get(t.Context(), Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "asking"}, SecretKey: "kubeconfig"}, dead)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestAskingTakesASlot(t *testing.T) {
 	go func() {
 		defer close(ended)
 
-		_, _, _ = l.door.Open(ctx, asking)
+		_, _, _ = l.access.Open(ctx, asking)
 	}()
 
 	connection, err := listener.Accept()
@@ -152,18 +152,18 @@ func TestAskingTakesASlot(t *testing.T) {
 
 	t.Cleanup(func() { _ = connection.Close() })
 
-	if _, outcome, err := l.door.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonProgressing || !outcome.Postpones() {
+	if _, outcome, err := l.access.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonProgressing || !outcome.Postpones() {
 		t.Errorf("it does not wait for its turn: %+v, %v", outcome, err)
 	}
 
 	stop()
 	<-ended
 
-	if _, outcome, err := l.door.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonClusterUnreachable {
+	if _, outcome, err := l.access.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonClusterUnreachable {
 		t.Errorf("the slot was not given back: %+v, %v", outcome, err)
 	}
 
-	if len(l.door.Clusters.limiters.of) != 0 {
-		t.Errorf("%d clusters are remembered", len(l.door.Clusters.limiters.of))
+	if len(l.access.Clusters.limiters.of) != 0 {
+		t.Errorf("%d clusters are remembered", len(l.access.Clusters.limiters.of))
 	}
 }

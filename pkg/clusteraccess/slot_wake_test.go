@@ -16,23 +16,23 @@ import (
 // So many runs work in one cluster; the next ones are postponed, and woken when one ends.
 func TestLimiterOfACluster(t *testing.T) {
 	l := newLeaving(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
-	l.door.Clusters.Runs = 1
+	l.access.Clusters.Runs = 1
 	woken := make(chan types.NamespacedName, 1)
-	l.guest.Wake = listening(t, woken)
+	l.requester.Wake = listening(t, woken)
 
 	first, _, err := l.leave()
-	if err != nil || first.Part != PartCleanUp {
+	if err != nil || first.Action != ActionCleanUp {
 		t.Fatal(first, err)
 	}
 
-	opened, outcome, err := l.door.Open(t.Context(), l.guest)
+	opened, outcome, err := l.access.Open(t.Context(), l.requester)
 	if opened != nil || !outcome.Postpones() || err != nil {
 		t.Fatal(opened, outcome, err)
 	}
 
 	// After its hour, too, a deletion only waits for its turn.
-	second, outcome, err := l.door.Leave(t.Context(), l.guest, l.clock.Add(2*longestFarewell))
-	if second.Part != PartWait || !outcome.Postpones() || err != nil {
+	second, outcome, err := l.access.PlanCleanup(t.Context(), l.requester, l.clock.Add(2*longestCleanup))
+	if second.Action != ActionWait || !outcome.Postpones() || err != nil {
 		t.Fatal(second, outcome, err)
 	}
 
@@ -43,7 +43,7 @@ func TestLimiterOfACluster(t *testing.T) {
 		t.Errorf("%s was woken", got)
 	}
 
-	if opened, _, err = l.door.Open(t.Context(), l.guest); opened == nil || err != nil {
+	if opened, _, err = l.access.Open(t.Context(), l.requester); opened == nil || err != nil {
 		t.Fatal("no slot", err)
 	}
 

@@ -72,7 +72,7 @@ func (t *troubles) over(uid types.UID, step step) {
 }
 
 // InTrouble notes that the clean-up of an object that is being deleted failed in a
-// cluster that lets it in, and gives the time for Farewell.First.
-func (d *Door) InTrouble(object client.Object, now time.Time) time.Time {
+// cluster that lets it in, and gives the time for CleanupPolicy.First.
+func (d *Access) InTrouble(object client.Object, now time.Time) time.Time {
 	return d.troubles.first(object.GetUID(), stepCleanUp, now)
 }

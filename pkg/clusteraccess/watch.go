@@ -7,7 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// ParentChanged lets through updates of an OmniCluster that change what the door
+// ParentChanged lets through updates of an OmniCluster that change what the access
 // goes by: its spec, a deletion, status.omniClusterID, whether it is another hub's,
 // and that Omni destroys the cluster. The objects in its cluster have to look again.
 func ParentChanged() predicate.Predicate {

@@ -23,19 +23,19 @@ const chartTimeout = time.Minute
 const clusterShare = 4
 
 // addWorkload adds the controllers that reach into workload clusters. They share
-// one door, and with it the connections.
+// one access, and with it the connections.
 func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options) error {
 	clusters := clusteraccess.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterShare)
 
-	door := &clusteraccess.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
+	access := &clusteraccess.Access{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
 
 	if err := kubeconfigsecret.Add(mgr); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)
 	}
 
 	if err := omnisecretsync.Add(mgr, omnisecretsync.Options{
-		Door: door, Objects: objects, HubID: options.HubID, Concurrency: options.Concurrency.OmniSecretSync,
+		Access: access, Objects: objects, HubID: options.HubID, Concurrency: options.Concurrency.OmniSecretSync,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniSecretSync: %w", err)
 	}
@@ -50,7 +50,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 	workers := render.New(rendering)
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
-		Door: door, Objects: objects, Actions: actions, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
+		Access: access, Objects: objects, Actions: actions, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
 		Charts:    charts.New(charts.Options{Guard: options.Guard, Workers: workers, Timeout: chartTimeout}),
 		Renderers: workers,
 	}); err != nil {

@@ -27,8 +27,8 @@ import (
 // Options are what the controller needs besides the manager. All are required
 // but Now.
 type Options struct {
-	// Door leads into the workload clusters.
-	Door *clusteraccess.Door
+	// Access leads into the workload clusters.
+	Access *clusteraccess.Access
 	// Charts finds and downloads charts.
 	Charts *charts.Fetcher
 	// Renderers render them.

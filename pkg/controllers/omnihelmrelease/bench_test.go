@@ -50,33 +50,33 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openDoor lets everybody in.
-type openDoor struct {
+// openAccess lets everybody in.
+type openAccess struct {
 	id         string // of another cluster than cluster-id; empty for that
-	parting    clusteraccess.Parting
+	cleanup    clusteraccess.Cleanup
 	destroying bool
 	cluster    *clusteraccess.Cluster // for the real engine; else nil
-	troubles   *clusteraccess.Door    // remembers troubles; else nil
+	troubles   *clusteraccess.Access  // remembers troubles; else nil
 	hubs       hubs.Hubs
 }
 
 // thisHub is the ID of the hub of the releases.
 const thisHub = "hub-1"
 
-func (d *openDoor) Open(context.Context, clusteraccess.Guest) (*clusteraccess.Opened, loop.Outcome, error) {
+func (d *openAccess) Open(context.Context, clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error) {
 	return &clusteraccess.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Hubs: d.hubs, Names: `OmniConnection "omni"`}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
 }
 
-func (d *openDoor) Leave(context.Context, clusteraccess.Guest, time.Time) (clusteraccess.Parting, loop.Outcome, error) {
-	return d.parting, loop.Continue(v1alpha1.ReasonDeleting, ""), nil
+func (d *openAccess) PlanCleanup(context.Context, clusteraccess.Requester, time.Time) (clusteraccess.Cleanup, loop.Outcome, error) {
+	return d.cleanup, loop.Continue(v1alpha1.ReasonDeleting, ""), nil
 }
 
-func (d *openDoor) Destroying(context.Context, clusteraccess.Guest) (bool, error) {
+func (d *openAccess) Destroying(context.Context, clusteraccess.Requester) (bool, error) {
 	return d.destroying, nil
 }
 
 // InTrouble has been in trouble for as long as anybody may be, unless somebody remembers.
-func (d *openDoor) InTrouble(object client.Object, now time.Time) time.Time {
+func (d *openAccess) InTrouble(object client.Object, now time.Time) time.Time {
 	if d.troubles != nil {
 		return d.troubles.InTrouble(object, now)
 	}
@@ -91,7 +91,7 @@ type bench struct {
 	r       *reconciler
 	loop    *loop.Reconciler[*v1alpha1.OmniHelmRelease, *scope]
 	cluster *cluster
-	door    *openDoor
+	access  *openAccess
 	charts  *chartserver.Repository
 	events  *events.FakeRecorder
 	mu      sync.Mutex
@@ -113,7 +113,7 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 	b.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
 	b.cluster = &cluster{now: b.now}
 	here := hubs.Hubs{Own: thisHub}
-	b.door = &openDoor{parting: clusteraccess.Parting{Part: clusteraccess.PartCleanUp, Opened: &clusteraccess.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
+	b.access = &openAccess{cleanup: clusteraccess.Cleanup{Action: clusteraccess.ActionCleanUp, Opened: &clusteraccess.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
 	b.restart()
 	b.add("app", change...)
 
@@ -126,7 +126,7 @@ func (b *bench) restart() {
 		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: b.now, Renderers: workers,
 		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
 	})
-	b.r.door = b.door
+	b.r.access = b.access
 	b.r.engine = func(*clusteraccess.Opened, string, string, string) engine { return b.cluster }
 	b.loop = loop.New(b.r.kind(), loop.Settings{Client: b.client, Events: b.events})
 }

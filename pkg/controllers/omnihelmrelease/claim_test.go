@@ -88,8 +88,8 @@ func TestAReleaseOfThePreviousHub(t *testing.T) {
 	b := newBench(t)
 	b.settle()
 	b.cluster.revisions[0].Hub = "hub-2"
-	b.door.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
-	b.door.parting.Opened.Hubs = b.door.hubs
+	b.access.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
+	b.access.cleanup.Opened.Hubs = b.access.hubs
 	b.said()
 	b.settle()
 	b.settle()

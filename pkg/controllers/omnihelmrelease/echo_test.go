@@ -55,7 +55,7 @@ func TestEchoedTokenIsNotShown(t *testing.T) {
 
 	b := newBench(t)
 	b.r.engine = newReconciler(b.client, b.client, b.events, logr.Discard(), b.r.options).engine
-	b.door.cluster = cluster
+	b.access.cluster = cluster
 
 	for _, want := range []string{"upstream failed: [removed]", "redirects to another host ([removed])"} {
 		b.pass(time.Minute)

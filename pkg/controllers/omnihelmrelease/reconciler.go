@@ -54,11 +54,11 @@ type fetcher interface {
 	Open(ctx context.Context, source charts.Source, resolved *charts.Resolved) (*charts.Archive, error)
 }
 
-// door leads into workload clusters; *clusteraccess.Door is the real one.
-type door interface {
-	Open(ctx context.Context, guest clusteraccess.Guest) (*clusteraccess.Opened, loop.Outcome, error)
-	Leave(ctx context.Context, guest clusteraccess.Guest, now time.Time) (clusteraccess.Parting, loop.Outcome, error)
-	Destroying(ctx context.Context, guest clusteraccess.Guest) (bool, error)
+// access leads into workload clusters; *clusteraccess.Access is the real one.
+type access interface {
+	Open(ctx context.Context, requester clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error)
+	PlanCleanup(ctx context.Context, requester clusteraccess.Requester, now time.Time) (clusteraccess.Cleanup, loop.Outcome, error)
+	Destroying(ctx context.Context, requester clusteraccess.Requester) (bool, error)
 	InTrouble(object client.Object, now time.Time) time.Time
 }
 
@@ -68,7 +68,7 @@ type reconciler struct {
 	live    client.Reader
 	events  events.EventRecorder
 	options Options
-	door    door
+	access  access
 	charts  fetcher
 	engine  func(opened *clusteraccess.Opened, tenant, name, namespace string) engine
 
@@ -103,8 +103,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	r.drift = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
-	if options.Door != nil {
-		r.door = options.Door
+	if options.Access != nil {
+		r.access = options.Access
 	}
 
 	if options.Charts != nil {
@@ -215,7 +215,7 @@ func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(re
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.door.Open(ctx, clusteraccess.GuestOf(s.release, r.wake))
+	opened, outcome, err := r.access.Open(ctx, clusteraccess.RequesterOf(s.release, r.wake))
 	s.opened = opened
 
 	return outcome, err

@@ -223,7 +223,7 @@ func TestDeletion(t *testing.T) {
 			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan })
 		}, []helm.Action{helm.ActionInstall}, "LeftBehind"},
 		"cluster destroyed": {func(b *bench) {
-			b.door.parting = clusteraccess.Parting{Part: clusteraccess.PartLetGo, Why: "destroyed"}
+			b.access.cleanup = clusteraccess.Cleanup{Action: clusteraccess.ActionLetGo, Why: "destroyed"}
 		}, []helm.Action{helm.ActionInstall}, "destroyed"},
 		"taken by another": {func(b *bench) { b.cluster.revisions[0].Owner = "another" }, []helm.Action{helm.ActionInstall}, "not this object's"},
 		"gone already":     {func(b *bench) { b.cluster.revisions = nil }, []helm.Action{helm.ActionInstall}, ""},

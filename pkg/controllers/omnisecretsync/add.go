@@ -24,8 +24,8 @@ import (
 // Options are what the controller needs besides the manager. All are required
 // but Now.
 type Options struct {
-	// Door leads into the workload clusters.
-	Door *clusteraccess.Door
+	// Access leads into the workload clusters.
+	Access *clusteraccess.Access
 	// Objects takes the metrics.
 	Objects *metrics.Objects
 	// HubID is the ID of the hub in marks of ownership.

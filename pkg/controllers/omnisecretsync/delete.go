@@ -25,18 +25,18 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return loop.Continue(v1alpha1.ReasonDeleting, "the Secret stays"), nil
 	}
 
-	parting, outcome, err := r.options.Door.Leave(ctx, clusteraccess.GuestOf(s.sync, r.wake), r.options.Now())
+	cleanup, outcome, err := r.options.Access.PlanCleanup(ctx, clusteraccess.RequesterOf(s.sync, r.wake), r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
-	if parting.Part == clusteraccess.PartLetGo {
-		r.leftAll(s, parting.Why)
+	if cleanup.Action == clusteraccess.ActionLetGo {
+		r.leftAll(s, cleanup.Why)
 
 		return outcome, nil
 	}
 
-	s.opened = parting.Opened
+	s.opened = cleanup.Opened
 
 	return r.cleanUp(ctx, s, s.opened.Cluster)
 }
@@ -53,8 +53,8 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 			continue
 		}
 
-		part, why := r.giveUp(s, cluster, where, err)
-		if part != clusteraccess.PartLetGo {
+		action, why := r.giveUp(s, cluster, where, err)
+		if action != clusteraccess.ActionLetGo {
 			return loop.Block(retryPause, clusteraccess.Reason(err), "%s", why), nil
 		}
 
@@ -65,7 +65,7 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 }
 
 // giveUp decides about a Secret that could not be removed.
-func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where place, err error) (clusteraccess.Part, string) {
+func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where place, err error) (clusteraccess.Action, string) {
 	// The answer that the cluster is there is out of date: the next look asks again.
 	if clusteraccess.Unreachable(err) {
 		cluster.Doubt()
@@ -75,11 +75,11 @@ func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where plac
 
 	// Most likely nothing could be written there either.
 	if apierrors.IsForbidden(err) && !confirmed(s.sync, where) {
-		return clusteraccess.PartLetGo, problem
+		return clusteraccess.ActionLetGo, problem
 	}
 
-	return clusteraccess.Farewell{
-		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Door.InTrouble(s.sync, r.options.Now()),
+	return clusteraccess.CleanupPolicy{
+		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Access.InTrouble(s.sync, r.options.Now()),
 	}.Decide()
 }
 

@@ -35,7 +35,7 @@ func newMover(t *testing.T) *mover {
 
 	m := &mover{T: t, store: &secretStore{secrets: map[string]*corev1.Secret{}}, told: events.NewFakeRecorder(100)}
 	m.cluster = clusterAt(t, m.store.ServeHTTP)
-	m.r = newReconciler(nil, nil, m.told, Options{HubID: thisHub, Door: &clusteraccess.Door{}})
+	m.r = newReconciler(nil, nil, m.told, Options{HubID: thisHub, Access: &clusteraccess.Access{}})
 	m.hubs = connected()
 	m.sync = scopeOf(t, nil).sync
 	m.sync.Status.Target = nil

@@ -115,7 +115,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.options.Door.Open(ctx, clusteraccess.GuestOf(s.sync, r.wake))
+	opened, outcome, err := r.options.Access.Open(ctx, clusteraccess.RequesterOf(s.sync, r.wake))
 	s.opened = opened
 
 	return outcome, err

@@ -151,7 +151,7 @@ func TestEchoedTokenIsRemoved(t *testing.T) {
 		fmt.Fprint(w, "upstream failed: "+r.Header.Get("Authorization"))
 	})
 	recorder := events.NewFakeRecorder(10)
-	r := newReconciler(nil, nil, recorder, Options{HubID: thisHub, Door: &clusteraccess.Door{}, Now: func() time.Time { return time.Unix(3600, 0) }})
+	r := newReconciler(nil, nil, recorder, Options{HubID: thisHub, Access: &clusteraccess.Access{}, Now: func() time.Time { return time.Unix(3600, 0) }})
 
 	said := map[string]string{}
 

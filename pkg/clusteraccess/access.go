@@ -29,8 +29,8 @@ const (
 	later = 15 * time.Second
 )
 
-// Door lets objects into workload clusters. It is safe for concurrent use.
-type Door struct {
+// Access lets objects into workload clusters. It is safe for concurrent use.
+type Access struct {
 	// Clusters keeps the connections.
 	Clusters *Clusters
 	// Client reads OmniClusters and the metadata of Secrets from the cache.
@@ -43,8 +43,8 @@ type Door struct {
 	troubles troubles
 }
 
-// Guest is an object that wants in.
-type Guest struct {
+// Requester is an object that wants in.
+type Requester struct {
 	// Object is the OmniSecretSync or OmniHelmRelease.
 	Object client.Object
 	// Cluster is spec.clusterRef.name, Kubeconfig is spec.kubeconfigSecretRef, Known is status.clusterID.
@@ -74,17 +74,17 @@ type Opened struct {
 // the right one. The kubeconfig's Secret is held (v1alpha1.KubeconfigInUseFinalizer)
 // so that a later deletion can clean up. If enough runs are in the cluster already,
 // the Outcome postpones. Opened is nil unless the Outcome continues.
-func (d *Door) Open(ctx context.Context, guest Guest) (*Opened, loop.Outcome, error) {
-	parent, err := d.parent(ctx, guest)
+func (d *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.Outcome, error) {
+	parent, err := d.parent(ctx, requester)
 	if err != nil {
 		return nil, loop.Outcome{}, err
 	}
 
 	switch {
 	case parent == nil:
-		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotFound, "OmniCluster %q does not exist", guest.Cluster), nil
+		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotFound, "OmniCluster %q does not exist", requester.Cluster), nil
 	case !parent.DeletionTimestamp.IsZero():
-		return nil, loop.Wait(0, v1alpha1.ReasonClusterDeleting, "OmniCluster %q is being deleted; nothing new is done in its cluster", guest.Cluster), nil
+		return nil, loop.Wait(0, v1alpha1.ReasonClusterDeleting, "OmniCluster %q is being deleted; nothing new is done in its cluster", requester.Cluster), nil
 	case ofOtherHub(parent) != "":
 		// What the other hub removed there carries no mark any more.
 		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: %s", ofOtherHub(parent)), nil
@@ -95,21 +95,21 @@ func (d *Door) Open(ctx context.Context, guest Guest) (*Opened, loop.Outcome, er
 		return nil, loop.Outcome{}, err
 	}
 
-	cluster, err := d.connect(ctx, guest, parent, &accepted)
+	cluster, err := d.connect(ctx, requester, parent, &accepted)
 	if err != nil {
-		outcome, err := d.explain(cluster, guest, err)
+		outcome, err := d.explain(cluster, requester, err)
 
 		return nil, outcome, err
 	}
 
-	leave, outcome := d.Clusters.enter(guest)
+	leave, outcome := d.Clusters.enter(requester)
 	if leave == nil {
 		return nil, outcome, nil
 	}
 
-	opened, outcome, err := d.admit(ctx, cluster, guest, leave, parent.Status.OmniClusterID)
+	opened, outcome, err := d.admit(ctx, cluster, requester, leave, parent.Status.OmniClusterID)
 	if opened != nil {
-		opened.Hubs, opened.Names = accepted, names(guest, parent)
+		opened.Hubs, opened.Names = accepted, names(requester, parent)
 	}
 
 	return opened, outcome, err
@@ -125,17 +125,17 @@ func ofOtherHub(cluster *v1alpha1.OmniCluster) string {
 	return stalled.Message
 }
 
-// names is what can name a previous hub for a guest. The parent may be nil.
-func names(guest Guest, parent *v1alpha1.OmniCluster) string {
+// names is what can name a previous hub for a requester. The parent may be nil.
+func names(requester Requester, parent *v1alpha1.OmniCluster) string {
 	if parent == nil {
-		return fmt.Sprintf("Secret %q", guest.Kubeconfig.Name)
+		return fmt.Sprintf("Secret %q", requester.Kubeconfig.Name)
 	}
 
 	return fmt.Sprintf("OmniConnection %q", parent.Spec.ConnectionRef.Name)
 }
 
-// hubs are those whose marks in the cluster of an OmniCluster, which may be nil, count as the guest's own.
-func (d *Door) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hubs, error) {
+// hubs are those whose marks in the cluster of an OmniCluster, which may be nil, count as the requester's own.
+func (d *Access) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hubs, error) {
 	if parent == nil {
 		return hubs.Of(d.HubID, nil), nil
 	}
@@ -143,10 +143,10 @@ func (d *Door) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hub
 	return hubs.OfCluster(ctx, d.Client, d.HubID, parent)
 }
 
-// admit lets a guest in who has a slot: to ask the cluster takes a moment, too. Who
+// admit lets a requester in who has a slot: to ask the cluster takes a moment, too. Who
 // is not let in has left the slot.
-func (d *Door) admit(ctx context.Context, cluster *Cluster, guest Guest, leave func(), omniClusterID string) (*Opened, loop.Outcome, error) {
-	opened, outcome, err := d.judge(ctx, cluster, guest, omniClusterID)
+func (d *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, leave func(), omniClusterID string) (*Opened, loop.Outcome, error) {
+	opened, outcome, err := d.judge(ctx, cluster, requester, omniClusterID)
 	if opened == nil {
 		leave()
 
@@ -159,20 +159,20 @@ func (d *Door) admit(ctx context.Context, cluster *Cluster, guest Guest, leave f
 }
 
 // judge asks the cluster who it is, and decides.
-func (d *Door) judge(ctx context.Context, cluster *Cluster, guest Guest, omniClusterID string) (*Opened, loop.Outcome, error) {
+func (d *Access) judge(ctx context.Context, cluster *Cluster, requester Requester, omniClusterID string) (*Opened, loop.Outcome, error) {
 	found, err := cluster.Identify(ctx)
 	if err != nil {
-		outcome, err := d.explain(cluster, guest, err)
+		outcome, err := d.explain(cluster, requester, err)
 
 		return nil, outcome, err
 	}
 
 	claim := Claim{
-		Found: found, OmniClusterID: omniClusterID, Known: guest.Known,
-		Accept: guest.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
+		Found: found, OmniClusterID: omniClusterID, Known: requester.Known,
+		Accept: requester.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
 	}
-	if !guest.Object.GetDeletionTimestamp().IsZero() {
-		claim.Leaving = guest.Kubeconfig.Name
+	if !requester.Object.GetDeletionTimestamp().IsZero() {
+		claim.Leaving = requester.Kubeconfig.Name
 	}
 
 	verdict := claim.Judge()
@@ -198,9 +198,9 @@ var errNoKubeconfig = errors.New("no kubeconfig")
 
 // connect reads the kubeconfig live and finds its Cluster. A Secret that no export wrote for the OmniCluster may name a
 // previous hub.
-func (d *Door) connect(ctx context.Context, guest Guest, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
-	name := client.ObjectKey{Namespace: guest.Object.GetNamespace(), Name: guest.Kubeconfig.Name}
-	key := Key{NamespacedName: name, SecretKey: cmp.Or(guest.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
+func (d *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
+	name := client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Kubeconfig.Name}
+	key := Key{NamespacedName: name, SecretKey: cmp.Or(requester.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
 	secret := &corev1.Secret{}
 
 	err := d.Live.Get(ctx, name, secret)
@@ -208,7 +208,7 @@ func (d *Door) connect(ctx context.Context, guest Guest, parent *v1alpha1.OmniCl
 		d.Clusters.Forget(name)
 
 		missing := fmt.Errorf("%w: Secret %q does not exist", errNoKubeconfig, name.Name)
-		if guest.Object.GetDeletionTimestamp().IsZero() {
+		if requester.Object.GetDeletionTimestamp().IsZero() {
 			missing = fmt.Errorf("%w%s", missing, d.whoWrites(ctx, name))
 		}
 
@@ -233,7 +233,7 @@ func (d *Door) connect(ctx context.Context, guest Guest, parent *v1alpha1.OmniCl
 	}
 
 	cluster, err := d.Clusters.Get(ctx, key, content)
-	if err != nil || !guest.Object.GetDeletionTimestamp().IsZero() {
+	if err != nil || !requester.Object.GetDeletionTimestamp().IsZero() {
 		return cluster, err
 	}
 
@@ -247,7 +247,7 @@ func (d *Door) connect(ctx context.Context, guest Guest, parent *v1alpha1.OmniCl
 
 // whoWrites says where a Secret that does not exist is to come from. What cannot be
 // listed now is left out.
-func (d *Door) whoWrites(ctx context.Context, secret types.NamespacedName) string {
+func (d *Access) whoWrites(ctx context.Context, secret types.NamespacedName) string {
 	exports := &v1alpha1.OmniKubeconfigExportList{}
 
 	err := d.Client.List(ctx, exports, client.InNamespace(secret.Namespace), client.MatchingFields{index.ByTargetSecret: secret.Name})
@@ -264,7 +264,7 @@ func (d *Door) whoWrites(ctx context.Context, secret types.NamespacedName) strin
 
 // explain turns what went wrong on the way in into an Outcome. What heals by
 // itself waits, the rest needs somebody. The Cluster may be nil.
-func (d *Door) explain(cluster *Cluster, guest Guest, err error) (loop.Outcome, error) {
+func (d *Access) explain(cluster *Cluster, requester Requester, err error) (loop.Outcome, error) {
 	switch {
 	case errors.Is(err, ErrProbing):
 		return loop.Postpone(soon, v1alpha1.ReasonClusterUnreachable, "waiting for the workload cluster to answer"), nil
@@ -273,27 +273,27 @@ func (d *Door) explain(cluster *Cluster, guest Guest, err error) (loop.Outcome, 
 	case sources.Refused(err) != nil:
 		return loop.Stall(v1alpha1.ReasonSecretProtected, "spec.kubeconfigSecretRef: %s", sources.Refused(err)), nil
 	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid):
-		return loop.Stall(Reason(err), "Secret %q: %s", guest.Kubeconfig.Name, err.Error()), nil
+		return loop.Stall(Reason(err), "Secret %q: %s", requester.Kubeconfig.Name, err.Error()), nil
 	case cluster == nil: // an error of the management cluster
 		return loop.Outcome{}, err
 	case Reason(err) == v1alpha1.ReasonUnauthenticated:
-		return loop.Stall(Reason(err), "Secret %q: %s", guest.Kubeconfig.Name, cluster.Message(err)), nil
+		return loop.Stall(Reason(err), "Secret %q: %s", requester.Kubeconfig.Name, cluster.Message(err)), nil
 	default:
 		return loop.Wait(later, Reason(err), "%s: %s", cluster.Server(), cluster.Message(err)), nil
 	}
 }
 
 // parent reads the OmniCluster; nil if there is none.
-func (d *Door) parent(ctx context.Context, guest Guest) (*v1alpha1.OmniCluster, error) {
+func (d *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.OmniCluster, error) {
 	parent := &v1alpha1.OmniCluster{}
 
-	err := d.Client.Get(ctx, client.ObjectKey{Namespace: guest.Object.GetNamespace(), Name: guest.Cluster}, parent)
+	err := d.Client.Get(ctx, client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}, parent)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no parent is no error
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read OmniCluster %q: %w", guest.Cluster, err)
+		return nil, fmt.Errorf("read OmniCluster %q: %w", requester.Cluster, err)
 	}
 
 	return parent, nil

@@ -34,28 +34,28 @@ type visit struct {
 	omniID, known, accept string
 }
 
-// outcome opens the door until the cluster has been asked, and counts what it was asked.
+// outcome opens the access until the cluster has been asked, and counts what it was asked.
 func (v visit) outcome(t *testing.T) (opened *Opened, outcome loop.Outcome, api client.Client, asked int32) {
 	t.Helper()
 
 	var requests atomic.Int32
 
-	door, release := v.come(t, &requests)
+	access, release := v.come(t, &requests)
 
 	for {
-		opened, outcome, err := door.Open(t.Context(), GuestOf(release, nil))
+		opened, outcome, err := access.Open(t.Context(), RequesterOf(release, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		if !outcome.Postpones() {
-			return opened, outcome, door.Client, requests.Load()
+			return opened, outcome, access.Client, requests.Load()
 		}
 	}
 }
 
-// come makes the door and who stands before it.
-func (v visit) come(t *testing.T, requests *atomic.Int32) (*Door, *v1alpha1.OmniHelmRelease) {
+// come makes the access and who stands before it.
+func (v visit) come(t *testing.T, requests *atomic.Int32) (*Access, *v1alpha1.OmniHelmRelease) {
 	t.Helper()
 
 	good := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +89,7 @@ func (v visit) come(t *testing.T, requests *atomic.Int32) (*Door, *v1alpha1.Omni
 
 	api := v.api(t, data)
 
-	return &Door{Clusters: NewClusters(nil, loopback()), Client: api, Live: api}, release
+	return &Access{Clusters: NewClusters(nil, loopback()), Client: api, Live: api}, release
 }
 
 func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
@@ -229,24 +229,24 @@ func held(t *testing.T, api client.Client) bool {
 func TestLeaveWhatMayBeAnybodys(t *testing.T) {
 	for name, test := range map[string]struct {
 		visit
-		want   Part
+		want   Action
 		reason string
 		says   string
 	}{
-		"its OmniCluster shows no ID yet":  {visit{token: "A"}, PartWait, "ClusterNotInOmni", "waiting for its ID"},
-		"its OmniCluster is gone":          {visit{token: "A", noParent: true}, PartLetGo, "Deleting", "its OmniCluster is gone"},
-		"the OmniCluster's":                {visit{token: "A", omniID: "A"}, PartCleanUp, "Deleting", ""},
-		"the same as before":               {visit{token: "A", known: "A"}, PartCleanUp, "Deleting", ""},
-		"the same as before, orphaned":     {visit{token: "A", known: "A", noParent: true}, PartCleanUp, "Deleting", ""},
-		"another than before, no ID shown": {visit{token: "A", known: "B"}, PartWait, "WrongCluster", "before it was B"},
+		"its OmniCluster shows no ID yet":  {visit{token: "A"}, ActionWait, "ClusterNotInOmni", "waiting for its ID"},
+		"its OmniCluster is gone":          {visit{token: "A", noParent: true}, ActionLetGo, "Deleting", "its OmniCluster is gone"},
+		"the OmniCluster's":                {visit{token: "A", omniID: "A"}, ActionCleanUp, "Deleting", ""},
+		"the same as before":               {visit{token: "A", known: "A"}, ActionCleanUp, "Deleting", ""},
+		"the same as before, orphaned":     {visit{token: "A", known: "A", noParent: true}, ActionCleanUp, "Deleting", ""},
+		"another than before, no ID shown": {visit{token: "A", known: "B"}, ActionWait, "WrongCluster", "before it was B"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
-			door, release := test.come(t, &atomic.Int32{})
+			access, release := test.come(t, &atomic.Int32{})
 			release.DeletionTimestamp = &metav1.Time{Time: now}
 
 			for {
-				parting, outcome, err := door.Leave(t.Context(), GuestOf(release, nil), now)
+				cleanup, outcome, err := access.PlanCleanup(t.Context(), RequesterOf(release, nil), now)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -255,8 +255,8 @@ func TestLeaveWhatMayBeAnybodys(t *testing.T) {
 					continue // it has not answered yet
 				}
 
-				if parting.Part != test.want || outcome.Reason() != test.reason || !strings.Contains(outcome.Message(), test.says) {
-					t.Errorf("got %d, %s: %s", parting.Part, outcome.Reason(), outcome.Message())
+				if cleanup.Action != test.want || outcome.Reason() != test.reason || !strings.Contains(outcome.Message(), test.says) {
+					t.Errorf("got %d, %s: %s", cleanup.Action, outcome.Reason(), outcome.Message())
 				}
 
 				return

@@ -25,11 +25,11 @@ import (
 type leaving struct {
 	*testing.T
 
-	code  atomic.Int32 // of the workload cluster
-	ours  error        // of the management cluster; nil if it answers
-	clock time.Time
-	door  *Door
-	guest Guest
+	code      atomic.Int32 // of the workload cluster
+	ours      error        // of the management cluster; nil if it answers
+	clock     time.Time
+	access    *Access
+	requester Requester
 }
 
 func newLeaving(t *testing.T, objects ...client.Object) *leaving {
@@ -71,29 +71,29 @@ func newLeaving(t *testing.T, objects ...client.Object) *leaving {
 	sync.DeletionTimestamp = &metav1.Time{Time: l.clock}
 	sync.Spec.ClusterRef.Name, sync.Spec.KubeconfigSecretRef.Name = "demo", "access"
 
-	l.door = &Door{Clusters: NewClusters(func() time.Time { return l.clock }, loopback()), Client: api, Live: api}
-	l.guest = GuestOf(sync, nil)
+	l.access = &Access{Clusters: NewClusters(func() time.Time { return l.clock }, loopback()), Client: api, Live: api}
+	l.requester = RequesterOf(sync, nil)
 
 	return l
 }
 
 // leave goes on until the cluster has been asked, and returns what came of it.
-func (l *leaving) leave() (Parting, string, error) {
+func (l *leaving) leave() (Cleanup, string, error) {
 	l.Helper()
 
 	for {
-		parting, outcome, err := l.door.Leave(l.Context(), l.guest, l.clock)
+		cleanup, outcome, err := l.access.PlanCleanup(l.Context(), l.requester, l.clock)
 		if err != nil || !strings.Contains(outcome.Message(), "waiting for the workload cluster") {
-			return parting, outcome.Message(), err
+			return cleanup, outcome.Message(), err
 		}
 	}
 }
 
-func (l *leaving) expect(want Part, words string) {
+func (l *leaving) expect(want Action, words string) {
 	l.Helper()
 
-	if parting, message, err := l.leave(); err != nil || parting.Part != want || !strings.Contains(message, words) || (parting.Opened != nil) != (want == PartCleanUp) {
-		l.Errorf("at %s: got %d %q, %v; want %d %q", l.clock.Format(time.TimeOnly), parting.Part, message, err, want, words)
+	if cleanup, message, err := l.leave(); err != nil || cleanup.Action != want || !strings.Contains(message, words) || (cleanup.Opened != nil) != (want == ActionCleanUp) {
+		l.Errorf("at %s: got %d %q, %v; want %d %q", l.clock.Format(time.TimeOnly), cleanup.Action, message, err, want, words)
 	}
 }
 
@@ -107,19 +107,19 @@ func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 			l := newLeaving(t)
 
 			l.code.Store(code)
-			l.expect(PartWait, "until 2026-01-01T12:02:00Z")
+			l.expect(ActionWait, "until 2026-01-01T12:02:00Z")
 
 			l.clock = l.clock.Add(time.Minute)
 			l.code.Store(http.StatusOK)
-			l.expect(PartCleanUp, "")
+			l.expect(ActionCleanUp, "")
 
 			// The next trouble has its own time.
 			l.clock = l.clock.Add(time.Hour)
 			l.code.Store(code)
-			l.expect(PartWait, "until 2026-01-01T13:03:00Z")
+			l.expect(ActionWait, "until 2026-01-01T13:03:00Z")
 
 			l.clock = l.clock.Add(2 * time.Minute)
-			l.expect(PartLetGo, "its OmniCluster is gone")
+			l.expect(ActionLetGo, "its OmniCluster is gone")
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestRefusalIsTheEnd(t *testing.T) {
 		l := newLeaving(t)
 
 		l.code.Store(code)
-		l.expect(PartLetGo, "its OmniCluster is gone")
+		l.expect(ActionLetGo, "its OmniCluster is gone")
 	}
 }
 
@@ -143,12 +143,12 @@ func TestOurOwnAPIFails(t *testing.T) {
 		l := newLeaving(t)
 		l.ours = failure
 
-		if parting, _, err := l.leave(); !errors.Is(err, failure) || parting.Part != 0 {
-			t.Errorf("%v: got %d, %v", failure, parting.Part, err)
+		if cleanup, _, err := l.leave(); !errors.Is(err, failure) || cleanup.Action != 0 {
+			t.Errorf("%v: got %d, %v", failure, cleanup.Action, err)
 		}
 
 		l.ours = nil
-		l.expect(PartCleanUp, "")
+		l.expect(ActionCleanUp, "")
 	}
 }
 
@@ -158,15 +158,15 @@ func TestLeavingWithAParent(t *testing.T) {
 	l := newLeaving(t, parent)
 
 	l.code.Store(http.StatusServiceUnavailable)
-	l.expect(PartWait, "until 2026-01-01T13:00:00Z")
+	l.expect(ActionWait, "until 2026-01-01T13:00:00Z")
 
 	// Another process, long after the deadline.
 	l.clock = l.clock.Add(3 * time.Hour)
-	l.door.troubles = troubles{}
-	l.expect(PartWait, "until 2026-01-01T15:02:00Z")
+	l.access.troubles = troubles{}
+	l.expect(ActionWait, "until 2026-01-01T15:02:00Z")
 
 	l.clock = l.clock.Add(3 * time.Minute)
-	l.expect(PartLetGo, "could not be used")
+	l.expect(ActionLetGo, "could not be used")
 }
 
 // An OmniCluster that is being deleted takes its cluster with it only once Omni destroys it. Until then, and if it
@@ -200,10 +200,10 @@ func TestLeavingWhileTheParentIsDeleted(t *testing.T) {
 			}
 
 			l := newLeaving(t, parent)
-			answers, silent, says := PartCleanUp, PartWait, "until 2026-01-01T13:00:00Z"
+			answers, silent, says := ActionCleanUp, ActionWait, "until 2026-01-01T13:00:00Z"
 
 			if test.gone {
-				answers, silent, says = PartLetGo, PartLetGo, "destroyed with its OmniCluster"
+				answers, silent, says = ActionLetGo, ActionLetGo, "destroyed with its OmniCluster"
 				l.expect(answers, says)
 			} else {
 				l.expect(answers, "")
