@@ -20,9 +20,9 @@ import (
 const (
 	// probeTimeout bounds one probe.
 	probeTimeout = 15 * time.Second
-	// patience is how long callers wait for a probe, from its start. A dead cluster
+	// probeWait is how long callers wait for a probe, from its start. A dead cluster
 	// then costs each worker this much per probe, however many objects it has.
-	patience = time.Second
+	probeWait = time.Second
 	// goodFor and badFor are how long the answer of a probe counts.
 	goodFor = time.Minute
 	badFor  = 15 * time.Second
@@ -42,7 +42,7 @@ type Cluster struct {
 	claims    claims
 	secrets   *redact.Secrets // the credentials
 	limit     time.Duration   // of one Read
-	patience  time.Duration   // of those who wait for a probe
+	probeWait time.Duration   // of those who wait for a probe
 	now       func() time.Time
 
 	mu         sync.Mutex
@@ -80,7 +80,7 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 
 	return &Cluster{
 		config: config, transport: transport, core: core, claims: readClaims(a.token), secrets: secrets, now: now,
-		limit: readTimeout, patience: patience,
+		limit: readTimeout, probeWait: probeWait,
 	}, nil
 }
 
@@ -172,7 +172,7 @@ func (c *Cluster) ask() (ended, waiting <-chan struct{}, found Identity, err err
 
 	if c.running == nil {
 		enough := make(chan struct{})
-		time.AfterFunc(c.patience, func() { close(enough) })
+		time.AfterFunc(c.probeWait, func() { close(enough) })
 
 		c.running, c.waiting = make(chan struct{}), enough
 		go c.probe()

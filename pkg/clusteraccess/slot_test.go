@@ -135,7 +135,7 @@ func TestAskingTakesASlot(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	asked.patience = time.Hour
+	asked.probeWait = time.Hour
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 

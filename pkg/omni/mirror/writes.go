@@ -25,13 +25,13 @@ type expectation struct {
 // after we created it would stay for ever if its event came first.
 type writes struct {
 	mu       sync.Mutex
-	patience time.Duration
+	timeout  time.Duration
 	now      func() time.Time
 	expected map[string][]expectation // by cluster
 }
 
-func newWrites(patience time.Duration, now func() time.Time) *writes {
-	return &writes{patience: patience, now: now, expected: map[string][]expectation{}}
+func newWrites(timeout time.Duration, now func() time.Time) *writes {
+	return &writes{timeout: timeout, now: now, expected: map[string][]expectation{}}
 }
 
 // expect notes a write. written is the resource after the call: Omni's answer
@@ -53,7 +53,7 @@ func (w *writes) expect(cluster string, written resource.Metadata, effect omni.E
 		effect:       effect,
 		version:      written.Version(),
 		created:      written.Created(),
-		until:        w.now().Add(w.patience),
+		until:        w.now().Add(w.timeout),
 	})
 }
 

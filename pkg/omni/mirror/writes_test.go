@@ -75,7 +75,7 @@ func TestWritesAreVisible(t *testing.T) {
 				t.Errorf("another cluster waits for %q", waiting)
 			}
 
-			// Never longer than the patience, and what was not seen by then is told.
+			// Never longer than the timeout, and what was not seen by then is told.
 			now = morning.Add(10 * time.Second)
 
 			waiting, unseen := w.outstanding("demo", copied)

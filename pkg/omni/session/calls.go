@@ -18,19 +18,19 @@ import (
 )
 
 // callPolicy gives every call of one connection a deadline, a place in the
-// rate limit and a measurement, and keeps the pulse of the Omni.
+// rate limit and a measurement, and tells the liveness probe.
 type callPolicy struct {
 	limiter   *rate.Limiter
 	observer  RequestObserver
 	throttled func(time.Duration)
-	pulse     *pulse
+	liveness  *liveness
 	refusals  *keyRefusals
 }
 
-func newCallPolicy(config Config, pulse *pulse) *callPolicy {
+func newCallPolicy(config Config, liveness *liveness) *callPolicy {
 	limits := config.Limits.WithDefaults()
 	p := &callPolicy{
-		limiter: rate.NewLimiter(rate.Limit(limits.QPS), limits.Burst), observer: config.Observer, throttled: config.Throttled, pulse: pulse,
+		limiter: rate.NewLimiter(rate.Limit(limits.QPS), limits.Burst), observer: config.Observer, throttled: config.Throttled, liveness: liveness,
 		refusals: newKeyRefusals(nil),
 	}
 
@@ -45,7 +45,7 @@ func newCallPolicy(config Config, pulse *pulse) *callPolicy {
 	return p
 }
 
-// probing marks a call of the pulse itself, which is sent whatever happens.
+// probing marks a call of the liveness probe itself, which is sent whatever happens.
 type probing struct{}
 
 func (p *callPolicy) observe(ctx context.Context, method string, started time.Time, err error) {
@@ -67,7 +67,7 @@ func (p *callPolicy) unary(
 		}
 
 		var err error
-		if ctx, end, err = p.pulse.begin(ctx); err != nil {
+		if ctx, end, err = p.liveness.begin(ctx); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (p *callPolicy) stream(
 		return nil, err
 	}
 
-	heard, giveUp, err := p.pulse.expect()
+	heard, giveUp, err := p.liveness.expect()
 	if err != nil {
 		defer cancel()
 

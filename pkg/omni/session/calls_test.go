@@ -32,7 +32,7 @@ func (o *observed) observe(method, code string, duration time.Duration) {
 func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
 	var seen observed
 
-	policy := newCallPolicy(Config{Observer: seen.observe}, newPulse(t.Context(), nil))
+	policy := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil))
 
 	for _, answer := range []error{nil, status.Error(codes.NotFound, "x"), errors.New("plain")} {
 		err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
@@ -55,7 +55,7 @@ func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	var throttled time.Duration
 
-	policy := newCallPolicy(Config{Throttled: func(waited time.Duration) { throttled += waited }}, newPulse(t.Context(), nil))
+	policy := newCallPolicy(Config{Throttled: func(waited time.Duration) { throttled += waited }}, newLiveness(t.Context(), nil))
 	policy.limiter = rate.NewLimiter(rate.Every(time.Hour), 2)
 
 	sent := 0
@@ -101,7 +101,7 @@ func TestWaitingForATurnIsCounted(t *testing.T) {
 
 		policy := newCallPolicy(Config{
 			Limits: bounds.Limits{QPS: 20, Burst: 1}, Throttled: func(waited time.Duration) { throttled += waited },
-		}, newPulse(t.Context(), nil))
+		}, newLiveness(t.Context(), nil))
 
 		for range 3 {
 			err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
@@ -154,7 +154,7 @@ func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
 				lived context.Context //nolint:containedctx // inspected after the call
 			)
 
-			stream, err := newCallPolicy(Config{Observer: seen.observe}, newPulse(t.Context(), nil)).stream(t.Context(), nil, nil, test.method,
+			stream, err := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, test.method,
 				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 					lived = ctx
 
@@ -186,7 +186,7 @@ func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
 func TestAStreamThatDoesNotOpenIsMeasured(t *testing.T) {
 	var seen observed
 
-	_, err := newCallPolicy(Config{Observer: seen.observe}, newPulse(t.Context(), nil)).stream(t.Context(), nil, nil, "/s/Watch",
+	_, err := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, "/s/Watch",
 		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 			return nil, status.Error(codes.Unavailable, "x")
 		})

@@ -79,9 +79,9 @@ type Client struct {
 	library  *omniclient.Client
 	state    state.State
 	config   Config
-	pulse    *pulse
+	liveness *liveness
 	refusals *keyRefusals
-	end      context.CancelFunc // of the pulse
+	end      context.CancelFunc // of the liveness
 }
 
 // Dial connects, authenticates and reads once, so that a nil error means: the
@@ -129,7 +129,7 @@ func newClient(config Config) (*Client, error) {
 	}
 
 	life, end := context.WithCancel(context.Background())
-	client := &Client{config: config, pulse: newPulse(life, config.Noticed), refusals: newKeyRefusals(config.Refused), end: end}
+	client := &Client{config: config, liveness: newLiveness(life, config.Noticed), refusals: newKeyRefusals(config.Refused), end: end}
 
 	library, err := omniclient.New(target.libraryURL(roots != nil),
 		omniclient.WithServiceAccount(config.Key.material()),
@@ -147,13 +147,13 @@ func newClient(config Config) (*Client, error) {
 	adapter := cosiclient.NewAdapter(v1alpha1.NewStateClient(library.Omni()), cosiclient.WithDisableWatchRetry())
 
 	client.library, client.state = library, state.WrapCore(adapter)
-	client.pulse.start(func(ctx context.Context) error { return client.read(context.WithValue(ctx, probing{}, true)) })
+	client.liveness.start(func(ctx context.Context) error { return client.read(context.WithValue(ctx, probing{}, true)) })
 
 	return client, nil
 }
 
 func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialOption {
-	calls := newCallPolicy(c.config, c.pulse)
+	calls := newCallPolicy(c.config, c.liveness)
 	calls.refusals = c.refusals
 
 	options := []grpc.DialOption{
@@ -178,7 +178,7 @@ func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialO
 	}
 
 	connections := &network{dial: dial}
-	c.pulse.sever = connections.sever
+	c.liveness.sever = connections.sever
 
 	return append(options, grpc.WithContextDialer(connections.connect))
 }

@@ -53,7 +53,7 @@ func (s *Session) Live() state.State { return s.live }
 // Health says how the session is: the local copy, and whether Omni answers calls.
 func (s *Session) Health() mirror.Health {
 	if s.client != nil {
-		if health, answers := s.client.pulse.health(); !answers {
+		if health, answers := s.client.liveness.health(); !answers {
 			return health
 		}
 	}
@@ -65,7 +65,7 @@ func (s *Session) Health() mirror.Health {
 // answers no calls is ErrNotSynced, too.
 func (s *Session) Ready(cluster string) error {
 	if s.client != nil {
-		if health, answers := s.client.pulse.health(); !answers {
+		if health, answers := s.client.liveness.health(); !answers {
 			return fmt.Errorf("%w: %s", omni.ErrNotSynced, health.Message)
 		}
 	}
@@ -132,7 +132,7 @@ func (s *Session) Apply(ctx context.Context, planned *plan.Plan, options plan.Ap
 }
 
 // Slow tells whether Omni takes a second or longer to answer calls just now.
-func (s *Session) Slow() bool { return s.client != nil && s.client.pulse.isSlow() }
+func (s *Session) Slow() bool { return s.client != nil && s.client.liveness.isSlow() }
 
 // noticed looks again at everything that waits for Omni's return.
 func (s *Session) noticed() {
@@ -140,7 +140,7 @@ func (s *Session) noticed() {
 		return
 	}
 
-	if _, answers := s.client.pulse.health(); answers {
+	if _, answers := s.client.liveness.health(); answers {
 		s.mirror.Hurry()
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// quickPulse has short times, and an Omni that answers the probe while up is set.
-func quickPulse(t *testing.T, up *atomic.Bool) (p *pulse, told *atomic.Int32) {
+// quickLiveness has short times, and an Omni that answers the probe while up is set.
+func quickLiveness(t *testing.T, up *atomic.Bool) (p *liveness, told *atomic.Int32) {
 	t.Helper()
 
 	told = &atomic.Int32{}
-	p = newPulse(t.Context(), func() { told.Add(1) })
-	p.times = pulseTimes{suspect: 20 * time.Millisecond, probe: 50 * time.Millisecond, minPause: 5 * time.Millisecond, maxPause: 20 * time.Millisecond, slow: 15 * time.Millisecond}
+	p = newLiveness(t.Context(), func() { told.Add(1) })
+	p.times = livenessTimes{suspect: 20 * time.Millisecond, probe: 50 * time.Millisecond, minPause: 5 * time.Millisecond, maxPause: 20 * time.Millisecond, slow: 15 * time.Millisecond}
 	p.start(func(ctx context.Context) error {
 		if up.Load() {
 			return nil
@@ -36,7 +36,7 @@ func quickPulse(t *testing.T, up *atomic.Bool) (p *pulse, told *atomic.Int32) {
 	return p, told
 }
 
-func answers(p *pulse) bool {
+func answers(p *liveness) bool {
 	_, ok := p.health()
 
 	return ok
@@ -50,7 +50,7 @@ func TestSilentOmniFreesEveryCallAndComesBack(t *testing.T) {
 			cut   atomic.Int32
 		)
 
-		p, told := quickPulse(t, &up)
+		p, told := quickLiveness(t, &up)
 		p.sever = func() { cut.Add(1) }
 
 		failed := make(chan error, 8)
@@ -112,7 +112,7 @@ func TestACallThatHangsAloneIsNoSilence(t *testing.T) {
 
 		up.Store(true)
 
-		p, told := quickPulse(t, &up)
+		p, told := quickLiveness(t, &up)
 
 		ctx, end, err := p.begin(t.Context())
 		if err != nil {
@@ -141,7 +141,7 @@ func TestACallThatHangsAloneIsNoSilence(t *testing.T) {
 
 func TestAnsweredCallsRaiseNoDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPulse(t.Context(), nil)
+		p := newLiveness(t.Context(), nil)
 		p.times.suspect = 10 * time.Millisecond
 		p.start(func(context.Context) error {
 			t.Error("it was asked")
@@ -194,7 +194,7 @@ func TestSuccessAfterFailuresIsNews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var told atomic.Int32
 
-			p := newPulse(t.Context(), func() { told.Add(1) })
+			p := newLiveness(t.Context(), func() { told.Add(1) })
 
 			for _, outcome := range test.outcomes {
 				_, end, err := p.begin(t.Context())

@@ -13,7 +13,7 @@ import (
 
 // expect notes that the first message of a stream is waited for; it may be heard
 // many times, and has to be given up at the end.
-func (p *pulse) expect() (heard, giveUp func(), err error) {
+func (p *liveness) expect() (heard, giveUp func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -44,7 +44,7 @@ func (p *pulse) expect() (heard, giveUp func(), err error) {
 }
 
 // doubt asks whether the Omni is still there, unless others are being answered.
-func (p *pulse) doubt(call *pendingCall) {
+func (p *liveness) doubt(call *pendingCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -65,7 +65,7 @@ func (p *pulse) doubt(call *pendingCall) {
 
 // settle asks until there is an answer. The first question that finds none
 // declares the Omni silent.
-func (p *pulse) settle() {
+func (p *liveness) settle() {
 	for pause := p.times.minPause; ; pause = min(2*pause, p.times.maxPause) {
 		ctx, cancel := context.WithTimeout(p.life, p.times.probe)
 		err := p.probe(ctx)
@@ -92,7 +92,7 @@ func (p *pulse) settle() {
 	}
 }
 
-func (p *pulse) returned() {
+func (p *liveness) returned() {
 	p.mu.Lock()
 	p.probing, p.answered = false, time.Now()
 	news := !p.silent.IsZero()
@@ -109,7 +109,7 @@ func (p *pulse) returned() {
 	}
 }
 
-func (p *pulse) fellSilent(err error) {
+func (p *liveness) fellSilent(err error) {
 	p.mu.Lock()
 	news := p.silent.IsZero()
 	p.reason = omni.Message(err)
@@ -134,7 +134,7 @@ func (p *pulse) fellSilent(err error) {
 }
 
 // silence is the error of a call that is not sent. The caller holds the lock.
-func (p *pulse) silence() error {
+func (p *liveness) silence() error {
 	return status.Errorf(codes.DeadlineExceeded, "it has answered no call since %s and is asked again every few seconds",
 		p.silent.UTC().Format(time.RFC3339))
 }

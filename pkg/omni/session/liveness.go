@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 )
 
-// Times of the pulse.
+// Times of the liveness probe.
 const (
 	// SuspectAfter is how long a call may stay without an answer, while no other
 	// is answered either, until the Omni is asked whether it is still there.
@@ -34,18 +34,18 @@ const (
 	failuresToNotice = 3
 )
 
-// pulse notices that an Omni has fallen silent: it takes calls and answers none,
+// liveness notices that an Omni has fallen silent: it takes calls and answers none,
 // which costs every caller its whole deadline. While it is silent, no call is
 // sent but the question whether it is back, so that nobody waits for it.
 //
 // A call that hangs is no proof: other calls may be answered meanwhile. So the
 // doubt is settled by a cheap call of our own, outside of any worker.
-type pulse struct {
+type liveness struct {
 	life    context.Context //nolint:containedctx // the life of the connection
 	probe   func(context.Context) error
 	sever   func() // closes the network connections; may be nil
 	changed func() // told that callers should look again; must not block
-	times   pulseTimes
+	times   livenessTimes
 
 	mu       sync.Mutex
 	calls    map[*pendingCall]struct{}
@@ -59,8 +59,8 @@ type pulse struct {
 	hangUp   context.CancelFunc
 }
 
-// pulseTimes are the constants of the same names, shorter in tests.
-type pulseTimes struct{ suspect, probe, minPause, maxPause, slow time.Duration }
+// livenessTimes are the constants of the same names, shorter in tests.
+type livenessTimes struct{ suspect, probe, minPause, maxPause, slow time.Duration }
 
 // pendingCall is one call that has no answer yet.
 type pendingCall struct {
@@ -68,10 +68,10 @@ type pendingCall struct {
 	alarm   *time.Timer
 }
 
-func newPulse(life context.Context, changed func()) *pulse {
-	p := &pulse{
+func newLiveness(life context.Context, changed func()) *liveness {
+	p := &liveness{
 		life: life, changed: changed, calls: map[*pendingCall]struct{}{},
-		times: pulseTimes{SuspectAfter, ProbeTimeout, probeMinPause, probeMaxPause, slowAfter},
+		times: livenessTimes{SuspectAfter, ProbeTimeout, probeMinPause, probeMaxPause, slowAfter},
 	}
 	p.round, p.hangUp = context.WithCancel(life)
 
@@ -82,8 +82,8 @@ func newPulse(life context.Context, changed func()) *pulse {
 	return p
 }
 
-// start lets the pulse ask. Before, it only counts.
-func (p *pulse) start(probe func(context.Context) error) {
+// start lets the probe ask. Before, it only counts.
+func (p *liveness) start(probe func(context.Context) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -92,7 +92,7 @@ func (p *pulse) start(probe func(context.Context) error) {
 
 // begin notes a call. The returned context ends when the Omni falls silent; end
 // takes the outcome, and returns what the caller is told.
-func (p *pulse) begin(ctx context.Context) (_ context.Context, end func(error) error, err error) {
+func (p *liveness) begin(ctx context.Context) (_ context.Context, end func(error) error, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -115,7 +115,7 @@ func (p *pulse) begin(ctx context.Context) (_ context.Context, end func(error) e
 	}, nil
 }
 
-func (p *pulse) finish(call *pendingCall, round context.Context, err error) error {
+func (p *liveness) finish(call *pendingCall, round context.Context, err error) error {
 	p.mu.Lock()
 	call.alarm.Stop()
 	delete(p.calls, call)
@@ -142,7 +142,7 @@ func (p *pulse) finish(call *pendingCall, round context.Context, err error) erro
 
 // count takes over an outcome, and tells whether it ends a row of failures. The
 // caller holds the lock.
-func (p *pulse) count(err error) (news bool) {
+func (p *liveness) count(err error) (news bool) {
 	switch status.Code(err) { //nolint:exhaustive // everything else is an answer of Omni's own logic
 	case codes.Canceled:
 		return false
@@ -165,7 +165,7 @@ func (p *pulse) count(err error) (news bool) {
 }
 
 // health tells since when the Omni is silent, if it is.
-func (p *pulse) health() (mirror.Health, bool) {
+func (p *liveness) health() (mirror.Health, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -178,7 +178,7 @@ func (p *pulse) health() (mirror.Health, bool) {
 }
 
 // isSlow tells whether calls take long, so that a caller has to expect to wait.
-func (p *pulse) isSlow() bool {
+func (p *liveness) isSlow() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
