@@ -35,9 +35,9 @@ var (
 	ErrInvalid = errors.New("the kubeconfig cannot be used")
 )
 
-// access is what a kubeconfig says, rebuilt from an allow-list. It holds secrets
+// settings are what a kubeconfig says, rebuilt from an allow-list. They hold secrets
 // and must not be printed.
-type access struct {
+type settings struct {
 	server, serverName      string
 	ca, certificate, key    []byte
 	token, username, secret string
@@ -47,7 +47,7 @@ type access struct {
 // parse reads the current context of a kubeconfig. Its errors are ErrUnsafe and
 // ErrInvalid, and that of ctx if it ends while other texts are being read. It opens no
 // file, runs nothing and sends nothing.
-func parse(ctx context.Context, kubeconfig []byte) (*access, error) {
+func parse(ctx context.Context, kubeconfig []byte) (*settings, error) {
 	config, err := load(ctx, kubeconfig)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func parse(ctx context.Context, kubeconfig []byte) (*access, error) {
 		return nil, err
 	}
 
-	found := &access{
+	found := &settings{
 		serverName: cluster.TLSServerName, ca: cluster.CertificateAuthorityData,
 		certificate: user.ClientCertificateData, key: user.ClientKeyData,
 		token: user.Token, username: user.Username, secret: user.Password,
@@ -163,7 +163,7 @@ func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 
 // readURLs takes over the server and the proxy. Only https leads to a cluster:
 // over http anybody on the way could read the token.
-func (a *access) readURLs(cluster *clientcmdapi.Cluster) error {
+func (a *settings) readURLs(cluster *clientcmdapi.Cluster) error {
 	server, err := url.Parse(cluster.Server)
 
 	switch {
@@ -196,7 +196,7 @@ func (a *access) readURLs(cluster *clientcmdapi.Cluster) error {
 }
 
 // check looks for what would fail later with a worse message.
-func (a *access) check() error {
+func (a *settings) check() error {
 	if len(a.ca) > 0 && !x509.NewCertPool().AppendCertsFromPEM(a.ca) {
 		return fmt.Errorf("%w: cluster.certificate-authority-data holds no PEM certificate", ErrInvalid)
 	}

@@ -20,7 +20,7 @@ type route struct {
 // or that of its proxy-url. The proxy of the environment is the operator's own choice
 // and may be anywhere. What a proxy connects to is up to the proxy; only a server that
 // is an address itself can be judged here. Its errors are ErrUnsafe.
-func (a *access) route(environment func(*http.Request) (*url.URL, error), guard dialguard.Guard) (route, error) {
+func (a *settings) route(environment func(*http.Request) (*url.URL, error), guard dialguard.Guard) (route, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
 		return route{}, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)

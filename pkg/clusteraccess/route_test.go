@@ -104,7 +104,7 @@ func TestProxyOfTheEnvironmentMayBeAnywhere(t *testing.T) {
 	port, arrived := listen(t)
 	environment := func(*http.Request) (*url.URL, error) { return url.Parse("http://127.0.0.1:" + port) }
 
-	way, err := (&access{server: "https://workload.example.com"}).route(environment, dialguard.Guard{})
+	way, err := (&settings{server: "https://workload.example.com"}).route(environment, dialguard.Guard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +122,12 @@ func TestProxyOfTheEnvironmentMayBeAnywhere(t *testing.T) {
 		t.Errorf("the proxy of the environment: %v", err)
 	}
 
-	_, err = (&access{server: "https://169.254.169.254"}).route(environment, dialguard.Guard{})
+	_, err = (&settings{server: "https://169.254.169.254"}).route(environment, dialguard.Guard{})
 	if !errors.Is(err, ErrUnsafe) {
 		t.Errorf("an address behind it: got %v, want ErrUnsafe", err)
 	}
 
-	own, err := (&access{server: "https://workload.example.com", proxy: &url.URL{Scheme: "http", Host: "proxy:3128"}}).route(environment, dialguard.Guard{})
+	own, err := (&settings{server: "https://workload.example.com", proxy: &url.URL{Scheme: "http", Host: "proxy:3128"}}).route(environment, dialguard.Guard{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // secrets are the credentials of a kubeconfig, in the forms in which they are sent:
 // a server that answers with the header that it was sent must not put it into a
 // condition.
-func (a *access) secrets() *redact.Secrets {
+func (a *settings) secrets() *redact.Secrets {
 	secrets := redact.Of(a.token, a.secret, string(a.key))
 	if a.username != "" {
 		secrets.Add(a.username + ":" + a.secret)

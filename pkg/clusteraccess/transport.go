@@ -46,7 +46,7 @@ const userAgent = "omni-controller"
 // newTransport makes connections of their own for one kubeconfig: client-go's
 // shared cache of transports cannot be closed, and a kubeconfig that was replaced
 // must not leave connections behind.
-func newTransport(a *access, guard dialguard.Guard) (*http.Transport, error) {
+func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
 		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"h2", "http/1.1"},
 	}})
@@ -74,7 +74,7 @@ func newTransport(a *access, guard dialguard.Guard) (*http.Transport, error) {
 
 // newConfig makes the client configuration that consumers get. The credentials
 // are in its transport, not in its fields: it can be copied and printed.
-func newConfig(a *access, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
+func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
