@@ -6,8 +6,8 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-in_process=$(go list ./... | grep -vE '/(test/(env|e2e|e2eflux|e2ecertmanager|durability|deploy)|pkg/controllers/internal/helm/live)(/|$)')
-with_processes=$(go list ./test/env/... ./test/e2e/... ./test/durability/... ./test/deploy/... ./pkg/controllers/internal/helm/live/...)
+in_process=$(go list ./... | grep -vE '/(test/(env|e2e|e2eflux|e2ecertmanager|durability|deploy)|pkg/helm/live)(/|$)')
+with_processes=$(go list ./test/env/... ./test/e2e/... ./test/durability/... ./test/deploy/... ./pkg/helm/live/...)
 
 # Built before, so that a cold build does not count against a test's time.
 go run ./test/env/tools >/dev/null

@@ -3,4 +3,4 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-go list ./cmd/... ./pkg/... | grep -vE '/pkg/(generated|registry|apiserver|controllers/internal/helm/live)(/|$)'
+go list ./cmd/... ./pkg/... | grep -vE '/pkg/(generated|registry|apiserver|helm/live)(/|$)'

@@ -22,10 +22,16 @@ deps() { go list -deps "$1" | sed "s|^|$1 |"; }
 apiserver_deps=$(deps ./cmd/apiserver)
 controller_deps=$(deps ./cmd/controller)
 all_imports=$(imports ./cmd/... ./pkg/... ./test/...)
-controller_imports=$(grep "^$module/pkg/controllers" <<<"$all_imports")
+controller_imports=$(grep -E "^$module/pkg/controllers(/| )" <<<"$all_imports")
 
-refuse "the API server must not contain controllers, controller-runtime or Helm" \
-  " ($module/pkg/controllers|sigs\.k8s\.io/controller-runtime|helm\.sh/helm)" <<<"$apiserver_deps"
+# What speaks to the world outside, and stands beside the controllers: each with the packages below it.
+engines="$module/pkg/(omni|clusteraccess|helm|export)"
+engine_imports=$(grep -E "^$engines(/| )" <<<"$all_imports")
+# What all controllers run on.
+floor_imports=$(grep -E "^$module/pkg/reconcile(/| )" <<<"$all_imports")
+
+refuse "the API server must not contain controllers, engines, controller-runtime or Helm" \
+  " ($module/pkg/(controllers|reconcile)(/|$)|$engines(/|$)|sigs\.k8s\.io/controller-runtime|helm\.sh/helm)" <<<"$apiserver_deps"
 
 # The one exception: what asks who reads the metrics (cmd/controller) brings two packages of k8s.io/apiserver along.
 review=' k8s\.io/apiserver/pkg/server/(dynamiccertificates|egressselector(/metrics)?)$'
@@ -35,23 +41,34 @@ refuse "the controller must not contain the registry or the API server" \
 refuse "only cmd/controller asks who reads the metrics" . < <(
   grep ' sigs\.k8s\.io/controller-runtime/pkg/metrics/filters$' <<<"$all_imports" | grep -vE "^$module/cmd/controller/app ")
 
-refuse "only pkg/template, validation, controllers/internal/omni and test/omnisim import the Omni client" . < <(
-  grep ' github.com/siderolabs/omni/client' <<<"$all_imports" |
-    grep -vE "^$module/(pkg/template|pkg/apis/omni/validation|pkg/controllers/internal/omni|test/omnisim)(/| )")
+refuse "engines never import controllers" " $module/(pkg/controllers|cmd)(/|$)" <<<"$engine_imports"
 
-refuse "only controllers/internal/helm imports Helm" . < <(
-  grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm(/| )")
+refuse "plan and observe read a state and know neither the local copy, a connection nor each other" \
+  "^$module/pkg/omni/(plan $module/pkg/omni/(mirror|session|observe)|observe $module/pkg/omni/(mirror|session|plan))$" <<<"$engine_imports"
+
+refuse "only tests use what is made for tests" . < <(
+  grep -E " $module/pkg/omni/(omnitest|mirror/mirrortest|plan/plantest)$" <<<"$all_imports" | grep -vE "^$module/pkg/omni/(omnitest|mirror/mirrortest|plan/plantest) ")
+
+refuse "pkg/reconcile imports neither controllers nor engines" " ($module/(pkg/controllers|cmd)|$engines)(/|$)" <<<"$floor_imports"
+
+refuse "only pkg/template, validation, pkg/omni and test/omnisim import the Omni client" . < <(
+  grep ' github.com/siderolabs/omni/client' <<<"$all_imports" |
+    grep -vE "^$module/(pkg/template|pkg/apis/omni/validation|pkg/omni|test/omnisim)(/| )")
+
+refuse "only pkg/helm imports Helm" . < <(
+  grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/helm(/| )")
 
 refuse "only the worker processes parse what chart repositories send" . < <(
-  grep " $module/pkg/controllers/internal/helm/charts/parse$" <<<"$all_imports" | grep -vE "^$module/pkg/controllers/internal/helm/render/worker ")
+  grep " $module/pkg/helm/charts/parse$" <<<"$all_imports" | grep -vE "^$module/pkg/helm/render/worker ")
 
-refuse "controllers use v1alpha1, never validation, registry or k8s.io/apiserver" \
-  " ($module/pkg/apis/omni/(validation|install)|$module/pkg/registry.*|k8s\.io/apiserver.*)$" <<<"$controller_imports"
+refuse "controllers and engines use v1alpha1, never validation, registry or k8s.io/apiserver" \
+  " ($module/pkg/apis/omni/(validation|install)|$module/pkg/registry.*|k8s\.io/apiserver.*)$" \
+  < <(printf '%s\n' "$controller_imports" "$engine_imports" "$floor_imports")
 
 refuse "a controller does not import another's package" . < <(awk -v m="$module/pkg/controllers/" '
   index($1, m) == 1 && index($2, m) == 1 {
     split(substr($1, length(m) + 1), from, "/"); split(substr($2, length(m) + 1), to, "/")
-    if (to[1] != "internal" && from[1] != to[1]) print
+    if (from[1] != to[1]) print
   }' <<<"$controller_imports")
 
 refuse "v1alpha1 imports apimachinery only" "^$module/pkg/apis/omni/v1alpha1 k8s\.io/(api/|apiextensions)" <<<"$all_imports"

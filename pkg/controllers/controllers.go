@@ -9,16 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 const (
@@ -62,7 +63,7 @@ type EndpointPolicy = omniconnection.EndpointPolicy
 type SourcePolicy = sources.Policy
 
 // ParseEndpoints reads the endpoints of an EndpointPolicy; an error names the wrong one by its number.
-func ParseEndpoints(text string) (omni.Origins, error) { return omni.ParseOrigins(text) }
+func ParseEndpoints(text string) (session.Origins, error) { return session.ParseOrigins(text) }
 
 // Rendering bounds the processes that render Helm charts: how many there are, how
 // much memory a chart may take in one of them, how long it may take.
@@ -78,15 +79,15 @@ const (
 
 // Limits is how much one connection may ask of its Omni (calls per second, and
 // how many at once), and how much is kept of Omnis.
-type Limits = omni.Limits
+type Limits = bounds.Limits
 
 // The default Limits.
 const (
-	DefaultQPS         = omni.DefaultQPS
-	DefaultBurst       = omni.DefaultBurst
-	DefaultResources   = omni.DefaultResources
-	DefaultMemory      = omni.DefaultMemory
-	DefaultTotalMemory = omni.DefaultTotalMemory
+	DefaultQPS         = bounds.DefaultQPS
+	DefaultBurst       = bounds.DefaultBurst
+	DefaultResources   = bounds.DefaultResources
+	DefaultMemory      = bounds.DefaultMemory
+	DefaultTotalMemory = bounds.DefaultTotalMemory
 )
 
 // connectionShare is the part of the workers of OmniCluster that one connection
@@ -113,21 +114,21 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		}
 	}
 
-	pacing := wake.Pacing{Delay: wakeDelay, Spacing: wakeSpacing}
-	connectionHealth, clusterHealth := wake.NewBell[string](pacing), wake.NewBell[string](pacing)
-	clusterChanged := wake.NewBell[omnicluster.Remote](pacing)
+	pacing := trigger.Pacing{Delay: wakeDelay, Spacing: wakeSpacing}
+	connectionHealth, clusterHealth := trigger.New[string](pacing), trigger.New[string](pacing)
+	clusterChanged := trigger.New[omnicluster.Remote](pacing)
 
 	// The sessions outlive the context by the time that a graceful stop takes:
 	// what a worker has begun it may finish. They end with the process.
-	pool := omni.NewPool(context.WithoutCancel(ctx), omni.PoolOptions{
+	pool := session.NewPool(context.WithoutCancel(ctx), session.PoolOptions{
 		ClusterChanged: func(uid, cluster string) {
-			clusterChanged.Ring(omnicluster.Remote{Connection: uid, Cluster: cluster})
+			clusterChanged.Fire(omnicluster.Remote{Connection: uid, Cluster: cluster})
 		},
 		HealthChanged: func(uid string) {
-			connectionHealth.Ring(uid)
-			clusterHealth.Ring(uid)
+			connectionHealth.Fire(uid)
+			clusterHealth.Fire(uid)
 		},
-		KeyRefused: connectionHealth.Ring,
+		KeyRefused: connectionHealth.Fire,
 
 		Observer:  calls.Observe,
 		Throttled: calls.Throttle,

@@ -1,6 +1,6 @@
 package controllers
 
-import "omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
+import "omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 
 // RenderWorker does the work of a child process that renders Helm charts, if the
 // program was started as one: it returns when there is no more to do, with the code

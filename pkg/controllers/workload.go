@@ -6,13 +6,13 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/kubeconfigsecret"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnihelmrelease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnisecretsync"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 // chartTimeout bounds one question to a chart repository, and one download.
@@ -23,19 +23,19 @@ const chartTimeout = time.Minute
 const clusterShare = 4
 
 // addWorkload adds the controllers that reach into workload clusters. They share
-// one door, and with it the connections.
+// one access, and with it the connections.
 func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options) error {
-	clusters := workload.NewClusters(nil, options.Guard)
+	clusters := clusteraccess.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterShare)
 
-	door := &workload.Door{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
+	access := &clusteraccess.Access{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
 
 	if err := kubeconfigsecret.Add(mgr); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)
 	}
 
 	if err := omnisecretsync.Add(mgr, omnisecretsync.Options{
-		Door: door, Objects: objects, HubID: options.HubID, Concurrency: options.Concurrency.OmniSecretSync,
+		Access: access, Objects: objects, HubID: options.HubID, Concurrency: options.Concurrency.OmniSecretSync,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniSecretSync: %w", err)
 	}
@@ -50,7 +50,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 	workers := render.New(rendering)
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
-		Door: door, Objects: objects, Actions: actions, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
+		Access: access, Objects: objects, Actions: actions, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
 		Charts:    charts.New(charts.Options{Guard: options.Guard, Workers: workers, Timeout: chartTimeout}),
 		Renderers: workers,
 	}); err != nil {

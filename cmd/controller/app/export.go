@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/export"
+	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
 const exportDescription = `export writes the manifests of live Omni clusters: OmniConnection (without its Secret), OmniCluster

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/export"
+	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
 // writeFiles writes a file per cluster and one for the connection. Nobody but the user may read them, because

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/export"
+	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
 // filesOf reads a directory.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/export"
+	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 

@@ -1,4 +1,4 @@
-// Package kubeconfigsecret lets go of the Secrets that the workload door holds.
+// Package kubeconfigsecret lets go of the Secrets that package clusteraccess holds.
 //
 // A Secret with a kubeconfig carries v1alpha1.KubeconfigInUseFinalizer while an
 // OmniSecretSync or OmniHelmRelease may need it to clean up: when a whole namespace

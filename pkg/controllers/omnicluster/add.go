@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // Remote names a cluster in Omni.
@@ -30,13 +30,13 @@ type Remote struct {
 // but ManagementCluster and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
-	Pool *omni.Pool
+	Pool *session.Pool
 	// Objects takes the metrics.
 	Objects *metrics.Objects
 	// ClusterChanged is rung for a cluster in Omni about which something changed.
-	ClusterChanged *wake.Bell[Remote]
+	ClusterChanged *trigger.Trigger[Remote]
 	// HealthChanged is rung with the UID of a connection whose session's health changed.
-	HealthChanged *wake.Bell[string]
+	HealthChanged *trigger.Trigger[string]
 	// SettleTime is how long destructive changes must be unchanged before they are applied.
 	SettleTime time.Duration
 	// ManagementCluster is written into the ownership mark, for people.

@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // maxAnnounced is how many changes of one apply have an event of their own.
@@ -26,7 +27,7 @@ type announcement struct {
 // so nothing is ever told twice.
 // corrected says that Omni had all that the documents say, so that whatever was to be
 // changed was changed there by somebody else.
-func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result omni.Result, corrected bool) {
+func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result plan.Result, corrected bool) {
 	taken := takenChanges(result)
 
 	for _, change := range taken[:min(maxAnnounced, len(taken))] {
@@ -45,10 +46,10 @@ func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result omni.Result,
 
 // takenChanges are the changes that one apply made: destructive destroys first,
 // because they must not drown in the rest.
-func takenChanges(result omni.Result) []omni.Change {
-	var destructive, others []omni.Change
+func takenChanges(result plan.Result) []plan.Change {
+	var destructive, others []plan.Change
 
-	sort := func(changes []omni.Change, counts func(omni.Change) bool) {
+	sort := func(changes []plan.Change, counts func(plan.Change) bool) {
 		for _, change := range changes {
 			switch {
 			case !counts(change):
@@ -61,38 +62,38 @@ func takenChanges(result omni.Result) []omni.Change {
 	}
 
 	// A destroy counts when it is requested; that it is over is no change of ours.
-	sort(result.Applied, func(change omni.Change) bool { return change.Action != omni.ActionDestroy })
-	sort(result.Requested, func(omni.Change) bool { return true })
+	sort(result.Applied, func(change plan.Change) bool { return change.Action != plan.ActionDestroy })
+	sort(result.Requested, func(plan.Change) bool { return true })
 
 	return append(destructive, others...)
 }
 
 // corrects makes of an announcement that the change takes back somebody else's.
-func (a announcement) corrects(change omni.Change) announcement {
+func (a announcement) corrects(change plan.Change) announcement {
 	a.action = "Correct"
 
 	switch change.Action {
-	case omni.ActionCreate:
+	case plan.ActionCreate:
 		a.reason, a.note = "Corrected", a.note+"; it was removed in Omni, and is there again as the documents say"
-	case omni.ActionUpdate:
+	case plan.ActionUpdate:
 		a.reason, a.note = "Corrected", a.note+"; it was changed in Omni, and is again as the documents say"
-	case omni.ActionDestroy:
+	case plan.ActionDestroy:
 		a.note += "; it was made in Omni, and the documents do not have it"
 	}
 
 	return a
 }
 
-func announcementOf(change omni.Change) announcement {
+func announcementOf(change plan.Change) announcement {
 	kind := omni.KindOf(change.Type)
 	said := announcement{related: &corev1.ObjectReference{APIVersion: "omni.sidero.dev", Kind: kind, Name: change.ID}}
 
 	switch change.Action {
-	case omni.ActionCreate:
+	case plan.ActionCreate:
 		said.reason, said.action, said.note = "Created", "Create", "created in Omni: "
-	case omni.ActionUpdate:
+	case plan.ActionUpdate:
 		said.reason, said.action, said.note = "Updated", "Update", "updated in Omni: "
-	case omni.ActionDestroy:
+	case plan.ActionDestroy:
 		said.reason, said.action, said.note = "Destroyed", "Destroy", "destruction requested in Omni: "
 	}
 

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/events"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // announced are the events of one result.
-func announced(result omni.Result) []string {
+func announced(result plan.Result) []string {
 	recorder := events.NewFakeRecorder(1000)
 	(&reconciler{events: recorder}).announce(newCluster(), result, false)
 	close(recorder.Events)
@@ -26,18 +26,18 @@ func announced(result omni.Result) []string {
 }
 
 func TestAnnounce(t *testing.T) {
-	cluster := omni.Change{Action: omni.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}
-	shrink := omni.Change{
-		Action: omni.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "demo-w", OldSize: "pool/3", NewSize: "pool/1",
+	cluster := plan.Change{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}
+	shrink := plan.Change{
+		Action: plan.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "demo-w", OldSize: "pool/3", NewSize: "pool/1",
 		Destructive: true, Reason: "lowers its machine count",
 	}
-	patch := omni.Change{Action: omni.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}
+	patch := plan.Change{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}
 	set := teardown("demo-x", time.Unix(0, 0))
 	set.Reason = "resets the machines of the set"
 
-	got := announced(omni.Result{
-		Applied:   []omni.Change{{Action: omni.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "demo-n", NewSize: "2"}, cluster, shrink, patch},
-		Requested: []omni.Change{patch, set}, Pending: []omni.Change{set}, Held: []omni.Change{set}, Skipped: []omni.Change{cluster},
+	got := announced(plan.Result{
+		Applied:   []plan.Change{{Action: plan.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "demo-n", NewSize: "2"}, cluster, shrink, patch},
+		Requested: []plan.Change{patch, set}, Pending: []plan.Change{set}, Held: []plan.Change{set}, Skipped: []plan.Change{cluster},
 	})
 
 	want := []string{
@@ -52,7 +52,7 @@ func TestAnnounce(t *testing.T) {
 	}
 
 	// The destruction goes on in later runs, and nothing is told again.
-	if got := announced(omni.Result{Applied: []omni.Change{set}, Pending: []omni.Change{set}}); got != nil {
+	if got := announced(plan.Result{Applied: []plan.Change{set}, Pending: []plan.Change{set}}); got != nil {
 		t.Errorf("told again: %q", got)
 	}
 }
@@ -60,12 +60,12 @@ func TestAnnounce(t *testing.T) {
 // What somebody else changed in Omni is not told like a change of the documents.
 func TestAnnounceCorrections(t *testing.T) {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), omni.Result{
-		Applied: []omni.Change{
-			{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "400-demo"},
-			{Action: omni.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"},
+	(&reconciler{events: recorder}).announce(newCluster(), plan.Result{
+		Applied: []plan.Change{
+			{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "400-demo"},
+			{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"},
 		},
-		Requested: []omni.Change{{Action: omni.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}},
+		Requested: []plan.Change{{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}},
 	}, true)
 	close(recorder.Events)
 
@@ -85,9 +85,9 @@ func TestAnnounceCorrections(t *testing.T) {
 }
 
 func TestAnnounceIsBounded(t *testing.T) {
-	var result omni.Result
+	var result plan.Result
 	for i := range 60 {
-		result.Applied = append(result.Applied, omni.Change{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: fmt.Sprint(i)})
+		result.Applied = append(result.Applied, plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: fmt.Sprint(i)})
 	}
 
 	got := announced(result)
@@ -100,12 +100,12 @@ func TestAnnounceIsBounded(t *testing.T) {
 func TestAnnouncementsDifferInMoreThanTheirNote(t *testing.T) {
 	seen := map[string]bool{}
 
-	for _, change := range []omni.Change{
-		{Action: omni.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "a"},
-		{Action: omni.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "b"},
-		{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "a"},
-		{Action: omni.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "p/1", NewSize: "p/2"},
-		{Action: omni.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "p/2", NewSize: "p/3"},
+	for _, change := range []plan.Change{
+		{Action: plan.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "a"},
+		{Action: plan.ActionCreate, Type: "MachineSets.omni.sidero.dev", ID: "b"},
+		{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "a"},
+		{Action: plan.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "p/1", NewSize: "p/2"},
+		{Action: plan.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "p/2", NewSize: "p/3"},
 	} {
 		said := announcementOf(change)
 		seen[said.reason+said.action+said.related.String()] = true

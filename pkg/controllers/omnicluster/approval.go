@@ -8,34 +8,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // hashToApprove is what spec.approvedPlan has to be: the hash of those of the
 // changes that need approval and have none; if there are none, that of all
 // destructive ones. What has begun is not among them.
-func hashToApprove(left, requested []omni.Change, needsApproval func(omni.Change) bool) string {
+func hashToApprove(left, requested []plan.Change, needsApproval func(plan.Change) bool) string {
 	open := notBegun(left, requested)
 
-	if asks := slices.DeleteFunc(slices.Clone(open), func(change omni.Change) bool { return !needsApproval(change) }); len(asks) > 0 {
-		return omni.HashOf(asks)
+	if asks := slices.DeleteFunc(slices.Clone(open), func(change plan.Change) bool { return !needsApproval(change) }); len(asks) > 0 {
+		return plan.HashOf(asks)
 	}
 
-	return omni.HashOf(open)
+	return plan.HashOf(open)
 }
 
 // notBegun are the changes of those left that nobody has begun: neither an
 // earlier run, nor this one, which requested some. What has begun cannot be
 // stopped, and needs no approval any more.
-func notBegun(left, requested []omni.Change) []omni.Change {
-	return slices.DeleteFunc(slices.Clone(left), func(change omni.Change) bool {
+func notBegun(left, requested []plan.Change) []plan.Change {
+	return slices.DeleteFunc(slices.Clone(left), func(change plan.Change) bool {
 		return change.TearingDown || containsChange(requested, change)
 	})
 }
 
 // containsChange finds a change of a plan again.
-func containsChange(changes []omni.Change, change omni.Change) bool {
-	return slices.ContainsFunc(changes, func(one omni.Change) bool { return one.Action == change.Action && one.Key() == change.Key() })
+func containsChange(changes []plan.Change, change plan.Change) bool {
+	return slices.ContainsFunc(changes, func(one plan.Change) bool { return one.Action == change.Action && one.Key() == change.Key() })
 }
 
 // approve decides whether those destructive changes of a plan that need approval
@@ -45,41 +45,41 @@ func containsChange(changes []omni.Change, change omni.Change) bool {
 // is left of them later stays approved. Whoever empties spec.approvedPlan takes
 // back what was not done yet.
 func approve(
-	approvedPlan string, plan *omni.Plan, unasked []omni.Change, remembered []v1alpha1.ApprovedChange,
+	approvedPlan string, planned *plan.Plan, unasked []plan.Change, remembered []v1alpha1.ApprovedChange,
 ) (approved bool, remember []v1alpha1.ApprovedChange) {
 	if approvedPlan == "" {
 		return false, nil
 	}
 
-	gated := plan.Destructive()
+	gated := planned.Destructive()
 	if len(gated) == 0 {
-		return false, stillThere(plan.Changes, remembered)
+		return false, stillThere(planned.Changes, remembered)
 	}
 
 	switch approvedPlan {
-	case plan.Hash:
+	case planned.Hash:
 		return true, approvalsOf(gated)
-	case omni.HashOf(unasked):
+	case plan.HashOf(unasked):
 		return true, approvalsOf(unasked)
 	}
 
 	keys := approvalKeys(remembered)
 	for _, change := range unasked {
 		if !slices.Contains(keys, approvalKey(approvalOf(change))) {
-			return false, stillThere(plan.Changes, remembered)
+			return false, stillThere(planned.Changes, remembered)
 		}
 	}
 
-	return true, stillThere(plan.Changes, remembered)
+	return true, stillThere(planned.Changes, remembered)
 }
 
 // stillThere keeps the approvals of resources that are still to be destroyed or
 // shrunk, or whose destruction is not over.
-func stillThere(changes []omni.Change, remembered []v1alpha1.ApprovedChange) []v1alpha1.ApprovedChange {
+func stillThere(changes []plan.Change, remembered []v1alpha1.ApprovedChange) []v1alpha1.ApprovedChange {
 	var kept []v1alpha1.ApprovedChange
 
 	for _, approval := range remembered {
-		if slices.ContainsFunc(changes, func(change omni.Change) bool {
+		if slices.ContainsFunc(changes, func(change plan.Change) bool {
 			return change.Destructive && approvalKey(approvalOf(change)) == approvalKey(approval)
 		}) {
 			kept = append(kept, approval)
@@ -90,14 +90,14 @@ func stillThere(changes []omni.Change, remembered []v1alpha1.ApprovedChange) []v
 }
 
 // needsApproval tells which changes of a run's plan wait for spec.approvedPlan.
-func needsApproval(s *scope) func(omni.Change) bool {
-	return func(change omni.Change) bool {
+func needsApproval(s *scope) func(plan.Change) bool {
+	return func(change plan.Change) bool {
 		return change.Destructive && !change.TearingDown &&
-			slices.ContainsFunc(s.unasked, func(one omni.Change) bool { return one.Key() == change.Key() })
+			slices.ContainsFunc(s.unasked, func(one plan.Change) bool { return one.Key() == change.Key() })
 	}
 }
 
-func approvalsOf(changes []omni.Change) []v1alpha1.ApprovedChange {
+func approvalsOf(changes []plan.Change) []v1alpha1.ApprovedChange {
 	approvals := make([]v1alpha1.ApprovedChange, 0, len(changes))
 	for _, change := range changes {
 		approvals = append(approvals, approvalOf(change))
@@ -106,7 +106,7 @@ func approvalsOf(changes []omni.Change) []v1alpha1.ApprovedChange {
 	return approvals
 }
 
-func approvalOf(change omni.Change) v1alpha1.ApprovedChange {
+func approvalOf(change plan.Change) v1alpha1.ApprovedChange {
 	approval := v1alpha1.ApprovedChange{
 		Type: change.Type, ID: change.ID, OldSize: change.OldSize, NewSize: change.NewSize, Members: change.Members,
 	}

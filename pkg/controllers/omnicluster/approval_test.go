@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 )
 
 // resize changes what the document of the worker set asks for.
@@ -137,13 +137,13 @@ func (b *bench) swapByHand(set, out, in string) {
 	defer lease.Release()
 
 	b.eventually("the other machine to be seen", func() string {
-		seen, err := lease.Observe(b.t.Context(), benchCluster)
+		seen, err := observe.Observe(b.t.Context(), lease.Copy(), benchCluster)
 		if err != nil {
 			return err.Error()
 		}
 
 		has := func(id string) bool {
-			return slices.ContainsFunc(seen.MachineList, func(m omni.Machine) bool { return m.ID == id && m.MachineSet == set })
+			return slices.ContainsFunc(seen.MachineList, func(m observe.Machine) bool { return m.ID == id && m.MachineSet == set })
 		}
 
 		return map[bool]string{false: fmt.Sprint(seen.MachineList)}[has(in) && !has(out)]

@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -122,7 +123,7 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.secrets.clean(ctx, err.Error())), nil
 	}
 
-	if err := omni.CheckTemplate(rendered); err != nil {
+	if err := plan.CheckTemplate(rendered); err != nil {
 		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", s.secrets.clean(ctx, omni.Message(err))), nil
 	}
 

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -48,7 +48,7 @@ type bench struct {
 	client     client.WithWatch
 	events     *events.FakeRecorder
 	seen       []string // events
-	pool       *omni.Pool
+	pool       *session.Pool
 	reconciler *reconciler
 	loop       *loop.Reconciler[*v1alpha1.OmniCluster, *scope]
 
@@ -78,7 +78,7 @@ func newBenchWith(t *testing.T, options omnisim.Options, objects ...client.Objec
 	b.addMachines()
 	b.newClient(objects)
 
-	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{})
+	b.pool = session.NewPool(t.Context(), session.PoolOptions{})
 	t.Cleanup(b.pool.Close)
 	b.connect()
 	b.restart()
@@ -153,13 +153,13 @@ func (b *bench) connect() {
 		}
 	}
 
-	key, err := omni.ParseServiceAccountKey([]byte(b.key))
+	key, err := session.ParseServiceAccountKey([]byte(b.key))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 
-	lease, err := b.pool.Acquire(b.t.Context(), omni.Identity{UID: "uid-connection"},
-		omni.Config{Endpoint: b.omni.Endpoint(), Key: key, CABundle: b.omni.CAPEM()})
+	lease, err := b.pool.Acquire(b.t.Context(), session.Identity{UID: "uid-connection"},
+		session.Config{Endpoint: b.omni.Endpoint(), Key: key, CABundle: b.omni.CAPEM()})
 	if err != nil {
 		b.t.Fatal(err)
 	}

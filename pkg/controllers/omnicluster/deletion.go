@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 const (
@@ -122,7 +123,7 @@ func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
 
 // unmark takes our mark off a cluster that stays.
 func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome) (loop.Outcome, error) {
-	if _, err := s.lease.RemoveMarks(ctx, s.name, markKeys(), s.isMark); err != nil {
+	if _, err := plan.RemoveMarks(ctx, s.lease.Live(), s.name, markKeys(), s.isMark); err != nil {
 		if r.outage(s) < patience {
 			return loop.Wait(5*time.Second, v1alpha1.ReasonDeleting, "the mark could not be taken off yet: %s", omni.Message(err)), nil
 		}

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // destroy advances the cluster's destruction by what can be done now, and names
@@ -22,13 +24,13 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object changed meanwhile"), nil
 	}
 
-	plan, err := s.lease.PlanDelete(ctx, s.name, omni.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
+	planned, err := s.lease.PlanDelete(ctx, s.name, plan.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
 	if err != nil {
 		return explainDestroy(err)
 	}
 
 	// The local copy goes on while we work: is it still ours?
-	live, err := s.lease.Inspect(ctx, s.name, markKeys())
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
@@ -37,7 +39,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
-	result, err := s.lease.Apply(ctx, plan, omni.ApplyOptions{Leave: omni.EveryChange})
+	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Leave: plan.EveryChange})
 	r.announce(s.cluster, result, false)
 
 	if err != nil {
@@ -48,7 +50,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", s.name), nil
 	}
 
-	progress, err := s.lease.DeleteProgress(ctx, s.name)
+	progress, err := observe.Progress(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}

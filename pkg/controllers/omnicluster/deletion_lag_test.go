@@ -8,7 +8,8 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
 
 // lagging is an Omni whose watch of clusters tells of nothing before it is let on.
@@ -94,9 +95,9 @@ func (b *bench) lag() (catchUp func()) {
 	on := make(chan struct{})
 
 	b.pool.Close()
-	b.pool = omni.NewPool(b.t.Context(), omni.PoolOptions{
-		Open: func(_ context.Context, _ omni.Config, options omni.MirrorOptions) (*omni.Session, error) {
-			return omni.NewSession(b.omni.State(), omni.StartMirror(b.t.Context(), lagging{b.omni.State(), on}, options)), nil
+	b.pool = session.NewPool(b.t.Context(), session.PoolOptions{
+		Open: func(_ context.Context, _ session.Config, options mirror.Options) (*session.Session, error) {
+			return session.New(b.omni.State(), mirror.Start(b.t.Context(), lagging{b.omni.State(), on}, options)), nil
 		},
 	})
 	b.t.Cleanup(b.pool.Close)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // gate is what decides which part of a plan may be applied now.
@@ -29,9 +29,9 @@ type gate struct {
 // destructive are the destructive changes of a plan that have not begun.
 type destructive struct {
 	// asked are those that the documents asked for clearly enough.
-	asked []omni.Change
+	asked []plan.Change
 	// unasked are those that somebody has to approve first.
-	unasked []omni.Change
+	unasked []plan.Change
 	// foreign says of some of those, by key, why the documents do not suffice.
 	foreign map[string]string
 }
@@ -39,7 +39,7 @@ type destructive struct {
 // sortDestructive decides which destructive changes need approval: all of them
 // unless the policy is Apply, all of them while a cluster is taken over, and
 // always those of what this object did not make.
-func sortDestructive(plan *omni.Plan, record known, policy v1alpha1.ChangePolicy, adopting bool) destructive {
+func sortDestructive(plan *plan.Plan, record known, policy v1alpha1.ChangePolicy, adopting bool) destructive {
 	found := destructive{foreign: map[string]string{}}
 	trusts := !adopting && (policy == v1alpha1.ChangePolicyApply || policy == "")
 
@@ -64,21 +64,21 @@ func sortDestructive(plan *omni.Plan, record known, policy v1alpha1.ChangePolicy
 }
 
 // all are the destructive changes, in no special order.
-func (d destructive) all() []omni.Change { return slices.Concat(d.unasked, d.asked) }
+func (d destructive) all() []plan.Change { return slices.Concat(d.unasked, d.asked) }
 
 // leave says how far an apply may go.
 type leave struct {
 	// Apply writes to Omni what does not destroy.
 	Apply bool
 	// Destroy are the destructive changes that may be made, too.
-	Destroy []omni.Change
+	Destroy []plan.Change
 	// After is what to tell once that is done, if something is left; the zero
 	// Outcome if nothing is.
 	After loop.Outcome
 }
 
 // allows tells whether a destructive change may be made.
-func (l leave) allows(change omni.Change) bool {
+func (l leave) allows(change plan.Change) bool {
 	return containsChange(l.Destroy, change)
 }
 

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 func TestGate(t *testing.T) {
 	asked, unasked := teardown("asked", time.Unix(0, 0)), teardown("unasked", time.Unix(0, 0))
-	one := destructive{asked: []omni.Change{asked}}
-	confirm := destructive{unasked: []omni.Change{unasked}}
-	both := destructive{asked: []omni.Change{asked}, unasked: []omni.Change{unasked}}
+	one := destructive{asked: []plan.Change{asked}}
+	confirm := destructive{unasked: []plan.Change{unasked}}
+	both := destructive{asked: []plan.Change{asked}, unasked: []plan.Change{unasked}}
 
 	for name, test := range map[string]struct {
 		gate    gate
@@ -66,7 +66,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-func ids(changes []omni.Change) []string {
+func ids(changes []plan.Change) []string {
 	var all []string
 	for _, change := range changes {
 		all = append(all, change.ID)
@@ -84,16 +84,16 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 		"", v1alpha1.ChangePolicyApply, v1alpha1.ChangePolicyConfirmDestructive, v1alpha1.ChangePolicyObserve, "Unknown",
 	}
 	ours, theirs := teardown("ours", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0))
-	plan := planned(ours, theirs)
+	planned := planned(ours, theirs)
 	record := known{sets: appliedRecord{{ID: "ours", Size: "3"}}}
-	plan.Live = []omni.SetState{{ID: "ours", Size: "3"}, {ID: "theirs", Size: "3"}}
+	planned.Live = []plan.SetState{{ID: "ours", Size: "3"}, {ID: "theirs", Size: "3"}}
 
 	for bits := range 1 << 5 {
 		for _, policy := range policies {
 			adopting := bits&16 != 0
 			g := gate{
 				suspend: bits&1 != 0, locked: bits&2 != 0, settled: bits&4 != 0, approved: bits&8 != 0,
-				policy: policy, changes: 2, destructive: sortDestructive(plan, record, policy, adopting),
+				policy: policy, changes: 2, destructive: sortDestructive(planned, record, policy, adopting),
 			}
 			writes := !g.suspend && !g.locked && policy != v1alpha1.ChangePolicyObserve
 			trusts := (policy == "" || policy == v1alpha1.ChangePolicyApply) && !adopting
@@ -113,13 +113,13 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 // What an on-call engineer reads.
 func TestGateMessages(t *testing.T) {
 	ours, theirs := teardown("demo-a", time.Unix(0, 0)), teardown("demo-b", time.Unix(0, 0))
-	plan := planned(ours, theirs)
-	plan.Live = []omni.SetState{{ID: "demo-a", Size: "pool/3"}, {ID: "demo-b"}}
+	planned := planned(ours, theirs)
+	planned.Live = []plan.SetState{{ID: "demo-a", Size: "pool/3"}, {ID: "demo-b"}}
 	record := known{sets: appliedRecord{{ID: "demo-a", Size: "pool/3"}}}
 	cluster := newCluster()
 	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"the-hash"}}'`
 
-	g := gate{changes: 4, waiting: 1, planned: "1 to create, 1 to update, 2 to destroy, 1 waiting for Omni", destructive: sortDestructive(plan, record, v1alpha1.ChangePolicyApply, false), settled: true, ask: howToApprove(cluster, "the-hash")}
+	g := gate{changes: 4, waiting: 1, planned: "1 to create, 1 to update, 2 to destroy, 1 waiting for Omni", destructive: sortDestructive(planned, record, v1alpha1.ChangePolicyApply, false), settled: true, ask: howToApprove(cluster, "the-hash")}
 
 	if got, want := g.decide().After.Message(),
 		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive); these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
@@ -153,16 +153,16 @@ func TestNeedsApproval(t *testing.T) {
 	waits := teardown("w", time.Unix(0, 0))
 	begun, other := waits, waits
 	begun.TearingDown, other.ID = true, "other"
-	needs := needsApproval(&scope{unasked: []omni.Change{waits}})
+	needs := needsApproval(&scope{unasked: []plan.Change{waits}})
 
 	for name, test := range map[string]struct {
-		change omni.Change
+		change plan.Change
 		want   bool
 	}{
 		"waits":                 {waits, true},
 		"begun":                 {begun, false},
 		"another, or asked for": {other, false},
-		"not destructive":       {omni.Change{Action: omni.ActionCreate}, false},
+		"not destructive":       {plan.Change{Action: plan.ActionCreate}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := needs(test.change); got != test.want {
@@ -172,12 +172,12 @@ func TestNeedsApproval(t *testing.T) {
 	}
 }
 
-func planned(changes ...omni.Change) *omni.Plan {
-	return &omni.Plan{Cluster: "demo", Changes: changes, Hash: "the-hash"}
+func planned(changes ...plan.Change) *plan.Plan {
+	return &plan.Plan{Cluster: "demo", Changes: changes, Hash: "the-hash"}
 }
 
-func teardown(id string, created time.Time) omni.Change {
-	return omni.Change{Action: omni.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: id, Set: id, Destructive: true, Created: created, OldSize: "3"}
+func teardown(id string, created time.Time) plan.Change {
+	return plan.Change{Action: plan.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: id, Set: id, Destructive: true, Created: created, OldSize: "3"}
 }
 
 func TestApprove(t *testing.T) {
@@ -195,7 +195,7 @@ func TestApprove(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		approvedPlan string
-		plan         *omni.Plan
+		plan         *plan.Plan
 		remembered   []v1alpha1.ApprovedChange
 		approved     bool
 		remember     []v1alpha1.ApprovedChange
@@ -210,7 +210,7 @@ func TestApprove(t *testing.T) {
 		"something new":                    {"older", planned(a, b), []v1alpha1.ApprovedChange{approvalA}, false, []v1alpha1.ApprovedChange{approvalA}},
 		"made again since":                 {"older", planned(again), []v1alpha1.ApprovedChange{approvalA}, false, nil},
 		"an empty approval approves nothing": {
-			"", &omni.Plan{Changes: []omni.Change{a}}, nil, false, nil,
+			"", &plan.Plan{Changes: []plan.Change{a}}, nil, false, nil,
 		},
 		"taken back": {"", planned(a, b), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
 	} {

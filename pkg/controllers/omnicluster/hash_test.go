@@ -9,18 +9,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 func TestHashToApprove(t *testing.T) {
 	asked, theirs, other := teardown("asked", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0)), teardown("other", time.Unix(0, 0))
 	begun := teardown("begun", time.Unix(0, 0))
 	begun.TearingDown = true
-	harmless := omni.Change{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"}
-	list := func(changes ...omni.Change) []omni.Change { return changes }
+	harmless := plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"}
+	list := func(changes ...plan.Change) []plan.Change { return changes }
 
 	for name, test := range map[string]struct {
-		left, requested, unasked, want []omni.Change
+		left, requested, unasked, want []plan.Change
 	}{
 		"nothing":                      {},
 		"nothing destructive":          {left: list(harmless)},
@@ -35,7 +35,7 @@ func TestHashToApprove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hashToApprove(test.left, test.requested, needsApproval(&scope{unasked: test.unasked}))
-			if got != omni.HashOf(test.want) {
+			if got != plan.HashOf(test.want) {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -45,17 +45,17 @@ func TestHashToApprove(t *testing.T) {
 // A hash that was shown approves what needed approval then, also when the rest of the plan is done.
 func TestApproveByTheHashOfWhatNeedsIt(t *testing.T) {
 	asked, theirs, later := teardown("asked", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0)), teardown("later", time.Unix(0, 0))
-	hash := omni.HashOf([]omni.Change{theirs})
+	hash := plan.HashOf([]plan.Change{theirs})
 
 	for name, test := range map[string]struct {
-		plan     *omni.Plan
-		unasked  []omni.Change
+		plan     *plan.Plan
+		unasked  []plan.Change
 		approved bool
 	}{
-		"beside what was asked for":   {planned(asked, theirs), []omni.Change{theirs}, true},
-		"alone":                       {planned(theirs), []omni.Change{theirs}, true},
-		"beside something new":        {planned(later, theirs), []omni.Change{later, theirs}, false},
-		"another policy asks for all": {planned(asked, theirs), []omni.Change{asked, theirs}, false},
+		"beside what was asked for":   {planned(asked, theirs), []plan.Change{theirs}, true},
+		"alone":                       {planned(theirs), []plan.Change{theirs}, true},
+		"beside something new":        {planned(later, theirs), []plan.Change{later, theirs}, false},
+		"another policy asks for all": {planned(asked, theirs), []plan.Change{asked, theirs}, false},
 		"it is gone":                  {planned(asked), nil, true}, // nothing is left to approve
 	} {
 		t.Run(name, func(t *testing.T) {

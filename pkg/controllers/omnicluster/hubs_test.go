@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -36,7 +37,7 @@ func (b *bench) marked(hub string) {
 		}
 		defer lease.Release()
 
-		live, err := lease.Inspect(b.t.Context(), benchCluster, markKeys())
+		live, err := omni.Inspect(b.t.Context(), lease.Copy(), benchCluster, markKeys())
 		if err != nil {
 			return err.Error()
 		}

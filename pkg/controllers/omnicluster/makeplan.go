@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // makePlan decides whose cluster it is, and compares the template with Omni.
@@ -23,7 +24,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return verdict, nil
 	}
 
-	plan, err := s.lease.Plan(ctx, s.name, s.rendered, omni.PlanOptions{
+	plan, err := s.lease.Plan(ctx, s.name, s.rendered, plan.Options{
 		EveryDestroyIsDestructive: s.adopting,
 		// An old mark, or that of a hub that is taken over, must not outlive the first write.
 		ClusterFirst: s.owns(s.live) && s.live.Marks.Hub != r.options.HubID,
@@ -32,7 +33,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return r.explainPlan(ctx, s, err)
 	}
 
-	if s.live, err = s.lease.Inspect(ctx, s.name, markKeys()); err != nil {
+	if s.live, err = omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 

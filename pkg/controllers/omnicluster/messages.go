@@ -5,7 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // maxNamed is how many things a message names one by one.
@@ -14,15 +15,15 @@ const maxNamed = 5
 func shownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // planText counts a plan's changes, leaving out what there is none of.
-func planText(plan *omni.Plan) string {
+func planText(planned *plan.Plan) string {
 	var parts []string
 
 	for _, part := range []struct {
 		count int
 		what  string
 	}{
-		{plan.Count(omni.ActionCreate), "to create"}, {plan.Count(omni.ActionUpdate), "to update"},
-		{plan.Count(omni.ActionDestroy), "to destroy"}, {len(plan.Waiting), "waiting for Omni"},
+		{planned.Count(plan.ActionCreate), "to create"}, {planned.Count(plan.ActionUpdate), "to update"},
+		{planned.Count(plan.ActionDestroy), "to destroy"}, {len(planned.Waiting), "waiting for Omni"},
 	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
@@ -50,7 +51,7 @@ func plural(count int, noun string) string {
 }
 
 // nameChanges names a few changes, and counts the rest.
-func nameChanges(changes []omni.Change) string {
+func nameChanges(changes []plan.Change) string {
 	named := make([]string, 0, maxNamed)
 	for _, change := range changes[:min(maxNamed, len(changes))] {
 		named = append(named, fmt.Sprintf("%s %q", omni.KindOf(change.Type), change.ID))

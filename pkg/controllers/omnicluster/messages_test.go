@@ -3,18 +3,18 @@ package omnicluster
 import (
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 func TestPlanText(t *testing.T) {
-	create, update, destroy := omni.Change{Action: omni.ActionCreate}, omni.Change{Action: omni.ActionUpdate}, omni.Change{Action: omni.ActionDestroy}
+	create, update, destroy := plan.Change{Action: plan.ActionCreate}, plan.Change{Action: plan.ActionUpdate}, plan.Change{Action: plan.ActionDestroy}
 
 	for _, test := range []struct {
-		plan *omni.Plan
+		plan *plan.Plan
 		want string
 	}{
-		{&omni.Plan{Changes: []omni.Change{create, create}}, "2 to create"},
-		{&omni.Plan{Changes: []omni.Change{update, destroy}, Waiting: []omni.Change{create}}, "1 to update, 1 to destroy, 1 waiting for Omni"},
+		{&plan.Plan{Changes: []plan.Change{create, create}}, "2 to create"},
+		{&plan.Plan{Changes: []plan.Change{update, destroy}, Waiting: []plan.Change{create}}, "1 to update, 1 to destroy, 1 waiting for Omni"},
 	} {
 		if got := planText(test.plan); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)

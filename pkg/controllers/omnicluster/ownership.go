@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -92,7 +93,7 @@ func judgeClaim(c claim) loop.Outcome {
 // moved tells whether a connection leads to another endpoint than the recorded
 // one; false if none was recorded.
 func moved(recorded, current string) bool {
-	return recorded != "" && !omni.SameEndpoint(recorded, current)
+	return recorded != "" && !session.SameEndpoint(recorded, current)
 }
 
 // leadsElsewhere tells whether the connection leads to another endpoint than the

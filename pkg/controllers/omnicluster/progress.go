@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // blockedAfter is how long machines may take to leave before a deletion counts
@@ -20,7 +21,7 @@ const blockedAfter = 5 * time.Minute
 // describeProgress names what a destruction waits for, since when, and what
 // helps. It counts as blocked when a machine cannot be reached, or when it takes
 // long.
-func describeProgress(name string, progress omni.DeleteProgress, destroyMachines bool, now time.Time) loop.Outcome {
+func describeProgress(name string, progress observe.DeleteProgress, destroyMachines bool, now time.Time) loop.Outcome {
 	message := fmt.Sprintf("cluster %q is being destroyed in Omni%s", name, since(progress.Since))
 
 	switch {
@@ -52,8 +53,8 @@ func describeProgress(name string, progress omni.DeleteProgress, destroyMachines
 }
 
 // describeLeaving says what the destruction of a part of a cluster waits for.
-func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []omni.Change) string {
-	machines, err := s.lease.Leaving(ctx, s.name)
+func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []plan.Change) string {
+	machines, err := observe.Leaving(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		machines = nil // the message says a little less
 	}
@@ -61,7 +62,7 @@ func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []omni
 	return leavingText(waits, machines)
 }
 
-func leavingText(waits []omni.Change, machines []omni.Blocker) string {
+func leavingText(waits []plan.Change, machines []observe.Blocker) string {
 	text := "waiting for Omni to destroy " + nameChanges(waits)
 	if len(machines) == 0 {
 		return text
@@ -76,7 +77,7 @@ func leavingText(waits []omni.Change, machines []omni.Blocker) string {
 }
 
 // nameBlockers names a few machines that something waits for.
-func nameBlockers(blockers []omni.Blocker) string {
+func nameBlockers(blockers []observe.Blocker) string {
 	named := make([]string, 0, len(blockers))
 
 	for _, blocker := range blockers {
@@ -104,6 +105,6 @@ func nameSome(names []string) string {
 	return strings.Join(names[:min(maxNamed, len(names))], ", ") + more(len(names))
 }
 
-func countUnreachable(blockers []omni.Blocker) int {
-	return len(slices.DeleteFunc(slices.Clone(blockers), func(blocker omni.Blocker) bool { return blocker.Connected }))
+func countUnreachable(blockers []observe.Blocker) int {
+	return len(slices.DeleteFunc(slices.Clone(blockers), func(blocker observe.Blocker) bool { return blocker.Connected }))
 }

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 func TestDescribeProgress(t *testing.T) {
@@ -13,41 +14,41 @@ func TestDescribeProgress(t *testing.T) {
 	long := now.Add(-time.Hour)
 
 	for name, test := range map[string]struct {
-		progress        omni.DeleteProgress
+		progress        observe.DeleteProgress
 		destroyMachines bool
 		blocks          bool
 		reason          string
 		message         string
 	}{
 		"on its way": {
-			omni.DeleteProgress{TearingDown: true, Since: since, Blockers: []omni.Blocker{{Machine: "m1", Connected: true, Since: since}}},
+			observe.DeleteProgress{TearingDown: true, Since: since, Blockers: []observe.Blocker{{Machine: "m1", Connected: true, Since: since}}},
 			false, false, "Deleting",
 			`cluster "demo" is being destroyed in Omni since 1970-01-01T02:45:40Z; it waits for machine m1 since 1970-01-01T02:45:40Z`,
 		},
 		"for long, without machines": {
-			omni.DeleteProgress{TearingDown: true, Since: long, Finalizers: []string{"X", "Y"}}, false, true, "WaitingForMachines",
+			observe.DeleteProgress{TearingDown: true, Since: long, Finalizers: []string{"X", "Y"}}, false, true, "WaitingForMachines",
 			`cluster "demo" is being destroyed in Omni since 1970-01-01T01:46:40Z; it waits for Omni's own clean-up: X, Y`,
 		},
 		"for long, with machines": {
-			omni.DeleteProgress{TearingDown: true, Since: long, Blockers: []omni.Blocker{{Machine: "m1", Connected: true}}},
+			observe.DeleteProgress{TearingDown: true, Since: long, Blockers: []observe.Blocker{{Machine: "m1", Connected: true}}},
 			true, true, "WaitingForMachines",
 			`cluster "demo" is being destroyed in Omni since 1970-01-01T01:46:40Z; it waits for machine m1. ` +
 				`All of them are connected: look at what they do in Omni`,
 		},
 		"a machine that is not connected": {
-			omni.DeleteProgress{Blockers: []omni.Blocker{{Machine: "m1", Since: since}, {Machine: "m2", Connected: true}}}, false, true, "WaitingForMachines",
+			observe.DeleteProgress{Blockers: []observe.Blocker{{Machine: "m1", Since: since}, {Machine: "m2", Connected: true}}}, false, true, "WaitingForMachines",
 			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected) since 1970-01-01T02:45:40Z, machine m2. ` +
 				`A machine that is not connected cannot be reset, and Omni waits for it without end: bring it back, ` +
 				`or set spec.deletePolicy.destroyMachines: true to have it removed from Omni as it is`,
 		},
 		"a machine that is not connected, to be removed": {
-			omni.DeleteProgress{Blockers: []omni.Blocker{{Machine: "m1"}}}, true, true, "WaitingForMachines",
+			observe.DeleteProgress{Blockers: []observe.Blocker{{Machine: "m1"}}}, true, true, "WaitingForMachines",
 			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected). ` +
 				`A machine that is not connected cannot be reset; because spec.deletePolicy.destroyMachines is set it is removed from Omni ` +
 				`as it is, as soon as Omni counts it as disconnected (about 5 minutes after it fell silent)`,
 		},
 		"many machines": {
-			omni.DeleteProgress{Blockers: []omni.Blocker{
+			observe.DeleteProgress{Blockers: []observe.Blocker{
 				{Machine: "1", Connected: true}, {Machine: "2", Connected: true}, {Machine: "3", Connected: true},
 				{Machine: "4", Connected: true}, {Machine: "5", Connected: true}, {Machine: "6", Connected: true},
 			}}, false, false, "Deleting",
@@ -64,19 +65,19 @@ func TestDescribeProgress(t *testing.T) {
 }
 
 func TestLeavingText(t *testing.T) {
-	set := []omni.Change{{Action: omni.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: "demo-w"}}
+	set := []plan.Change{{Action: plan.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: "demo-w"}}
 
 	for name, test := range map[string]struct {
-		machines []omni.Blocker
+		machines []observe.Blocker
 		want     string
 	}{
 		"nothing is known": {nil, `waiting for Omni to destroy MachineSet "demo-w"`},
 		"connected": {
-			[]omni.Blocker{{Machine: "m1", Connected: true, Since: time.Unix(0, 0)}},
+			[]observe.Blocker{{Machine: "m1", Connected: true, Since: time.Unix(0, 0)}},
 			`waiting for Omni to destroy MachineSet "demo-w"; leaving: machine m1 since 1970-01-01T00:00:00Z`,
 		},
 		"not connected": {
-			[]omni.Blocker{{Machine: "m1"}},
+			[]observe.Blocker{{Machine: "m1"}},
 			`waiting for Omni to destroy MachineSet "demo-w"; leaving: machine m1 (not connected). ` +
 				`A machine that is not connected cannot be reset, and Omni waits for it: bring it back, or remove it in Omni`,
 		},

@@ -13,10 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -72,7 +75,7 @@ type scope struct {
 
 	connection *v1alpha1.OmniConnection
 	hubs       hubs.Hubs // whose marks count as ours
-	lease      *omni.Lease
+	lease      *session.Lease
 	live       omni.Live
 	looked     bool // live is known
 	ownerGone  bool // the object whose mark the cluster carries does not exist here
@@ -82,11 +85,11 @@ type scope struct {
 	documents *template.Documents
 	secrets   secrets // what the documents got from Secrets
 	rendered  []byte
-	plan      *omni.Plan
-	left      []omni.Change // of the plan, what is not done yet
-	requested []omni.Change // of those, what Omni was asked to destroy in this run
+	plan      *plan.Plan
+	left      []plan.Change // of the plan, what is not done yet
+	requested []plan.Change // of those, what Omni was asked to destroy in this run
 	approved  []v1alpha1.ApprovedChange
-	unasked   []omni.Change // destructive changes that wait for an approval
+	unasked   []plan.Change // destructive changes that wait for an approval
 	claimed   bool          // the cluster is this object's to change
 	follows   bool          // Omni is made to follow the documents: nothing but they decide
 	reserve   bool          // write the endpoint, what is approved, and that a cluster is taken over, before Omni is written to
@@ -94,7 +97,7 @@ type scope struct {
 	refused   []refusal     // of the plan, what Omni refuses
 	wrote     bool          // Omni took a change in this run
 	synced    bool          // Omni has what the documents say
-	remote    *omni.Status
+	remote    *observe.Status
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
@@ -187,7 +190,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 		return outcome, nil
 	}
 
-	return takeSeat(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
+	return takeSlot(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
 }
 
 // unlessStarting postpones in the first moments of the process: the controller
@@ -214,7 +217,7 @@ func (r *reconciler) look(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return loop.Outcome{}, err
 	}
 
-	live, err := s.lease.Inspect(ctx, s.name, markKeys())
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
@@ -274,19 +277,19 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome
 		}
 	}
 
-	status, err := s.lease.Observe(ctx, s.name)
+	status, err := observe.Observe(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
 	s.remote = &status
 
-	running, reason, message := omni.Running(status)
+	running, reason, message := observe.Running(status)
 	if !running {
 		return loop.Wait(0, availableReason(reason), "%s", message), nil
 	}
 
-	if answered, missing := omni.Answered(status); !answered && isStarting(s) {
+	if answered, missing := observe.Answered(status); !answered && isStarting(s) {
 		return loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
 	}
 
@@ -304,9 +307,9 @@ func isStarting(s *scope) bool {
 
 func availableReason(reason string) string {
 	switch reason {
-	case omni.ReasonKubernetesUpgrading, omni.ReasonTalosUpgrading:
+	case observe.ReasonKubernetesUpgrading, observe.ReasonTalosUpgrading:
 		return v1alpha1.ReasonUpgrading
-	case omni.ReasonUpgradeFailed:
+	case observe.ReasonUpgradeFailed:
 		return v1alpha1.ReasonUpgradeFailed
 	default:
 		return v1alpha1.ReasonNotRunning

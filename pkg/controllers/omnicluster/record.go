@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // appliedRecord is what Omni has from this object: the machine sets and listed
@@ -29,21 +29,21 @@ func (r appliedRecord) find(id string) *v1alpha1.AppliedMachineSet {
 
 // foreign says for people why a destructive change hits something that this
 // object did not ask for; empty if it only takes back what this object made.
-func (r appliedRecord) foreign(change omni.Change, live []omni.SetState) string {
+func (r appliedRecord) foreign(change plan.Change, live []plan.SetState) string {
 	set := r.find(change.Set)
 
 	switch {
 	case set == nil:
 		return "not made by this object"
-	case change.Type == omni.TypeMachineSetNode:
+	case change.Type == plan.TypeMachineSetNode:
 		if !slices.Contains(set.Machines, change.ID) {
 			return "not put there by this object"
 		}
 
 		return ""
-	case change.Type != omni.TypeMachineSet:
+	case change.Type != plan.TypeMachineSet:
 		return "not made by this object"
-	case change.Action == omni.ActionUpdate:
+	case change.Action == plan.ActionUpdate:
 		return resized(set.Size, change.OldSize)
 	default:
 		return r.foreignIn(set, live)
@@ -51,7 +51,7 @@ func (r appliedRecord) foreign(change omni.Change, live []omni.SetState) string 
 }
 
 // foreignIn looks into a set that is to go: it takes its machines with it.
-func (r appliedRecord) foreignIn(set *v1alpha1.AppliedMachineSet, live []omni.SetState) string {
+func (r appliedRecord) foreignIn(set *v1alpha1.AppliedMachineSet, live []plan.SetState) string {
 	for _, found := range live {
 		if found.ID != set.ID {
 			continue
@@ -90,18 +90,18 @@ func orListed(size string) string {
 // the run's changes, and left are the changes that are still to be made: a set or
 // machine with one of them is not yet as the documents want it, and what is not
 // wanted without one is gone. With grow false nothing new is recorded.
-func (r appliedRecord) updated(wanted, live []omni.SetState, left []omni.Change, grow bool) appliedRecord {
+func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change, grow bool) appliedRecord {
 	next := map[string]v1alpha1.AppliedMachineSet{}
 	unmade, going := unfinished(left)
 
 	for _, found := range live {
 		want := findSet(wanted, found.ID)
 
-		if set := r.find(found.ID); set != nil && (want != nil || going[omni.TypeMachineSet+set.ID]) {
+		if set := r.find(found.ID); set != nil && (want != nil || going[plan.TypeMachineSet+set.ID]) {
 			next[set.ID] = v1alpha1.AppliedMachineSet{
 				ID: set.ID, Size: set.Size,
 				Machines: slices.DeleteFunc(slices.Clone(set.Machines), func(machine string) bool {
-					stays := want == nil || slices.Contains(want.Machines, machine) || going[omni.TypeMachineSetNode+machine]
+					stays := want == nil || slices.Contains(want.Machines, machine) || going[plan.TypeMachineSetNode+machine]
 
 					return !stays || !slices.Contains(found.Machines, machine)
 				}),
@@ -110,7 +110,7 @@ func (r appliedRecord) updated(wanted, live []omni.SetState, left []omni.Change,
 	}
 
 	for _, set := range wanted {
-		if _, known := next[set.ID]; grow && (known || !unmade[omni.TypeMachineSet+set.ID]) {
+		if _, known := next[set.ID]; grow && (known || !unmade[plan.TypeMachineSet+set.ID]) {
 			next[set.ID] = grown(next[set.ID], set, unmade)
 		}
 	}
@@ -161,15 +161,15 @@ func (r appliedRecord) exceeds(other appliedRecord) bool {
 }
 
 // grown adds to a set's entry what Omni has of what is wanted.
-func grown(entry v1alpha1.AppliedMachineSet, want omni.SetState, unmade map[string]bool) v1alpha1.AppliedMachineSet {
+func grown(entry v1alpha1.AppliedMachineSet, want plan.SetState, unmade map[string]bool) v1alpha1.AppliedMachineSet {
 	entry.ID = want.ID
 
-	if !unmade[omni.TypeMachineSet+want.ID] {
+	if !unmade[plan.TypeMachineSet+want.ID] {
 		entry.Size = want.Size
 	}
 
 	for _, machine := range want.Machines {
-		if !unmade[omni.TypeMachineSetNode+machine] && !slices.Contains(entry.Machines, machine) {
+		if !unmade[plan.TypeMachineSetNode+machine] && !slices.Contains(entry.Machines, machine) {
 			entry.Machines = append(entry.Machines, machine)
 		}
 	}
@@ -179,11 +179,11 @@ func grown(entry v1alpha1.AppliedMachineSet, want omni.SetState, unmade map[stri
 
 // unfinished are the resources that are yet to be made or changed, and those
 // that are yet to be destroyed.
-func unfinished(left []omni.Change) (unmade, going map[string]bool) {
+func unfinished(left []plan.Change) (unmade, going map[string]bool) {
 	unmade, going = map[string]bool{}, map[string]bool{}
 
 	for _, change := range left {
-		if change.Action == omni.ActionDestroy {
+		if change.Action == plan.ActionDestroy {
 			going[change.Type+change.ID] = true
 		} else {
 			unmade[change.Type+change.ID] = true
@@ -193,7 +193,7 @@ func unfinished(left []omni.Change) (unmade, going map[string]bool) {
 	return unmade, going
 }
 
-func findSet(sets []omni.SetState, id string) *omni.SetState {
+func findSet(sets []plan.SetState, id string) *plan.SetState {
 	for i := range sets {
 		if sets[i].ID == id {
 			return &sets[i]

@@ -3,7 +3,7 @@ package omnicluster
 import (
 	"slices"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // known is all that Omni has from this object, as its status records it.
@@ -14,8 +14,8 @@ type known struct {
 
 // foreign says for people why a destructive change hits something that this
 // object did not ask for; empty if it only takes back what this object made.
-func (k known) foreign(change omni.Change, live []omni.SetState) string {
-	if change.Type == omni.TypeManifestGroup {
+func (k known) foreign(change plan.Change, live []plan.SetState) string {
+	if change.Type == plan.TypeManifestGroup {
 		return k.manifests.foreign(change)
 	}
 
@@ -23,7 +23,7 @@ func (k known) foreign(change omni.Change, live []omni.SetState) string {
 }
 
 // updated is the next record after a run.
-func (k known) updated(plan *omni.Plan, left []omni.Change, grow bool) known {
+func (k known) updated(plan *plan.Plan, left []plan.Change, grow bool) known {
 	return known{
 		sets:      k.sets.updated(plan.Wanted, plan.Live, left, grow),
 		manifests: k.manifests.updated(plan.WantedManifests, plan.LiveManifests, left, grow),
@@ -41,11 +41,11 @@ func (k known) exceeds(other known) bool {
 type manifestRecord []string
 
 // foreign is known.foreign for a manifest group.
-func (m manifestRecord) foreign(change omni.Change) string {
+func (m manifestRecord) foreign(change plan.Change) string {
 	switch {
 	case slices.Contains(m, change.ID):
 		return ""
-	case change.Action == omni.ActionUpdate:
+	case change.Action == plan.ActionUpdate:
 		return "not made full by this object"
 	default:
 		return "not made by this object"
@@ -54,13 +54,13 @@ func (m manifestRecord) foreign(change omni.Change) string {
 
 // updated is the next record, by the rules of appliedRecord.updated: a group that
 // is not full any more counts as gone.
-func (m manifestRecord) updated(wanted, live []string, left []omni.Change, grow bool) manifestRecord {
+func (m manifestRecord) updated(wanted, live []string, left []plan.Change, grow bool) manifestRecord {
 	var next manifestRecord
 
 	open := map[string]bool{}
 
 	for _, change := range left {
-		if change.Type == omni.TypeManifestGroup {
+		if change.Type == plan.TypeManifestGroup {
 			open[change.ID] = true
 		}
 	}

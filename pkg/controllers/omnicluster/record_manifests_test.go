@@ -6,37 +6,37 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 func TestManifestRecord(t *testing.T) {
-	change := func(action omni.Action, id string) []omni.Change {
-		return []omni.Change{{Action: action, Type: omni.TypeManifestGroup, ID: id}}
+	change := func(action plan.Action, id string) []plan.Change {
+		return []plan.Change{{Action: action, Type: plan.TypeManifestGroup, ID: id}}
 	}
 	ids := func(ids ...string) []string { return ids }
 
 	for name, test := range map[string]struct {
 		before       manifestRecord
 		wanted, live []string
-		left         []omni.Change
+		left         []plan.Change
 		stands       bool // nothing new is recorded
 		want         manifestRecord
 	}{
 		"nothing": {},
 		"everything is as wanted, and nothing was recorded": {wanted: ids("b", "a"), live: ids("a", "b"), want: manifestRecord{"a", "b"}},
 		"made in this run":                  {wanted: ids("a"), want: manifestRecord{"a"}},
-		"not made yet":                      {wanted: ids("a"), left: change(omni.ActionCreate, "a")},
-		"somebody's":                        {live: ids("theirs"), left: change(omni.ActionDestroy, "theirs")},
-		"going":                             {before: manifestRecord{"a"}, live: ids("a"), left: change(omni.ActionDestroy, "a"), want: manifestRecord{"a"}},
+		"not made yet":                      {wanted: ids("a"), left: change(plan.ActionCreate, "a")},
+		"somebody's":                        {live: ids("theirs"), left: change(plan.ActionDestroy, "theirs")},
+		"going":                             {before: manifestRecord{"a"}, live: ids("a"), left: change(plan.ActionDestroy, "a"), want: manifestRecord{"a"}},
 		"destroyed in this run":             {before: manifestRecord{"a", "b"}, wanted: ids("b"), live: ids("a", "b"), want: manifestRecord{"b"}},
 		"gone":                              {before: manifestRecord{"a"}},
-		"gone, and wanted anew":             {before: manifestRecord{"a"}, wanted: ids("a"), left: change(omni.ActionCreate, "a")},
-		"somebody's of the ID that is ours": {wanted: ids("a"), live: ids("a"), left: change(omni.ActionUpdate, "a")},
-		"content that is not applied yet":   {before: manifestRecord{"a"}, wanted: ids("a"), live: ids("a"), left: change(omni.ActionUpdate, "a"), want: manifestRecord{"a"}},
-		"to one-time, held":                 {before: manifestRecord{"a"}, live: ids("a"), left: change(omni.ActionUpdate, "a"), want: manifestRecord{"a"}},
+		"gone, and wanted anew":             {before: manifestRecord{"a"}, wanted: ids("a"), left: change(plan.ActionCreate, "a")},
+		"somebody's of the ID that is ours": {wanted: ids("a"), live: ids("a"), left: change(plan.ActionUpdate, "a")},
+		"content that is not applied yet":   {before: manifestRecord{"a"}, wanted: ids("a"), live: ids("a"), left: change(plan.ActionUpdate, "a"), want: manifestRecord{"a"}},
+		"to one-time, held":                 {before: manifestRecord{"a"}, live: ids("a"), left: change(plan.ActionUpdate, "a"), want: manifestRecord{"a"}},
 		"to one-time, done":                 {before: manifestRecord{"a"}, live: ids("a")},
-		"to full, not done":                 {wanted: ids("a"), left: change(omni.ActionUpdate, "a")},
-		"another type of that ID":           {wanted: ids("a"), left: []omni.Change{{Action: omni.ActionCreate, Type: setType, ID: "a"}}, want: manifestRecord{"a"}},
+		"to full, not done":                 {wanted: ids("a"), left: change(plan.ActionUpdate, "a")},
+		"another type of that ID":           {wanted: ids("a"), left: []plan.Change{{Action: plan.ActionCreate, Type: setType, ID: "a"}}, want: manifestRecord{"a"}},
 		"suspended: nothing new":            {before: manifestRecord{"a", "gone"}, wanted: ids("a", "b"), live: ids("a", "b"), stands: true, want: manifestRecord{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,17 +56,17 @@ func TestManifestRecordKnowsWhatIsForeign(t *testing.T) {
 	record := known{sets: appliedRecord{{ID: "demo-w"}}, manifests: manifestRecord{"ours"}}
 
 	for _, test := range []struct {
-		action omni.Action
+		action plan.Action
 		id     string
 		want   string
 	}{
-		{omni.ActionDestroy, "ours", ""},
-		{omni.ActionUpdate, "ours", ""},
-		{omni.ActionDestroy, "theirs", "not made by this object"},
-		{omni.ActionUpdate, "theirs", "not made full by this object"},
-		{omni.ActionDestroy, "demo-w", "not made by this object"},
+		{plan.ActionDestroy, "ours", ""},
+		{plan.ActionUpdate, "ours", ""},
+		{plan.ActionDestroy, "theirs", "not made by this object"},
+		{plan.ActionUpdate, "theirs", "not made full by this object"},
+		{plan.ActionDestroy, "demo-w", "not made by this object"},
 	} {
-		if got := record.foreign(omni.Change{Action: test.action, Type: omni.TypeManifestGroup, ID: test.id}, nil); got != test.want {
+		if got := record.foreign(plan.Change{Action: test.action, Type: plan.TypeManifestGroup, ID: test.id}, nil); got != test.want {
 			t.Errorf("%s %s: %q", test.action, test.id, got)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 const (
@@ -15,17 +15,17 @@ const (
 )
 
 func TestRecordIsUpdated(t *testing.T) {
-	create := func(kind, id string) omni.Change { return omni.Change{Action: omni.ActionCreate, Type: kind, ID: id} }
-	update := func(kind, id string) omni.Change { return omni.Change{Action: omni.ActionUpdate, Type: kind, ID: id} }
-	destroy := func(kind, id string) omni.Change { return omni.Change{Action: omni.ActionDestroy, Type: kind, ID: id} }
-	static := func(id string, machines ...string) omni.SetState { return omni.SetState{ID: id, Machines: machines} }
-	class := func(id, size string) omni.SetState { return omni.SetState{ID: id, Size: size} }
-	states := func(states ...omni.SetState) []omni.SetState { return states }
+	create := func(kind, id string) plan.Change { return plan.Change{Action: plan.ActionCreate, Type: kind, ID: id} }
+	update := func(kind, id string) plan.Change { return plan.Change{Action: plan.ActionUpdate, Type: kind, ID: id} }
+	destroy := func(kind, id string) plan.Change { return plan.Change{Action: plan.ActionDestroy, Type: kind, ID: id} }
+	static := func(id string, machines ...string) plan.SetState { return plan.SetState{ID: id, Machines: machines} }
+	class := func(id, size string) plan.SetState { return plan.SetState{ID: id, Size: size} }
+	states := func(states ...plan.SetState) []plan.SetState { return states }
 
 	for name, test := range map[string]struct {
 		before       appliedRecord
-		wanted, live []omni.SetState
-		left         []omni.Change
+		wanted, live []plan.SetState
+		left         []plan.Change
 		stands       bool // nothing new is recorded
 		want         appliedRecord
 	}{
@@ -37,19 +37,19 @@ func TestRecordIsUpdated(t *testing.T) {
 		"made in this run": {
 			wanted: states(static("cp", "m1")), want: appliedRecord{{ID: "cp", Machines: []string{"m1"}}},
 		},
-		"not made yet": {wanted: states(static("cp", "m1")), left: []omni.Change{create(setType, "cp"), create(nodeType, "m1")}},
+		"not made yet": {wanted: states(static("cp", "m1")), left: []plan.Change{create(setType, "cp"), create(nodeType, "m1")}},
 		"a machine is not there yet": {
-			wanted: states(static("cp", "m1", "m2")), live: states(static("cp", "m1")), left: []omni.Change{create(nodeType, "m2")},
+			wanted: states(static("cp", "m1", "m2")), live: states(static("cp", "m1")), left: []plan.Change{create(nodeType, "m2")},
 			want: appliedRecord{{ID: "cp", Machines: []string{"m1"}}},
 		},
 		"somebody's set that no document wants": {live: states(static("theirs", "m9"), class("other", "pool/3"))},
 		"somebody's machine in our set": {
 			before: appliedRecord{{ID: "w", Machines: []string{"m1"}}}, wanted: states(static("w", "m1")), live: states(static("w", "m1", "m9")),
-			left: []omni.Change{destroy(nodeType, "m9")}, want: appliedRecord{{ID: "w", Machines: []string{"m1"}}},
+			left: []plan.Change{destroy(nodeType, "m9")}, want: appliedRecord{{ID: "w", Machines: []string{"m1"}}},
 		},
 		"no document wants it any more, Omni still has it": {
 			before: appliedRecord{{ID: "w", Machines: []string{"m1", "m2"}}}, live: states(static("w", "m1")),
-			left: []omni.Change{destroy(setType, "w")}, want: appliedRecord{{ID: "w", Machines: []string{"m1"}}},
+			left: []plan.Change{destroy(setType, "w")}, want: appliedRecord{{ID: "w", Machines: []string{"m1"}}},
 		},
 		"destroyed in this run": {
 			before: appliedRecord{{ID: "a", Machines: []string{"m1", "m2"}}, {ID: "w", Machines: []string{"m3"}}},
@@ -57,17 +57,17 @@ func TestRecordIsUpdated(t *testing.T) {
 			want: appliedRecord{{ID: "a", Machines: []string{"m1"}}},
 		},
 		"gone":                  {before: appliedRecord{{ID: "w", Machines: []string{"m1"}}}},
-		"gone, and wanted anew": {before: appliedRecord{{ID: "w", Size: "pool/2"}}, wanted: states(class("w", "pool/2")), left: []omni.Change{create(setType, "w")}},
+		"gone, and wanted anew": {before: appliedRecord{{ID: "w", Size: "pool/2"}}, wanted: states(class("w", "pool/2")), left: []plan.Change{create(setType, "w")}},
 		"a size that is not applied yet": {
 			before: appliedRecord{{ID: "w", Size: "pool/3"}}, wanted: states(class("w", "pool/1")), live: states(class("w", "pool/3")),
-			left: []omni.Change{update(setType, "w")}, want: appliedRecord{{ID: "w", Size: "pool/3"}},
+			left: []plan.Change{update(setType, "w")}, want: appliedRecord{{ID: "w", Size: "pool/3"}},
 		},
 		"scaled in Omni": {
 			before: appliedRecord{{ID: "w", Size: "pool/3"}}, wanted: states(class("w", "pool/3")), live: states(class("w", "pool/9")),
-			left: []omni.Change{update(setType, "w")}, want: appliedRecord{{ID: "w", Size: "pool/3"}},
+			left: []plan.Change{update(setType, "w")}, want: appliedRecord{{ID: "w", Size: "pool/3"}},
 		},
 		"scaled in Omni, never recorded": {
-			wanted: states(class("w", "pool/3")), live: states(class("w", "pool/9")), left: []omni.Change{update(setType, "w")},
+			wanted: states(class("w", "pool/3")), live: states(class("w", "pool/9")), left: []plan.Change{update(setType, "w")},
 		},
 		"a size that was applied in this run": {
 			before: appliedRecord{{ID: "w", Size: "pool/3"}}, wanted: states(class("w", "pool/5")), live: states(class("w", "pool/3")),
@@ -76,7 +76,7 @@ func TestRecordIsUpdated(t *testing.T) {
 		"a machine on its way to another set": {
 			before: appliedRecord{{ID: "a", Machines: []string{"m1"}}, {ID: "b", Machines: []string{"m2"}}},
 			wanted: states(static("a"), static("b", "m1", "m2")), live: states(static("a", "m1"), static("b", "m2")),
-			left: []omni.Change{destroy(nodeType, "m1"), create(nodeType, "m1")},
+			left: []plan.Change{destroy(nodeType, "m1"), create(nodeType, "m1")},
 			want: appliedRecord{{ID: "a", Machines: []string{"m1"}}, {ID: "b", Machines: []string{"m2"}}},
 		},
 		"a machine that has moved": {
@@ -86,15 +86,15 @@ func TestRecordIsUpdated(t *testing.T) {
 		},
 		"from a class to listed machines, held": {
 			before: appliedRecord{{ID: "w", Size: "pool/2"}}, wanted: states(static("w", "m1")), live: states(class("w", "pool/2")),
-			left: []omni.Change{update(setType, "w"), create(nodeType, "m1")}, want: appliedRecord{{ID: "w", Size: "pool/2"}},
+			left: []plan.Change{update(setType, "w"), create(nodeType, "m1")}, want: appliedRecord{{ID: "w", Size: "pool/2"}},
 		},
 		"a set comes back while it is torn down": {
 			before: appliedRecord{{ID: "w", Size: "pool/2"}}, wanted: states(class("w", "pool/4")), live: states(class("w", "pool/2")),
-			left: []omni.Change{update(setType, "w"), destroy(setType, "w")}, want: appliedRecord{{ID: "w", Size: "pool/2"}},
+			left: []plan.Change{update(setType, "w"), destroy(setType, "w")}, want: appliedRecord{{ID: "w", Size: "pool/2"}},
 		},
 		"suspended: nothing new": {
 			before: appliedRecord{{ID: "gone", Size: "pool/1"}, {ID: "w", Size: "pool/2"}}, stands: true,
-			left:   []omni.Change{destroy(setType, "theirs")},
+			left:   []plan.Change{destroy(setType, "theirs")},
 			wanted: states(class("w", "pool/2"), static("cp", "m1")), live: states(class("w", "pool/2"), static("cp", "m1")),
 			want: appliedRecord{{ID: "w", Size: "pool/2"}},
 		},
@@ -114,20 +114,20 @@ func TestRecordIsUpdated(t *testing.T) {
 
 func TestRecordKnowsWhatIsForeign(t *testing.T) {
 	record := appliedRecord{{ID: "demo-class", Size: "pool/3"}, {ID: "demo-listed", Machines: []string{"m1", "m2"}}}
-	live := []omni.SetState{{ID: "demo-class", Size: "pool/3"}, {ID: "demo-listed", Machines: []string{"m1", "m2"}}}
-	crowded := []omni.SetState{{ID: "demo-class", Size: "pool/8"}, {ID: "demo-listed", Machines: []string{"m1", "m9"}}}
+	live := []plan.SetState{{ID: "demo-class", Size: "pool/3"}, {ID: "demo-listed", Machines: []string{"m1", "m2"}}}
+	crowded := []plan.SetState{{ID: "demo-class", Size: "pool/8"}, {ID: "demo-listed", Machines: []string{"m1", "m9"}}}
 
-	node := func(set, machine string) omni.Change {
-		return omni.Change{Action: omni.ActionDestroy, Type: nodeType, ID: machine, Set: set, Destructive: true}
+	node := func(set, machine string) plan.Change {
+		return plan.Change{Action: plan.ActionDestroy, Type: nodeType, ID: machine, Set: set, Destructive: true}
 	}
-	shrink := func(set, from string) omni.Change {
-		return omni.Change{Action: omni.ActionUpdate, Type: setType, ID: set, Set: set, Destructive: true, OldSize: from, NewSize: "pool/1"}
+	shrink := func(set, from string) plan.Change {
+		return plan.Change{Action: plan.ActionUpdate, Type: setType, ID: set, Set: set, Destructive: true, OldSize: from, NewSize: "pool/1"}
 	}
 
 	for name, test := range map[string]struct {
 		record appliedRecord
-		change omni.Change
-		live   []omni.SetState
+		change plan.Change
+		live   []plan.SetState
 		want   string
 	}{
 		"our set":                      {record, teardown("demo-listed", time.Time{}), live, ""},
@@ -144,9 +144,9 @@ func TestRecordKnowsWhatIsForeign(t *testing.T) {
 		"their size":                   {record, shrink("demo-class", "pool/8"), live, "sized pool/8 in Omni, not pool/3 as this object last applied"},
 		"their class on listed":        {record, shrink("demo-listed", "pool/8"), live, "sized pool/8 in Omni, not by listed machines as this object last applied"},
 		"their set's size":             {record, shrink("demo-theirs", "pool/8"), live, "not made by this object"},
-		"what holds no machines":       {record, omni.Change{Action: omni.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "p", Destructive: true}, live, "not made by this object"},
-		"what holds no machines, ours": {record, omni.Change{Action: omni.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "p", Set: "demo-class", Destructive: true}, live, "not made by this object"},
-		"a cluster":                    {record, omni.Change{Action: omni.ActionDestroy, Type: "Clusters.omni.sidero.dev", ID: "demo", Destructive: true}, live, "not made by this object"},
+		"what holds no machines":       {record, plan.Change{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "p", Destructive: true}, live, "not made by this object"},
+		"what holds no machines, ours": {record, plan.Change{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "p", Set: "demo-class", Destructive: true}, live, "not made by this object"},
+		"a cluster":                    {record, plan.Change{Action: plan.ActionDestroy, Type: "Clusters.omni.sidero.dev", ID: "demo", Destructive: true}, live, "not made by this object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.record.foreign(test.change, test.live); got != test.want {

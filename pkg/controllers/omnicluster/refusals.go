@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // refusal is a change that Omni refused, and when it was tried.
 type refusal struct {
-	*omni.ChangeError
+	*plan.ChangeError
 
 	at time.Time
 }
@@ -109,7 +110,7 @@ type knownRefusals struct {
 }
 
 // find is omni.ApplyOptions.Known.
-func (k knownRefusals) find(change omni.Change) *omni.ChangeError {
+func (k knownRefusals) find(change plan.Change) *plan.ChangeError {
 	for _, one := range k.refusals {
 		if known := one.Change; known.Action == change.Action && known.Key() == change.Key() {
 			return one.ChangeError
@@ -120,7 +121,7 @@ func (k knownRefusals) find(change omni.Change) *omni.ChangeError {
 }
 
 // next says when each refusal of a run was tried: a known one was not tried in it.
-func (k knownRefusals) next(refused []*omni.ChangeError) []refusal {
+func (k knownRefusals) next(refused []*plan.ChangeError) []refusal {
 	var next []refusal
 
 	for _, failed := range refused {
@@ -135,13 +136,13 @@ func (k knownRefusals) next(refused []*omni.ChangeError) []refusal {
 	return next
 }
 
-func isRefusal(refusals []refusal, failed *omni.ChangeError) bool {
+func isRefusal(refusals []refusal, failed *plan.ChangeError) bool {
 	return failed != nil && slices.ContainsFunc(refusals, func(one refusal) bool { return one.ChangeError == failed })
 }
 
 // explainRefusals tells which parts Omni refuses, and why. Whatever else the rest
 // of the plan waits for is told, too.
-func (r *reconciler) explainRefusals(ctx context.Context, s *scope, result omni.Result, others loop.Outcome) loop.Outcome {
+func (r *reconciler) explainRefusals(ctx context.Context, s *scope, result plan.Result, others loop.Outcome) loop.Outcome {
 	told := make([]string, 0, maxRefusalsTold)
 
 	for _, one := range s.refused[:min(maxRefusalsTold, len(s.refused))] {
@@ -219,11 +220,11 @@ func refusalStatus(ctx context.Context, s *scope) []v1alpha1.RefusedChange {
 	return shown
 }
 
-func actionOf(change omni.Change) v1alpha1.ChangeAction {
+func actionOf(change plan.Change) v1alpha1.ChangeAction {
 	switch change.Action {
-	case omni.ActionCreate:
+	case plan.ActionCreate:
 		return v1alpha1.ActionCreate
-	case omni.ActionUpdate:
+	case plan.ActionUpdate:
 		return v1alpha1.ActionUpdate
 	default:
 		return v1alpha1.ActionDestroy
@@ -232,7 +233,7 @@ func actionOf(change omni.Change) v1alpha1.ChangeAction {
 
 // documentsOf are the documents whose part a change is: that of the machine set
 // first, then that of the machine. What belongs to the whole cluster has none.
-func documentsOf(s *scope, change omni.Change) []v1alpha1.RefusedDocument {
+func documentsOf(s *scope, change plan.Change) []v1alpha1.RefusedDocument {
 	var found []v1alpha1.RefusedDocument
 
 	for _, part := range partsOf(s) {
@@ -255,7 +256,7 @@ type part struct {
 }
 
 // has tells whether a change is about what the document asks for.
-func (p part) has(change omni.Change) bool {
+func (p part) has(change plan.Change) bool {
 	return p.set != "" && change.Set == p.set || change.Machine != "" && slices.Contains(p.machines, change.Machine)
 }
 

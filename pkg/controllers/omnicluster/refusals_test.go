@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // tries is how often Omni was asked to make a machine set.
 func (b *bench) tries() int {
-	return b.omni.Requests()[omnisim.Request{Method: "Create", Type: omni.TypeMachineSet}]
+	return b.omni.Requests()[omnisim.Request{Method: "Create", Type: plan.TypeMachineSet}]
 }
 
 // One bad set: the others are made, their documents are applied, and what the status says of both is true.
@@ -57,7 +57,7 @@ func TestRefusedSetStopsNothingElse(t *testing.T) {
 
 	refused.Message = ""
 	want := v1alpha1.RefusedChange{
-		Action: v1alpha1.ActionCreate, Type: omni.TypeMachineSet, ID: "demo-bad",
+		Action: v1alpha1.ActionCreate, Type: plan.TypeMachineSet, ID: "demo-bad",
 		Documents: []v1alpha1.RefusedDocument{{Kind: "OmniWorkers", Name: "bad", UID: "uid-bad", Generation: 1}},
 	}
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // onlyApprovals keeps what was approved for when there is a plan again; nil if
@@ -37,10 +37,10 @@ func forgetApprovals(status *v1alpha1.OmniClusterStatus) {
 // isRemembered tells whether the status says of every approved change that is
 // about to be made that it was approved: after a crash in the middle it is what
 // is known of the leave for the rest.
-func isRemembered(status v1alpha1.OmniClusterStatus, approved []v1alpha1.ApprovedChange, about []omni.Change) bool {
+func isRemembered(status v1alpha1.OmniClusterStatus, approved []v1alpha1.ApprovedChange, about []plan.Change) bool {
 	keys, remembered := approvalKeys(approved), approvalKeys(approvals(status))
 
-	return !slices.ContainsFunc(about, func(change omni.Change) bool {
+	return !slices.ContainsFunc(about, func(change plan.Change) bool {
 		key := approvalKey(approvalOf(change))
 
 		return slices.Contains(keys, key) && !slices.Contains(remembered, key)

@@ -2,13 +2,13 @@ package omnicluster
 
 import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 )
 
 // remoteStatus turns what Omni says into the status of the object. Of the
 // machines it keeps those that an OmniMachine describes: a class may have
 // hundreds that nobody asks about one by one.
-func remoteStatus(status omni.Status, described map[string]bool) *v1alpha1.OmniClusterRemoteStatus {
+func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.OmniClusterRemoteStatus {
 	remote := &v1alpha1.OmniClusterRemoteStatus{
 		Phase:              status.Phase,
 		KubernetesVersion:  withV(status.KubernetesVersion),
@@ -43,18 +43,18 @@ func remoteStatus(status omni.Status, described map[string]bool) *v1alpha1.OmniC
 
 // setReady tells whether a set is as it should be: Omni's verdict alone may be
 // about the size that it had before.
-func setReady(set omni.MachineSet) bool {
+func setReady(set observe.MachineSet) bool {
 	return set.Known && set.Ready && !set.TearingDown && set.Machines.Requested == set.Desired
 }
 
-func machineCounts(machines omni.Machines) v1alpha1.MachineCounts {
+func machineCounts(machines observe.Machines) v1alpha1.MachineCounts {
 	return v1alpha1.MachineCounts{
 		Total: int32(machines.Total), Connected: int32(machines.Connected),
 		Healthy: int32(machines.Healthy), Requested: int32(machines.Requested),
 	}
 }
 
-func upgradeStatus(upgrade omni.Upgrade) *v1alpha1.UpgradeStatus {
+func upgradeStatus(upgrade observe.Upgrade) *v1alpha1.UpgradeStatus {
 	if !upgrade.Known {
 		return nil
 	}

@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-func deleteEverything() omni.DeleteOptions { return omni.DeleteOptions{} }
+func deleteEverything() plan.DeleteOptions { return plan.DeleteOptions{} }
 
-func everythingAllowed() omni.ApplyOptions { return omni.ApplyOptions{Leave: omni.EveryChange} }
+func everythingAllowed() plan.ApplyOptions { return plan.ApplyOptions{Leave: plan.EveryChange} }
 
 // clusterPointer is the Cluster in Omni's own state.
 func clusterPointer() resource.Pointer {
@@ -20,16 +21,16 @@ func clusterPointer() resource.Pointer {
 }
 
 func TestRemoteStatus(t *testing.T) {
-	got := remoteStatus(omni.Status{
+	got := remoteStatus(observe.Status{
 		Exists: true, Phase: "Running", KubernetesVersion: "1.35.1", TalosVersion: "1.13.3", KubernetesAPIReady: true, ControlPlaneReady: true,
-		Machines:   omni.Machines{Total: 4, Connected: 3, Healthy: 2, Requested: 5},
-		Kubernetes: omni.Upgrade{Known: true, Phase: "Upgrading", Step: "kubelet", Error: "slow"},
-		MachineSets: []omni.MachineSet{
-			{ID: "demo-control-planes", Name: "control-planes", Known: true, Ready: true, Phase: "Running", Desired: 1, Machines: omni.Machines{Requested: 1}},
-			{ID: "demo-w", Name: "w", Known: true, Ready: true, Phase: "Running", Desired: 3, Machines: omni.Machines{Requested: 2}, LockedUpdates: 1},
+		Machines:   observe.Machines{Total: 4, Connected: 3, Healthy: 2, Requested: 5},
+		Kubernetes: observe.Upgrade{Known: true, Phase: "Upgrading", Step: "kubelet", Error: "slow"},
+		MachineSets: []observe.MachineSet{
+			{ID: "demo-control-planes", Name: "control-planes", Known: true, Ready: true, Phase: "Running", Desired: 1, Machines: observe.Machines{Requested: 1}},
+			{ID: "demo-w", Name: "w", Known: true, Ready: true, Phase: "Running", Desired: 3, Machines: observe.Machines{Requested: 2}, LockedUpdates: 1},
 			{ID: "demo-x", Name: "x", Known: true, Ready: true, TearingDown: true},
 		},
-		MachineList: []omni.Machine{{ID: "a", Stage: "Running", Ready: true, Connected: true}, {ID: "b", Stage: "Booting"}},
+		MachineList: []observe.Machine{{ID: "a", Stage: "Running", Ready: true, Connected: true}, {ID: "b", Stage: "Booting"}},
 	}, map[string]bool{"a": true})
 
 	want := &v1alpha1.OmniClusterRemoteStatus{
@@ -50,19 +51,19 @@ func TestRemoteStatus(t *testing.T) {
 
 // Omni works out the phase some time after the teardown was requested; who must know reads it here.
 func TestRemoteStatusOfATeardown(t *testing.T) {
-	if got := remoteStatus(omni.Status{Exists: true, TearingDown: true, Phase: "Running"}, nil).Phase; got != v1alpha1.ClusterPhaseDestroying {
+	if got := remoteStatus(observe.Status{Exists: true, TearingDown: true, Phase: "Running"}, nil).Phase; got != v1alpha1.ClusterPhaseDestroying {
 		t.Errorf("phase %q", got)
 	}
 }
 
 func TestAvailableReason(t *testing.T) {
 	for reason, want := range map[string]string{
-		omni.ReasonKubernetesUpgrading:   "Upgrading",
-		omni.ReasonTalosUpgrading:        "Upgrading",
-		omni.ReasonUpgradeFailed:         "UpgradeFailed",
-		omni.ReasonControlPlaneNotReady:  "NotRunning",
-		omni.ReasonKubernetesAPINotReady: "NotRunning",
-		omni.ReasonStatusPending:         "NotRunning",
+		observe.ReasonKubernetesUpgrading:   "Upgrading",
+		observe.ReasonTalosUpgrading:        "Upgrading",
+		observe.ReasonUpgradeFailed:         "UpgradeFailed",
+		observe.ReasonControlPlaneNotReady:  "NotRunning",
+		observe.ReasonKubernetesAPINotReady: "NotRunning",
+		observe.ReasonStatusPending:         "NotRunning",
 	} {
 		if got := availableReason(reason); got != want {
 			t.Errorf("%s is shown as %s, want %s", reason, got, want)

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -58,13 +59,13 @@ func (r *rivalry) look(now wish) {
 // wrote takes in the changes that Omni took, and tells which of them was made so
 // often that there is a second writer. settled tells that Omni had all of that
 // content before: then each change changes something back.
-func (r *rivalry) wrote(changes []omni.Change, content string, settled bool, now time.Time) (omni.Change, bool) {
+func (r *rivalry) wrote(changes []plan.Change, content string, settled bool, now time.Time) (plan.Change, bool) {
 	if r.content != content {
 		r.content, r.reverts = content, map[string][]time.Time{}
 	}
 
 	var (
-		worst omni.Change
+		worst plan.Change
 		found bool
 	)
 
@@ -127,7 +128,7 @@ func wishOf(s *scope) wish {
 }
 
 // describeRival says what was found, and what to do.
-func describeRival(s *scope, change omni.Change, now time.Time) string {
+func describeRival(s *scope, change plan.Change, now time.Time) string {
 	return fmt.Sprintf("%s %q in Omni had to be changed back %d times within a minute, last at %s, although nobody changed the documents of this object: "+
 		"something else writes it, too. Since then this object writes and destroys nothing. Look for a second hub with the same objects "+
 		"(a copy of this one's etcd has the same ID: give it another --hub-id), or for another program that changes this cluster in Omni. "+
@@ -163,7 +164,7 @@ func (m *rivalMemory) look(s *scope) string {
 
 // wrote takes in what Omni took in this run, and says which second writer is found
 // with it; empty: none.
-func (m *rivalMemory) wrote(s *scope, result omni.Result, now time.Time) string {
+func (m *rivalMemory) wrote(s *scope, result plan.Result, now time.Time) string {
 	changes := takenChanges(result)
 	if len(changes) == 0 {
 		return ""

@@ -7,25 +7,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 func TestRivalry(t *testing.T) {
-	patch := omni.Change{Action: omni.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"}
-	other := omni.Change{Action: omni.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "q"}
+	patch := plan.Change{Action: plan.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"}
+	other := plan.Change{Action: plan.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "q"}
 
 	type write struct {
 		at      time.Duration
 		content string
 		settled bool
-		changes []omni.Change
+		changes []plan.Change
 	}
 
 	same := func(times ...time.Duration) []write {
 		var writes []write
 		for _, at := range times {
-			writes = append(writes, write{at, "a", true, []omni.Change{patch}})
+			writes = append(writes, write{at, "a", true, []plan.Change{patch}})
 		}
 
 		return writes
@@ -45,7 +45,7 @@ func TestRivalry(t *testing.T) {
 	alternating := func(writes []write) []write {
 		for i := range writes {
 			if i%2 == 1 {
-				writes[i].changes = []omni.Change{other}
+				writes[i].changes = []plan.Change{other}
 			}
 		}
 

@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -93,13 +95,13 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
 
 	// After writes the cluster may be there that was not there when the run began.
 	if s.remote == nil || s.wrote {
-		if observed, err := s.lease.Observe(ctx, s.name); err == nil {
+		if observed, err := observe.Observe(ctx, s.lease.Copy(), s.name); err == nil {
 			s.remote = &observed
 		}
 	}
 
 	if s.wrote && !s.owns(s.live) {
-		if live, err := s.lease.Inspect(ctx, s.name, markKeys()); err == nil {
+		if live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err == nil {
 			s.live = live
 		}
 	}
@@ -121,7 +123,7 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
 		status.OmniClusterID = s.live.UUID
 	}
 
-	if answered, _ := omni.Answered(*s.remote); answered {
+	if answered, _ := observe.Answered(*s.remote); answered {
 		status.Starting = false
 	}
 
@@ -210,22 +212,22 @@ func logPlan(ctx context.Context, s *scope) {
 		shown = s.cluster.Status.Plan.Diff
 	}
 
-	if full := s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting)); s.wrote || omni.BoundedDiff(full) != shown {
+	if full := s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting)); s.wrote || plan.BoundedDiff(full) != shown {
 		logger.Info("plan", "changes", planText(s.plan), "diff", full)
 	}
 }
 
 // planStatus shows what is left of a plan, destructive changes first.
 func planStatus(
-	plan *omni.Plan, left, requested []omni.Change, approved []v1alpha1.ApprovedChange, needsApproval func(omni.Change) bool,
+	planned *plan.Plan, left, requested []plan.Change, approved []v1alpha1.ApprovedChange, needsApproval func(plan.Change) bool,
 ) *v1alpha1.OmniClusterPlan {
 	status := &v1alpha1.OmniClusterPlan{
 		Hash:     hashToApprove(left, requested, needsApproval),
-		Approved: stillThere(notBegun(left, requested), approved), Diff: omni.BoundedDiff(plan.Diff(left)),
+		Approved: stillThere(notBegun(left, requested), approved), Diff: plan.BoundedDiff(planned.Diff(left)),
 	}
 	ordered := slices.Clone(left)
 
-	slices.SortStableFunc(ordered, func(a, b omni.Change) int {
+	slices.SortStableFunc(ordered, func(a, b plan.Change) int {
 		switch {
 		case a.Destructive == b.Destructive:
 			return 0
@@ -247,13 +249,13 @@ func planStatus(
 		}
 
 		switch change.Action {
-		case omni.ActionCreate:
+		case plan.ActionCreate:
 			planned.Action = v1alpha1.ActionCreate
 			status.Creates++
-		case omni.ActionUpdate:
+		case plan.ActionUpdate:
 			planned.Action = v1alpha1.ActionUpdate
 			status.Updates++
-		case omni.ActionDestroy:
+		case plan.ActionDestroy:
 			planned.Action = v1alpha1.ActionDestroy
 			status.Destroys++
 		}

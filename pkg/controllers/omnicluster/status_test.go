@@ -9,21 +9,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
-	changes := []omni.Change{{Action: omni.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}}
+	changes := []plan.Change{{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}}
 	for range 60 {
-		changes = append(changes, omni.Change{Action: omni.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"})
+		changes = append(changes, plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"})
 	}
 
 	changes = append(changes, teardown("w", time.Unix(0, 0)))
-	plan := planned(changes...)
+	planned := planned(changes...)
 
-	got := planStatus(plan, plan.Changes, nil, nil, func(change omni.Change) bool { return change.ID == "w" })
-	if got.Creates != 60 || got.Updates != 1 || got.Destroys != 1 || got.Destructive != 1 || got.Hash != omni.HashOf(changes[61:]) {
+	got := planStatus(planned, planned.Changes, nil, nil, func(change plan.Change) bool { return change.ID == "w" })
+	if got.Creates != 60 || got.Updates != 1 || got.Destroys != 1 || got.Destructive != 1 || got.Hash != plan.HashOf(changes[61:]) {
 		t.Errorf("%+v", got)
 	}
 
@@ -36,7 +38,7 @@ func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if done := planStatus(plan, nil, nil, nil, nil); done.Hash != "" || done.Destroys != 0 || done.Diff != "" {
+	if done := planStatus(planned, nil, nil, nil, nil); done.Hash != "" || done.Destroys != 0 || done.Diff != "" {
 		t.Errorf("a plan that is done: %+v", done)
 	}
 }
@@ -45,16 +47,16 @@ func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
 // every machine until Omni has reset it.
 func TestPlanStatusForgetsApprovalsOfWhatHasBegun(t *testing.T) {
 	waits, requested, begun := teardown("waits", time.Unix(0, 0)), teardown("requested", time.Unix(0, 0)), teardown("begun", time.Unix(0, 0))
-	all := []omni.Change{waits, requested, begun}
+	all := []plan.Change{waits, requested, begun}
 	approved := approvalsOf(all)
 	begun.TearingDown = true
 
-	got := planStatus(planned(all...), []omni.Change{waits, requested, begun}, []omni.Change{requested}, approved, needsApproval(&scope{}))
+	got := planStatus(planned(all...), []plan.Change{waits, requested, begun}, []plan.Change{requested}, approved, needsApproval(&scope{}))
 	if diff := cmp.Diff(approved[:1], got.Approved); diff != "" {
 		t.Error(diff)
 	}
 
-	if got.Hash != omni.HashOf([]omni.Change{waits}) || got.Destructive != 3 {
+	if got.Hash != plan.HashOf([]plan.Change{waits}) || got.Destructive != 3 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -71,7 +73,7 @@ func TestEndpointIsKeptUntilTheIDIsTold(t *testing.T) {
 		cluster := newCluster()
 		cluster.UID, cluster.Status.OmniClusterID, cluster.Status.Endpoint = "uid-1", "id-1", "https://a"
 		s := &scope{
-			cluster: cluster, name: "demo", remote: &omni.Status{Exists: true}, hubs: hubs.Hubs{Own: "hub-1"},
+			cluster: cluster, name: "demo", remote: &observe.Status{Exists: true}, hubs: hubs.Hubs{Own: "hub-1"},
 			live:       omni.Live{Exists: true, UUID: test.live, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}},
 			connection: &v1alpha1.OmniConnection{Spec: v1alpha1.OmniConnectionSpec{Endpoint: "https://b"}},
 		}

@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -36,7 +37,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if !allowed.Apply {
 		s.tried = true
 
-		return r.finishSync(ctx, s, allowed, omni.Result{}), nil
+		return r.finishSync(ctx, s, allowed, plan.Result{}), nil
 	}
 
 	if outcome, stop, err := r.prepareWrite(ctx, s, allowed); stop || err != nil {
@@ -47,7 +48,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 
 	known := r.refused.of(s, r.options.Now())
 
-	result, err := s.lease.Apply(ctx, s.plan, omni.ApplyOptions{Leave: allowed.allows, Known: known.find})
+	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Leave: allowed.allows, Known: known.find})
 	s.wrote, s.tried = result.Wrote(), true
 	r.announceAdoption(s, result)
 	s.left, s.requested = slices.Concat(result.Held, result.Skipped, result.Pending, s.plan.Waiting), result.Requested
@@ -62,7 +63,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 		s.left = append(s.left, refusal.Change)
 	}
 
-	var failed *omni.ChangeError
+	var failed *plan.ChangeError
 
 	refused := errors.As(err, &failed) && isRefusal(s.refused, failed)
 	if failed != nil && !refused {
@@ -197,9 +198,9 @@ func (r *reconciler) checkTakeover(ctx context.Context, s *scope) (outcome loop.
 }
 
 // announceAdoption tells that the mark was put on somebody else's cluster.
-func (r *reconciler) announceAdoption(s *scope, result omni.Result) {
+func (r *reconciler) announceAdoption(s *scope, result plan.Result) {
 	text := s.takeover()
-	if text == "" || !slices.ContainsFunc(result.Applied, func(change omni.Change) bool { return change.Type == omni.TypeCluster }) {
+	if text == "" || !slices.ContainsFunc(result.Applied, func(change plan.Change) bool { return change.Type == plan.TypeCluster }) {
 		return
 	}
 
@@ -212,7 +213,7 @@ func (r *reconciler) announceAdoption(s *scope, result omni.Result) {
 }
 
 // finishSync says what is left of the plan after what was allowed was applied.
-func (r *reconciler) finishSync(ctx context.Context, s *scope, allowed leave, result omni.Result) loop.Outcome {
+func (r *reconciler) finishSync(ctx context.Context, s *scope, allowed leave, result plan.Result) loop.Outcome {
 	switch {
 	case allowed.After.Reason() != "":
 		return allowed.After
@@ -231,7 +232,7 @@ func (r *reconciler) finishSync(ctx context.Context, s *scope, allowed leave, re
 
 // explainApply turns the error of an apply into what the user is told. What was
 // applied before stays, and is named.
-func explainApply(ctx context.Context, secrets *secrets, result omni.Result, err error) (loop.Outcome, error) {
+func explainApply(ctx context.Context, secrets *secrets, result plan.Result, err error) (loop.Outcome, error) {
 	message := secrets.clean(ctx, omni.Message(err))
 	if len(result.Applied) > 0 {
 		message = fmt.Sprintf("%s; before that Omni took %s", message, nameChanges(result.Applied))

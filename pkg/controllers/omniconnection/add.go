@@ -14,24 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // Options are what the controller needs besides the manager. All are required
 // but Endpoints and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni. This controller opens them.
-	Pool *omni.Pool
+	Pool *session.Pool
 	// Objects and Calls take the metrics.
 	Objects *metrics.Objects
 	Calls   *metrics.Calls
 	// HealthChanged is rung with the UID of a connection whose session's health changed, or
 	// whose key Omni did not accept for somebody's call.
-	HealthChanged *wake.Bell[string]
+	HealthChanged *trigger.Trigger[string]
 	// Endpoints says where keys may be used.
 	Endpoints EndpointPolicy
 	// Concurrency is the number of connections that are looked at at once.

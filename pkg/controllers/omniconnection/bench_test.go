@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -36,7 +36,7 @@ type bench struct {
 	client  client.WithWatch
 	events  *events.FakeRecorder
 	seen    []string
-	pool    *omni.Pool
+	pool    *session.Pool
 	objects *metrics.Objects
 	calls   *metrics.Calls
 	loop    *loop.Reconciler[*v1alpha1.OmniConnection, *scope]
@@ -65,7 +65,7 @@ func newBench(t *testing.T) *bench {
 	}
 
 	b.newClient()
-	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{Observer: func(uid, method, code string, took time.Duration) {
+	b.pool = session.NewPool(t.Context(), session.PoolOptions{Observer: func(uid, method, code string, took time.Duration) {
 		b.asked.Store(true)
 		b.calls.Observe(uid, method, code, took)
 	}})

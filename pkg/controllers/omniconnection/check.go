@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
 
 // checkPause is how long the answer to a check counts.
@@ -17,7 +17,7 @@ var errUndecided = errors.New("Omni has not answered yet")
 
 // check is one question to Omni, whether a session still works.
 type check struct {
-	session   *omni.Session
+	session   *session.Session
 	requested string        // the on-demand request that it answers
 	refusals  uint64        // of the session, before it was asked
 	answered  chan struct{} // closed when err and at are set
@@ -48,7 +48,7 @@ func (c *check) counts(wanted *check, now time.Time) bool {
 // It waits no longer than ctx, and is errUndecided then: an Omni that hangs must
 // not keep the workers that other connections need. The question goes on, and
 // its answer wakes the connection.
-func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnection, lease *omni.Lease) error {
+func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnection, lease *session.Lease) error {
 	if lease.Client() == nil {
 		return nil
 	}
@@ -100,6 +100,6 @@ func (r *reconciler) ask(ctx context.Context, asked *check, uid string) {
 	close(asked.answered)
 
 	if time.Since(started) > patience/2 && r.options.HealthChanged != nil {
-		r.options.HealthChanged.Ring(uid)
+		r.options.HealthChanged.Fire(uid)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 func TestCheckCounts(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	session, other := &omni.Session{}, &omni.Session{}
+	session, other := &session.Session{}, &session.Session{}
 	open, answered := make(chan struct{}), make(chan struct{})
 	close(answered)
 
@@ -43,7 +43,7 @@ func TestCheckCounts(t *testing.T) {
 // back, the status stays, and the end of the question is told later.
 func TestAnOmniThatHangsHoldsNoWorker(t *testing.T) {
 	// A worker that waits for the answer is held until Omni is declared silent.
-	const held = omni.SuspectAfter + omni.ProbeTimeout - time.Second
+	const held = session.SuspectAfter + session.ProbeTimeout - time.Second
 
 	t.Run("dialling", func(t *testing.T) {
 		b := newBench(t)

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // EndpointPolicy says where the keys of OmniConnections may be used. Whoever may
@@ -17,7 +18,7 @@ import (
 // The zero value warns of Secrets that name no endpoints, and allows TLS only.
 type EndpointPolicy struct {
 	// Allowed may be used with every key, whatever its Secret says.
-	Allowed omni.Origins
+	Allowed session.Origins
 	// Required refuses a key whose Secret names no endpoints, unless the
 	// endpoint is one of Allowed. Otherwise that is a warning.
 	Required bool
@@ -61,7 +62,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 		return allowed, r.warnOfUnrestricted(connection, secret, remedy)
 	}
 
-	origins, err := omni.ParseOrigins(text)
+	origins, err := session.ParseOrigins(text)
 	if err != nil {
 		return loop.Stall(v1alpha1.ReasonEndpointNotAllowed, "the annotation %s of Secret %q cannot be read: %s; nothing was sent to %s",
 			v1alpha1.AnnotationAllowedEndpoints, secret.Name, omni.Message(err), endpoint), ""
@@ -78,7 +79,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 // insecureTransport says why the transport protects nothing; empty: it does.
 func insecureTransport(connection *v1alpha1.OmniConnection) string {
 	switch {
-	case omni.Plaintext(connection.Spec.Endpoint):
+	case session.Plaintext(connection.Spec.Endpoint):
 		return fmt.Sprintf("spec.endpoint %s is reached without TLS", connection.Spec.Endpoint)
 	case connection.Spec.InsecureSkipTLSVerify:
 		return "spec.insecureSkipTLSVerify accepts any server"

@@ -10,14 +10,15 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
 
 // An Omni that sends too much is left, and the condition says which flag raises the bound. Nothing is sent to it for a
 // while, and nothing is written either.
 func TestTooMuchData(t *testing.T) {
 	b := newBench(t)
-	b.pool = omni.NewPool(t.Context(), omni.PoolOptions{Observer: b.calls.Observe, Limits: omni.Limits{Resources: 100}})
+	b.pool = session.NewPool(t.Context(), session.PoolOptions{Observer: b.calls.Observe, Limits: bounds.Limits{Resources: 100}})
 	t.Cleanup(b.pool.Close)
 	b.start(EndpointPolicy{})
 	b.secret("key", b.key)

@@ -15,10 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 // kindName is the kind's name in metrics.
@@ -69,10 +71,10 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 // scope is what the phases of one run share.
 type scope struct {
 	connection *v1alpha1.OmniConnection
-	secretUID  types.UID  // of the Secret that the key was read from
-	key        omni.Key   // the zero Key until it was read
-	endpoint   string     // the endpoint that was reached
-	reported   *time.Time // the expiry to report; nil if no key was read
+	secretUID  types.UID   // of the Secret that the key was read from
+	key        session.Key // the zero Key until it was read
+	endpoint   string      // the endpoint that was reached
+	reported   *time.Time  // the expiry to report; nil if no key was read
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniConnection, *scope] {
@@ -121,12 +123,12 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	defer stop()
 
 	lease, err := r.options.Pool.Acquire(waiting,
-		omni.Identity{UID: string(s.connection.UID), Owner: s.connection.Namespace, SecretVersion: string(s.secretUID)},
-		omni.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
+		session.Identity{UID: string(s.connection.UID), Owner: s.connection.Namespace, SecretVersion: string(s.secretUID)},
+		session.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
 	if err != nil {
 		// The attempt goes on, and its end wakes the connection.
 		if waiting.Err() != nil && ctx.Err() == nil {
-			return loop.Postpone(omni.CheckTimeout, v1alpha1.ReasonProgressing, "connecting to %s", spec.Endpoint), nil
+			return loop.Postpone(session.CheckTimeout, v1alpha1.ReasonProgressing, "connecting to %s", spec.Endpoint), nil
 		}
 
 		return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
@@ -137,7 +139,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	if err := r.check(waiting, s.connection, lease); err != nil {
 		if errors.Is(err, errUndecided) {
-			return loop.Postpone(omni.CheckTimeout, v1alpha1.ReasonProgressing, "%s is being asked", spec.Endpoint), nil
+			return loop.Postpone(session.CheckTimeout, v1alpha1.ReasonProgressing, "%s is being asked", spec.Endpoint), nil
 		}
 
 		return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
@@ -168,7 +170,7 @@ func (r *reconciler) expiresIn(connection *v1alpha1.OmniConnection) time.Duratio
 
 // firstContents waits a moment for a copy that is being filled for the first
 // time, so that a restart does not show every connection as not ready.
-func firstContents(ctx context.Context, lease *omni.Lease) omni.Health {
+func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 	ctx, cancel := context.WithTimeout(ctx, firstContentsTime)
 	defer cancel()
 

@@ -9,9 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 // retryPause is how long to wait before an Omni that does not answer is tried
@@ -44,12 +46,12 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 // tooMuch is for an Omni that sent more than is kept. The message names the bound.
 func tooMuch(endpoint, message string) loop.Outcome {
 	return loop.Stall(v1alpha1.ReasonTooMuchData, "%s: %s. The connection was closed; it is tried again after %s, or when it changes. "+
-		"If this Omni is right, raise the bound and the memory limit of omni-controller", endpoint, message, omni.RefusedPause)
+		"If this Omni is right, raise the bound and the memory limit of omni-controller", endpoint, message, session.RefusedPause)
 }
 
 // explainHealth says why the local copy of Omni's resources is not complete.
 // The copy repairs itself; only what no repetition can cure is a stall.
-func explainHealth(endpoint string, health omni.Health) loop.Outcome {
+func explainHealth(endpoint string, health mirror.Health) loop.Outcome {
 	switch health.Class {
 	case omni.ClassTooMuchData:
 		return tooMuch(endpoint, health.Message)

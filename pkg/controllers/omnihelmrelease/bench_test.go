@@ -23,15 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/render/worker"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -50,33 +50,33 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openDoor lets everybody in.
-type openDoor struct {
+// openAccess lets everybody in.
+type openAccess struct {
 	id         string // of another cluster than cluster-id; empty for that
-	parting    workload.Parting
+	cleanup    clusteraccess.Cleanup
 	destroying bool
-	cluster    *workload.Cluster // for the real engine; else nil
-	troubles   *workload.Door    // remembers troubles; else nil
+	cluster    *clusteraccess.Cluster // for the real engine; else nil
+	troubles   *clusteraccess.Access  // remembers troubles; else nil
 	hubs       hubs.Hubs
 }
 
 // thisHub is the ID of the hub of the releases.
 const thisHub = "hub-1"
 
-func (d *openDoor) Open(context.Context, workload.Guest) (*workload.Opened, loop.Outcome, error) {
-	return &workload.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Hubs: d.hubs, Names: `OmniConnection "omni"`}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
+func (d *openAccess) Open(context.Context, clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error) {
+	return &clusteraccess.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Hubs: d.hubs, Names: `OmniConnection "omni"`}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
 }
 
-func (d *openDoor) Leave(context.Context, workload.Guest, time.Time) (workload.Parting, loop.Outcome, error) {
-	return d.parting, loop.Continue(v1alpha1.ReasonDeleting, ""), nil
+func (d *openAccess) PlanCleanup(context.Context, clusteraccess.Requester, time.Time) (clusteraccess.Cleanup, loop.Outcome, error) {
+	return d.cleanup, loop.Continue(v1alpha1.ReasonDeleting, ""), nil
 }
 
-func (d *openDoor) Destroying(context.Context, workload.Guest) (bool, error) {
+func (d *openAccess) Destroying(context.Context, clusteraccess.Requester) (bool, error) {
 	return d.destroying, nil
 }
 
 // InTrouble has been in trouble for as long as anybody may be, unless somebody remembers.
-func (d *openDoor) InTrouble(object client.Object, now time.Time) time.Time {
+func (d *openAccess) InTrouble(object client.Object, now time.Time) time.Time {
 	if d.troubles != nil {
 		return d.troubles.InTrouble(object, now)
 	}
@@ -91,7 +91,7 @@ type bench struct {
 	r       *reconciler
 	loop    *loop.Reconciler[*v1alpha1.OmniHelmRelease, *scope]
 	cluster *cluster
-	door    *openDoor
+	access  *openAccess
 	charts  *chartserver.Repository
 	events  *events.FakeRecorder
 	mu      sync.Mutex
@@ -113,7 +113,7 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 	b.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
 	b.cluster = &cluster{now: b.now}
 	here := hubs.Hubs{Own: thisHub}
-	b.door = &openDoor{parting: workload.Parting{Part: workload.PartCleanUp, Opened: &workload.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
+	b.access = &openAccess{cleanup: clusteraccess.Cleanup{Action: clusteraccess.ActionCleanUp, Opened: &clusteraccess.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
 	b.restart()
 	b.add("app", change...)
 
@@ -126,8 +126,8 @@ func (b *bench) restart() {
 		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: b.now, Renderers: workers,
 		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
 	})
-	b.r.door = b.door
-	b.r.engine = func(*workload.Opened, string, string, string) engine { return b.cluster }
+	b.r.access = b.access
+	b.r.engine = func(*clusteraccess.Opened, string, string, string) engine { return b.cluster }
 	b.loop = loop.New(b.r.kind(), loop.Settings{Client: b.client, Events: b.events})
 }
 

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // marked is the newest revision with a mark of ownership, or nil: what another client
@@ -146,7 +146,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed)
 	rehearsal := mark
 	rehearsal.DryRun = true
 
-	_, err := workload.Write(ctx, s.opened.Cluster, func(ctx context.Context) (struct{}, error) {
+	_, err := clusteraccess.Write(ctx, s.opened.Cluster, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.engine.Mark(ctx, mark)
 	}, func(ctx context.Context) { _ = s.engine.Mark(ctx, rehearsal) })
 

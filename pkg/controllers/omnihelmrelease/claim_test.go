@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 // A mark from before it named a hub gets the hub once, by no action, and the status stays.
@@ -88,8 +88,8 @@ func TestAReleaseOfThePreviousHub(t *testing.T) {
 	b := newBench(t)
 	b.settle()
 	b.cluster.revisions[0].Hub = "hub-2"
-	b.door.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
-	b.door.parting.Opened.Hubs = b.door.hubs
+	b.access.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
+	b.access.cleanup.Opened.Hubs = b.access.hubs
 	b.said()
 	b.settle()
 	b.settle()

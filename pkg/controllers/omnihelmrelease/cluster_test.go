@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
 // cluster is a workload cluster of the imagination with one release in it.

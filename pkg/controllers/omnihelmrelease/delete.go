@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // delete uninstalls the release, as far as the policy and the cluster allow.
@@ -30,18 +30,18 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release stays"), nil
 	}
 
-	parting, outcome, err := r.door.Leave(ctx, workload.GuestOf(s.release, r.wake), r.options.Now())
+	cleanup, outcome, err := r.access.PlanCleanup(ctx, clusteraccess.RequesterOf(s.release, r.wake), r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
-	if parting.Part == workload.PartLetGo {
-		r.left(s, parting.Why)
+	if cleanup.Action == clusteraccess.ActionLetGo {
+		r.left(s, cleanup.Why)
 
 		return outcome, nil
 	}
 
-	s.opened = parting.Opened
+	s.opened = cleanup.Opened
 	s.engine = r.engine(s.opened, s.release.Namespace, s.release.Status.ReleaseName, s.release.Status.Namespace)
 
 	return r.uninstall(ctx, s), nil
@@ -50,7 +50,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 // interruptUnwanted ends whatever is under way but the uninstall, and that, too, if
 // nobody wants it any more or the cluster goes away under it.
 func (r *reconciler) interruptUnwanted(ctx context.Context, s *scope, orphan bool) (loop.Outcome, error) {
-	destroying, err := r.door.Destroying(ctx, workload.GuestOf(s.release, r.wake))
+	destroying, err := r.access.Destroying(ctx, clusteraccess.RequesterOf(s.release, r.wake))
 	if err != nil {
 		return loop.Outcome{}, err
 	}
@@ -68,7 +68,7 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	if err != nil {
 		explained := r.explainCluster(s, err)
 
-		return r.farewell(s, explained.Reason(), explained.Message())
+		return r.holdUp(s, explained.Reason(), explained.Message())
 	}
 
 	latest := observed.Latest()
@@ -97,12 +97,12 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	s.decision = helm.Decide(s.want, observed, r.options.Now())
 
 	if s.decision.Action == helm.ActionWait {
-		return r.farewell(s, v1alpha1.ReasonLocked, s.decision.Why)
+		return r.holdUp(s, v1alpha1.ReasonLocked, s.decision.Why)
 	}
 
 	// What failed is tried again after a pause, and no more when that has lasted too long.
 	if at := notBefore(s.release, s.last, s.decision); !at.IsZero() {
-		outcome := r.farewell(s, failureReason(s.last.err), s.last.err.Error())
+		outcome := r.holdUp(s, failureReason(s.last.err), s.last.err.Error())
 		if outcome.Continues() || at.After(r.options.Now()) {
 			return outcome
 		}
@@ -113,18 +113,18 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	return underWay(s.release, r.runner.job(s.release.UID))
 }
 
-// farewell holds the deletion up, and lets go when that has lasted too long.
-func (r *reconciler) farewell(s *scope, reason, problem string) loop.Outcome {
+// holdUp holds the deletion up, and lets go when that has lasted too long.
+func (r *reconciler) holdUp(s *scope, reason, problem string) loop.Outcome {
 	now := r.options.Now()
 
 	// An attempt that fails may have taken an hour itself.
-	first := r.door.InTrouble(s.release, now)
+	first := r.access.InTrouble(s.release, now)
 	if tried := s.last.tried; s.last.failed() && s.last.action == helm.ActionUninstall && !tried.IsZero() && tried.Before(first) {
 		first = tried
 	}
 
-	part, why := workload.Farewell{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: now, First: first}.Decide()
-	if part == workload.PartLetGo {
+	action, why := clusteraccess.CleanupPolicy{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: now, First: first}.Decide()
+	if action == clusteraccess.ActionLetGo {
 		r.left(s, why)
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "%s", why)

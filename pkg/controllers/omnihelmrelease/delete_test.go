@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
 // gone tells whether the object is gone.
@@ -60,7 +60,7 @@ func TestOrphanStopsAnUninstall(t *testing.T) {
 func TestADestroyedClusterStopsAnUninstall(t *testing.T) {
 	b := newBench(t)
 	b.uninstalling()
-	b.door.destroying, b.door.parting = true, workload.Parting{Part: workload.PartLetGo, Why: "it goes"}
+	b.access.destroying, b.access.cleanup = true, clusteraccess.Cleanup{Action: clusteraccess.ActionLetGo, Why: "it goes"}
 	b.wantInterrupted()
 }
 
@@ -105,7 +105,7 @@ func TestAnUninstallIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.settle()
-			b.door.troubles = &workload.Door{}
+			b.access.troubles = &clusteraccess.Access{}
 			b.cluster.during = func() { b.pass(test.took) }
 			b.cluster.refuse = &helm.Error{Reason: helm.ReasonTimeout, Message: "still there"}
 			b.remove()
@@ -141,9 +141,9 @@ func TestAnUninstallIsGivenUp(t *testing.T) {
 // A person leads the object to another cluster: what it made in the former one stays, and is told of once.
 func TestAReleaseIsLeftInTheFormerCluster(t *testing.T) {
 	for name, lead := range map[string]func(*bench){
-		"accepted": func(b *bench) { b.door.id = "another-id" },
+		"accepted": func(b *bench) { b.access.id = "another-id" },
 		"accepted for its deletion": func(b *bench) {
-			b.door.parting.Opened.ClusterID = "another-id"
+			b.access.cleanup.Opened.ClusterID = "another-id"
 			b.cluster.hold = make(chan struct{})
 
 			if err := b.client.Delete(b.t.Context(), b.get()); err != nil {

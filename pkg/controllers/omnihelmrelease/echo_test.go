@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
@@ -48,14 +48,14 @@ func TestEchoedTokenIsNotShown(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), workload.Key{}, kubeconfigFor(server, "token: "+token))
+	cluster, err := clusteraccess.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), clusteraccess.Key{}, kubeconfigFor(server, "token: "+token))
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	b := newBench(t)
 	b.r.engine = newReconciler(b.client, b.client, b.events, logr.Discard(), b.r.options).engine
-	b.door.cluster = cluster
+	b.access.cluster = cluster
 
 	for _, want := range []string{"upstream failed: [removed]", "redirects to another host ([removed])"} {
 		b.pass(time.Minute)

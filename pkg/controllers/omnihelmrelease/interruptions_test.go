@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
 // said are all events so far.
@@ -136,7 +136,7 @@ func TestSuspendStopsAQueuedAction(t *testing.T) {
 	free, taken, where := make(chan struct{}), make(chan struct{}), clusterOf(b.get())
 
 	// The only place of the cluster.
-	other.Go(func() { b.r.runner.places.Run(t.Context(), where, func() { close(taken); <-free }) })
+	other.Go(func() { b.r.runner.limiter.Run(t.Context(), where, func() { close(taken); <-free }) })
 	<-taken
 
 	b.look()

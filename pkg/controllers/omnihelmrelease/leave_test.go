@@ -14,12 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
-// A release whose cluster cannot be used while it is deleted, through the real door: nothing is uninstalled anywhere,
+// A release whose cluster cannot be used while it is deleted, through the real access: nothing is uninstalled anywhere,
 // what may heal is waited for and named, and what is left behind as well.
 func TestDeletionWithoutTheRightCluster(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -79,7 +79,7 @@ func TestDeletionWithoutTheRightCluster(t *testing.T) {
 	}
 }
 
-// admit puts the real door in place of the open one.
+// admit puts the real access in place of the open one.
 func (b *bench) admit(kubeconfig []byte, parent bool) {
 	b.t.Helper()
 
@@ -96,7 +96,7 @@ func (b *bench) admit(kubeconfig []byte, parent bool) {
 		}
 	}
 
-	b.r.door = &workload.Door{Clusters: workload.NewClusters(b.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: b.client, Live: b.client}
+	b.r.access = &clusteraccess.Access{Clusters: clusteraccess.NewClusters(b.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: b.client, Live: b.client}
 }
 
 // lookIn looks until the cluster has been asked.

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // lookTimeout bounds one look.
@@ -33,8 +33,8 @@ type question struct {
 // reconcile for another reason asks nobody. Only so many are asked at once, and
 // what nobody wants to know any more is given up. It is safe for concurrent use.
 type looks[T any] struct {
-	places *places.Places
-	now    func() time.Time
+	limiter *limiter.Grouped
+	now     func() time.Time
 	// ended is called when a look has ended that nobody waits for any more.
 	ended func(types.NamespacedName)
 	// keep is how long a result counts.
@@ -63,9 +63,9 @@ type look[T any] struct {
 	result    looked[T]
 }
 
-func newLooks[T any](places *places.Places, now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
+func newLooks[T any](limits *limiter.Grouped, now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
 	return &looks[T]{
-		places: places, now: now, ended: ended, keep: keep, patience: patience,
+		limiter: limits, now: now, ended: ended, keep: keep, patience: patience,
 		entries: map[types.NamespacedName]*look[T]{}, silent: map[string]*silence{},
 	}
 }
@@ -153,7 +153,7 @@ func (l *looks[T]) run(ctx context.Context, name types.NamespacedName, begun *lo
 
 	err := context.Canceled // nobody asks any more
 
-	l.places.Run(ctx, begun.group, func() {
+	l.limiter.Run(ctx, begun.group, func() {
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
 

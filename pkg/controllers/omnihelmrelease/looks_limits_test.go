@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 func TestAPanicIsAnError(t *testing.T) {
@@ -24,7 +24,7 @@ func TestAPanicIsAnError(t *testing.T) {
 }
 
 func TestLooksAreLimitedAndGivenUp(t *testing.T) {
-	l := newLooks(places.New(8, 1), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
+	l := newLooks(limiter.NewGrouped(8, 1), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
 	l.patience = time.Millisecond
 	begun, stopped := make(chan string, 4), make(chan string, 4)
 

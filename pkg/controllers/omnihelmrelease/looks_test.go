@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 func TestLooks(t *testing.T) {
@@ -18,7 +18,7 @@ func TestLooks(t *testing.T) {
 	hold := make(chan struct{})
 	close(hold)
 
-	l := newLooks(places.New(2, 1), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
+	l := newLooks(limiter.NewGrouped(2, 1), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
 		func(fresh time.Duration, result looked[int]) time.Duration {
 			if result.err != nil {
 				return time.Duration(result.row) * time.Second

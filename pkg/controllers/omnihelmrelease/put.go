@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // put makes the release what it has to be: it looks, decides, and begins at most
@@ -95,12 +95,12 @@ func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
 
 // observe reads which revisions there are.
 func observe(ctx context.Context, s *scope) (helm.Observed, error) {
-	return workload.Read(ctx, s.opened.Cluster, s.engine.Observe)
+	return clusteraccess.Read(ctx, s.opened.Cluster, s.engine.Observe)
 }
 
 // details reads what a revision was made from.
 func details(ctx context.Context, s *scope, revision int) (helm.Details, error) {
-	return workload.Read(ctx, s.opened.Cluster, func(ctx context.Context) (helm.Details, error) {
+	return clusteraccess.Read(ctx, s.opened.Cluster, func(ctx context.Context) (helm.Details, error) {
 		return s.engine.Details(ctx, revision)
 	})
 }

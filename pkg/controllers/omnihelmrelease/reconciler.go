@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm/charts"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // kindName is the kind's name in metrics.
@@ -54,11 +54,11 @@ type fetcher interface {
 	Open(ctx context.Context, source charts.Source, resolved *charts.Resolved) (*charts.Archive, error)
 }
 
-// door leads into workload clusters; *workload.Door is the real one.
-type door interface {
-	Open(ctx context.Context, guest workload.Guest) (*workload.Opened, loop.Outcome, error)
-	Leave(ctx context.Context, guest workload.Guest, now time.Time) (workload.Parting, loop.Outcome, error)
-	Destroying(ctx context.Context, guest workload.Guest) (bool, error)
+// access leads into workload clusters; *clusteraccess.Access is the real one.
+type access interface {
+	Open(ctx context.Context, requester clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error)
+	PlanCleanup(ctx context.Context, requester clusteraccess.Requester, now time.Time) (clusteraccess.Cleanup, loop.Outcome, error)
+	Destroying(ctx context.Context, requester clusteraccess.Requester) (bool, error)
 	InTrouble(object client.Object, now time.Time) time.Time
 }
 
@@ -68,16 +68,16 @@ type reconciler struct {
 	live    client.Reader
 	events  events.EventRecorder
 	options Options
-	door    door
+	access  access
 	charts  fetcher
-	engine  func(opened *workload.Opened, tenant, name, namespace string) engine
+	engine  func(opened *clusteraccess.Opened, tenant, name, namespace string) engine
 
 	process string // names this process on what it makes
 
 	runner *runner
 	found  *looks[*charts.Resolved]
 	drift  *looks[[]helm.Difference]
-	wake   *wake.Bell[types.NamespacedName]
+	wake   *trigger.Trigger[types.NamespacedName]
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, log logr.Logger, options Options) *reconciler {
@@ -87,8 +87,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 	r := &reconciler{
 		client: cached, live: live, events: recorder, options: options, process: strings.ToLower(rand.Text()),
-		wake: wake.NewBell[types.NamespacedName](wake.Pacing{}),
-		engine: func(opened *workload.Opened, tenant, name, namespace string) engine {
+		wake: trigger.New[types.NamespacedName](trigger.Pacing{}),
+		engine: func(opened *clusteraccess.Opened, tenant, name, namespace string) engine {
 			cluster := opened.Cluster
 
 			return helm.New(helm.Target{
@@ -98,13 +98,13 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		},
 	}
 	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency
-	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Ring)
-	r.found = newLooks(places.New(parallel, perGroup), options.Now, r.wake.Ring, keepChart)
-	r.drift = newLooks(places.New(parallel, perGroup), options.Now, r.wake.Ring, keepDrift)
+	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Fire)
+	r.found = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepChart)
+	r.drift = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
-	if options.Door != nil {
-		r.door = options.Door
+	if options.Access != nil {
+		r.access = options.Access
 	}
 
 	if options.Charts != nil {
@@ -143,7 +143,7 @@ type scope struct {
 	key      string // of the source
 	resolved *charts.Resolved
 	values   helm.Values
-	opened   *workload.Opened
+	opened   *clusteraccess.Opened
 	engine   engine
 	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over
 	want     helm.Wanted
@@ -215,7 +215,7 @@ func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(re
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.door.Open(ctx, workload.GuestOf(s.release, r.wake))
+	opened, outcome, err := r.access.Open(ctx, clusteraccess.RequesterOf(s.release, r.wake))
 	s.opened = opened
 
 	return outcome, err

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 const (
@@ -222,9 +222,11 @@ func TestDeletion(t *testing.T) {
 		"orphan": {func(b *bench) {
 			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan })
 		}, []helm.Action{helm.ActionInstall}, "LeftBehind"},
-		"cluster destroyed": {func(b *bench) { b.door.parting = workload.Parting{Part: workload.PartLetGo, Why: "destroyed"} }, []helm.Action{helm.ActionInstall}, "destroyed"},
-		"taken by another":  {func(b *bench) { b.cluster.revisions[0].Owner = "another" }, []helm.Action{helm.ActionInstall}, "not this object's"},
-		"gone already":      {func(b *bench) { b.cluster.revisions = nil }, []helm.Action{helm.ActionInstall}, ""},
+		"cluster destroyed": {func(b *bench) {
+			b.access.cleanup = clusteraccess.Cleanup{Action: clusteraccess.ActionLetGo, Why: "destroyed"}
+		}, []helm.Action{helm.ActionInstall}, "destroyed"},
+		"taken by another": {func(b *bench) { b.cluster.revisions[0].Owner = "another" }, []helm.Action{helm.ActionInstall}, "not this object's"},
+		"gone already":     {func(b *bench) { b.cluster.revisions = nil }, []helm.Action{helm.ActionInstall}, ""},
 		"out of reach for long": {func(b *bench) {
 			b.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
 			b.clock = time.Now().Add(2 * time.Hour)

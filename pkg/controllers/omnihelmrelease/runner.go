@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/places"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // actionCorrect applies objects again that differ from the deployed release.
@@ -71,8 +71,8 @@ type place struct {
 // for the others. It is a Runnable of the manager, whose stop waits until the
 // running actions have ended in order.
 type runner struct {
-	places *places.Places
-	now    func() time.Time
+	limiter *limiter.Grouped
+	now     func() time.Time
 	// ended is called after each action.
 	ended func(types.NamespacedName)
 
@@ -90,7 +90,7 @@ func newRunner(parallel, perCluster int, now func() time.Time, ended func(types.
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		places: places.New(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
+		limiter: limiter.NewGrouped(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
 		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
@@ -240,11 +240,11 @@ func (r *runner) withdraw(uid types.UID) {
 	}
 }
 
-// inPlace runs an action in one of the places of its cluster and of all.
+// inPlace runs an action in one of the slots of its cluster and of all.
 func (r *runner) inPlace(ctx context.Context, cluster string, run func(context.Context) error) error {
 	var err error
 
-	if !r.places.Run(ctx, cluster, func() { err = run(ctx) }) {
+	if !r.limiter.Run(ctx, cluster, func() { err = run(ctx) }) {
 		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 	}
 

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
 func newTestRunner(parallel int) (*runner, chan string) {
@@ -126,7 +126,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-func TestPlacesAreLimited(t *testing.T) {
+func TestActionsAreLimited(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan string, 2)
 

@@ -3,7 +3,7 @@ package omnihelmrelease
 import (
 	"fmt"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
 // sheltered makes an error of a panic: what one release makes fail must not end

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 const (
@@ -30,7 +30,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 	if s.opened != nil && status.ReleaseName != "" {
 		// What it made in another cluster before stays there, and nobody would know.
-		if moved := workload.Moved(status.ClusterID, s.opened.ClusterID); moved != "" {
+		if moved := clusteraccess.Moved(status.ClusterID, s.opened.ClusterID); moved != "" {
 			r.stays(s, moved)
 		}
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
 func TestSettingsHaveDefaults(t *testing.T) {

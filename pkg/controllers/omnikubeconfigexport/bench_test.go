@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -23,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	internalomni "omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -43,7 +42,7 @@ type bench struct {
 	client     client.WithWatch
 	events     *events.FakeRecorder
 	seen       []string
-	pool       *internalomni.Pool
+	pool       *session.Pool
 	reconciler *reconciler
 	loop       *loop.Reconciler[*v1alpha1.OmniKubeconfigExport, *scope]
 	now        time.Time
@@ -82,7 +81,7 @@ const thisHub = "hub-1"
 func (b *bench) restart() {
 	b.t.Helper()
 
-	b.pool = internalomni.NewPool(b.t.Context(), internalomni.PoolOptions{})
+	b.pool = session.NewPool(b.t.Context(), session.PoolOptions{})
 	b.t.Cleanup(b.pool.Close)
 	b.reconciler = newReconciler(b.client, b.client, b.events, Options{
 		Pool: b.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Now: func() time.Time { return b.now },
@@ -95,13 +94,13 @@ func (b *bench) restart() {
 func (b *bench) connect() {
 	b.t.Helper()
 
-	key, err := internalomni.ParseServiceAccountKey([]byte(b.key))
+	key, err := session.ParseServiceAccountKey([]byte(b.key))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 
-	lease, err := b.pool.Acquire(b.t.Context(), internalomni.Identity{UID: "uid-main"},
-		internalomni.Config{Endpoint: b.omni.Endpoint(), Key: key, CABundle: b.omni.CAPEM()})
+	lease, err := b.pool.Acquire(b.t.Context(), session.Identity{UID: "uid-main"},
+		session.Config{Endpoint: b.omni.Endpoint(), Key: key, CABundle: b.omni.CAPEM()})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -8,9 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // issue makes sure that there is a kubeconfig to store: the one in the target,
@@ -103,7 +104,7 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 			"the next is asked for when a minute has passed: look who changes the Secret or this object", issueBurst, s.cause), nil
 	}
 
-	raw, err := lease.IssueKubeconfig(ctx, omni.KubeconfigRequest{
+	raw, err := lease.IssueKubeconfig(ctx, session.KubeconfigRequest{
 		Cluster: s.want.ClusterName, User: s.want.User, Groups: s.want.Groups, TTL: s.export.Spec.TTL.OrDefault(0),
 	})
 	if err != nil {
@@ -148,7 +149,7 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 }
 
 // session finds the session that the controller of OmniConnection keeps.
-func (r *reconciler) session(s *scope) (*omni.Lease, loop.Outcome) {
+func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 	switch {
 	case !s.cluster.DeletionTimestamp.IsZero():
 		return nil, loop.Wait(0, v1alpha1.ReasonDeleting, "OmniCluster %q is being deleted: no new kubeconfig is issued", s.cluster.Name)
@@ -180,7 +181,7 @@ func (r *reconciler) session(s *scope) (*omni.Lease, loop.Outcome) {
 // checkCluster makes sure, before a token is signed, that the cluster in Omni
 // still is the one of the OmniCluster: who names a cluster of somebody else
 // must not get into it.
-func checkCluster(ctx context.Context, lease *omni.Lease, s *scope) (loop.Outcome, error) {
+func checkCluster(ctx context.Context, lease *session.Lease, s *scope) (loop.Outcome, error) {
 	live, err := lease.InspectLive(ctx, s.want.ClusterName, omni.MarkKeys{
 		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace, Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
 	})

@@ -14,18 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 // Options are what the controller needs besides the manager. All are required
 // but Now.
 type Options struct {
-	// Door leads into the workload clusters.
-	Door *workload.Door
+	// Access leads into the workload clusters.
+	Access *clusteraccess.Access
 	// Objects takes the metrics.
 	Objects *metrics.Objects
 	// HubID is the ID of the hub in marks of ownership.
@@ -45,7 +45,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Named("omnisecretsync").
 		For(&v1alpha1.OmniSecretSync{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfCluster),
-			builder.WithPredicates(workload.ParentChanged())).
+			builder.WithPredicates(clusteraccess.ParentChanged())).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfConnection),
 			builder.WithPredicates(hubs.PreviousChanged())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.syncsOfSecret)).

@@ -9,8 +9,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // delete removes what was written, as far as the policy and the cluster allow.
@@ -25,24 +25,24 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return loop.Continue(v1alpha1.ReasonDeleting, "the Secret stays"), nil
 	}
 
-	parting, outcome, err := r.options.Door.Leave(ctx, workload.GuestOf(s.sync, r.wake), r.options.Now())
+	cleanup, outcome, err := r.options.Access.PlanCleanup(ctx, clusteraccess.RequesterOf(s.sync, r.wake), r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
-	if parting.Part == workload.PartLetGo {
-		r.leftAll(s, parting.Why)
+	if cleanup.Action == clusteraccess.ActionLetGo {
+		r.leftAll(s, cleanup.Why)
 
 		return outcome, nil
 	}
 
-	s.opened = parting.Opened
+	s.opened = cleanup.Opened
 
 	return r.cleanUp(ctx, s, s.opened.Cluster)
 }
 
 // cleanUp removes the Secrets wherever one may be.
-func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cluster) (loop.Outcome, error) {
+func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteraccess.Cluster) (loop.Outcome, error) {
 	for _, where := range knownPlaces(s.sync) {
 		kept, err := r.remove(ctx, s, cluster, where)
 		if err == nil {
@@ -53,9 +53,9 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cl
 			continue
 		}
 
-		part, why := r.giveUp(s, cluster, where, err)
-		if part != workload.PartLetGo {
-			return loop.Block(retryPause, workload.Reason(err), "%s", why), nil
+		action, why := r.giveUp(s, cluster, where, err)
+		if action != clusteraccess.ActionLetGo {
+			return loop.Block(retryPause, clusteraccess.Reason(err), "%s", why), nil
 		}
 
 		r.left(s, where, why)
@@ -65,9 +65,9 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *workload.Cl
 }
 
 // giveUp decides about a Secret that could not be removed.
-func (r *reconciler) giveUp(s *scope, cluster *workload.Cluster, where place, err error) (workload.Part, string) {
+func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where place, err error) (clusteraccess.Action, string) {
 	// The answer that the cluster is there is out of date: the next look asks again.
-	if workload.Unreachable(err) {
+	if clusteraccess.Unreachable(err) {
 		cluster.Doubt()
 	}
 
@@ -75,17 +75,17 @@ func (r *reconciler) giveUp(s *scope, cluster *workload.Cluster, where place, er
 
 	// Most likely nothing could be written there either.
 	if apierrors.IsForbidden(err) && !confirmed(s.sync, where) {
-		return workload.PartLetGo, problem
+		return clusteraccess.ActionLetGo, problem
 	}
 
-	return workload.Farewell{
-		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Door.InTrouble(s.sync, r.options.Now()),
+	return clusteraccess.CleanupPolicy{
+		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Access.InTrouble(s.sync, r.options.Now()),
 	}.Decide()
 }
 
 // remove deletes one Secret if it is ours. kept says why one stays; it is empty if
 // none is there any more, or if an event was sent that says it.
-func (r *reconciler) remove(ctx context.Context, s *scope, cluster *workload.Cluster, where place) (kept string, err error) {
+func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteraccess.Cluster, where place) (kept string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // mover is one object that is run as the loop does, without an API server.
@@ -23,7 +23,7 @@ type mover struct {
 	*testing.T
 
 	store   *secretStore
-	cluster *workload.Cluster
+	cluster *clusteraccess.Cluster
 	r       *reconciler
 	told    *events.FakeRecorder
 	sync    *v1alpha1.OmniSecretSync
@@ -35,7 +35,7 @@ func newMover(t *testing.T) *mover {
 
 	m := &mover{T: t, store: &secretStore{secrets: map[string]*corev1.Secret{}}, told: events.NewFakeRecorder(100)}
 	m.cluster = clusterAt(t, m.store.ServeHTTP)
-	m.r = newReconciler(nil, nil, m.told, Options{HubID: thisHub, Door: &workload.Door{}})
+	m.r = newReconciler(nil, nil, m.told, Options{HubID: thisHub, Access: &clusteraccess.Access{}})
 	m.hubs = connected()
 	m.sync = scopeOf(t, nil).sync
 	m.sync.Status.Target = nil
@@ -45,8 +45,8 @@ func newMover(t *testing.T) *mover {
 }
 
 // opened is the way into the cluster.
-func (m *mover) opened() *workload.Opened {
-	return &workload.Opened{Cluster: m.cluster, Hubs: m.hubs, Names: `OmniConnection "omni"`}
+func (m *mover) opened() *clusteraccess.Opened {
+	return &clusteraccess.Opened{Cluster: m.cluster, Hubs: m.hubs, Names: `OmniConnection "omni"`}
 }
 
 // to changes the target.

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/sources"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/wake"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // kindName is the kind's name in metrics.
@@ -36,7 +36,7 @@ type reconciler struct {
 	live    client.Reader
 	events  events.EventRecorder
 	options Options
-	wake    *wake.Bell[types.NamespacedName]
+	wake    *trigger.Trigger[types.NamespacedName]
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -44,7 +44,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{client: cached, live: live, events: recorder, options: options, wake: wake.NewBell[types.NamespacedName](wake.Pacing{})}
+	return &reconciler{client: cached, live: live, events: recorder, options: options, wake: trigger.New[types.NamespacedName](trigger.Pacing{})}
 }
 
 // scope is what the phases of one run share. Fields are empty until their phase
@@ -53,7 +53,7 @@ type scope struct {
 	sync   *v1alpha1.OmniSecretSync
 	want   content
 	source types.UID // of the Secret that is copied
-	opened *workload.Opened
+	opened *clusteraccess.Opened
 
 	reserve bool // note in the status where a Secret is about to be written
 	dropped bool // the oldest pending place is done with
@@ -115,7 +115,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 
 // connect opens the way into the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
-	opened, outcome, err := r.options.Door.Open(ctx, workload.GuestOf(s.sync, r.wake))
+	opened, outcome, err := r.options.Access.Open(ctx, clusteraccess.RequesterOf(s.sync, r.wake))
 	s.opened = opened
 
 	return outcome, err

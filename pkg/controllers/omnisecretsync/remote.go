@@ -8,27 +8,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 )
 
 // read reads a Secret of the workload cluster.
-func read(ctx context.Context, cluster *workload.Cluster, where place) (*corev1.Secret, error) {
-	return workload.Read(ctx, cluster, func(ctx context.Context) (*corev1.Secret, error) {
+func read(ctx context.Context, cluster *clusteraccess.Cluster, where place) (*corev1.Secret, error) {
+	return clusteraccess.Read(ctx, cluster, func(ctx context.Context) (*corev1.Secret, error) {
 		return cluster.Core().Secrets(where.namespace).Get(ctx, where.name, metav1.GetOptions{})
 	})
 }
 
 // change writes something for a Secret. Should it hang, the cluster is asked with a
 // dry run for an empty Secret of that name: it passes the webhooks and changes nothing.
-func change[T any](ctx context.Context, cluster *workload.Cluster, where place, write func(context.Context) (T, error)) (T, error) {
-	return workload.Write(ctx, cluster, write, func(ctx context.Context) {
+func change[T any](ctx context.Context, cluster *clusteraccess.Cluster, where place, write func(context.Context) (T, error)) (T, error) {
+	return clusteraccess.Write(ctx, cluster, write, func(ctx context.Context) {
 		empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: where.namespace, Name: where.name}}
 		_, _ = cluster.Core().Secrets(where.namespace).Create(ctx, empty, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	})
 }
 
 // update writes a Secret that was read.
-func update(ctx context.Context, cluster *workload.Cluster, where place, secret *corev1.Secret) (*corev1.Secret, error) {
+func update(ctx context.Context, cluster *clusteraccess.Cluster, where place, secret *corev1.Secret) (*corev1.Secret, error) {
 	return change(ctx, cluster, where, func(ctx context.Context) (*corev1.Secret, error) {
 		return cluster.Core().Secrets(where.namespace).Update(ctx, secret, metav1.UpdateOptions{})
 	})
@@ -36,7 +36,7 @@ func update(ctx context.Context, cluster *workload.Cluster, where place, secret 
 
 // deleteExactly deletes the Secret that was read, and no other of the same name. One that
 // is gone is fine.
-func deleteExactly(ctx context.Context, cluster *workload.Cluster, where place, live *corev1.Secret) error {
+func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where place, live *corev1.Secret) error {
 	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}}
 
 	_, err := change(ctx, cluster, where, func(ctx context.Context) (struct{}, error) {

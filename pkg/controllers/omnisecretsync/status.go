@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 )
 
 // report writes what a run did into the status.
@@ -48,7 +48,7 @@ func (r *reconciler) reportCluster(s *scope) {
 		return
 	}
 
-	if moved := workload.Moved(s.sync.Status.ClusterID, s.opened.ClusterID); moved != "" {
+	if moved := clusteraccess.Moved(s.sync.Status.ClusterID, s.opened.ClusterID); moved != "" {
 		for _, where := range knownPlaces(s.sync) {
 			r.stays(s, where, moved)
 		}

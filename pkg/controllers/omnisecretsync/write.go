@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // write makes the target what it has to be, then removes what is at other places
@@ -244,11 +244,11 @@ func explain(s *scope, err error) loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonForbidden, "%s", message)
 	}
 
-	if workload.Unreachable(err) {
+	if clusteraccess.Unreachable(err) {
 		cluster.Doubt()
 	}
 
-	return loop.Wait(retryPause, workload.Reason(err), "%s", message)
+	return loop.Wait(retryPause, clusteraccess.Reason(err), "%s", message)
 }
 
 // shortestPeace is the time between two writes of the same content.

@@ -20,12 +20,12 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/internal/workload"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
 // clusterAt makes a Cluster of a server.
-func clusterAt(t *testing.T, handler http.HandlerFunc) *workload.Cluster {
+func clusterAt(t *testing.T, handler http.HandlerFunc) *clusteraccess.Cluster {
 	t.Helper()
 
 	server := httptest.NewTLSServer(handler)
@@ -33,7 +33,7 @@ func clusterAt(t *testing.T, handler http.HandlerFunc) *workload.Cluster {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	cluster, err := workload.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), workload.Key{}, fmt.Appendf(nil, `current-context: it
+	cluster, err := clusteraccess.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), clusteraccess.Key{}, fmt.Appendf(nil, `current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: '%s', certificate-authority-data: %s}}]
 users: [{name: it, user: {token: workload-token}}]`, server.URL, base64.StdEncoding.EncodeToString(ca)))
@@ -45,7 +45,7 @@ users: [{name: it, user: {token: workload-token}}]`, server.URL, base64.StdEncod
 }
 
 // scopeOf is a run that found its source and its cluster, and wrote the target before.
-func scopeOf(t *testing.T, cluster *workload.Cluster) *scope {
+func scopeOf(t *testing.T, cluster *clusteraccess.Cluster) *scope {
 	t.Helper()
 
 	sync := &v1alpha1.OmniSecretSync{}
@@ -53,7 +53,7 @@ func scopeOf(t *testing.T, cluster *workload.Cluster) *scope {
 	sync.Spec.TargetSecretRef = v1alpha1.NamespacedSecretReference{Namespace: "apps", Name: "pull"}
 	sync.Status.Target = &v1alpha1.SyncedSecret{Namespace: "apps", Name: "pull", Hash: "h"}
 
-	return &scope{sync: sync, want: wanted(t), opened: &workload.Opened{Cluster: cluster, Hubs: connected()}}
+	return &scope{sync: sync, want: wanted(t), opened: &clusteraccess.Opened{Cluster: cluster, Hubs: connected()}}
 }
 
 // A webhook in the workload cluster takes a label off whatever is written. Each run tries once, tells of
@@ -105,7 +105,7 @@ func TestWebhookMakesNoLoop(t *testing.T) {
 }
 
 // refusing has no Secret and answers every write with a status.
-func refusing(t *testing.T, code int, status string) *workload.Cluster {
+func refusing(t *testing.T, code int, status string) *clusteraccess.Cluster {
 	t.Helper()
 
 	return clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
@@ -151,7 +151,7 @@ func TestEchoedTokenIsRemoved(t *testing.T) {
 		fmt.Fprint(w, "upstream failed: "+r.Header.Get("Authorization"))
 	})
 	recorder := events.NewFakeRecorder(10)
-	r := newReconciler(nil, nil, recorder, Options{HubID: thisHub, Door: &workload.Door{}, Now: func() time.Time { return time.Unix(3600, 0) }})
+	r := newReconciler(nil, nil, recorder, Options{HubID: thisHub, Access: &clusteraccess.Access{}, Now: func() time.Time { return time.Unix(3600, 0) }})
 
 	said := map[string]string{}
 

@@ -1,0 +1,149 @@
+package clusteraccess
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+)
+
+// Key names a kubeconfig: a key of a Secret.
+type Key struct {
+	types.NamespacedName
+	// SecretKey is the key in the Secret's data.
+	SecretKey string
+}
+
+// Clusters keeps one Cluster per kubeconfig. It is safe for concurrent use.
+type Clusters struct {
+	// Runs is how many runs may work in one cluster at the same time, so that one that hangs leaves workers to the
+	// others; 0 is no bound. It must not be changed after the first run.
+	Runs int
+
+	now      func() time.Time
+	guard    dialguard.Guard
+	limiters limiters
+
+	mu      sync.Mutex
+	entries map[Key]entry
+}
+
+// entry is a kubeconfig that was read. Only its hash is kept.
+type entry struct {
+	hash    [sha256.Size]byte
+	cluster *Cluster
+	err     error
+	used    time.Time
+}
+
+// unusedFor is how long a kubeconfig is kept that nobody asks for. Every object
+// asks at its interval, which is shorter.
+const unusedFor = 2 * time.Hour
+
+// NewClusters makes an empty Clusters, whose connections the guard decides about. A
+// nil clock is the time of day.
+func NewClusters(now func() time.Time, guard dialguard.Guard) *Clusters {
+	if now == nil {
+		now = time.Now
+	}
+
+	return &Clusters{now: now, guard: guard, entries: map[Key]entry{}}
+}
+
+// Get returns the Cluster of a kubeconfig: the one from before if the content is
+// the same, else a new one, and the old one's connections are closed. Nothing is
+// sent. Its errors are ErrUnsafe and ErrInvalid, and that of ctx if it ends while
+// other texts are being read.
+func (c *Clusters) Get(ctx context.Context, key Key, kubeconfig []byte) (*Cluster, error) {
+	hash := sha256.Sum256(kubeconfig)
+
+	if known, found := c.known(key, hash); found {
+		return known.cluster, known.err
+	}
+
+	// Without the lock: it may have to wait until others have read theirs.
+	cluster, err := newCluster(ctx, kubeconfig, c.now, c.guard)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+
+	kept := c.keep(key, entry{hash: hash, cluster: cluster, err: err})
+
+	return kept.cluster, kept.err
+}
+
+// known returns what is known of a kubeconfig.
+func (c *Clusters) known(key Key, hash [sha256.Size]byte) (entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	known, found := c.entries[key]
+	if !found || known.hash != hash {
+		return entry{}, false
+	}
+
+	known.used = c.now()
+	c.entries[key] = known
+
+	return known, true
+}
+
+// keep puts a kubeconfig in the place of the one before, and returns what counts: the
+// same kubeconfig may have been read by another worker meanwhile.
+func (c *Clusters) keep(key Key, read entry) entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	before, found := c.entries[key]
+	if found && before.hash == read.hash {
+		return before // nothing was sent over the other's connections
+	}
+
+	if before.cluster != nil {
+		before.cluster.close()
+	}
+
+	read.used = c.now()
+	c.entries[key] = read
+	c.drop()
+
+	return read
+}
+
+// drop closes what nobody asks for any more: the last object that used a
+// kubeconfig does not say goodbye. The caller holds the lock.
+func (c *Clusters) drop() {
+	for key, known := range c.entries {
+		if c.now().Sub(known.used) < unusedFor {
+			continue
+		}
+
+		if known.cluster != nil {
+			known.cluster.close()
+		}
+
+		delete(c.entries, key)
+	}
+}
+
+// Forget closes and drops every Cluster of a Secret that is gone.
+func (c *Clusters) Forget(secret types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for key, known := range c.entries {
+		if key.NamespacedName != secret {
+			continue
+		}
+
+		if known.cluster != nil {
+			known.cluster.close()
+		}
+
+		delete(c.entries, key)
+	}
+}

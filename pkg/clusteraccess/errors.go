@@ -1,0 +1,104 @@
+package clusteraccess
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// ErrProbing says that the cluster has not answered yet: look again in a moment.
+var ErrProbing = errors.New("the workload cluster is being asked")
+
+// Reason gives the condition reason for an error of this package or of a request
+// to a workload cluster.
+func Reason(err error) string {
+	var forbidden *dialguard.ForbiddenError
+
+	switch {
+	case errors.Is(err, ErrUnsafe):
+		return v1alpha1.ReasonUnsafeKubeconfig
+	case errors.As(err, &forbidden):
+		return v1alpha1.ReasonForbiddenAddress
+	case errors.Is(err, ErrInvalid):
+		return v1alpha1.ReasonKubeconfigInvalid
+	case apierrors.IsUnauthorized(err):
+		return v1alpha1.ReasonUnauthenticated
+	case apierrors.IsForbidden(err):
+		return v1alpha1.ReasonForbidden
+	case Unreachable(err):
+		return v1alpha1.ReasonClusterUnreachable
+	default:
+		return v1alpha1.ReasonError
+	}
+}
+
+// Unreachable tells whether an error says that the cluster did not answer, or
+// that what stands before it did.
+func Unreachable(err error) bool {
+	if err == nil {
+		return false
+	}
+
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return !errors.Is(err, ErrUnsafe) && !errors.Is(err, ErrInvalid)
+	}
+
+	switch status.Status().Code {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests, http.StatusInternalServerError:
+		return true
+	default:
+		return false
+	}
+}
+
+// Message gives a text for conditions and events: what failed in plain words,
+// then what was said, on one line, without the credentials and without other
+// secrets that were sent.
+func (c *Cluster) Message(err error, sent ...*redact.Secrets) string {
+	if err == nil {
+		return ""
+	}
+
+	// client-go says around it that a repetition may help.
+	var tooLarge *tooLargeError
+	if errors.As(err, &tooLarge) {
+		return tooLarge.Error()
+	}
+
+	secrets := c.secrets
+	for _, others := range sent {
+		secrets = secrets.With(others)
+	}
+
+	// A server may send back what it was sent.
+	said := secrets.Line(err.Error())
+
+	switch {
+	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrInvalid), errors.Is(err, ErrProbing), errors.Is(err, ErrSilent):
+		return said
+	case apierrors.IsUnauthorized(err):
+		if expiry := c.expiry(); !expiry.IsZero() && expiry.Before(c.now()) {
+			return "the token of the kubeconfig expired at " + expiry.Format(time.RFC3339)
+		}
+
+		return "the workload cluster does not accept the credentials of the kubeconfig (expired, revoked, or of another cluster)"
+	case apierrors.IsForbidden(err):
+		return "the workload cluster's RBAC does not allow this, or the kubeconfig is for a cluster that was made again since: " + said
+	case Reason(err) == v1alpha1.ReasonForbiddenAddress:
+		return "the kubeconfig names an address to which nothing is sent: " + said
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the workload cluster does not answer in time: " + said
+	case Unreachable(err):
+		return "the workload cluster cannot be reached: " + said
+	default:
+		return said
+	}
+}

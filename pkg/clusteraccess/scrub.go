@@ -1,0 +1,51 @@
+package clusteraccess
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// secrets are the credentials of a kubeconfig, in the forms in which they are sent:
+// a server that answers with the header that it was sent must not put it into a
+// condition.
+func (a *settings) secrets() *redact.Secrets {
+	secrets := redact.Of(a.token, a.secret, string(a.key))
+	if a.username != "" {
+		secrets.Add(a.username + ":" + a.secret)
+	}
+
+	if a.proxy != nil && a.proxy.User != nil {
+		password, _ := a.proxy.User.Password()
+		secrets.Add(password, a.proxy.User.Username()+":"+password)
+	}
+
+	return secrets
+}
+
+// maxRefusal is how much of an answer that is an error is read, in bytes.
+const maxRefusal = 256 << 10
+
+// scrubRefusal takes the credentials out of an answer that is an error. Clients show
+// the beginning of it, and Helm writes it down; where it is cut off, a part of a
+// credential would not be recognised any more.
+func scrubRefusal(response *http.Response, secrets *redact.Secrets) error {
+	if response.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	_ = response.Body.Close()
+
+	if err != nil {
+		return fmt.Errorf("read the answer, which is an error (%d): %w", response.StatusCode, err)
+	}
+
+	scrubbed := []byte(secrets.Remove(string(text)))
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(scrubbed)), int64(len(scrubbed))
+
+	return nil
+}

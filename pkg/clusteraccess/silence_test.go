@@ -1,0 +1,181 @@
+package clusteraccess
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// lostQuorum is a cluster that shows its version, and hangs on Secrets while hangs is set.
+func lostQuorum(t *testing.T, hangs *atomic.Bool) []byte {
+	t.Helper()
+
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/version":
+			respond(w, http.StatusOK, `{"gitVersion":"v1.37.1"}`)
+		case strings.HasSuffix(r.URL.Path, "/kube-system"):
+			respond(w, http.StatusOK, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`)
+		default:
+			if hangs.Load() {
+				_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not seen
+				<-r.Context().Done()
+				panic(http.ErrAbortHandler) // whoever has given up must not find an answer after all
+			}
+
+			respond(w, http.StatusOK, `{"kind":"Secret","apiVersion":"v1"}`)
+		}
+	})
+}
+
+// silent is a cluster that hangs from its first read on, and a clock that stands still.
+type silent struct {
+	*testing.T
+
+	hangs   atomic.Bool
+	clock   atomic.Int64 // in seconds
+	cluster *Cluster
+}
+
+func newSilent(t *testing.T) *silent {
+	t.Helper()
+
+	s := &silent{T: t}
+	s.hangs.Store(true)
+	s.cluster = get(t, NewClusters(func() time.Time { return time.Unix(s.clock.Load(), 0) }, loopback()), lostQuorum(t, &s.hangs))
+	s.cluster.limit = 100 * time.Millisecond // whatever hangs has all the time it needs to get there
+
+	if _, err := identifyFinally(t, s.cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	return s
+}
+
+// probed waits for the probe under way. What it found counts until the clock goes on.
+func (s *silent) probed() {
+	s.cluster.mu.Lock()
+	running := s.cluster.running
+	s.cluster.mu.Unlock()
+
+	if running != nil {
+		<-running
+	}
+}
+
+// staysSilent identifies the cluster three times, of which the last two make a probe: the failure stands, also when
+// the probe has come to the same end.
+func (s *silent) staysSilent() {
+	s.Helper()
+
+	for range 3 {
+		if _, err := s.cluster.Identify(s.Context()); !errors.Is(err, ErrSilent) || Reason(err) != v1alpha1.ReasonClusterUnreachable || !strings.Contains(s.cluster.Message(err), "etcd") {
+			s.Errorf("got %v", err)
+		}
+
+		s.probed()
+		s.clock.Add(int64(badFor.Seconds()) + 1)
+	}
+}
+
+// comesBack lets the cluster answer, and the probe find that out.
+func (s *silent) comesBack() {
+	s.Helper()
+	s.hangs.Store(false)
+	s.cluster.limit = time.Minute
+
+	_, _ = s.cluster.Identify(s.Context()) // the failure stands if the probe takes its time
+	s.probed()
+
+	if _, err := s.cluster.Identify(s.Context()); err != nil {
+		s.Errorf("it answers again: %v", err)
+	}
+}
+
+// One worker finds out that a cluster hangs. No other one is held up, until the cluster has answered the probe.
+func TestSilentCluster(t *testing.T) {
+	var reads atomic.Int32
+
+	s := newSilent(t)
+	read := func(ctx context.Context) (*corev1.Secret, error) {
+		reads.Add(1)
+
+		return s.cluster.Core().Secrets("apps").Get(ctx, "pull", metav1.GetOptions{})
+	}
+
+	if _, err := Read(t.Context(), s.cluster, read); err == nil {
+		t.Fatal("it did not hang")
+	}
+
+	s.staysSilent()
+
+	if got := reads.Load(); got != 3 {
+		t.Errorf("%d reads, want one of a worker and two of the probe", got)
+	}
+
+	s.comesBack()
+
+	if _, err := Read(t.Context(), s.cluster, read); err != nil {
+		t.Error(err)
+	}
+}
+
+// A write that hangs is noted as a read is. The probe rehearses it and writes nothing.
+func TestSilentAtWrites(t *testing.T) {
+	var rehearsals, writes atomic.Int32
+
+	s := newSilent(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pull"}}
+	write := func() error {
+		_, err := Write(t.Context(), s.cluster, func(ctx context.Context) (*corev1.Secret, error) {
+			writes.Add(1)
+
+			return s.cluster.Core().Secrets("apps").Create(ctx, secret, metav1.CreateOptions{})
+		}, func(ctx context.Context) {
+			rehearsals.Add(1)
+
+			_, _ = s.cluster.Core().Secrets("apps").Create(ctx, secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		})
+
+		return err
+	}
+
+	if err := write(); err == nil {
+		t.Fatal("it did not hang")
+	}
+
+	s.staysSilent()
+
+	if rehearsals.Load() != 2 || writes.Load() != 1 {
+		t.Errorf("%d rehearsals, %d writes; want one write of a worker and two rehearsals of the probe", rehearsals.Load(), writes.Load())
+	}
+
+	s.comesBack()
+
+	if err := write(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A worker whose own time is over, and a read that is refused, say nothing about the cluster.
+func TestOtherFailuresAreNoSilence(t *testing.T) {
+	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://h'", "token: t"))
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+
+	for ctx, failure := range map[context.Context]error{stopped: context.Canceled, t.Context(): errors.New("refused")} {
+		if _, err := Read(ctx, cluster, func(context.Context) (int, error) { return 0, failure }); !errors.Is(err, failure) || cluster.err != nil {
+			t.Errorf("got %v, %v", err, cluster.err)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package clusteraccess
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// requesterWith is a sync of an OmniCluster with a kubeconfig in a Secret of its own.
+func (l *leaving) requesterWith(cluster, secret string, kubeconfig []byte) Requester {
+	l.Helper()
+
+	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: secret}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	if err := l.access.Client.Create(l.Context(), object); err != nil {
+		l.Fatal(err)
+	}
+
+	sync := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: secret, UID: types.UID(secret)}}
+	sync.Spec.ClusterRef.Name, sync.Spec.KubeconfigSecretRef.Name = cluster, secret
+
+	return RequesterOf(sync, nil)
+}
+
+// open goes on until the cluster has been asked.
+func (l *leaving) open(requester Requester) (*Opened, loop.Outcome) {
+	l.Helper()
+
+	for {
+		opened, outcome, err := l.access.Open(l.Context(), requester)
+		if err != nil {
+			l.Fatal(err)
+		}
+
+		if outcome.Reason() != v1alpha1.ReasonClusterUnreachable {
+			return opened, outcome
+		}
+	}
+}
+
+func newClusters(t *testing.T) *leaving {
+	t.Helper()
+
+	return newLeaving(t,
+		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}},
+		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
+}
+
+// The slots are the cluster's: each team has a kubeconfig of its own, and one is renewed. Objects of another cluster
+// find theirs, also with the same server and the same token.
+func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
+	l := newClusters(t)
+	l.access.Clusters.Runs = 2
+
+	handler := func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`)
+	}
+	config := serve(t, handler)
+
+	var (
+		entered []*Opened
+		later   []Requester
+	)
+
+	for team := range 4 {
+		requester := l.requesterWith("demo", fmt.Sprintf("team-%d", team), config)
+		if opened, outcome := l.open(requester); opened != nil {
+			entered = append(entered, opened)
+		} else if later = append(later, requester); !outcome.Postpones() {
+			t.Errorf("team %d: %+v", team, outcome)
+		}
+	}
+
+	if len(entered) != 2 {
+		t.Fatalf("%d runs are in the cluster, want 2", len(entered))
+	}
+
+	renewed := &corev1.Secret{}
+	renewed.Namespace, renewed.Name, renewed.Data = "ns", later[0].Kubeconfig.Name, map[string][]byte{"kubeconfig": append(config, '\n')}
+
+	if err := l.access.Client.Update(t.Context(), renewed); err != nil {
+		t.Fatal(err)
+	}
+
+	if opened, _ := l.open(later[0]); opened != nil {
+		t.Error("a new kubeconfig brought new slots")
+	}
+
+	if opened, outcome := l.open(l.requesterWith("other", "elsewhere", config)); opened == nil {
+		t.Errorf("another cluster has no slot: %+v", outcome)
+	} else {
+		opened.Done()
+	}
+
+	for _, opened := range entered {
+		opened.Done()
+	}
+
+	opened, outcome := l.open(later[0])
+	if opened == nil {
+		t.Fatalf("no slot is free: %+v", outcome)
+	}
+
+	opened.Done()
+}
+
+// To ask a dead cluster takes a slot, too: with a kubeconfig for each object it would hold a worker for each. Who is
+// not let in gives the slot back.
+func TestAskingTakesASlot(t *testing.T) {
+	l := newClusters(t)
+	l.access.Clusters.Runs = 1
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = listener.Close() })
+
+	dead := kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t")
+	asking, waiting := l.requesterWith("demo", "asking", dead), l.requesterWith("demo", "waiting", dead)
+
+	// It asks until the test has seen what that does to others.
+	asked, err := l.access.Clusters.Get(t.Context(), Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "asking"}, SecretKey: "kubeconfig"}, dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	asked.probeWait = time.Hour
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+
+	go func() {
+		defer close(ended)
+
+		_, _, _ = l.access.Open(ctx, asking)
+	}()
+
+	connection, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = connection.Close() })
+
+	if _, outcome, err := l.access.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonProgressing || !outcome.Postpones() {
+		t.Errorf("it does not wait for its turn: %+v, %v", outcome, err)
+	}
+
+	stop()
+	<-ended
+
+	if _, outcome, err := l.access.Open(t.Context(), waiting); err != nil || outcome.Reason() != v1alpha1.ReasonClusterUnreachable {
+		t.Errorf("the slot was not given back: %+v, %v", outcome, err)
+	}
+
+	if len(l.access.Clusters.limiters.of) != 0 {
+		t.Errorf("%d clusters are remembered", len(l.access.Clusters.limiters.of))
+	}
+}

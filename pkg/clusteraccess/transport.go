@@ -1,0 +1,138 @@
+package clusteraccess
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// The deadlines of a connection. A request as a whole is bounded by its context,
+// because watches and waits last as long as they last.
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+	headerTimeout    = 60 * time.Second // kube-apiserver itself gives up after 60 s
+	idleTimeout      = 90 * time.Second
+	idlePerHost      = 8
+)
+
+// The client-side rate limit of one cluster, in requests per second and in a
+// burst. kubectl's own is 50 and 300; priority and fairness of the workload
+// cluster is the real limit.
+const (
+	clientQPS   = 50
+	clientBurst = 100
+)
+
+// What a connection takes of answers that nobody has read yet, in bytes, and of the
+// headers of one. Go's own limits are 4 MiB for each request, 1 GiB in all, and 10 MiB.
+const (
+	unreadPerRequest    = 1 << 20
+	unreadPerConnection = 16 << 20
+	maxHeader           = 256 << 10
+)
+
+// userAgent is what the audit log of a workload cluster shows.
+const userAgent = "omni-controller"
+
+// newTransport makes connections of their own for one kubeconfig: client-go's
+// shared cache of transports cannot be closed, and a kubeconfig that was replaced
+// must not leave connections behind.
+func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
+	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"h2", "http/1.1"},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("%w: its certificates do not fit together", ErrInvalid)
+	}
+
+	way, err := a.route(http.ProxyFromEnvironment, guard)
+	if err != nil {
+		return nil, err
+	}
+
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:                  way.proxy,
+		DialContext:            way.dialer.DialContext,
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    handshakeTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: unreadPerRequest, MaxReceiveBufferPerConnection: unreadPerConnection},
+		MaxIdleConnsPerHost:    idlePerHost,
+	}), nil
+}
+
+// newConfig makes the client configuration that consumers get. The credentials
+// are in its transport, not in its fields: it can be copied and printed.
+func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
+	server, err := url.Parse(a.server)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
+	}
+
+	authenticated, err := rest.HTTPWrappersForConfig(&rest.Config{
+		BearerToken: a.token, Username: a.username, Password: a.secret, UserAgent: userAgent,
+	}, transport)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its credentials contradict each other (a token and a user name)", ErrInvalid)
+	}
+
+	return &rest.Config{
+		Host:      a.server,
+		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, budget: answer.NewBudget(clusterBytes)},
+		UserAgent: userAgent,
+		QPS:       clientQPS,
+		Burst:     clientBurst,
+		// What a server warns of would be logged as it is.
+		WarningHandlerWithContext: rest.NoWarnings{},
+	}, nil
+}
+
+// sameHost refuses requests to other hosts (client-go follows redirects and would
+// send the credentials along), and answers that would take too much memory. What it lets through as an
+// error holds no credentials.
+type sameHost struct {
+	host    string
+	secrets *redact.Secrets
+	next    http.RoundTripper
+	budget  *answer.Budget // of this cluster
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Host != s.host || request.URL.Scheme != "https" {
+		if request.Body != nil {
+			_ = request.Body.Close() // RoundTrip must close it, whatever happens
+		}
+
+		return nil, fmt.Errorf("the workload cluster redirects to another host (%s), which is refused", request.URL.Host)
+	}
+
+	response, err := s.next.RoundTrip(askingForJSON(request))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller is net/http
+	}
+
+	if err := scrubRefusal(response, s.secrets); err != nil {
+		return nil, err
+	}
+
+	if err := s.bound(request, response); err != nil {
+		return nil, err
+	}
+
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go look through to the transport.
+func (s *sameHost) WrappedRoundTripper() http.RoundTripper { return s.next }

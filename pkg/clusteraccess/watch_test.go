@@ -1,0 +1,47 @@
+package clusteraccess
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// The objects of a cluster look again at once when that changes what they may do, and not for each report of Omni.
+func TestParentChanged(t *testing.T) {
+	parent := func(generation int64, id, phase string, deleted bool) *v1alpha1.OmniCluster {
+		o := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: generation}}
+		o.Status.OmniClusterID, o.Status.Omni = id, &v1alpha1.OmniClusterRemoteStatus{Phase: phase}
+
+		if deleted {
+			o.DeletionTimestamp = &metav1.Time{}
+			o.DeletionTimestamp.Time = o.DeletionTimestamp.AddDate(2000, 0, 0)
+		}
+
+		return o
+	}
+
+	others := parent(1, "id", "Running", false)
+	others.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: "True", Reason: "OwnedByOtherHub", Message: "it is hub-2's"}}
+
+	for name, test := range map[string]struct {
+		before, after *v1alpha1.OmniCluster
+		want          bool
+	}{
+		"the ID appears":         {parent(1, "", "ScalingUp", false), parent(1, "id", "ScalingUp", false), true},
+		"another phase":          {parent(1, "id", "ScalingUp", false), parent(1, "id", "Running", false), false},
+		"the spec":               {parent(1, "id", "Running", false), parent(2, "id", "Running", false), true},
+		"a deletion begins":      {parent(1, "id", "Running", false), parent(2, "id", "Running", true), true},
+		"the teardown begins":    {parent(2, "id", "Running", true), parent(2, "id", "Destroying", true), true},
+		"the teardown goes on":   {parent(2, "id", "Destroying", true), parent(2, "id", "Destroying", true), false},
+		"it is another hub's":    {parent(1, "id", "Running", false), others, true},
+		"it is taken over":       {others, parent(1, "id", "Running", false), true},
+		"a teardown of somebody": {parent(1, "id", "Running", false), parent(1, "id", "Destroying", false), false},
+	} {
+		if got := ParentChanged().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
+)
+
+// ClusterTimeout bounds the reading of one cluster as a whole, in time.
+const ClusterTimeout = 2 * time.Minute
+
+// Options say what to export. Every field that no comment calls optional is required.
+type Options struct {
+	// Endpoint is the URL of the Omni API.
+	Endpoint string
+	// Key is the service account key as it was read; KeySource says where from, for errors.
+	Key       []byte
+	KeySource string
+	// CABundle is PEM; optional: the system's roots.
+	CABundle []byte
+	// InsecureSkipTLSVerify accepts any certificate.
+	InsecureSkipTLSVerify bool
+	// Clusters are names in Omni. All exports every cluster that is not being destroyed instead.
+	Clusters []string
+	All      bool
+	// Namespace of the objects; optional: none is written.
+	Namespace string
+	// Connection is the name of the OmniConnection.
+	Connection string
+	// Secret is the name of the Secret with the key, to which the OmniConnection refers.
+	Secret string
+}
+
+// File is the YAML text of some objects.
+type File struct {
+	// Name is the name of the OmniConnection or OmniCluster.
+	Name string
+	// Text is one YAML stream.
+	Text []byte
+}
+
+// Result is an export.
+type Result struct {
+	// Connection is the OmniConnection, without its Secret.
+	Connection File
+	// Clusters are in the order of their names in Omni.
+	Clusters []File
+	// Warnings are for the person who exports; each is one line without secrets.
+	Warnings []string
+}
+
+// Run exports. It is all or nothing: if one cluster fails, the error names every one that does. Every call to Omni
+// has a deadline. Errors name the flag and the remedy, and never hold the key or any content.
+func Run(ctx context.Context, options Options) (*Result, error) {
+	client, err := dial(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+
+	defer func() { _ = client.Close() }() // nothing was written
+
+	names, err := choose(ctx, client.State(), options)
+	if err != nil {
+		return nil, err
+	}
+
+	result := &Result{}
+
+	result.Connection, err = fileOf(options.Connection, []runtime.Object{manifests.Connection(manifests.ConnectionOptions{
+		Name: options.Connection, Namespace: options.Namespace, Endpoint: options.Endpoint, CABundle: options.CABundle,
+		InsecureSkipTLSVerify: options.InsecureSkipTLSVerify, Secret: options.Secret,
+	})})
+	if err != nil {
+		return nil, err
+	}
+
+	var failures []error
+
+	for _, name := range names {
+		file, warnings, err := exportCluster(ctx, client.State(), name, options)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("cluster %q: %w", name, err))
+
+			continue
+		}
+
+		result.Clusters = append(result.Clusters, file)
+		result.Warnings = append(result.Warnings, warnings...)
+	}
+
+	return result, errors.Join(failures...)
+}
+
+func dial(ctx context.Context, options Options) (*session.Client, error) {
+	key, err := session.ParseServiceAccountKey(options.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", options.KeySource, err)
+	}
+
+	client, err := session.Dial(ctx, session.Config{
+		Endpoint: options.Endpoint, Key: key, CABundle: options.CABundle, InsecureSkipTLSVerify: options.InsecureSkipTLSVerify,
+	})
+	if err != nil {
+		return nil, explain(err, options)
+	}
+
+	return client, nil
+}
+
+// explain names the flag that can be wrong.
+func explain(err error, options Options) error {
+	message := omni.Message(err)
+
+	switch omni.Classify(err) { //nolint:exhaustive // the rest has nothing to do with a flag
+	case omni.ClassKeyExpired, omni.ClassKeyInvalid, omni.ClassUnauthenticated:
+		return fmt.Errorf("%s: %s", options.KeySource, message)
+	case omni.ClassDenied:
+		return fmt.Errorf("%s: the service account's role does not allow to read clusters (Reader is needed): %s",
+			options.KeySource, omni.Sanitize(err.Error()))
+	case omni.ClassTLS:
+		return fmt.Errorf("--ca-file (the CA of %s, PEM; the system's roots without it): %s", options.Endpoint, message)
+	case omni.ClassUnreachable:
+		return fmt.Errorf("--endpoint: %s", message)
+	case omni.ClassRefused:
+		if errors.Is(err, omni.ErrEndpoint) {
+			return fmt.Errorf("--endpoint: %s", message)
+		}
+
+		// Omni was not even asked.
+		if errors.Is(err, omni.ErrNotExportable) {
+			return errors.New(omni.Sanitize(err.Error()))
+		}
+	}
+
+	return errors.New(message)
+}
+
+// choose checks the names, so that a wrong one is found before anything is read.
+func choose(ctx context.Context, st state.State, options Options) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
+	defer cancel()
+
+	existing, err := observe.ListClusters(ctx, st)
+	if err != nil {
+		return nil, explain(err, options)
+	}
+
+	if options.All {
+		if len(existing) == 0 {
+			return nil, errors.New("--all: this Omni has no clusters that the service account may see")
+		}
+
+		return existing, nil
+	}
+
+	var unknown []error
+
+	for _, name := range options.Clusters {
+		if !slices.Contains(existing, name) {
+			unknown = append(unknown, fmt.Errorf("--cluster: Omni has no cluster %q, or it is being destroyed; %s", name, suggest(name, existing)))
+		}
+	}
+
+	return slices.Compact(slices.Sorted(slices.Values(options.Clusters))), errors.Join(unknown...)
+}
+
+func exportCluster(ctx context.Context, st state.State, name string, options Options) (File, []string, error) {
+	ctx, cancel := context.WithTimeout(ctx, ClusterTimeout)
+	defer cancel()
+
+	keys := markKeys()
+
+	exported, err := observe.Export(ctx, st, name, keys)
+	if err != nil {
+		return File{}, nil, explain(err, options)
+	}
+
+	objects, err := manifests.FromTemplate(exported.Template, manifests.Options{
+		Namespace: options.Namespace, Connection: options.Connection, Adopt: true,
+	})
+	if err != nil {
+		return File{}, nil, fmt.Errorf("cannot be expressed: %s", omni.Sanitize(err.Error()))
+	}
+
+	text, err := render(objects)
+	if err != nil {
+		return File{}, nil, fmt.Errorf("the exported objects do not fit together: %s", omni.Sanitize(err.Error()))
+	}
+
+	gaps, err := plan.Gaps(ctx, st, text, keys)
+	if err != nil {
+		return File{}, nil, explain(err, options)
+	}
+
+	file, err := fileOf(objects.Cluster.Name, objects.Manifests())
+
+	return file, warningsFor(name, exported, objects, gaps), err
+}
+
+// proofUID stands for the UID that the OmniCluster does not have yet.
+const proofUID = "00000000-0000-0000-0000-000000000000"
+
+// render does what the controller will do with the objects.
+func render(objects *manifests.Objects) ([]byte, error) {
+	documents, err := template.Assemble(objects.Input())
+	if err != nil {
+		return nil, err
+	}
+
+	return documents.Render(objects.Value, template.Mark{UID: proofUID, Name: objects.Cluster.Name})
+}
+
+func markKeys() omni.MarkKeys {
+	return omni.MarkKeys{
+		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace,
+		Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
+	}
+}
+
+func fileOf(name string, objects []runtime.Object) (File, error) {
+	var text bytes.Buffer
+
+	err := manifests.Write(&text, objects)
+
+	return File{Name: name, Text: text.Bytes()}, err
+}

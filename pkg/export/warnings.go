@@ -1,0 +1,130 @@
+package export
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
+)
+
+// warningsFor says what the person who applies the manifests has to know.
+func warningsFor(name string, exported *observe.Exported, objects *manifests.Objects, gaps []plan.Change) []string {
+	var warnings []string
+
+	warn := func(format string, args ...any) {
+		warnings = append(warnings, fmt.Sprintf("cluster %q: ", name)+fmt.Sprintf(format, args...))
+	}
+
+	if hasContents(objects) {
+		warn("patches, manifests and health checks may hold secrets, and were written into the manifests: look before you commit them")
+	}
+
+	if marks := exported.Live.Marks; marks.UID != "" {
+		warn("it belongs to the OmniCluster %s/%s (UID %s): applying the manifests takes it over, and that object loses it",
+			marks.Namespace, marks.Name, marks.UID)
+	}
+
+	if exported.Live.Locked {
+		warn("it is locked in Omni: the operator changes nothing until somebody unlocks it there")
+	}
+
+	if len(exported.Unmanaged) > 0 {
+		warn("kernel arguments of %s are set in Omni beside every template: they are not in the manifests, and stay as they are",
+			strings.Join(exported.Unmanaged, ", "))
+	}
+
+	for _, gap := range gaps {
+		warn("applying the manifests would %s: %s", gap.String(), meaning(gap))
+	}
+
+	return warnings
+}
+
+// meaning explains a gap, which is something that our kinds cannot say.
+func meaning(gap plan.Change) string {
+	switch kind := omni.KindOf(gap.Type); {
+	case gap.Action == plan.ActionDestroy:
+		return "no document can express it; while a cluster is being adopted nothing is destroyed without spec.approvedPlan"
+	case gap.Action == plan.ActionCreate:
+		return "Omni has it under another ID or not at all"
+	case kind == "KubernetesHealthCheck":
+		return "its job is written in another format, with the same content"
+	default:
+		return "it has settings or labels of Omni's own that no document can express"
+	}
+}
+
+func hasContents(objects *manifests.Objects) bool {
+	count := len(objects.ConfigMaps) + len(objects.Cluster.Spec.Patches) + len(objects.Cluster.Spec.Kubernetes.Manifests) +
+		len(objects.Cluster.Spec.Kubernetes.Healthchecks) + len(objects.ControlPlane.Spec.Patches)
+
+	for i := range objects.Workers {
+		count += len(objects.Workers[i].Spec.Patches)
+	}
+
+	for i := range objects.Machines {
+		count += len(objects.Machines[i].Spec.Patches)
+	}
+
+	return count > 0
+}
+
+const (
+	// maxSuggestions bounds the names in an error.
+	maxSuggestions = 5
+	// nearBy is the number of typing errors that a suggestion forgives.
+	nearBy = 3
+)
+
+// suggest names the clusters that may have been meant.
+func suggest(name string, existing []string) string {
+	var near []string
+
+	for _, candidate := range existing {
+		lower, wanted := strings.ToLower(candidate), strings.ToLower(name)
+		if distance(lower, wanted) <= nearBy || strings.Contains(lower, wanted) || strings.Contains(wanted, lower) {
+			near = append(near, candidate)
+		}
+	}
+
+	slices.SortStableFunc(near, func(a, b string) int { return distance(a, name) - distance(b, name) })
+
+	switch {
+	case len(existing) == 0:
+		return "it has no clusters that this service account may see"
+	case len(near) > 0:
+		return "near: " + strings.Join(near[:min(len(near), maxSuggestions)], ", ")
+	case len(existing) <= maxSuggestions:
+		return "it has: " + strings.Join(existing, ", ")
+	default:
+		return fmt.Sprintf("it has: %s and %d more", strings.Join(existing[:maxSuggestions], ", "), len(existing)-maxSuggestions)
+	}
+}
+
+// distance is the number of single-byte edits between two names.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+
+	return row[len(b)]
+}

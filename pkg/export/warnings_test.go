@@ -1,0 +1,92 @@
+package export
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
+)
+
+// bare are the objects of a cluster without any content.
+func bare() *manifests.Objects {
+	return &manifests.Objects{Cluster: &v1alpha1.OmniCluster{}, ControlPlane: &v1alpha1.OmniControlPlane{}}
+}
+
+func TestWarnings(t *testing.T) {
+	const kind = ".omni.sidero.dev"
+
+	for name, test := range map[string]struct {
+		exported observe.Exported
+		gaps     []plan.Change
+		want     []string
+	}{
+		"nothing to say": {},
+		"owned": {
+			exported: observe.Exported{Live: omni.Live{Marks: omni.Marks{UID: "uid-1", Namespace: "prod", Name: "edge"}}},
+			want:     []string{`cluster "c": it belongs to the OmniCluster prod/edge (UID uid-1): applying the manifests takes it over, and that object loses it`},
+		},
+		"locked": {
+			exported: observe.Exported{Live: omni.Live{Locked: true}},
+			want:     []string{`cluster "c": it is locked in Omni: the operator changes nothing until somebody unlocks it there`},
+		},
+		"kernel arguments": {
+			exported: observe.Exported{Unmanaged: []string{"m1", "m2"}},
+			want:     []string{`cluster "c": kernel arguments of m1, m2 are set in Omni beside every template: they are not in the manifests, and stay as they are`},
+		},
+		"gaps": {
+			gaps: []plan.Change{
+				{Action: plan.ActionDestroy, Type: "ConfigPatches" + kind, ID: "500-by-hand"},
+				{Action: plan.ActionCreate, Type: "KubernetesManifestGroups" + kind, ID: "c-a"},
+				{Action: plan.ActionUpdate, Type: "KubernetesHealthChecks" + kind, ID: "check"},
+				{Action: plan.ActionUpdate, Type: "MachineSets" + kind, ID: "c-w", OldSize: "3", NewSize: "2"},
+			},
+			want: []string{
+				`cluster "c": applying the manifests would destroy ConfigPatch "500-by-hand": no document can express it; while a cluster is being adopted nothing is destroyed without spec.approvedPlan`,
+				`cluster "c": applying the manifests would create KubernetesManifestGroup "c-a": Omni has it under another ID or not at all`,
+				`cluster "c": applying the manifests would update KubernetesHealthCheck "check": its job is written in another format, with the same content`,
+				`cluster "c": applying the manifests would update MachineSet "c-w" (3 -> 2): it has settings or labels of Omni's own that no document can express`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, warningsFor("c", &test.exported, bare(), test.gaps)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestContentsAreWarnedOf(t *testing.T) {
+	patches := []v1alpha1.Patch{{Name: "a"}}
+
+	for name, change := range map[string]func(*manifests.Objects){
+		"patch of the cluster":       func(o *manifests.Objects) { o.Cluster.Spec.Patches = patches },
+		"manifest":                   func(o *manifests.Objects) { o.Cluster.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{{}} },
+		"healthcheck":                func(o *manifests.Objects) { o.Cluster.Spec.Kubernetes.Healthchecks = []v1alpha1.Healthcheck{{}} },
+		"patch of the control plane": func(o *manifests.Objects) { o.ControlPlane.Spec.Patches = patches },
+		"patch of workers": func(o *manifests.Objects) {
+			o.Workers = make([]v1alpha1.OmniWorkers, 2)
+			o.Workers[1].Spec.Patches = patches
+		},
+		"patch of a machine": func(o *manifests.Objects) {
+			o.Machines = make([]v1alpha1.OmniMachine, 2)
+			o.Machines[1].Spec.Patches = patches
+		},
+	} {
+		objects := bare()
+		if hasContents(objects) {
+			t.Fatalf("%s: contents before there are any", name)
+		}
+
+		change(objects)
+
+		if !hasContents(objects) {
+			t.Errorf("%s: no contents", name)
+		}
+	}
+}

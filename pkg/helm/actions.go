@@ -1,0 +1,179 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+)
+
+func (c *Client) install(hard, soft context.Context, s *session, request Request) error {
+	// Helm begins anew over a record that it cannot read.
+	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		return err
+	}
+
+	if request.Settings.CreateNamespace {
+		if err := c.createNamespace(hard, request); err != nil {
+			return err
+		}
+	}
+
+	// Helm gives every install the number 1, whatever is recorded.
+	standIn, err := c.prepare(hard, soft, s, request, render.Release{Revision: 1}, !request.Settings.SkipCRDs)
+	if err != nil {
+		return err
+	}
+
+	install := action.NewInstall(s.config)
+	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
+	install.Labels = request.labels(s.storage.original)
+	install.Replace = true // over attempts that failed
+	install.ForceConflicts = true
+	install.Timeout, install.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
+	install.WaitStrategy, install.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
+	install.DisableHooks = request.Settings.DisableHooks
+	install.TakeOwnership = request.Settings.TakeOwnership
+
+	ctx, cancel := rendering(soft, s)
+	defer cancel()
+
+	_, err = install.RunWithContext(ctx, standIn, request.Values.Tree())
+
+	return err
+}
+
+func (c *Client) upgrade(hard, soft context.Context, s *session, request Request) error {
+	last, err := c.last(s)
+	if err != nil {
+		return err
+	}
+
+	crds, err := needsCRDs(s, request)
+	if err != nil {
+		return err
+	}
+
+	standIn, err := c.prepare(hard, soft, s, request, render.Release{Revision: last.Version + 1, Upgrade: true}, crds)
+	if err != nil {
+		return err
+	}
+
+	upgrade := action.NewUpgrade(s.config)
+	upgrade.Namespace = c.target.Namespace
+	upgrade.Labels = request.labels(s.storage.original)
+	// Helm carries labels over from the last revision; "null" takes them off.
+	upgrade.Labels[labelTested], upgrade.Labels[labelInterrupted] = "null", "null"
+	upgrade.ResetValues = true // or empty values would mean those of the last revision
+	upgrade.MaxHistory = request.Settings.MaxHistory
+	upgrade.Timeout, upgrade.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
+	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
+	upgrade.DisableHooks = request.Settings.DisableHooks
+	upgrade.TakeOwnership = request.Settings.TakeOwnership
+	// Releases of Helm 3 were not applied by the server, and go on as they began.
+	upgrade.ForceConflicts = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+
+	ctx, cancel := rendering(soft, s)
+	defer cancel()
+
+	_, err = upgrade.RunWithContext(ctx, c.target.Name, standIn, request.Values.Tree())
+
+	return err
+}
+
+// needsCRDs tells whether CRDs are installed before an upgrade: over attempts of
+// which none was ever in effect, it stands for the install.
+func needsCRDs(s *session, request Request) (bool, error) {
+	observed, err := s.storage.list()
+
+	return err == nil && !request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
+}
+
+func (c *Client) rollBack(soft context.Context, s *session, request Request) error {
+	target, err := s.config.Releases.Get(c.target.Name, request.Decision.Revision)
+	if err != nil {
+		return err
+	}
+
+	record, err := asRelease(target)
+	if err != nil {
+		return err
+	}
+
+	s.values.add(record.Config)
+	s.storage.rollback = true
+
+	rollback := action.NewRollback(s.config)
+	rollback.Version = request.Decision.Revision
+	rollback.MaxHistory = request.Settings.MaxHistory
+	rollback.ForceConflicts = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	rollback.Timeout, rollback.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
+	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
+	rollback.DisableHooks = request.Settings.DisableHooks
+
+	return rollback.Run(c.target.Name)
+}
+
+// last is the record of the newest revision.
+func (c *Client) last(s *session) (*releasev1.Release, error) {
+	found, err := s.config.Releases.Last(c.target.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	return asRelease(found)
+}
+
+// newest is the record of the newest revision. What that was made from is kept
+// out of messages: hooks were rendered with it.
+func (c *Client) newest(s *session) (*releasev1.Release, error) {
+	record, err := c.last(s)
+	if err != nil {
+		return nil, err
+	}
+
+	s.values.add(record.Config)
+
+	return record, nil
+}
+
+// test runs the chart's tests and notes the result on the revision. A test that
+// fails is an error.
+func (c *Client) test(soft context.Context, s *session, request Request) error {
+	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		return err
+	}
+
+	tests := action.NewReleaseTesting(s.config)
+	tests.Namespace = c.target.Namespace
+	tests.Timeout = request.Settings.Timeout
+	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(soft)}
+
+	_, shutdown, err := tests.Run(c.target.Name)
+	if shutdown != nil {
+		if cleanUp := shutdown(); cleanUp != nil && err == nil {
+			err = cleanUp
+		}
+	}
+
+	result := TestsPassed
+
+	if err != nil {
+		// A stop says nothing about the tests, nor does a cluster that cannot be reached.
+		if errors.Is(soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable {
+			return err
+		}
+
+		result = TestsFailed
+	}
+
+	noted := c.change(s, request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
+
+	return errors.Join(err, noted)
+}

@@ -1,0 +1,59 @@
+package charts_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// What a registry sends is bounded by what it becomes.
+func TestHostileRegistries(t *testing.T) {
+	tags := func(count int, tag string) string {
+		return `{"name":"demo","tags":[` + strings.Repeat(`"`+tag+`",`, count) + `"1.0.0"]}`
+	}
+
+	for name, test := range map[string]struct {
+		version string
+		answers map[string]string // by path
+		want    string
+	}{
+		"millions of empty tags": {answers: map[string]string{"tags/list": tags(1_300_000, "")}, want: "/v2/demo/tags/list: the list of tags has more than 110000 values"},
+		"deep tags":              {answers: map[string]string{"tags/list": `{"tags":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`}, want: "the list of tags is nested deeper"},
+		"tags without end":       {answers: map[string]string{"tags/list": tags(9000, "x")}, want: "/v2/demo/tags/list has more than 100000 tags: set chart.version"},
+		"no tags":                {answers: map[string]string{"tags/list": "a: &a [*a]"}, want: "something that is no list of tags"},
+		"layers": {
+			version: "1.0.0", answers: map[string]string{"manifests/1.0.0": `{"layers":[` + strings.Repeat("{},", 1_300_000) + `{}]}`},
+			want: "the manifest has more than 10000 values",
+		},
+		"annotations": {
+			version: "1.0.0", answers: map[string]string{"manifests/1.0.0": `{"annotations":{` + strings.Repeat(`"a":"",`, 500_000) + `"b":""}}`},
+			want: "the manifest has more than 10000 values",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := chartserver.StartTLSRepository()
+			t.Cleanup(registry.Close)
+
+			for path, answer := range test.answers {
+				registry.Handle("/v2/demo/"+path, func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Link", `</v2/demo/tags/list?next>; rel="next"`)
+					_, _ = w.Write([]byte(answer))
+				})
+			}
+
+			source := charts.Source{Chart: "oci://" + strings.TrimPrefix(registry.URL(), "https://") + "/demo", Version: test.version, CA: registry.CA()}
+
+			// The answers themselves have up to 4 MiB, and are read and counted. Decoded, the tags took 340 MiB.
+			foreigntest.WantAllocated(t, 64<<20, func() {
+				_, err := fetch(newFetcher(charts.Options{}), source)
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %v, want %s", err, test.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,228 @@
+package charts
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+)
+
+// Default limits.
+const (
+	// DefaultMaxIndexBytes is the largest index of a repository, in bytes.
+	DefaultMaxIndexBytes = 48 << 20
+	// DefaultMaxArchiveBytes is the largest packed chart, in bytes.
+	DefaultMaxArchiveBytes = 16 << 20
+	// DefaultMaxUnpackedBytes is the largest chart when it is unpacked, subcharts included, in bytes.
+	DefaultMaxUnpackedBytes = 64 << 20
+	// DefaultCacheBytes is what the cache of indexes and charts holds, in bytes.
+	DefaultCacheBytes = 48 << 20
+	// DefaultTimeout bounds one Resolve or Open.
+	DefaultTimeout = 2 * time.Minute
+	// DefaultParallelDownloads is how many large charts and indexes are downloaded at once.
+	DefaultParallelDownloads = 4
+)
+
+// Options are what a Fetcher may be told. The zero value is usable.
+type Options struct {
+	// Guard decides to which addresses to connect.
+	Guard dialguard.Guard
+	// Workers read indexes and provenance files; nil means workers of its own.
+	Workers *render.Pool
+	// MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes and CacheBytes are limits in bytes; 0 means the default.
+	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes, CacheBytes int64
+	// Timeout bounds one Resolve or Open; 0 means the default.
+	Timeout time.Duration
+	// ParallelDownloads is how many charts and indexes of more than 1 MiB are downloaded at once. Half as
+	// many downloads of any size are under way from one host. 0 means the default.
+	ParallelDownloads int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Fetcher finds and downloads charts. It is safe for concurrent use.
+type Fetcher struct {
+	options Options
+	cache   *cache
+	signed  *cache // what was found to be signed; apart, so that charts do not push it out
+	gate    *gate
+	flights singleflight.Group
+	now     func() time.Time
+}
+
+// New makes a Fetcher.
+func New(options Options) *Fetcher {
+	defaultTo(&options.MaxIndexBytes, DefaultMaxIndexBytes)
+	defaultTo(&options.MaxArchiveBytes, DefaultMaxArchiveBytes)
+	defaultTo(&options.MaxUnpackedBytes, DefaultMaxUnpackedBytes)
+	defaultTo(&options.CacheBytes, DefaultCacheBytes)
+	defaultTo(&options.Timeout, DefaultTimeout)
+	defaultTo(&options.ParallelDownloads, DefaultParallelDownloads)
+
+	if options.Workers == nil {
+		options.Workers = render.New(render.Options{})
+	}
+
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	return &Fetcher{
+		options: options, cache: newCache(options.CacheBytes),
+		signed: newCache(signedBytes), gate: newGate(options.ParallelDownloads), now: options.Now,
+	}
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Resolve says which chart a source means now, and checks its provenance if there
+// is a keyring. It downloads the chart only if nothing else tells its digest.
+// Errors are *Error.
+func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, err error) {
+	defer func() { err = source.Credentials.discreet(err) }()
+
+	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
+	defer cancel()
+
+	s, err := f.newSession(&source)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+
+	resolve := f.resolveRepository
+	if source.isOCI() {
+		resolve = f.resolveOCI
+	}
+
+	resolved, err := resolve(ctx, s, &source)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := f.verify(ctx, s, &source, resolved); err != nil {
+		return nil, err
+	}
+
+	return resolved, nil
+}
+
+// Open returns the archive of a chart that Resolve found with the same source:
+// of the right digest, not larger than allowed even when it is unpacked, and
+// signed by a key of the keyring if there is one. Errors are *Error.
+func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (found *Archive, err error) {
+	defer func() { err = source.Credentials.discreet(err) }()
+
+	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
+	defer cancel()
+
+	s, err := f.newSession(&source)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+
+	if err := f.verify(ctx, s, &source, resolved); err != nil {
+		return nil, err
+	}
+
+	data, err := f.archive(ctx, s, &source, resolved)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Archive{data: data, resolved: *resolved, signed: source.Keyring != nil}, nil
+}
+
+// archiveKey is what an archive is cached under.
+func archiveKey(source *Source, digest string) string {
+	return "archive/" + source.scope() + "/" + digest
+}
+
+// archive returns a checked archive, from the cache if it is there.
+func (f *Fetcher) archive(ctx context.Context, s *session, source *Source, resolved *Resolved) ([]byte, error) {
+	key := archiveKey(source, resolved.ArchiveDigest)
+	if kept, ok := f.cache.get(key).([]byte); ok {
+		return kept, nil
+	}
+
+	value, err := f.once(ctx, key, resolved.fullLocation(), func(ctx context.Context) (any, error) {
+		// Somebody else's download may have ended since.
+		if kept, ok := f.cache.get(key).([]byte); ok {
+			return kept, nil
+		}
+
+		return f.downloadChecked(ctx, s, source, resolved)
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return value.([]byte), nil //nolint:forcetypeassert // the function above returns nothing else
+}
+
+// downloadChecked downloads an archive, checks it, and keeps it.
+func (f *Fetcher) downloadChecked(ctx context.Context, s *session, source *Source, resolved *Resolved) ([]byte, error) {
+	download := f.download
+	if resolved.ManifestDigest != "" {
+		download = f.downloadBlob
+	}
+
+	data, err := download(ctx, s, resolved)
+	if err != nil {
+		return nil, err
+	}
+
+	if got := digestOf(data); got != resolved.ArchiveDigest {
+		return nil, fail(DigestMismatch, "chart %s %s has digest %s, expected %s: it was replaced or damaged on the way", resolved.Name,
+			resolved.Version, got, resolved.ArchiveDigest)
+	}
+
+	return data, f.keep(source, resolved.ArchiveDigest, data)
+}
+
+// keep puts an archive into the cache. Nothing else does: what comes out of the
+// cache is not larger than allowed when it is unpacked.
+func (f *Fetcher) keep(source *Source, digest string, data []byte) error {
+	if err := checkSize(data, f.options.MaxUnpackedBytes); err != nil {
+		return err
+	}
+
+	f.cache.put(archiveKey(source, digest), data, int64(len(data)))
+
+	return nil
+}
+
+// once runs fetch for the first of all who want the same at the same time. It
+// is not the first one's context that bounds it: others wait for it, too. If it
+// takes too long, all are told the same of the location.
+func (f *Fetcher) once(ctx context.Context, key, location string, fetch func(context.Context) (any, error)) (any, error) {
+	result := f.flights.DoChan(key, func() (found any, err error) {
+		// Here nobody else could catch it: what a server sends must not end the controller.
+		defer func() {
+			if cause := recover(); cause != nil {
+				found, err = nil, fail(Invalid, "the repository sends something that the controller cannot cope with (panic of type %T)", cause)
+			}
+		}()
+
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.options.Timeout)
+		defer cancel()
+
+		return fetch(ctx)
+	})
+
+	select {
+	case <-ctx.Done():
+		return nil, explain(ctx.Err(), placeOf(location))
+	case got := <-result:
+		return got.Val, got.Err
+	}
+}

@@ -1,0 +1,20 @@
+package charts_test
+
+import (
+	"bytes"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+)
+
+// load looks into an archive as a worker does it for a release.
+func load(archive *charts.Archive) (*chart.Chart, error) {
+	loaded, err := loader.LoadArchive(bytes.NewReader(archive.Archive()))
+	if err != nil {
+		return nil, archive.Invalid(err.Error())
+	}
+
+	return loaded, archive.Accept(loaded.Metadata)
+}

@@ -1,0 +1,48 @@
+package charts_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/rendertest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
+)
+
+// program is what the workers of all tests run, and workers are those of tests that need none of their own.
+var (
+	program string
+	workers *render.Pool
+)
+
+// TestMain makes the test program a worker when a pool starts it as one.
+func TestMain(m *testing.M) {
+	if worker.Asked(os.Args) {
+		os.Exit(worker.Run(os.Args))
+	}
+
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	directory, err := os.MkdirTemp("", "charts")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(directory)
+
+	if program, err = rendertest.Program(directory); err != nil {
+		return 1, err
+	}
+
+	workers = render.New(render.Options{Program: program})
+	defer workers.Close()
+
+	return m.Run(), nil
+}

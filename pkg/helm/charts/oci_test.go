@@ -1,0 +1,140 @@
+package charts_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+func startRegistry(t *testing.T) *chartserver.Registry {
+	t.Helper()
+
+	registry := chartserver.StartRegistry()
+	t.Cleanup(registry.Close)
+
+	return registry
+}
+
+func TestRegistry(t *testing.T) {
+	registry := startRegistry(t)
+	old, oldManifest := registry.Push("team/demo", chartserver.ConfigMapChart("demo", "1.0.0+build.1"), nil)
+	newest, _ := registry.Push("team/demo", chartserver.ConfigMapChart("demo", "1.2.0"), nil)
+	registry.Push("team/demo", chartserver.ConfigMapChart("demo", "2.0.0-rc.1"), nil)
+
+	for _, test := range []struct{ name, version, digest, wantVersion, want string }{
+		{name: "newest", wantVersion: "1.2.0", want: newest},
+		{name: "exact", version: "1.2.0", wantVersion: "1.2.0", want: newest},
+		{name: "with metadata", version: "1.0.0+build.1", wantVersion: "1.0.0+build.1", want: old},
+		{name: "range", version: "<1.1.0", wantVersion: "1.0.0+build.1", want: old},
+		{name: "pinned", digest: oldManifest, wantVersion: "1.0.0+build.1", want: old},
+		{name: "pinned with version", version: "1.0.0+build.1", digest: oldManifest, wantVersion: "1.0.0+build.1", want: old},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			archive, err := fetch(newFetcher(charts.Options{}), charts.Source{
+				Chart: registry.URL("team/demo"), CA: registry.CA(), Version: test.version, Digest: test.digest,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			resolved := archive.Resolved()
+			if resolved.Name != "demo" || resolved.Version != test.wantVersion || resolved.ArchiveDigest != test.want {
+				t.Errorf("resolved %+v", resolved)
+			}
+
+			if _, err := load(archive); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRegistryIdle(t *testing.T) {
+	registry := startRegistry(t)
+	_, manifest := registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+
+	f := newFetcher(charts.Options{})
+	source := charts.Source{Chart: registry.URL("demo"), CA: registry.CA(), Version: "1.0.0"}
+
+	for range 2 {
+		if _, err := fetch(f, source); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	requests := registry.Requests()
+	if diff := cmp.Diff([]string{"HEAD /v2/demo/manifests/1.0.0", "GET /v2/demo/manifests/1.0.0"}, requests[:2]); diff != "" {
+		t.Error(diff)
+	}
+
+	if diff := cmp.Diff([]string{"HEAD /v2/demo/manifests/1.0.0"}, requests[3:]); diff != "" {
+		t.Error(diff)
+	}
+
+	// A pinned chart in the cache needs no request at all.
+	source.Digest = manifest
+	before := len(registry.Requests())
+
+	if _, err := fetch(f, source); err != nil || len(registry.Requests()) != before {
+		t.Errorf("%v, %d requests", err, len(registry.Requests())-before)
+	}
+}
+
+func TestRegistryWithCredentials(t *testing.T) {
+	registry := startRegistry(t)
+	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+	registry.Protect("u", "p")
+
+	source := charts.Source{Chart: registry.URL("demo"), CA: registry.CA()}
+
+	_, err := fetch(newFetcher(charts.Options{}), source)
+	wantReason(t, err, charts.Unauthorized, "set authSecretRef")
+
+	source.Credentials = charts.Credentials{Username: "u", Password: "canary"}
+	_, err = fetch(newFetcher(charts.Options{}), source)
+	wantReason(t, err, charts.Unauthorized, "does not accept")
+
+	source.Credentials.Password = "p"
+	if _, err := fetch(newFetcher(charts.Options{}), source); err != nil {
+		t.Error(err)
+	}
+
+	registry.SetRealm("https://tokens.example.net/token")
+	_, err = fetch(newFetcher(charts.Options{}), source)
+	wantReason(t, err, charts.Unauthorized, "tokens.example.net", "another domain")
+}
+
+func TestRegistryFaults(t *testing.T) {
+	registry := startRegistry(t)
+	_, manifest := registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+
+	for _, test := range []struct {
+		name                   string
+		chart, version, digest string
+		reason                 charts.Reason
+		words                  []string
+	}{
+		{name: "no chart", chart: registry.URL("other"), reason: charts.NotFound},
+		{name: "no version", chart: registry.URL("demo"), version: "9.9.9", reason: charts.NotFound},
+		{name: "no version in range", chart: registry.URL("demo"), version: ">9", reason: charts.NotFound, words: []string{"version >9"}},
+		{name: "no such digest", chart: registry.URL("demo"), digest: "sha256:" + strings.Repeat("0", 64), reason: charts.NotFound},
+		{name: "pin of another version", chart: registry.URL("demo"), version: "2.0.0", digest: manifest, reason: charts.DigestMismatch, words: []string{"1.0.0"}},
+		{name: "tag in the URL", chart: registry.URL("demo:1.0.0"), reason: charts.Invalid, words: []string{"chart.version"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := fetch(newFetcher(charts.Options{}), charts.Source{Chart: test.chart, Version: test.version, Digest: test.digest, CA: registry.CA()})
+			wantReason(t, err, test.reason, test.words...)
+		})
+	}
+}
+
+func TestLoopbackRegistryIsRefused(t *testing.T) {
+	registry := startRegistry(t)
+
+	_, err := fetch(charts.New(charts.Options{Workers: workers}), charts.Source{Chart: registry.URL("demo"), CA: registry.CA()})
+	wantReason(t, err, charts.ForbiddenAddress, "loopback")
+}

@@ -1,0 +1,188 @@
+package charts
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+)
+
+// resolveRepository looks a chart up in the index of an HTTP repository.
+func (f *Fetcher) resolveRepository(ctx context.Context, s *session, source *Source) (*Resolved, error) {
+	entry, err := f.lookup(ctx, s, source)
+	if err != nil {
+		return nil, err
+	}
+
+	location, err := archiveURL(source.Repository, entry)
+	if err != nil {
+		return nil, err
+	}
+
+	resolved := &Resolved{Name: source.Chart, Version: entry.Version, ArchiveDigest: normalDigest(entry.Digest), location: location}
+
+	switch {
+	case source.Digest != "" && resolved.ArchiveDigest != "" && source.Digest != resolved.ArchiveDigest:
+		return nil, fail(DigestMismatch, "chart %s %s has digest %s in %s, but chart.digest wants %s", source.Chart, entry.Version,
+			resolved.ArchiveDigest, source.Repository, source.Digest)
+	case source.Digest != "":
+		resolved.ArchiveDigest = source.Digest
+	case resolved.ArchiveDigest == "":
+		// An old index without digests: only the archive itself says what it is.
+		archive, err := f.download(ctx, s, resolved)
+		if err != nil {
+			return nil, err
+		}
+
+		resolved.ArchiveDigest = digestOf(archive)
+
+		if err := f.keep(source, resolved.ArchiveDigest, archive); err != nil {
+			return nil, err
+		}
+	}
+
+	return resolved, nil
+}
+
+// lookup finds the entry of the wanted version. A version that an index from a
+// moment ago does not have may have been published since.
+func (f *Fetcher) lookup(ctx context.Context, s *session, source *Source) (*render.Entry, error) {
+	for _, newest := range []bool{false, true} {
+		index, err := f.index(ctx, s, source, newest)
+		if err != nil {
+			return nil, err
+		}
+
+		entries := index.Charts[source.Chart]
+		versions := make([]string, 0, len(entries))
+
+		for _, entry := range entries {
+			versions = append(versions, entry.Version)
+		}
+
+		at, err := choose(versions, source.Version)
+		if err != nil {
+			return nil, err
+		}
+
+		if at >= 0 {
+			return &entries[at], nil
+		}
+
+		if newest && len(entries) == 0 {
+			return nil, fail(NotFound, "repository %s has no chart %s", source.Repository, source.Chart)
+		}
+	}
+
+	return nil, fail(NotFound, "repository %s has no %s of chart %s", source.Repository, describe(source.Version), source.Chart)
+}
+
+// archiveURL resolves the first URL of an entry against the repository's.
+func archiveURL(repository string, entry *render.Entry) (string, error) {
+	if entry.URL == "" {
+		return "", fail(Invalid, "index.yaml of %s names no URL for version %s", repository, entry.Version)
+	}
+
+	base, err := url.Parse(strings.TrimSuffix(repository, "/") + "/")
+	if err != nil {
+		return "", fail(Invalid, "chart.repository is not a URL")
+	}
+
+	location, err := base.Parse(entry.URL)
+	if err != nil || location.Scheme != "http" && location.Scheme != "https" || location.Host == "" {
+		return "", fail(Invalid, "index.yaml of %s names a URL for version %s that is neither http nor https; for an OCI chart set chart: oci://...",
+			repository, entry.Version)
+	}
+
+	if base.Scheme == "https" && location.Scheme != "https" {
+		return "", fail(Invalid, "index.yaml of %s leads to the unencrypted %s", repository, place(location))
+	}
+
+	return location.String(), nil
+}
+
+// normalDigest brings a digest of an index into the form sha256:<hex>; one of
+// another algorithm counts as none.
+func normalDigest(text string) string {
+	const hexDigits = 64
+
+	text = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(text), "sha256:"))
+	if len(text) != hexDigits || strings.Trim(text, "0123456789abcdef") != "" {
+		return ""
+	}
+
+	return "sha256:" + text
+}
+
+// download fetches the archive of a chart. It is not checked against any digest.
+func (f *Fetcher) download(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
+	leave, err := f.gate.enter(ctx, hostOf(resolved.location))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+
+	response, err := s.do(ctx, http.MethodGet, resolved.location, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer discard(response)
+
+	if response.StatusCode != http.StatusOK {
+		return nil, s.refused(response, "chart archive")
+	}
+
+	return s.read(ctx, response, f.options.MaxArchiveBytes, "chart archive")
+}
+
+// hostOf is the host of a URL; empty if it has none.
+func hostOf(location string) string {
+	parsed, err := url.Parse(location)
+	if err != nil {
+		return ""
+	}
+
+	return strings.ToLower(parsed.Host)
+}
+
+// provenanceURL is where the provenance file of an archive is: next to it, with
+// the query of the archive's own URL.
+func provenanceURL(archive string) (string, error) {
+	location, err := url.Parse(archive)
+	if err != nil {
+		return "", fail(Invalid, "the repository names a URL that cannot be used")
+	}
+
+	location.Path += ".prov"
+	if location.RawPath != "" {
+		location.RawPath += ".prov"
+	}
+
+	return location.String(), nil
+}
+
+// provenance fetches the provenance file of a chart in a repository.
+func (s *session) provenance(ctx context.Context, resolved *Resolved) ([]byte, error) {
+	location, err := provenanceURL(resolved.location)
+	if err != nil {
+		return nil, err
+	}
+
+	response, err := s.do(ctx, http.MethodGet, location, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer discard(response)
+
+	if response.StatusCode == http.StatusNotFound {
+		return nil, fail(Unverified, "chart %s %s has no provenance file", resolved.Name, resolved.Version)
+	}
+
+	if response.StatusCode != http.StatusOK {
+		return nil, s.refused(response, "provenance file")
+	}
+
+	return s.read(ctx, response, maxProvenanceBytes, "provenance file")
+}

@@ -1,0 +1,109 @@
+package live
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+func wantReason(t *testing.T, err error, reason helm.Reason) {
+	t.Helper()
+
+	var failure *helm.Error
+	if !errors.As(err, &failure) || failure.Reason != reason {
+		t.Errorf("got %v, want reason %s", err, reason)
+	}
+}
+
+func TestNoRights(t *testing.T) {
+	config, err := cluster.RESTConfigFor("nobody", "nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r := newReleaseFor(t, config)
+	_, err = r.client.Observe(t.Context())
+	wantReason(t, err, helm.ReasonForbidden)
+
+	err = r.client.Run(t.Context(), helm.Request{
+		Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: packed{chartserver.ConfigMapChart("demo", "1.0.0")},
+	})
+	wantReason(t, err, helm.ReasonForbidden)
+}
+
+func TestNoCluster(t *testing.T) {
+	r := newReleaseFor(t, &rest.Config{Host: "https://127.0.0.1:1"})
+	begun := time.Now()
+	_, err := r.client.Observe(t.Context())
+	wantReason(t, err, helm.ReasonUnreachable)
+
+	err = r.client.Run(t.Context(), helm.Request{
+		Decision: helm.Decision{Action: helm.ActionUninstall}, Settings: r.settings,
+	})
+	wantReason(t, err, helm.ReasonUnreachable)
+
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestSecretValuesAreNotTold(t *testing.T) {
+	r := newRelease(t)
+	chart := chartserver.ConfigMapChart("demo", "1.0.0")
+	chart.Files["values.schema.json"] = `{"properties":{"password":{"type":"string","pattern":"^[0-9]+$"}}}`
+	chart.Files["templates/fail.yaml"] = `{{ if .Values.loud }}{{ fail (printf "bad password %s" .Values.password) }}{{ end }}`
+
+	for _, name := range []string{"schema", "template"} {
+		secret := helm.Layer{From: "s", Text: []byte("password: canary-password"), Secret: true}
+
+		values, err := helm.Merge(t.Context(), []helm.Layer{secret, {From: "inline", Text: []byte("loud: true")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if name == "template" {
+			delete(chart.Files, "values.schema.json")
+		}
+
+		err = r.client.Run(t.Context(), helm.Request{
+			Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: packed{chart}, Values: values,
+		})
+		wantReason(t, err, helm.ReasonFailed)
+
+		if err != nil && strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	if strings.Contains(r.logged.String(), "canary") {
+		t.Errorf("the log holds a secret:\n%s", r.logged)
+	}
+
+	if got := r.numbers(); got != nil {
+		t.Errorf("revisions were made: %v", got)
+	}
+}
+
+// A record without Helm's labels is in the way and is not seen.
+func TestARecordWithoutLabels(t *testing.T) {
+	r := newRelease(t)
+
+	if err := cluster.CreateNamespace(t.Context(), r.namespace); err != nil {
+		t.Fatal(err)
+	}
+
+	record := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sh.helm.release.v1.demo.v1"}}
+	if _, err := cluster.Client().CoreV1().Secrets(r.namespace).Create(t.Context(), record, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	r.wantError(helm.ActionInstall, chartserver.ConfigMapChart("demo", "1.0.0"), "", helm.ReasonInterrupted, record.Name, "labels")
+}

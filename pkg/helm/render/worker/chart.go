@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+)
+
+type lookupFunc func(apiVersion, kind, namespace, name string) (map[string]any, error)
+
+// renderChart does what Helm's install and upgrade do until they have the text of
+// all templates, in their order. It returns that text, too. Errors of the chart are
+// *render.Failure.
+func renderChart(job *render.Job, packed []byte, lookup lookupFunc) (*render.Answer, []byte, error) {
+	if job.Explain != "" {
+		return explain(job.Explain, string(packed))
+	}
+
+	values, err := render.DecodeValues(job.Values)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	loaded, err := load(packed)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	answer := &render.Answer{Chart: loaded, Unchecked: dropOutsideSchemas(loaded)}
+
+	if err := chartutil.ProcessDependencies(loaded, values); err != nil {
+		return nil, nil, failed("chart dependencies processing failed: %w", err)
+	}
+
+	if job.CRDsFirst {
+		for _, crd := range loaded.CRDObjects() {
+			answer.CRDs = append(answer.CRDs, render.CRD{Name: crd.Name, Data: crd.File.Data})
+		}
+
+		if len(answer.CRDs) > 0 {
+			return answer, nil, nil
+		}
+	}
+
+	files, err := execute(job, loaded, values, lookup)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	answer.Rendered = true
+
+	printed, err := join(answer, files)
+
+	return answer, printed, err
+}
+
+// load unpacks and reads a chart.
+func load(packed []byte) (*chart.Chart, error) {
+	files, err := archive.LoadArchiveFiles(bytes.NewReader(packed))
+	if err != nil {
+		return nil, &render.Failure{Stage: render.StageUnpack, Text: err.Error()}
+	}
+
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, &render.Failure{Stage: render.StageLoad, Text: err.Error()}
+	}
+
+	loaded.Raw = nil // all files once more, which nobody needs
+
+	return loaded, nil
+}
+
+// execute executes the templates.
+func execute(job *render.Job, loaded *chart.Chart, values map[string]any, lookup lookupFunc) (map[string]string, error) {
+	capabilities := &common.Capabilities{
+		APIVersions: job.Cluster.APIVersions,
+		KubeVersion: common.KubeVersion{Version: job.Cluster.Version, Major: job.Cluster.Major, Minor: job.Cluster.Minor},
+		HelmVersion: common.DefaultCapabilities.HelmVersion,
+	}
+	release := common.ReleaseOptions{
+		Name: job.Release.Name, Namespace: job.Release.Namespace, Revision: job.Release.Revision,
+		IsInstall: !job.Release.Upgrade, IsUpgrade: job.Release.Upgrade,
+	}
+
+	rendered, err := util.ToRenderValuesWithSchemaValidation(loaded, values, release, capabilities, false)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+
+	if wanted := loaded.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, capabilities.KubeVersion.String()) {
+		return nil, failed("%w", fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wanted, capabilities.KubeVersion.Version))
+	}
+
+	files, err := (engine.Engine{CustomTemplateFuncs: template.FuncMap{"lookup": lookup}}).Render(loaded, rendered)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+
+	return files, nil
+}
+
+// join puts the text of all files that are not empty one behind the other, and says
+// in the answer where each is.
+func join(answer *render.Answer, files map[string]string) ([]byte, error) {
+	total := 0
+	for _, text := range files {
+		total += len(text)
+	}
+
+	if total > render.MaxText {
+		return nil, tooLarge("its templates print more than %d MiB", render.MaxText)
+	}
+
+	var printed bytes.Buffer
+
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.TrimSpace(files[name]) == "" {
+			continue
+		}
+
+		answer.Files = append(answer.Files, render.File{Name: name, Bytes: len(files[name])})
+		printed.WriteString(files[name])
+	}
+
+	return printed.Bytes(), nil
+}
+
+func failed(format string, err error) error {
+	var failure *render.Failure
+	if errors.As(err, &failure) {
+		return failure
+	}
+
+	return &render.Failure{Stage: render.StageRender, Text: fmt.Errorf(format, err).Error()}
+}
+
+// explain parses a rendered text as Helm does.
+func explain(name, text string) (*render.Answer, []byte, error) {
+	if _, _, err := releaseutil.SortManifests(map[string]string{name: text}, nil, releaseutil.InstallOrder); err != nil {
+		return nil, nil, failed("%w", err)
+	}
+
+	return &render.Answer{Chart: &chart.Chart{Metadata: &chart.Metadata{}}}, nil, nil
+}

@@ -1,0 +1,246 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/client-go/discovery"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+)
+
+// rendered is the function that the templates of a stand-in consist of.
+const rendered = "rendered"
+
+// noValue is what Helm takes out of what templates print, once.
+const noValue = "<no value>"
+
+// prepare has the chart rendered by a worker, installs its CRDs before if that is
+// wanted, and returns what Helm is given instead of the chart: a chart whose
+// templates have the same names and print the worker's text. Nothing is rendered
+// twice, and nothing of the chart itself is executed or parsed unbounded here. The
+// release needs a number only.
+func (c *Client) prepare(hard, soft context.Context, s *session, request Request, release render.Release, crds bool) (*chart.Chart, error) {
+	values, err := render.EncodeValues(request.Values.tree)
+	if err != nil {
+		return nil, err
+	}
+
+	release.Name, release.Namespace = c.target.Name, c.target.Namespace
+	job := render.Job{Values: values, Release: release, CRDsFirst: crds}
+
+	one, err := c.admitted(soft, s, request, job)
+	if err == nil && !one.answer.Rendered {
+		if err := c.installCRDs(hard, soft, s, one.answer.CRDs); err != nil {
+			return nil, err
+		}
+
+		job.CRDsFirst = false
+		one, err = c.admitted(soft, s, request, job)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	answer, files := one.answer, one.files
+
+	if len(answer.Unchecked) > 0 {
+		c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", answer.Unchecked)
+	}
+
+	if err := c.checkManifests(soft, request, files, one.found); err != nil {
+		return nil, err
+	}
+
+	standIn, functions := standInFor(answer.Chart, files)
+	s.config.CustomTemplateFuncs = functions
+	s.storage.standIn, s.storage.original = standIn, answer.Chart
+
+	return standIn, nil
+}
+
+// standInFor makes a chart with a template for each rendered file, which prints its
+// text with the function that comes with it.
+func standInFor(original *chart.Chart, files map[string]string) (*chart.Chart, template.FuncMap) {
+	standIn := &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: original.Name(), Version: original.Metadata.Version}}
+
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		standIn.Templates = append(standIn.Templates, &common.File{
+			Name: strings.TrimPrefix(name, original.Name()+"/"), Data: []byte("{{ " + rendered + " .Template.Name }}"),
+		})
+	}
+
+	return standIn, template.FuncMap{rendered: func(name string) (string, error) {
+		text, known := files[name]
+		if !known {
+			return "", fmt.Errorf("%s was not rendered", name)
+		}
+
+		return text, nil
+	}}
+}
+
+// renderedChart is what a worker made of a chart.
+type renderedChart struct {
+	answer *render.Answer
+	files  map[string]string
+	found  manifests
+}
+
+// admitted has the chart rendered and makes room for what it became. If there is none, what was rendered is dropped, so
+// that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
+// room is the action's, until it ends or asks again.
+func (c *Client) admitted(ctx context.Context, s *session, request Request, job render.Job) (*renderedChart, error) {
+	s.vacate()
+
+	one, err := c.render(ctx, s, request, job)
+
+	var full *fullError
+	for attempt := 0; errors.As(err, &full); attempt++ {
+		cost := full.cost
+		if attempt > 0 { // it prints more each time
+			cost = tenantBytes
+		}
+
+		leave, waited := admitted.enter(ctx, c.target.Tenant, cost)
+		if waited != nil {
+			return nil, fmt.Errorf("chart %s: %w", request.Chart, waited)
+		}
+
+		s.room, s.leave = cost, leave
+		one, err = c.render(ctx, s, request, job)
+	}
+
+	return one, err
+}
+
+// makeRoom is asked with what a worker answers, in the worker's place.
+func (c *Client) makeRoom(ctx context.Context, s *session, one *renderedChart) error {
+	one.found = look(ctx, one.files)
+	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
+
+	if len(one.answer.CRDs) > 0 {
+		size, _, err := checkTexts(ctx, crdTexts(one.answer.CRDs))
+		if err != nil {
+			return nil //nolint:nilerr // it is refused before it is used
+		}
+
+		cost += costOf(size, manifestCopies)
+	}
+
+	if cost = min(cost, tenantBytes); cost <= s.room {
+		return nil
+	}
+
+	// What it has now is not enough, and does not count while it waits for more.
+	s.vacate()
+
+	leave, ok := admitted.try(c.target.Tenant, cost)
+	if !ok {
+		return &fullError{cost}
+	}
+
+	s.room, s.leave = cost, leave
+
+	return nil
+}
+
+// render asks a worker, for the cluster as it is now.
+func (c *Client) render(ctx context.Context, s *session, request Request, job render.Job) (*renderedChart, error) {
+	if c.target.Charts == nil || request.Chart == nil {
+		return nil, errors.New("there is no chart, or nothing that renders it")
+	}
+
+	capabilities, err := lookAtCluster(s)
+	if err != nil {
+		return nil, err
+	}
+
+	job.Cluster = render.Cluster{
+		Version: capabilities.KubeVersion.Version, Major: capabilities.KubeVersion.Major, Minor: capabilities.KubeVersion.Minor,
+		APIVersions: capabilities.APIVersions,
+	}
+
+	lookups, err := c.newLookups(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+
+	one := &renderedChart{}
+	job.Admit = func(answer *render.Answer, files map[string]string) error {
+		one.answer, one.files = answer, files
+
+		return c.makeRoom(ctx, s, one)
+	}
+
+	if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookups.answer); err != nil {
+		return nil, explainRendering(request.Chart, err)
+	}
+
+	if err := request.Chart.Accept(one.answer.Chart.Metadata); err != nil {
+		return nil, &unusableError{err}
+	}
+
+	return one, nil
+}
+
+// lookAtCluster finds out what the cluster is able to do, as Helm does it. Helm
+// itself does not ask again then.
+func lookAtCluster(s *session) (*common.Capabilities, error) {
+	client, err := s.config.RESTClientGetter.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+
+	client.Invalidate()
+
+	version, err := client.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("cluster reachability check failed: %w", err)
+	}
+
+	versions, err := action.GetVersionSet(client)
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, err
+	}
+
+	s.config.Capabilities = &common.Capabilities{
+		APIVersions: versions,
+		KubeVersion: common.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+		HelmVersion: common.DefaultCapabilities.HelmVersion,
+	}
+
+	return s.config.Capabilities, nil
+}
+
+// explainRendering says why a chart was not rendered.
+func explainRendering(packed Chart, err error) error {
+	var (
+		failure *render.Failure
+		refusal *render.RefusedError
+	)
+
+	switch {
+	case errors.As(err, &refusal):
+		return outOfBounds("chart "+packed.String(), refusal)
+	case errors.Is(err, render.ErrUnavailable):
+		return &Error{Reason: ReasonUnavailable, Message: fmt.Sprintf("chart %s: %s", packed, err)}
+	case !errors.As(err, &failure):
+		return fmt.Errorf("chart %s: %w", packed, err)
+	case failure.Stage == render.StageUnpack:
+		return &unusableError{packed.Invalid("cannot be unpacked: " + failure.Text)}
+	case failure.Stage == render.StageLoad:
+		return &unusableError{packed.Invalid("cannot be read: " + failure.Text)}
+	default:
+		return failure
+	}
+}

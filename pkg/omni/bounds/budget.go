@@ -1,0 +1,165 @@
+package bounds
+
+import (
+	"fmt"
+	"sync"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Budget bounds what the sessions of a process keep in memory together. Weights
+// are estimates of the memory that is held, see Weigh. It is safe for concurrent
+// use.
+type Budget struct {
+	limits Limits
+
+	mu       sync.Mutex
+	used     int64
+	accounts map[*Account]struct{}
+}
+
+// Account is one session's part of a budget. The nil account has no bounds.
+type Account struct {
+	budget *Budget
+	owner  string
+	over   func(error)
+
+	// guarded by budget.mu
+	bytes     int64
+	resources int
+	closed    bool
+}
+
+// NewBudget makes a budget for all sessions of the process.
+func NewBudget(limits Limits) *Budget {
+	return &Budget{limits: limits.WithDefaults(), accounts: map[*Account]struct{}{}}
+}
+
+// Open starts an account. over is called at most once, in a goroutine of its
+// own, when the session has to end. Sessions of one owner count together when
+// the budget of all is used up.
+func (b *Budget) Open(owner string, over func(error)) *Account {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	opened := &Account{budget: b, owner: owner, over: over}
+	b.accounts[opened] = struct{}{}
+
+	return opened
+}
+
+// Charge adds what is about to be kept, or takes off what is not kept any more.
+// After an error the session ends, and nothing more is kept of it.
+func (a *Account) Charge(resources int, bytes int64) error {
+	if a == nil {
+		return nil
+	}
+
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	if a.closed {
+		return omni.ErrClosed
+	}
+
+	a.resources, a.bytes, a.budget.used = a.resources+resources, a.bytes+bytes, a.budget.used+bytes
+
+	limits := a.budget.limits
+
+	switch {
+	case a.resources > limits.Resources:
+		return a.fail(fmt.Sprintf("Omni sent %d resources of the kinds that are copied; the bound is %d (--omni-max-resources)",
+			a.resources, limits.Resources))
+	case a.bytes > limits.Memory:
+		return a.fail(fmt.Sprintf("the copy of this Omni's %d resources takes %s of memory; the bound is %s (--omni-max-memory)",
+			a.resources, Mebibytes(a.bytes), Mebibytes(limits.Memory)))
+	case a.budget.used > limits.TotalMemory:
+		return a.budget.shed(a)
+	}
+
+	return nil
+}
+
+// shed ends the largest session of the owner who has the most, so that nobody
+// can crowd out others by sessions that are small or many. It is an error if
+// that is the one that asked. The caller holds the lock.
+func (b *Budget) shed(asking *Account) error {
+	sums := map[string]int64{}
+	for each := range b.accounts {
+		sums[each.owner] += each.bytes
+	}
+
+	victim := asking
+	for each := range b.accounts {
+		if sums[each.owner] > sums[victim.owner] || each.owner == victim.owner && each.bytes > victim.bytes {
+			victim = each
+		}
+	}
+
+	err := victim.fail(fmt.Sprintf("the copies of all Omnis together take more than %s of memory, and those of this namespace take the most: %s "+
+		"(--omni-max-total-memory)", Mebibytes(b.limits.TotalMemory), Mebibytes(sums[victim.owner])))
+
+	if victim == asking {
+		return err
+	}
+
+	return nil
+}
+
+// TooMuch ends the session for another reason than its sum.
+func (a *Account) TooMuch(err error) {
+	if a == nil {
+		return
+	}
+
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	if !a.closed {
+		_ = a.fail(err.Error())
+	}
+}
+
+// fail closes the account. The caller holds the lock.
+func (a *Account) fail(message string) error {
+	err := &omni.TooMuchDataError{Message: message}
+
+	a.end()
+
+	go a.over(err)
+
+	return err
+}
+
+// Close gives everything back. It may be called more than once.
+func (a *Account) Close() {
+	if a == nil {
+		return
+	}
+
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	a.end()
+}
+
+func (a *Account) end() {
+	if a.closed {
+		return
+	}
+
+	a.closed = true
+	a.budget.used -= a.bytes
+	delete(a.budget.accounts, a)
+}
+
+// Held is what the account has now.
+func (a *Account) Held() (resources int, bytes int64) {
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	return a.resources, a.bytes
+}
+
+// Mebibytes shows a size for people.
+func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -1,0 +1,43 @@
+package bounds
+
+import (
+	"context"
+	"fmt"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Bounds of one message, in bytes, after decompression.
+const (
+	// MaxAnswer is one message of the resource API, in bytes: one resource. Omni's
+	// own storage takes less.
+	MaxAnswer = 4 << 20
+	// StreamWindow is how much of a stream may arrive before anybody reads it, in bytes.
+	StreamWindow = 64 << 10
+)
+
+// TooLong marks one message that is longer than its call accepts.
+type TooLong struct{ Limit int }
+
+// Error implements error.
+func (e *TooLong) Error() string {
+	return fmt.Sprintf("one answer of Omni is longer than %d KiB", e.Limit>>10)
+}
+
+// Is makes errors.Is(err, ErrTooMuchData) true.
+func (e *TooLong) Is(target error) bool { return target == omni.ErrTooMuchData }
+
+// eventLimit is the key of a context that bounds each message of a watch, in bytes.
+type eventLimit struct{}
+
+// WithEventLimit bounds each message of a watch, in bytes.
+func WithEventLimit(ctx context.Context, limit int) context.Context {
+	return context.WithValue(ctx, eventLimit{}, limit)
+}
+
+// EventLimitOf is the bound that WithEventLimit has set, if it has.
+func EventLimitOf(ctx context.Context) (limit int, set bool) {
+	limit, set = ctx.Value(eventLimit{}).(int)
+
+	return limit, set
+}

@@ -1,0 +1,182 @@
+package bounds
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/resource"
+	cosiproto "github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Weighing estimates what an encoded message takes in memory once it is
+// decoded, without decoding it: two bytes of an empty message in a list become
+// a hundred. It counts what the decoder will make: a structure for each message,
+// a string for each text, an entry for each element of a list or map.
+const (
+	textOverhead  = 32  // header and rounding of a string or []byte
+	entryOverhead = 112 // of a map, which is copied once on the way to a resource
+	// resourceOverhead is a resource without its spec and its labels, with its
+	// places in the tables of a mirror; measured.
+	resourceOverhead = 700
+	// maxNesting of messages; those of Omni have five levels.
+	maxNesting = 32
+	// maxMetadataEntries is how many labels, annotations and finalizers one
+	// resource may have together: the client library copies all of them for each
+	// one that it adds. Omni sets about ten.
+	maxMetadataEntries = 1000
+)
+
+// ErrMalformed: what came is no message of the protocol, or none that is read.
+var ErrMalformed = errors.New("the answer is not what Omni sends")
+
+// Weigh is the weight of an encoded message, in bytes.
+func Weigh(of protoreflect.MessageDescriptor, wire []byte) (int64, error) {
+	return weighNested(of, wire, maxNesting)
+}
+
+func weighNested(of protoreflect.MessageDescriptor, wire []byte, levels int) (int64, error) {
+	if levels == 0 {
+		return 0, fmt.Errorf("%w: messages in messages in messages", ErrMalformed)
+	}
+
+	total := structSize(of)
+
+	for len(wire) > 0 {
+		number, kind, tag := protowire.ConsumeTag(wire)
+		if tag < 0 {
+			return 0, ErrMalformed
+		}
+
+		length := protowire.ConsumeFieldValue(number, kind, wire[tag:])
+		if length < 0 {
+			return 0, ErrMalformed
+		}
+
+		weight, err := weighField(of.Fields().ByNumber(number), kind, wire[tag:tag+length], levels)
+		if err != nil {
+			return 0, err
+		}
+
+		total += weight
+		wire = wire[tag+length:]
+	}
+
+	return total, nil
+}
+
+// weighField is what one occurrence of a field adds to its message.
+func weighField(field protoreflect.FieldDescriptor, kind protowire.Type, value []byte, levels int) (int64, error) {
+	switch {
+	case field == nil:
+		return int64(len(value)) + textOverhead, nil // kept as it came
+	case kind != protowire.BytesType:
+		return int64(2 * 8), nil // an element of a list that grows by doubling
+	}
+
+	content, _ := protowire.ConsumeBytes(value)
+
+	switch field.Kind() { //nolint:exhaustive // the rest are numbers
+	case protoreflect.MessageKind:
+		weight, err := weighNested(field.Message(), content, levels-1)
+		if field.IsMap() {
+			weight += entryOverhead
+		}
+
+		return weight + 2*8, err
+	case protoreflect.StringKind:
+		return int64(len(content)) + textOverhead, nil
+	case protoreflect.BytesKind:
+		inflated, err := inflatedSize(field, content)
+
+		return int64(len(content)) + textOverhead + inflated, err
+	default:
+		return int64(8 * len(content)), nil // packed numbers
+	}
+}
+
+// WeighResource is what a resource takes as long as it is kept, in bytes.
+func WeighResource(sent *v1alpha1.Resource) (int64, error) {
+	metadata := sent.GetMetadata()
+
+	if count := len(metadata.GetLabels()) + len(metadata.GetAnnotations()) + len(metadata.GetFinalizers()); count > maxMetadataEntries {
+		return 0, &omni.TooMuchDataError{Message: fmt.Sprintf("Omni sent a resource with %d labels, annotations and finalizers; the bound is %d, of the controller", count, maxMetadataEntries)}
+	}
+
+	total := int64(resourceOverhead + len(metadata.GetId()) + len(metadata.GetOwner()))
+
+	for _, entries := range []map[string]string{metadata.GetLabels(), metadata.GetAnnotations()} {
+		for key, value := range entries {
+			total += int64(len(key) + len(value) + entryOverhead)
+		}
+	}
+
+	for _, finalizer := range metadata.GetFinalizers() {
+		total += int64(len(finalizer) + textOverhead)
+	}
+
+	spec := sent.GetSpec().GetProtoSpec()
+
+	descriptor := specDescriptor(metadata.GetType())
+	if descriptor == nil {
+		return total + int64(len(spec)+len(sent.GetSpec().GetYamlSpec())), nil // kept as it came
+	}
+
+	weight, err := Weigh(descriptor, spec)
+
+	return total + weight, err
+}
+
+//nolint:gochecknoglobals // caches of what never changes
+var (
+	structSizes     sync.Map // protoreflect.FullName to int64
+	specDescriptors sync.Map // resource.Type to protoreflect.MessageDescriptor
+)
+
+// structSize is the size of the Go type of a message, in bytes.
+func structSize(of protoreflect.MessageDescriptor) int64 {
+	if known, found := structSizes.Load(of.FullName()); found {
+		return known.(int64) //nolint:forcetypeassert // stored below
+	}
+
+	size := int64(16 * of.Fields().Len()) // a map's entry, which has no type
+
+	if found, err := protoregistry.GlobalTypes.FindMessageByName(of.FullName()); err == nil {
+		size = int64(reflect.TypeOf(found.Zero().Interface()).Elem().Size())
+	}
+
+	structSizes.Store(of.FullName(), size)
+
+	return size
+}
+
+// specDescriptor describes the spec of a resource type; nil for types that are
+// not decoded.
+func specDescriptor(resourceType resource.Type) protoreflect.MessageDescriptor {
+	if known, found := specDescriptors.Load(resourceType); found {
+		return known.(protoreflect.MessageDescriptor) //nolint:forcetypeassert // stored below
+	}
+
+	empty, err := cosiproto.CreateResource(resourceType)
+	if err != nil {
+		return nil
+	}
+
+	spec, ok := empty.Spec().(interface{ GetValue() proto.Message })
+	if !ok {
+		return nil
+	}
+
+	descriptor := spec.GetValue().ProtoReflect().Descriptor()
+	specDescriptors.Store(resourceType, descriptor)
+
+	return descriptor
+}

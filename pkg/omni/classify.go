@@ -1,0 +1,277 @@
+package omni
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+)
+
+// Class says what kind of failure an error is, and so what to do about it.
+type Class string
+
+// The classes. Transient, NotReady, Conflict and Unreachable may heal without
+// anybody's help; the others need someone to change something.
+const (
+	// ClassNone: there is no error.
+	ClassNone Class = ""
+	// ClassTransient: Omni answered with a failure of its own; try again with backoff.
+	ClassTransient Class = "Transient"
+	// ClassNotReady: our copy is not complete or not current yet; the mirror wakes the caller.
+	ClassNotReady Class = "NotReady"
+	// ClassRefused: Omni or its client library rejects the content; the remedy may also happen inside Omni.
+	ClassRefused Class = "Refused"
+	// ClassConflict: the resource changed since the plan was made; plan again now.
+	ClassConflict Class = "Conflict"
+	// ClassGone: the resource does not exist.
+	ClassGone Class = "Gone"
+	// ClassDenied: the service account's role does not allow it.
+	ClassDenied Class = "Denied"
+	// ClassUnauthenticated: Omni does not know the key (revoked, or of another Omni).
+	ClassUnauthenticated Class = "Unauthenticated"
+	// ClassKeyInvalid: the Secret value is not a service account key.
+	ClassKeyInvalid Class = "KeyInvalid"
+	// ClassKeyExpired: the key's lifetime is over.
+	ClassKeyExpired Class = "KeyExpired"
+	// ClassUnreachable: no connection: name, route, port, proxy, or a deadline.
+	ClassUnreachable Class = "Unreachable"
+	// ClassTLS: someone answers, but the certificate does not convince us, or only one side speaks TLS.
+	ClassTLS Class = "TLS"
+	// ClassTooMuchData: Omni sent more than is kept of it, or more than an answer may hold.
+	ClassTooMuchData Class = "TooMuchData"
+	// ClassCanceled: our own side gave up, usually because the process stops.
+	ClassCanceled Class = "Canceled"
+)
+
+// Classify sorts an error. It needs the text as well as the type, because the
+// COSI wrappers hide the gRPC status (status.Code says Unknown) and borrow
+// marker interfaces: PermissionDenied satisfies state.IsOwnerConflictError,
+// and InvalidArgument on update satisfies state.IsPhaseConflictError.
+//
+// Source of the rules: measured against Omni v1.9.3, and read from
+// cosi-project/runtime v1.16.2 (pkg/state/protobuf/client).
+func Classify(err error) Class {
+	if err == nil {
+		return ClassNone
+	}
+
+	for _, rule := range []func(error) Class{classifyOwn, classifyLocal, classifyCode, classifyMarker} {
+		if class := rule(err); class != ClassNone {
+			return class
+		}
+	}
+
+	return ClassTransient
+}
+
+// classifyOwn knows the errors that were made here, and those that say their class themselves.
+func classifyOwn(err error) Class {
+	// Its text has lost the code, its cause was classified when it came.
+	var classified interface{ Classified() Class }
+	if errors.As(err, &classified) && classified.Classified() != ClassNone {
+		return classified.Classified()
+	}
+
+	var forbidden *dialguard.ForbiddenError
+	if errors.As(err, &forbidden) {
+		return ClassUnreachable
+	}
+
+	switch {
+	case isAny(err, ErrKeyEmpty, ErrKeyEnvironmentBlock, ErrKeyWhitespace, ErrKeyNotBase64, ErrKeyNotJSON, ErrKeyNoName, ErrKeyNotPGP):
+		return ClassKeyInvalid
+	case isAny(err, ErrTooMuchData):
+		return ClassTooMuchData
+	case isAny(err, ErrKeyExpired):
+		return ClassKeyExpired
+	case isAny(err, ErrCABundle):
+		return ClassTLS
+	case isAny(err, ErrEndpoint, ErrTemplate, ErrCollision, ErrClusterLocked, ErrNotExportable):
+		return ClassRefused
+	case isAny(err, ErrNotSynced, ErrBehind, ErrClusterTearingDown, ErrClosed, ErrNoClusterUUID):
+		return ClassNotReady
+	case isAny(err, ErrPlanOutdated, ErrChangedMeanwhile):
+		return ClassConflict
+	case isAny(err, ErrNoCluster):
+		return ClassGone
+	}
+
+	return ClassNone
+}
+
+// classifyLocal knows failures that never reached the server's logic: they
+// have no code, or Unavailable. A refusal may quote any of these words.
+func classifyLocal(err error) Class {
+	if code, found := CodeOf(err); found && code != codes.Unavailable {
+		return ClassNone
+	}
+
+	var (
+		unknownAuthority x509.UnknownAuthorityError
+		hostname         x509.HostnameError
+		invalid          x509.CertificateInvalidError
+	)
+
+	text := err.Error()
+
+	switch {
+	case strings.Contains(text, "no valid signing keys"):
+		return ClassKeyExpired
+	case strings.Contains(text, "failed to decode service account key"):
+		return ClassKeyInvalid
+	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), errors.As(err, &invalid):
+		return ClassTLS
+	case containsAny(text, "x509:", "tls:", "authentication handshake failed", "server gave HTTP response to HTTPS client",
+		"http2: frame too large"):
+		return ClassTLS
+	}
+
+	return ClassNone
+}
+
+// classifyCode goes by the gRPC code, whether the status can be reached or
+// only stands in the text.
+func classifyCode(err error) Class {
+	code, found := CodeOf(err)
+	if !found {
+		return ClassNone
+	}
+
+	text := err.Error()
+
+	switch code { //nolint:exhaustive // OK never is an error; the rest is transient
+	case codes.Canceled:
+		return ClassCanceled
+	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
+		return classifyInvalid(text)
+	case codes.NotFound:
+		return ClassGone
+	case codes.AlreadyExists, codes.Aborted:
+		return ClassConflict
+	case codes.FailedPrecondition:
+		return classifyPrecondition(text)
+	case codes.PermissionDenied:
+		return classifyDenied(text)
+	case codes.Unauthenticated:
+		return ClassUnauthenticated
+	case codes.DeadlineExceeded:
+		return ClassUnreachable
+	case codes.Unavailable:
+		return classifyUnavailable(text)
+	}
+
+	return ClassTransient
+}
+
+// classifyInvalid separates a refused content from a real phase conflict (the
+// resource is being torn down), which the server sends with the same code.
+func classifyInvalid(text string) Class {
+	if strings.Contains(text, "is not in phase") {
+		return ClassConflict
+	}
+
+	return ClassRefused
+}
+
+// classifyPrecondition separates a version conflict from a server that refuses
+// to work at all before its licence is accepted.
+func classifyPrecondition(text string) Class {
+	if strings.Contains(text, "EULA") {
+		return ClassRefused
+	}
+
+	return ClassConflict
+}
+
+// classifyDenied separates a missing role from a resource that belongs to one
+// of Omni's own controllers, which the server sends with the same code.
+func classifyDenied(text string) Class {
+	if strings.Contains(text, " is owned by ") {
+		return ClassRefused
+	}
+
+	return ClassDenied
+}
+
+// classifyUnavailable separates "nobody there" from "there, but failing".
+func classifyUnavailable(text string) Class {
+	if containsAny(text, "Error while dialing", "connection refused", "connection reset", "no such host", "i/o timeout",
+		"network is unreachable", "no route to host", "name resolver error", "produced zero addresses",
+		"context deadline exceeded", "error reading from server", "error reading server preface", "transport is closing",
+		"keepalive ping failed", "connection closed") {
+		return ClassUnreachable
+	}
+
+	return ClassTransient
+}
+
+// classifyMarker goes by marker interfaces and network types, for errors
+// without any code: those of an in-memory state, or of the network itself.
+func classifyMarker(err error) Class {
+	var network net.Error
+
+	switch {
+	case errors.Is(err, context.Canceled):
+		return ClassCanceled
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network):
+		return ClassUnreachable
+	case state.IsNotFoundError(err):
+		return ClassGone
+	case state.IsOwnerConflictError(err), state.IsUnsupportedError(err):
+		return ClassRefused
+	case state.IsConflictError(err), state.IsPhaseConflictError(err):
+		return ClassConflict
+	}
+
+	return ClassNone
+}
+
+// CodeOf finds the gRPC code of an error: by type where the status can be
+// reached, else in the text, where it always stands as "code = <Name>".
+func CodeOf(err error) (codes.Code, bool) {
+	if reachable, ok := status.FromError(err); ok {
+		return reachable.Code(), true
+	}
+
+	_, rest, found := strings.Cut(err.Error(), "code = ")
+	if !found {
+		return codes.Unknown, false
+	}
+
+	name, _, _ := strings.Cut(rest, " ")
+
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		if code.String() == name {
+			return code, true
+		}
+	}
+
+	return codes.Unknown, true
+}
+
+func isAny(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+
+	return false
+}
+
+func containsAny(text string, parts ...string) bool {
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,120 @@
+package omni
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// MarkKeys are the annotation keys under which an owner's mark stands on a
+// Cluster in Omni. The UID and the hub decide; the others are information for
+// people.
+type MarkKeys struct {
+	UID               string
+	Hub               string
+	Namespace         string
+	Name              string
+	ManagementCluster string
+}
+
+// Marks are the values of an owner's mark.
+type Marks struct {
+	UID string
+	// Hub is the ID of the hub that wrote the mark; empty in old marks.
+	Hub               string
+	Namespace         string
+	Name              string
+	ManagementCluster string
+}
+
+// Live is what is known of a cluster in Omni before anything is planned.
+type Live struct {
+	// Exists is false if Omni has no such cluster; then only UUID can be set.
+	Exists bool
+	// TearingDown is true while Omni destroys the cluster.
+	TearingDown bool
+	// TearingDownSince is when the teardown was requested (the last change of
+	// the resource); zero if TearingDown is false.
+	TearingDownSince time.Time
+	// Locked is true if the cluster carries omni.sidero.dev/cluster-locked.
+	Locked bool
+	// Created is when Omni made the resource.
+	Created time.Time
+	// UUID is the cluster's identity: a cluster of the same name that was made
+	// again has another one. Empty for a moment after the cluster was created.
+	UUID string
+	// Marks is the owner's mark; empty strings where there is none.
+	Marks Marks
+}
+
+// Inspect reads a cluster's Live state. A missing cluster is not an error.
+func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys) (Live, error) {
+	var live Live
+
+	found, err := ReadCluster(ctx, st, cluster)
+	if err != nil {
+		return Live{}, err
+	}
+
+	if found != nil {
+		live = LiveOf(found, keys)
+	}
+
+	identity, err := safe.StateGetByID[*omnires.ClusterUUID](ctx, st, cluster)
+
+	switch {
+	case state.IsNotFoundError(err):
+	case err != nil:
+		return Live{}, fmt.Errorf("read UUID of cluster %q: %w", cluster, err)
+	default:
+		live.UUID = identity.TypedSpec().Value.GetUuid()
+	}
+
+	return live, nil
+}
+
+// LiveOf is what a Cluster itself says: all but the UUID.
+func LiveOf(found *omnires.Cluster, keys MarkKeys) Live {
+	metadata := found.Metadata()
+
+	live := Live{
+		Exists:      true,
+		TearingDown: metadata.Phase() == resource.PhaseTearingDown,
+		Created:     metadata.Created(),
+		Marks:       MarksOf(metadata, keys),
+	}
+
+	_, live.Locked = metadata.Annotations().Get(omnires.ClusterLocked)
+
+	if live.TearingDown {
+		live.TearingDownSince = metadata.Updated()
+	}
+
+	return live
+}
+
+// MarksOf reads the mark on a resource; an empty key has no value.
+func MarksOf(metadata *resource.Metadata, keys MarkKeys) Marks {
+	mark := func(key string) string {
+		if key == "" {
+			return ""
+		}
+
+		value, _ := metadata.Annotations().Get(key)
+
+		return value
+	}
+
+	return Marks{
+		UID:               mark(keys.UID),
+		Hub:               mark(keys.Hub),
+		Namespace:         mark(keys.Namespace),
+		Name:              mark(keys.Name),
+		ManagementCluster: mark(keys.ManagementCluster),
+	}
+}

@@ -1,0 +1,181 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// follow keeps one table current for ever: watch, and when the watch is lost,
+// wait and watch again. What is opened anew unasked was not lost.
+func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
+	delay := m.options.ResyncMinDelay
+
+	for ctx.Err() == nil {
+		opened, hurried := m.options.Now(), m.nextHurry()
+
+		synced, err := m.watchOnce(ctx, resourceType)
+		if ctx.Err() != nil {
+			return
+		}
+
+		if synced && errors.Is(err, errRenewed) || m.widened(resourceType, err) {
+			continue
+		}
+
+		if errors.Is(err, omni.ErrTooMuchData) {
+			m.account.TooMuch(err)
+		}
+
+		// One that is lost again and again right after it was complete is no recovery.
+		if synced && m.options.Now().Sub(opened) > delay {
+			delay = m.options.ResyncMinDelay
+		}
+
+		m.store.lost(resourceType)
+
+		if m.health.lost(resourceType, err) {
+			m.options.HealthChanged()
+		}
+
+		m.rest(ctx, delay, hurried)
+		delay = min(2*delay, m.options.ResyncMaxDelay)
+	}
+}
+
+// rest waits before a watch is opened again. Those that are hurried still spread
+// a little.
+func (m *Mirror) rest(ctx context.Context, delay time.Duration, hurried <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(jittered(delay)):
+	case <-hurried:
+		select {
+		case <-ctx.Done():
+		case <-time.After(jittered(min(delay, m.options.ResyncMinDelay))):
+		}
+	}
+}
+
+// Hurry ends the pauses of all lost watches: Omni is known to be back.
+func (m *Mirror) Hurry() {
+	m.hurrying.Lock()
+	defer m.hurrying.Unlock()
+
+	close(m.hurried)
+	m.hurried = make(chan struct{})
+}
+
+func (m *Mirror) nextHurry() <-chan struct{} {
+	m.hurrying.Lock()
+	defer m.hurrying.Unlock()
+
+	return m.hurried
+}
+
+// jittered takes up to half off at random, so that many watches that were lost
+// together do not return together.
+func jittered(delay time.Duration) time.Duration {
+	return delay - rand.N(delay/2+1)
+}
+
+// watchOnce runs one watch to its end and tells whether it got complete.
+func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (synced bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	// The watch has no deadline of its own, and its request waits for the
+	// server's first message.
+	alarm := time.AfterFunc(m.options.BootstrapTimeout, func() { cancel(errBootstrapTimeout) })
+	defer alarm.Stop()
+
+	opened := m.options.Now()
+
+	end := time.AfterFunc(jittered(m.options.WatchLife), func() { cancel(errRenewed) })
+	defer end.Stop()
+
+	limit := *m.limits[resourceType]
+	if err = m.account.Charge(0, int64(limit+bounds.StreamWindow)); err != nil {
+		return false, err
+	}
+	defer m.account.Charge(0, -int64(limit+bounds.StreamWindow)) //nolint:errcheck // an account that is over holds nothing
+
+	events := make(chan state.Event)
+	kind := resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined)
+
+	// Each event by itself, not many in one message: a fleet must not be one message of hundreds of MiB, which nobody
+	// could tell from an attack before it is in memory. Specs are decoded here, after they were weighed.
+	err = m.source.WatchKind(bounds.WithEventLimit(ctx, limit), kind, events, state.WithBootstrapContents(true),
+		state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+
+		return false, fmt.Errorf("watch %s: %w", resourceType, err)
+	}
+
+	reception := newReception(m, resourceType, alarm)
+	defer reception.abandon()
+
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-m.renew[resourceType]:
+			if m.renewable(opened) {
+				err = errRenewed
+			}
+		case event := <-events:
+			err = reception.receive(event)
+		}
+	}
+
+	return reception.synced, fmt.Errorf("watch %s: %w", resourceType, err)
+}
+
+// errBootstrapTimeout ends a watch whose first contents never came to an end.
+var errBootstrapTimeout = fmt.Errorf("the first contents did not arrive in time: %w", context.DeadlineExceeded)
+
+// widened tells whether a watch ended because one message was longer than it
+// accepts, and accepts twice as much from now on.
+func (m *Mirror) widened(resourceType resource.Type, err error) bool {
+	var long *bounds.TooLong
+
+	limit := m.limits[resourceType]
+	if !errors.As(err, &long) || *limit >= bounds.MaxEvent {
+		return false
+	}
+
+	*limit = min(2**limit, bounds.MaxEvent)
+
+	return true
+}
+
+// overflow ends the mirror for good: it was sent too much. Nothing of it is kept.
+func (m *Mirror) overflow(err error) {
+	m.stop()
+	m.health.fail(err)
+	m.running.Wait()
+	m.store.clear()
+	m.options.HealthChanged()
+	m.options.Overflowed(err)
+}
+
+func (m *Mirror) tell(clusters []string) {
+	slices.Sort(clusters)
+
+	for _, cluster := range clusters {
+		m.options.ClusterChanged(cluster)
+	}
+}

@@ -1,0 +1,141 @@
+package mirror
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Health says how a mirror is.
+type Health struct {
+	// Synced is true if every watch is complete and runs.
+	Synced bool
+	// Since is when Synced last changed (at first: when the mirror started).
+	Since time.Time
+	// Class is the kind of the failure that is in the way; ClassNotReady while
+	// the first contents are on their way and nothing failed yet.
+	Class omni.Class
+	// Message says in one bounded line what is in the way; empty if Synced.
+	Message string
+}
+
+// healthKeeper derives one Health from the watches of all types.
+type healthKeeper struct {
+	mu      sync.Mutex
+	now     func() time.Time
+	missing map[resource.Type]error // nil error: on its way for the first time
+	failed  error                   // what ended the mirror for good
+	current Health
+}
+
+func newHealthKeeper(kinds []mirroredKind, now func() time.Time) *healthKeeper {
+	keeper := &healthKeeper{now: now, missing: map[resource.Type]error{}}
+
+	for _, kind := range kinds {
+		keeper.missing[kind.resourceType] = nil
+	}
+
+	keeper.current = keeper.derive()
+	keeper.current.Since = now()
+
+	return keeper
+}
+
+func (k *healthKeeper) get() Health {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	return k.current
+}
+
+// lost notes a failed watch; true if Health changed.
+func (k *healthKeeper) lost(resourceType resource.Type, err error) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	k.missing[resourceType] = err
+
+	return k.update()
+}
+
+// found notes a complete watch; true if Health changed.
+func (k *healthKeeper) found(resourceType resource.Type) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	delete(k.missing, resourceType)
+
+	return k.update()
+}
+
+// fail notes what ended the mirror for good.
+func (k *healthKeeper) fail(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	k.failed = err
+	k.update()
+}
+
+// update takes over a new Health. A message that only counts other watches is
+// no change: seventeen watches that are lost together are one event.
+func (k *healthKeeper) update() bool {
+	next := k.derive()
+	next.Since = k.current.Since
+
+	if next.Synced != k.current.Synced {
+		next.Since = k.now()
+	}
+
+	changed := next.Synced != k.current.Synced || next.Class != k.current.Class
+	k.current = next
+
+	return changed
+}
+
+func (k *healthKeeper) derive() Health {
+	if k.failed != nil {
+		return Health{Class: omni.Classify(k.failed), Message: omni.Message(k.failed)}
+	}
+
+	if len(k.missing) == 0 {
+		return Health{Synced: true}
+	}
+
+	waiting, failed := k.split()
+	if len(failed) == 0 {
+		return Health{Class: omni.ClassNotReady, Message: fmt.Sprintf("reading %d kinds of resources", len(waiting))}
+	}
+
+	// The first by name, so that the same failures give the same message.
+	first := failed[0]
+	err := k.missing[first]
+	message := fmt.Sprintf("the watch of %s is lost: %s", omni.KindOf(first), omni.Message(err))
+
+	if more := len(failed) - 1; more > 0 {
+		message = fmt.Sprintf("%d watches are lost; %s: %s", len(failed), omni.KindOf(first), omni.Message(err))
+	}
+
+	return Health{Class: omni.Classify(err), Message: redact.Bounded(message, redact.MaxBytes)}
+}
+
+func (k *healthKeeper) split() (waiting, failed []resource.Type) {
+	for resourceType, err := range k.missing {
+		if err == nil {
+			waiting = append(waiting, resourceType)
+		} else {
+			failed = append(failed, resourceType)
+		}
+	}
+
+	slices.SortFunc(failed, strings.Compare)
+
+	return waiting, failed
+}

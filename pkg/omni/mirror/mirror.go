@@ -1,0 +1,202 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// Times of the mirror.
+const (
+	// bootstrapTimeout bounds a watch from its request to the end of its first
+	// contents.
+	bootstrapTimeout = 60 * time.Second
+	// resyncMinDelay and resyncMaxDelay bound the pause before a lost watch is
+	// opened again: doubled each time, and up to half of it taken off at random.
+	// The first watch that succeeds hurries the others, so after an outage all
+	// of them are back soon after the first is.
+	resyncMinDelay = 500 * time.Millisecond
+	resyncMaxDelay = 15 * time.Second
+	// writeVisibleTimeout is how long the mirror may stay behind one of our own
+	// writes before it stops waiting for it, and opens the watch anew that has
+	// not shown it.
+	writeVisibleTimeout = 10 * time.Second
+	// watchLife is the age at which a watch is opened anew, up to half of it
+	// taken off at random: so long can a stream be silent before anybody notices.
+	watchLife = time.Hour
+)
+
+// Options configures a Mirror. Every field may be zero.
+type Options struct {
+	// ClusterChanged is told the name of a cluster in Omni for every change
+	// that concerns it, whether or not anybody manages it. It must not block
+	// and may be called from several goroutines.
+	ClusterChanged func(cluster string)
+	// HealthChanged is called after Health changed. It must not block.
+	HealthChanged func()
+	// ResyncMinDelay and ResyncMaxDelay replace the defaults.
+	ResyncMinDelay, ResyncMaxDelay time.Duration
+	// BootstrapTimeout replaces the default.
+	BootstrapTimeout time.Duration
+	// WriteVisibleTimeout replaces the default.
+	WriteVisibleTimeout time.Duration
+	// WatchLife replaces the default.
+	WatchLife time.Duration
+	// Now replaces time.Now.
+	Now func() time.Time
+
+	// Overflowed is told that the mirror ended for good because it was sent too much. It must not block.
+	Overflowed func(error)
+	// Open opens the account that bounds what is kept; nil: no bound.
+	Open func(over func(error)) *bounds.Account
+}
+
+func (o Options) withDefaults() Options {
+	if o.ClusterChanged == nil {
+		o.ClusterChanged = func(string) {}
+	}
+
+	if o.HealthChanged == nil {
+		o.HealthChanged = func() {}
+	}
+
+	if o.Overflowed == nil {
+		o.Overflowed = func(error) {}
+	}
+
+	if o.Open == nil {
+		o.Open = func(func(error)) *bounds.Account { return nil }
+	}
+
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+
+	for _, field := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&o.ResyncMinDelay, resyncMinDelay},
+		{&o.ResyncMaxDelay, resyncMaxDelay},
+		{&o.BootstrapTimeout, bootstrapTimeout},
+		{&o.WriteVisibleTimeout, writeVisibleTimeout},
+		{&o.WatchLife, watchLife},
+	} {
+		if *field.value <= 0 {
+			*field.value = field.standard
+		}
+	}
+
+	return o
+}
+
+// Mirror is the local copy of one Omni's resources: Cluster, MachineSet,
+// MachineSetNode, ConfigPatch, ExtensionsConfiguration,
+// KubernetesManifestGroup, KubernetesHealthCheck, KernelArgs, and the statuses
+// ClusterStatus, MachineSetStatus, ClusterMachineStatus, ControlPlaneStatus,
+// LoadBalancerStatus, KubernetesUpgradeStatus, TalosUpgradeStatus,
+// MachineStatus, ClusterUUID. It holds those of all clusters, because
+// collisions by ID must be seen. It is safe for concurrent use.
+type Mirror struct {
+	source  state.CoreState
+	options Options
+	store   *store
+	writes  *writes
+	renew   renewals
+	health  *healthKeeper
+	account *bounds.Account
+	limits  map[resource.Type]*int // of one message of a watch, in bytes; each is its watch's own
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	hurrying sync.Mutex
+	hurried  chan struct{} // closed when watches need not wait any longer
+}
+
+// Start opens the watches and returns at once; Synced and HealthChanged
+// tell when the copy is complete. The mirror runs until ctx ends or Stop.
+func Start(ctx context.Context, source state.CoreState, options Options) *Mirror {
+	ctx, stop := context.WithCancel(ctx)
+	kinds := mirroredKinds()
+
+	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(kinds), stop: stop, hurried: make(chan struct{})}
+	m.writes, m.renew = newWrites(m.options.WriteVisibleTimeout, m.options.Now), newRenewals(kinds)
+	m.health = newHealthKeeper(kinds, m.options.Now)
+	m.account, m.limits = m.options.Open(m.overflow), map[resource.Type]*int{}
+
+	for _, kind := range kinds {
+		m.limits[kind.resourceType] = new(bounds.FirstEvent)
+	}
+
+	for _, kind := range kinds {
+		m.running.Go(func() { m.follow(ctx, kind.resourceType) })
+	}
+
+	return m
+}
+
+// Stop ends the watches and waits for them. What was read stays readable.
+func (m *Mirror) Stop() {
+	m.stop()
+	m.Wait()
+	m.account.Close()
+}
+
+// Wait returns when the mirror has ended.
+func (m *Mirror) Wait() { m.running.Wait() }
+
+// Synced tells whether the copy is complete and every watch runs now.
+func (m *Mirror) Synced() bool { return m.health.get().Synced }
+
+// Health says how the copy is, and if it is not well, since when and why.
+func (m *Mirror) Health() Health { return m.health.get() }
+
+// State is the copy as a read-only COSI state for the library's template
+// functions. Reads fail with ErrNotSynced until the copy is complete for the
+// first time; after that they work even while a watch is lost, so call Ready
+// before planning. Writes and watches fail with ErrReadOnly.
+func (m *Mirror) State() state.State { return state.WrapCore(&mirrorState{store: m.store}) }
+
+// Ready is nil if a plan for the cluster may be made from the copy now:
+// ErrNotSynced before the copy is complete and while a watch is lost,
+// ErrBehind while it does not show our own last writes to this cluster yet
+// (at most writeVisibleTimeout). HealthChanged or ClusterChanged will be
+// called when that is over; ErrBehind may also end silently by its timeout,
+// so come back after about a second.
+func (m *Mirror) Ready(cluster string) error {
+	if health := m.Health(); !health.Synced {
+		return fmt.Errorf("%w: %s", omni.ErrNotSynced, health.Message)
+	}
+
+	waiting, unseen := m.writes.outstanding(cluster, m.store)
+	for _, resourceType := range unseen {
+		m.renew.ask(resourceType)
+	}
+
+	if waiting != "" {
+		return fmt.Errorf("%w: %s", omni.ErrBehind, waiting)
+	}
+
+	return nil
+}
+
+// Await notes which resources a cluster waits for that belong to another one: every
+// change of them concerns it, too, whether or not Omni has the cluster already. It
+// replaces what was noted before; without keys nothing is waited for. It reports
+// whether there are keys that were not noted before: their change may have been missed.
+func (m *Mirror) Await(cluster string, keys []omni.ResourceKey) (added bool) {
+	return m.store.await(cluster, keys)
+}
+
+// Expect notes a write of ours, with what Omni answered: until the copy shows it,
+// Ready says ErrBehind for the cluster.
+func (m *Mirror) Expect(cluster string, written resource.Metadata, effect omni.Effect) {
+	m.writes.expect(cluster, written, effect)
+}

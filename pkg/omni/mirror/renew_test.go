@@ -1,0 +1,49 @@
+package mirror
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+)
+
+// A watch that tells nothing any more is opened anew: when it does not show our own write in time, and at a certain age.
+// Nobody takes that for a loss.
+func TestSilentWatchesAreRenewed(t *testing.T) {
+	for name, set := range map[string]func(*Options){
+		"a write is not shown": func(o *Options) { o.WriteVisibleTimeout = 50 * time.Millisecond },
+		"age":                  func(o *Options) { o.WatchLife = 200 * time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, told := omnitest.NewFakeOmni(), &omnitest.Recorded{}
+				options := telling(told)
+				set(&options)
+
+				m := startMirror(t, source, options)
+				known := m.Health().Since
+				source.Silence()
+
+				cluster := omnitest.ClusterNamed("demo")
+				omnitest.MustCreate(t, source, cluster)
+				m.writes.expect("demo", *cluster.Metadata(), omni.EffectCreated)
+
+				omnitest.Eventually(t, "shown", func() bool {
+					_ = m.Ready("demo") // as the controller asks
+
+					return m.store.get(omnires.ClusterType, "demo") != nil
+				})
+
+				if health := m.Health(); !health.Synced || health.Since != known {
+					t.Errorf("health %+v, was well since %s", health, known)
+				}
+
+				omnitest.Eventually(t, "the difference is told", func() bool { return told.Told("demo") })
+			})
+		})
+	}
+}

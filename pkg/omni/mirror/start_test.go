@@ -1,0 +1,29 @@
+package mirror
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+)
+
+// telling are options of a mirror that tells and is quick to come back.
+func telling(told *omnitest.Recorded) Options {
+	return Options{
+		ClusterChanged: told.ClusterChanged, HealthChanged: told.HealthChanged,
+		ResyncMinDelay: time.Millisecond, ResyncMaxDelay: 5 * time.Millisecond,
+	}
+}
+
+// startMirror starts a mirror and waits until it is synced.
+func startMirror(t *testing.T, source state.CoreState, options Options) *Mirror {
+	t.Helper()
+
+	m := Start(t.Context(), source, options)
+	t.Cleanup(m.Stop)
+	omnitest.Eventually(t, "mirror synced", m.Synced)
+
+	return m
+}

@@ -1,0 +1,99 @@
+package mirror
+
+import (
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+func (t *table) add(added item) {
+	id := added.Metadata().ID()
+	t.byID[id] = added
+
+	cluster, labelled := added.Metadata().Labels().Get(omnires.LabelCluster)
+	if !labelled {
+		return
+	}
+
+	if t.byCluster[cluster] == nil {
+		t.byCluster[cluster] = map[resource.ID]resource.Resource{}
+	}
+
+	t.byCluster[cluster][id] = added.Resource
+}
+
+func (t *table) remove(gone item) {
+	id := gone.Metadata().ID()
+	delete(t.byID, id)
+
+	cluster, labelled := gone.Metadata().Labels().Get(omnires.LabelCluster)
+	if !labelled {
+		return
+	}
+
+	delete(t.byCluster[cluster], id)
+
+	if len(t.byCluster[cluster]) == 0 {
+		delete(t.byCluster, cluster)
+	}
+}
+
+// clusterOf names the cluster that a change of the resource concerns, or "".
+// The caller holds the lock.
+func (s *store) clusterOf(t *table, of item) string {
+	if t.kind.scope == scopeID {
+		return of.Metadata().ID()
+	}
+
+	if cluster, labelled := of.Metadata().Labels().Get(omnires.LabelCluster); labelled {
+		return cluster
+	}
+
+	if t.kind.scope != scopeMachine {
+		return ""
+	}
+
+	if machine, ok := of.Resource.(*omnires.MachineStatus); ok {
+		return machine.TypedSpec().Value.GetCluster()
+	}
+
+	// Kernel arguments carry only the machine's ID.
+	for _, kind := range []resource.Type{omnires.MachineSetNodeType, omnires.MachineStatusType} {
+		related := s.tables[kind]
+		if related == nil {
+			continue
+		}
+
+		if node := related.byID[of.Metadata().ID()]; node.Resource != nil {
+			if cluster := s.clusterOf(related, node); cluster != "" {
+				return cluster
+			}
+		}
+	}
+
+	return ""
+}
+
+// sameRevision compares what Omni changes with every write. A resource that
+// was destroyed and made again starts at version 1, so the time it was created
+// counts, too.
+func sameRevision(a, b resource.Resource) bool {
+	return a.Metadata().Version().Equal(b.Metadata().Version()) &&
+		a.Metadata().Created().Equal(b.Metadata().Created()) &&
+		a.Metadata().Updated().Equal(b.Metadata().Updated()) &&
+		a.Metadata().Phase() == b.Metadata().Phase()
+}
+
+// distinct drops empty and repeated names and keeps the order.
+func distinct(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	kept := names[:0]
+
+	for _, name := range names {
+		if name != "" && !seen[name] {
+			seen[name] = true
+			kept = append(kept, name)
+		}
+	}
+
+	return kept
+}

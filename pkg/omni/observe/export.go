@@ -1,0 +1,115 @@
+package observe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/template/operations"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Exported is a live cluster as a template.
+type Exported struct {
+	// Live is what Inspect says of the cluster; Exists is true.
+	Live omni.Live
+	// Template is the cluster template: what the library's ExportTemplate gives, with every content as Omni
+	// keeps it, byte for byte, and with what the library leaves out (see Export). The owner's mark is in it.
+	Template []byte
+	// Unmanaged are machines with kernel arguments that no template manages, such as those set in Omni's UI.
+	// They are not in the template, and a sync leaves them as they are.
+	Unmanaged []string
+}
+
+// ListClusters returns the names of all clusters, sorted, without those that are being torn down.
+func ListClusters(ctx context.Context, st state.State) ([]string, error) {
+	clusters, err := safe.StateListAll[*omnires.Cluster](ctx, st)
+	if err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+
+	var names []string
+
+	for cluster := range clusters.All() {
+		if !omni.LiveOf(cluster, omni.MarkKeys{}).TearingDown {
+			names = append(names, cluster.Metadata().ID())
+		}
+	}
+
+	slices.Sort(names)
+
+	return names, nil
+}
+
+// Export reads a cluster back as a template.
+//
+// The library's export is the base. It loses some things, which are put back here from the resources themselves:
+//   - contents (patches, manifests, jobs): its YAML writer normalises line breaks;
+//   - a set's strategies without a rolling configuration;
+//   - the difference between no kernel arguments and arguments that no template manages: it has all of them or none;
+//   - the name of the default worker set;
+//   - that backups are turned off while an interval is set.
+//
+// What a template cannot say at all shows when the template is compared with Omni: see plan.Gaps.
+//
+// Errors: ErrNoCluster, ErrClusterTearingDown, ErrNotExportable, ErrChangedMeanwhile, or those of reading. None
+// holds any content.
+func Export(ctx context.Context, st state.State, cluster string, keys omni.MarkKeys) (*Exported, error) {
+	live, err := omni.Inspect(ctx, st, cluster, keys)
+
+	switch {
+	case err != nil:
+		return nil, err
+	case !live.Exists:
+		return nil, omni.ErrNoCluster
+	case live.TearingDown:
+		return nil, omni.ErrClusterTearingDown
+	}
+
+	var text bytes.Buffer
+
+	if _, err := operations.ExportTemplate(ctx, st, cluster, false, &text); err != nil {
+		return nil, exportError(err)
+	}
+
+	exact, err := readExact(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	template, err := exact.complete(text.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("complete the exported template: %w", err)
+	}
+
+	return &Exported{Live: live, Template: template, Unmanaged: exact.unmanaged}, nil
+}
+
+// exportError tells what Omni answers, which has a code, from what the library itself says.
+func exportError(err error) error {
+	if _, coded := omni.CodeOf(err); coded || omni.Classify(err) != omni.ClassTransient {
+		return fmt.Errorf("export the template: %w", err)
+	}
+
+	return fmt.Errorf("%w: %w", omni.ErrNotExportable, contentFree(err))
+}
+
+// contentFree cuts off what the library's decoder quotes of a patch, which may be secret.
+func contentFree(err error) error {
+	text := err.Error()
+
+	for _, quoting := range []string{"unknown keys found during decoding:", "cannot unmarshal", "cannot construct"} {
+		if before, _, found := strings.Cut(text, quoting); found {
+			return errors.New(before + "a patch that the Omni client does not take as a Talos configuration (its content is not shown)")
+		}
+	}
+
+	return err
+}

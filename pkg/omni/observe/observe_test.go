@@ -1,0 +1,155 @@
+package observe
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+)
+
+// populate makes a cluster "demo" with everything that Omni says about one.
+func populate(t *testing.T, st state.State) {
+	t.Helper()
+
+	plantest.Sync(t, st, omnitest.FullTemplate)
+	omnitest.LockMachine(t, st, omnitest.Machine2)
+
+	uuid := omnires.NewClusterUUID("demo")
+	uuid.TypedSpec().Value.Uuid = "0a1b"
+
+	clusterStatus := omnires.NewClusterStatus("demo")
+	clusterStatus.TypedSpec().Value = &specs.ClusterStatusSpec{
+		Available: true, Phase: specs.ClusterStatusSpec_SCALING_UP, Ready: true, KubernetesAPIReady: true, ControlplaneReady: true,
+		HasConnectedControlPlanes: true, Machines: &specs.Machines{Total: 3, Healthy: 1, Connected: 2, Requested: 4},
+	}
+
+	balancer := omnires.NewLoadBalancerStatus("demo")
+	balancer.TypedSpec().Value.Healthy, balancer.TypedSpec().Value.Stopped = true, true
+
+	kubernetes := omnires.NewKubernetesUpgradeStatus("demo")
+	kubernetes.TypedSpec().Value = &specs.KubernetesUpgradeStatusSpec{
+		Phase: specs.KubernetesUpgradeStatusSpec_Upgrading, Step: "kubelet\n", LastUpgradeVersion: "1.34.0",
+	}
+
+	talos := omnires.NewTalosUpgradeStatus("demo")
+	talos.TypedSpec().Value = &specs.TalosUpgradeStatusSpec{Phase: specs.TalosUpgradeStatusSpec_Failed, Error: "no image"}
+
+	control := omnitest.Labelled(omnires.NewControlPlaneStatus("demo-control-planes"), "demo")
+	control.TypedSpec().Value.Conditions = []*specs.ControlPlaneStatusSpec_Condition{
+		{Type: specs.ConditionType_WireguardConnection, Status: specs.ControlPlaneStatusSpec_Condition_Ready},
+		{Type: specs.ConditionType_Etcd, Status: specs.ControlPlaneStatusSpec_Condition_NotReady, Reason: "no quorum"},
+	}
+
+	workers := omnitest.Labelled(omnires.NewMachineSetStatus("demo-workers"), "demo")
+	workers.TypedSpec().Value = &specs.MachineSetStatusSpec{
+		Phase: specs.MachineSetPhase_ScalingUp, Error: "waiting", LockedUpdates: 1,
+		Machines: &specs.Machines{Total: 1, Healthy: 1, Connected: 1, Requested: 2},
+	}
+
+	member := omnitest.Labelled(omnires.NewClusterMachineStatus(omnitest.Machine2), "demo")
+	member.Metadata().Labels().Set(omnires.LabelMachineSet, "demo-workers")
+	member.TypedSpec().Value = &specs.ClusterMachineStatusSpec{
+		Ready: true, Stage: specs.ClusterMachineStatusSpec_SHUTTING_DOWN, ConfigUpToDate: true, LastConfigError: "x\ny",
+	}
+
+	omnitest.MustCreate(t, st, uuid, clusterStatus, balancer, kubernetes, talos, control, workers, member)
+
+	omnitest.MachineIn(t, st, omnitest.Machine2, true)
+	omnitest.MachineIn(t, st, omnitest.Machine3, false)
+
+	// Another cluster must not shine through.
+	omnitest.MustCreate(t, st, omnitest.ClusterNamed("other"), omnitest.Labelled(omnires.NewMachineSet("other-workers"), "other"))
+}
+
+func TestObserve(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	populate(t, st)
+
+	want := Status{
+		Exists: true, UUID: "0a1b", Known: true, Phase: "ScalingUp", KubernetesVersion: "1.35.0", TalosVersion: "1.13.2",
+		Ready: true, Available: true, KubernetesAPIReady: true, ControlPlaneReady: true, ConnectedControlPlanes: true,
+		LoadBalancerKnown: true, LoadBalancerHealthy: false,
+		ControlPlaneProblems: []string{"Etcd: no quorum"},
+		Machines:             Machines{Total: 3, Connected: 2, Healthy: 1, Requested: 4},
+		Kubernetes:           Upgrade{Known: true, Phase: "Upgrading", Step: "kubelet", Version: "1.34.0"},
+		Talos:                Upgrade{Known: true, Phase: "Failed", Error: "no image"},
+		MachineSets: []MachineSet{
+			{ID: "demo-control-planes", Name: "control-planes", ControlPlane: true, Desired: 1},
+			{
+				ID: "demo-workers", Name: "workers", Desired: 2, Known: true, Phase: "ScalingUp", Error: "waiting", LockedUpdates: 1,
+				Machines: Machines{Total: 1, Connected: 1, Healthy: 1, Requested: 2},
+			},
+		},
+		MachineList: []Machine{
+			{ID: omnitest.Machine1, MachineSet: "demo-control-planes", Stage: "Unknown"},
+			{
+				ID: omnitest.Machine2, MachineSet: "demo-workers", Stage: "ShuttingDown", Ready: true, Connected: true, Locked: true,
+				ConfigUpToDate: true, Error: "x y",
+			},
+			{ID: omnitest.Machine3, MachineSet: "demo-workers", Stage: "Unknown"},
+		},
+	}
+
+	for name, source := range map[string]state.State{"Omni": st, "the copy": mirrortest.Start(t, st, mirror.Options{}).State()} {
+		got, err := Observe(t.Context(), source, "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestObserveClassSets(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	node := omnitest.Labelled(omnires.NewMachineSetNode(omnitest.Machine1, omnitest.UnlimitedSet("demo", "all", "cpu")), "demo")
+
+	omnitest.MustCreate(t, st, omnitest.ClusterNamed("demo"), omnitest.ClassSet("demo", "some", "cpu", 4), omnitest.UnlimitedSet("demo", "all", "cpu"), node)
+
+	got, err := Observe(t.Context(), st, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []MachineSet{
+		{ID: "demo-all", Name: "all", Class: "cpu", Desired: 1},
+		{ID: "demo-some", Name: "some", Class: "cpu", Desired: 4},
+	}
+	if diff := cmp.Diff(want, got.MachineSets); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestObserveMissing(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+
+	// What a deleted cluster may leave for a moment does not make it exist.
+	omnitest.MustCreate(t, st, omnires.NewClusterStatus("demo"))
+
+	got, err := Observe(t.Context(), st, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(Status{}, got); diff != "" {
+		t.Error(diff)
+	}
+
+	m := mirror.Start(t.Context(), omnitest.SilentOmni{State: st}, mirror.Options{})
+	defer m.Stop()
+
+	if _, err = Observe(t.Context(), m.State(), "demo"); !errors.Is(err, omni.ErrNotSynced) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,164 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Blocker is something that has to go before a cluster is gone.
+type Blocker struct {
+	// Machine is the machine's UUID.
+	Machine string
+	// MachineSet is the ID of its set; empty if unknown.
+	MachineSet string
+	// Connected tells whether Omni reaches the machine. A machine that is not
+	// connected cannot be reset.
+	Connected bool
+	// Since is when the machine, its set or its cluster was told to go; zero if
+	// that is not known.
+	Since time.Time
+}
+
+func (b *Blocker) learn(item resource.Resource) {
+	metadata := item.Metadata()
+
+	if set, labelled := metadata.Labels().Get(omnires.LabelMachineSet); labelled {
+		b.MachineSet = set
+	}
+
+	if status, ok := item.(*omnires.MachineStatus); ok {
+		b.Connected = status.TypedSpec().Value.GetConnected()
+	}
+
+	// Nothing else says since when: Omni touches the status of a machine all the
+	// time, and a text that follows it would be written all the time, too.
+	if metadata.Phase() == resource.PhaseTearingDown && (b.Since.IsZero() || metadata.Updated().Before(b.Since)) {
+		b.Since = metadata.Updated()
+	}
+}
+
+// DeleteProgress says how far a destruction is.
+type DeleteProgress struct {
+	// Gone is true if Omni has no such cluster any more.
+	Gone bool
+	// TearingDown is true once the teardown was requested.
+	TearingDown bool
+	// Since is when the teardown was requested.
+	Since time.Time
+	// Blockers are the machines that still belong to the cluster, those that
+	// are not connected first, then by ID.
+	Blockers []Blocker
+	// Finalizers are Omni's own controllers that are not done, sorted.
+	Finalizers []string
+}
+
+// Progress reads how far the destruction of a cluster is.
+func Progress(ctx context.Context, st state.State, cluster string) (DeleteProgress, error) {
+	found, err := st.Get(ctx, omnires.NewCluster(cluster).Metadata())
+	if state.IsNotFoundError(err) {
+		return DeleteProgress{Gone: true}, nil
+	}
+
+	if err != nil {
+		return DeleteProgress{}, fmt.Errorf("read cluster %q: %w", cluster, err)
+	}
+
+	metadata := found.Metadata()
+	progress := DeleteProgress{Finalizers: slices.Sorted(slices.Values(*metadata.Finalizers()))}
+
+	if metadata.Phase() == resource.PhaseTearingDown {
+		progress.TearingDown, progress.Since = true, metadata.Updated()
+	}
+
+	progress.Blockers, err = blockers(ctx, st, cluster)
+
+	for i := range progress.Blockers {
+		if blocker := &progress.Blockers[i]; blocker.Since.IsZero() {
+			blocker.Since = progress.Since
+		}
+	}
+
+	return progress, err
+}
+
+// blockers unites the three resources that tie a machine to a cluster, which
+// Omni removes one after the other.
+func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, error) {
+	found := map[string]*Blocker{}
+
+	for _, resourceType := range []resource.Type{
+		omnires.MachineStatusType, omnires.ClusterMachineStatusType, omnires.MachineSetNodeType,
+	} {
+		items, err := omni.ListOf(ctx, st, resourceType, cluster)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, item := range items {
+			id := item.Metadata().ID()
+			if found[id] == nil {
+				found[id] = &Blocker{Machine: id}
+			}
+
+			found[id].learn(item)
+		}
+	}
+
+	going, err := setsGoing(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	sorted := make([]Blocker, 0, len(found))
+
+	for _, blocker := range found {
+		// Omni may have removed the machine's place in the set already.
+		if blocker.Since.IsZero() {
+			blocker.Since = going[blocker.MachineSet]
+		}
+
+		sorted = append(sorted, *blocker)
+	}
+
+	slices.SortFunc(sorted, func(a, b Blocker) int {
+		if a.Connected != b.Connected {
+			if b.Connected {
+				return -1
+			}
+
+			return 1
+		}
+
+		return cmp.Compare(a.Machine, b.Machine)
+	})
+
+	return sorted, nil
+}
+
+// setsGoing are the machine sets of a cluster that are being torn down, by ID,
+// with the time since when.
+func setsGoing(ctx context.Context, st state.State, cluster string) (map[string]time.Time, error) {
+	sets, err := omni.ListOf(ctx, st, omnires.MachineSetType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	going := map[string]time.Time{}
+
+	for _, set := range sets {
+		if set.Metadata().Phase() == resource.PhaseTearingDown {
+			going[set.Metadata().ID()] = set.Metadata().Updated()
+		}
+	}
+
+	return going, nil
+}

@@ -1,0 +1,201 @@
+package observe
+
+import (
+	"fmt"
+	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// Reasons of Running, fit for a condition's reason.
+const (
+	ReasonRunning               = "Running"
+	ReasonNotCreated            = "NotCreated"
+	ReasonDestroying            = "Destroying"
+	ReasonStatusPending         = "StatusPending"
+	ReasonScalingUp             = "ScalingUp"
+	ReasonScalingDown           = "ScalingDown"
+	ReasonKubernetesUpgrading   = "KubernetesUpgrading"
+	ReasonTalosUpgrading        = "TalosUpgrading"
+	ReasonUpgradeFailed         = "UpgradeFailed"
+	ReasonControlPlaneNotReady  = "ControlPlaneNotReady"
+	ReasonKubernetesAPINotReady = "KubernetesAPINotReady"
+	ReasonMachineSetsNotReady   = "MachineSetsNotReady"
+)
+
+// Running decides whether a cluster runs as it is configured, with a reason
+// (one of the Reason... constants) and a message for people. It is a pure
+// function, and sceptical: Omni's own verdict may be true while the Kubernetes
+// API answers 5xx, while an upgrade runs, before Omni has noticed a change,
+// and for minutes after machines died. Of a new cluster ask Answered, too.
+func Running(s Status) (ok bool, reason, message string) {
+	for _, rule := range []func(Status) (string, string){
+		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
+	} {
+		if reason, message = rule(s); reason != "" {
+			return false, reason, redact.Bounded(message, redact.MaxBytes)
+		}
+	}
+
+	return true, ReasonRunning, fmt.Sprintf("Omni runs the cluster: %d of %d machines healthy", s.Machines.Healthy, s.Machines.Total)
+}
+
+func judgeExistence(s Status) (reason, message string) {
+	switch {
+	case !s.Exists:
+		return ReasonNotCreated, "the cluster does not exist in Omni"
+	case s.TearingDown, s.Phase == "Destroying":
+		return ReasonDestroying, "Omni destroys the cluster"
+	case !s.Known:
+		return ReasonStatusPending, "Omni has not worked out the cluster's status yet"
+	}
+
+	return "", ""
+}
+
+func judgeUpgrades(s Status) (reason, message string) {
+	for _, upgrade := range []struct {
+		name, reason, wanted string
+		Upgrade
+	}{
+		{"Kubernetes", ReasonKubernetesUpgrading, s.KubernetesVersion, s.Kubernetes},
+		{"Talos", ReasonTalosUpgrading, s.TalosVersion, s.Talos},
+	} {
+		switch upgrade.Phase {
+		case "Failed":
+			return ReasonUpgradeFailed, fmt.Sprintf("the %s upgrade failed: %s", upgrade.name, upgrade.Error)
+		case "Upgrading", "Reverting", "UpdatingMachineSchematics":
+			return upgrade.reason, strings.TrimSuffix(fmt.Sprintf("%s: %s %s", upgrade.name, upgrade.Phase, upgrade.Step), " ")
+		case "Done":
+			// Omni has not begun yet if the version reached is not the wanted one.
+			if upgrade.Version != "" && upgrade.wanted != "" && upgrade.Version != upgrade.wanted {
+				return upgrade.reason, fmt.Sprintf("%s: %s is to become %s", upgrade.name, upgrade.Version, upgrade.wanted)
+			}
+		}
+	}
+
+	return "", ""
+}
+
+func judgeScaling(s Status) (reason, message string) {
+	for _, set := range s.MachineSets {
+		switch {
+		case set.TearingDown:
+			return ReasonScalingDown, fmt.Sprintf("machine set %q is being destroyed", set.Name)
+		case !set.Known:
+			return ReasonStatusPending, fmt.Sprintf("Omni has not worked out the status of machine set %q yet", set.Name)
+		case set.Desired > set.Machines.Requested:
+			return ReasonScalingUp, scaling(set)
+		case set.Desired < set.Machines.Requested:
+			return ReasonScalingDown, scaling(set)
+		}
+	}
+
+	switch s.Phase {
+	case "ScalingUp":
+		return ReasonScalingUp, count(s) + shortSets(s)
+	case "ScalingDown":
+		return ReasonScalingDown, count(s)
+	case "Running":
+		return "", ""
+	}
+
+	return ReasonStatusPending, "Omni gives no phase for the cluster yet"
+}
+
+func scaling(set MachineSet) string {
+	return fmt.Sprintf("machine set %q goes from %d to %d machines", set.Name, set.Machines.Requested, set.Desired)
+}
+
+func count(s Status) string {
+	return fmt.Sprintf("%d of %d requested machines belong to the cluster, %d are connected, %d healthy",
+		s.Machines.Total, s.Machines.Requested, s.Machines.Connected, s.Machines.Healthy)
+}
+
+// shortSets names the sets that have not got all their machines, and what helps: a
+// class without free machines shows as nothing else.
+func shortSets(s Status) string {
+	text := ""
+
+	for _, set := range s.MachineSets {
+		if set.Machines.Total >= set.Machines.Requested {
+			continue
+		}
+
+		text += fmt.Sprintf("; machine set %q has %d of %d", set.Name, set.Machines.Total, set.Machines.Requested)
+
+		if set.Class != "" {
+			text += fmt.Sprintf(": check that machine class %q has free machines", set.Class)
+		} else {
+			text += ": check that the listed machines are registered in Omni, and free"
+		}
+	}
+
+	return text
+}
+
+func judgeControlPlane(s Status) (reason, message string) {
+	switch {
+	case !s.ControlPlaneReady, !s.Available:
+		message = "the control plane is not ready"
+		if len(s.ControlPlaneProblems) > 0 {
+			message += ": " + strings.Join(s.ControlPlaneProblems, "; ")
+		}
+
+		return ReasonControlPlaneNotReady, message
+	case !s.KubernetesAPIReady:
+		return ReasonKubernetesAPINotReady, "the Kubernetes API is not ready"
+	case s.LoadBalancerKnown && !s.LoadBalancerHealthy:
+		return ReasonKubernetesAPINotReady, "Omni's load balancer has no healthy Kubernetes API behind it"
+	}
+
+	return "", ""
+}
+
+func judgeSets(s Status) (reason, message string) {
+	var waiting []string
+
+	for _, set := range s.MachineSets {
+		if set.Ready && set.Phase == "Running" {
+			continue
+		}
+
+		line := fmt.Sprintf("%s (%s, %d of %d healthy)", set.Name, set.Phase, set.Machines.Healthy, set.Machines.Requested)
+		if set.Error != "" {
+			line += ": " + set.Error
+		}
+
+		waiting = append(waiting, line)
+	}
+
+	if len(waiting) > 0 {
+		return ReasonMachineSetsNotReady, "machine sets are not ready: " + strings.Join(waiting, "; ")
+	}
+
+	if !s.Ready {
+		return ReasonMachineSetsNotReady, "Omni does not say that the cluster is ready: " + count(s)
+	}
+
+	return "", ""
+}
+
+// Answered tells whether there is evidence that Kubernetes ever worked in this
+// cluster; if not, the message says what is missing. A new cluster needs it: the
+// load balancer's first word is "healthy", before its first check. Omni makes a
+// cluster's KubernetesUpgradeStatus when the Kubernetes API has told it of its
+// nodes, and it is Done, with the version that was reached, once every node was
+// ready.
+func Answered(s Status) (ok bool, message string) {
+	if s.Kubernetes.Phase == "Done" || s.Kubernetes.Version != "" {
+		return true, ""
+	}
+
+	message = "Omni has not seen Kubernetes work yet: it has no KubernetesUpgradeStatus of this cluster"
+	if s.Kubernetes.Known {
+		message = "Omni has not seen Kubernetes work yet: the KubernetesUpgradeStatus of this cluster was not in phase Done so far, it is " + s.Kubernetes.Phase
+	}
+
+	return false, message + ". It comes, and is Done, when the Kubernetes API has answered Omni and every node is ready; the load balancer " +
+		"of a new cluster says healthy before its first check. If this lasts for more than some minutes, look in Omni at etcd and the " +
+		"Kubernetes API server on the control plane machines, and at nodes that are not ready"
+}

@@ -1,0 +1,128 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// runningStatus is a cluster that runs: one control plane, three workers.
+func runningStatus() Status {
+	return Status{
+		Exists: true, Known: true, UUID: "u", Phase: "Running", KubernetesVersion: "1.35.0", TalosVersion: "1.13.2",
+		Ready: true, Available: true, KubernetesAPIReady: true, ControlPlaneReady: true, ConnectedControlPlanes: true,
+		LoadBalancerKnown: true, LoadBalancerHealthy: true,
+		Machines:   Machines{Total: 4, Connected: 4, Healthy: 4, Requested: 4},
+		Kubernetes: Upgrade{Known: true, Phase: "Done", Version: "1.35.0"},
+		Talos:      Upgrade{Known: true, Phase: "Done", Version: "1.13.2"},
+		MachineSets: []MachineSet{
+			{ID: "demo-control-planes", Name: "control-planes", ControlPlane: true, Desired: 1, Known: true, Phase: "Running", Ready: true, Machines: Machines{Total: 1, Connected: 1, Healthy: 1, Requested: 1}},
+			{ID: "demo-workers", Name: "workers", Desired: 3, Known: true, Phase: "Running", Ready: true, Machines: Machines{Total: 3, Connected: 3, Healthy: 3, Requested: 3}},
+		},
+	}
+}
+
+func TestRunning(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit    func(*Status)
+		reason  string
+		message string
+	}{
+		"runs":           {func(*Status) {}, ReasonRunning, "4 of 4 machines healthy"},
+		"does not exist": {func(s *Status) { *s = Status{} }, ReasonNotCreated, "does not exist"},
+		"is destroyed":   {func(s *Status) { s.TearingDown = true }, ReasonDestroying, "destroys"},
+		"says so itself": {func(s *Status) { s.Phase = "Destroying" }, ReasonDestroying, "destroys"},
+		"just created":   {func(s *Status) { *s = Status{Exists: true} }, ReasonStatusPending, "not worked out"},
+		"no phase":       {func(s *Status) { s.Phase = "Unknown" }, ReasonStatusPending, "no phase"},
+
+		"ready while Kubernetes upgrades": {func(s *Status) {
+			s.Kubernetes = Upgrade{Known: true, Phase: "Upgrading", Step: "machine-1: updating kubelet"}
+		}, ReasonKubernetesUpgrading, "Kubernetes: Upgrading machine-1: updating kubelet"},
+		"ready while Kubernetes goes back": {func(s *Status) { s.Kubernetes.Phase = "Reverting" }, ReasonKubernetesUpgrading, "Kubernetes: Reverting"},
+		"ready before Omni noticed the new version": {
+			func(s *Status) { s.KubernetesVersion = "1.35.1" }, ReasonKubernetesUpgrading, "1.35.0 is to become 1.35.1",
+		},
+		"ready while Talos upgrades":     {func(s *Status) { s.Talos.Phase = "Upgrading" }, ReasonTalosUpgrading, "Talos: Upgrading"},
+		"ready while schematics change":  {func(s *Status) { s.Talos.Phase = "UpdatingMachineSchematics" }, ReasonTalosUpgrading, "Talos: UpdatingMachineSchematics"},
+		"new Talos version, not noticed": {func(s *Status) { s.TalosVersion = "1.13.3" }, ReasonTalosUpgrading, "1.13.2 is to become 1.13.3"},
+		"failed upgrade": {
+			func(s *Status) { s.Talos = Upgrade{Known: true, Phase: "Failed", Error: "no image"} }, ReasonUpgradeFailed, "Talos upgrade failed: no image",
+		},
+		"upgrades unknown are no obstacle": {func(s *Status) { s.Kubernetes, s.Talos = Upgrade{}, Upgrade{Known: true, Phase: "Unknown"} }, ReasonRunning, ""},
+
+		"ready before Omni noticed more machines": {func(s *Status) { s.MachineSets[1].Desired = 5 }, ReasonScalingUp, `"workers" goes from 3 to 5`},
+		"ready before Omni noticed fewer":         {func(s *Status) { s.MachineSets[1].Desired = 1 }, ReasonScalingDown, `"workers" goes from 3 to 1`},
+		"ready before Omni noticed a new set": {
+			func(s *Status) { s.MachineSets = append(s.MachineSets, MachineSet{Name: "more", Desired: 1}) }, ReasonStatusPending, `"more"`,
+		},
+		"a set goes": {func(s *Status) { s.MachineSets[1].TearingDown = true }, ReasonScalingDown, `"workers" is being destroyed`},
+		"scaling up": {func(s *Status) { s.Phase, s.Machines.Healthy = "ScalingUp", 2 }, ReasonScalingUp, "2 healthy"},
+		"scaling up, the class is empty": {func(s *Status) {
+			s.Phase, s.Machines.Total, s.MachineSets[1].Machines.Total, s.MachineSets[1].Class = "ScalingUp", 3, 2, "big"
+		}, ReasonScalingUp, `3 of 4 requested machines belong to the cluster, 4 are connected, 4 healthy; machine set "workers" has 2 of 3: check that machine class "big" has free machines`},
+		"scaling up, a machine is missing": {func(s *Status) {
+			s.Phase, s.Machines.Total, s.MachineSets[1].Machines.Total = "ScalingUp", 3, 2
+		}, ReasonScalingUp, `; machine set "workers" has 2 of 3: check that the listed machines are registered in Omni, and free`},
+		"scaling down": {func(s *Status) { s.Phase = "ScalingDown" }, ReasonScalingDown, "4 of 4"},
+
+		"control plane not ready": {func(s *Status) {
+			s.ControlPlaneReady, s.ControlPlaneProblems = false, []string{"Etcd: 1 of 3 members healthy"}
+		}, ReasonControlPlaneNotReady, "Etcd: 1 of 3"},
+		"not available":         {func(s *Status) { s.Available = false }, ReasonControlPlaneNotReady, "control plane"},
+		"API not ready":         {func(s *Status) { s.KubernetesAPIReady = false }, ReasonKubernetesAPINotReady, "API is not ready"},
+		"ready, but 502":        {func(s *Status) { s.LoadBalancerHealthy = false }, ReasonKubernetesAPINotReady, "load balancer"},
+		"load balancer unknown": {func(s *Status) { s.LoadBalancerKnown, s.LoadBalancerHealthy = false, false }, ReasonRunning, ""},
+
+		"a set not ready": {func(s *Status) {
+			s.MachineSets[1].Ready, s.MachineSets[1].Error, s.MachineSets[1].Machines.Healthy = false, "machine x does not answer", 2
+		}, ReasonMachineSetsNotReady, "workers (Running, 2 of 3 healthy): machine x does not answer"},
+		"a set reconfigures": {func(s *Status) { s.MachineSets[1].Phase = "Reconfiguring" }, ReasonMachineSetsNotReady, "Reconfiguring"},
+		"not ready as such":  {func(s *Status) { s.Ready = false }, ReasonMachineSetsNotReady, "does not say"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := runningStatus()
+			test.edit(&s)
+
+			ok, reason, message := Running(s)
+			if reason != test.reason || !strings.Contains(message, test.message) || ok != (test.reason == ReasonRunning) {
+				t.Errorf("%v, %s, %q", ok, reason, message)
+			}
+		})
+	}
+}
+
+func TestRunningIsBounded(t *testing.T) {
+	s := runningStatus()
+	for range 100 {
+		s.MachineSets = append(s.MachineSets, MachineSet{Name: "a-set-with-some-long-name", Known: true, Phase: "Failed"})
+	}
+
+	if _, _, message := Running(s); len(message) > redact.MaxBytes {
+		t.Errorf("%d bytes", len(message))
+	}
+}
+
+// What a new cluster has to show besides.
+func TestAnswered(t *testing.T) {
+	for name, test := range map[string]struct {
+		upgrade Upgrade
+		want    string // empty: there is evidence
+	}{
+		"nothing there":                  {Upgrade{}, "no KubernetesUpgradeStatus"},
+		"begun":                          {Upgrade{Known: true, Phase: "Upgrading"}, "not in phase Done so far, it is Upgrading"},
+		"no phase":                       {Upgrade{Known: true, Phase: "Unknown"}, "it is Unknown"},
+		"done":                           {Upgrade{Known: true, Phase: "Done", Version: "1.35.0"}, ""},
+		"done once, and upgraded since":  {Upgrade{Known: true, Phase: "Upgrading", Version: "1.35.0"}, ""},
+		"done once, an upgrade failed":   {Upgrade{Known: true, Phase: "Failed", Version: "1.35.0"}, ""},
+		"done once, and unknown for now": {Upgrade{Known: true, Phase: "Unknown", Version: "1.35.0"}, ""},
+	} {
+		s := runningStatus()
+		s.Kubernetes = test.upgrade
+
+		answered, message := Answered(s)
+		if answered != (test.want == "") || !strings.Contains(message, test.want) || len(message) > redact.MaxBytes {
+			t.Errorf("%s: %v, %q", name, answered, message)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package omnitest
+
+// ClusterDocument is the Cluster of a template, with the mark of TestKeys.
+const ClusterDocument = `kind: Cluster
+name: demo
+annotations:
+  omni.texashpc.com/owner-uid: uid-1
+kubernetes:
+  version: v1.35.0
+talos:
+  version: v1.13.2
+`
+
+// ControlPlaneDocument is a control plane of one machine.
+const ControlPlaneDocument = `---
+kind: ControlPlane
+machines:
+- ` + Machine1 + `
+`
+
+// WorkersDocument is a set of two machines.
+const WorkersDocument = `---
+kind: Workers
+name: workers
+machines:
+- ` + Machine2 + `
+- ` + Machine3 + `
+`
+
+// FullTemplate is all of them.
+const FullTemplate = ClusterDocument + ControlPlaneDocument + WorkersDocument
+
+// ClassDocument is a worker set that takes its machines from a class.
+func ClassDocument(class, size string) string {
+	return "---\nkind: Workers\nname: workers\nmachineClass:\n  name: " + class + "\n  size: " + size + "\n"
+}

@@ -1,0 +1,139 @@
+package omnitest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
+	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
+)
+
+// FakeOmni is an in-memory COSI state whose watches can be cut and whose calls
+// can be made to fail.
+type FakeOmni struct {
+	state.State
+
+	mu     sync.Mutex
+	cut    context.CancelCauseFunc
+	alive  context.Context //nolint:containedctx // stands for the network
+	silent chan struct{}   // closed when running watches tell nothing any more
+	refuse map[resource.Type]error
+	writes []string
+}
+
+// NewFakeOmni makes an empty one.
+func NewFakeOmni() *FakeOmni {
+	f := &FakeOmni{
+		State: state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
+			return inmem.NewStateWithOptions(inmem.WithHistoryGap(20))(ns)
+		})),
+		refuse: map[resource.Type]error{}, silent: make(chan struct{}),
+	}
+	f.alive, f.cut = context.WithCancelCause(context.Background())
+
+	return f
+}
+
+// LoseWatches ends every running watch with an error; new ones work unless
+// their type is refused.
+func (f *FakeOmni) LoseWatches(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.cut(err)
+	f.alive, f.cut = context.WithCancelCause(context.Background())
+}
+
+// Silence lets every running watch tell nothing any more, and not end either; new ones work.
+func (f *FakeOmni) Silence() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	close(f.silent)
+	f.silent = make(chan struct{})
+}
+
+// RefuseWatch makes watches of a type fail; nil lets them work again.
+func (f *FakeOmni) RefuseWatch(resourceType resource.Type, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.refuse[resourceType] = err
+}
+
+// WatchKind implements state.CoreState.
+func (f *FakeOmni) WatchKind(ctx context.Context, kind resource.Kind, events chan<- state.Event, options ...state.WatchKindOption) error {
+	f.mu.Lock()
+	alive, silent, refusal := f.alive, f.silent, f.refuse[kind.Type()]
+	f.mu.Unlock()
+
+	if refusal != nil {
+		return refusal
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	inner := make(chan state.Event)
+
+	if err := f.State.WatchKind(ctx, kind, inner, options...); err != nil {
+		cancel()
+
+		return err
+	}
+
+	go func() {
+		defer cancel()
+
+		for {
+			var event state.Event
+
+			select {
+			case <-ctx.Done():
+				return
+			case <-silent:
+				<-ctx.Done()
+
+				return
+			case <-alive.Done():
+				event = state.Event{Type: state.Errored, Error: context.Cause(alive)}
+			case event = <-inner:
+			}
+
+			select {
+			case <-ctx.Done():
+				return
+			case events <- event:
+			}
+
+			if event.Type == state.Errored {
+				return
+			}
+		}
+	}()
+
+	return nil
+}
+
+// Eventually polls a condition that holds within a few seconds, or on a busy machine within a few minutes.
+func Eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+
+	t.Fatalf("did not happen in time: %s", what)
+}
+
+// SilentOmni accepts watches and never says anything.
+type SilentOmni struct{ state.State }
+
+// WatchKind implements state.CoreState.
+func (SilentOmni) WatchKind(context.Context, resource.Kind, chan<- state.Event, ...state.WatchKindOption) error {
+	return nil
+}

@@ -1,0 +1,132 @@
+package omnitest
+
+import (
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// MustCreate creates resources, each for its owner.
+func MustCreate(t *testing.T, st state.State, items ...resource.Resource) {
+	t.Helper()
+
+	for _, item := range items {
+		if err := st.Create(t.Context(), item, state.WithCreateOwner(item.Metadata().Owner())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// MustChange changes a resource in place, whoever owns it.
+func MustChange[R resource.Resource](t *testing.T, st state.State, item R, change func(R)) {
+	t.Helper()
+
+	_, err := st.UpdateWithConflicts(t.Context(), item.Metadata(), func(found resource.Resource) error {
+		change(found.(R)) //nolint:forcetypeassert // a test
+
+		return nil
+	}, state.WithExpectedPhaseAny(), state.WithUpdateOwner(item.Metadata().Owner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MustDestroy destroys a resource.
+func MustDestroy(t *testing.T, st state.State, item resource.Resource) {
+	t.Helper()
+
+	if err := st.Destroy(t.Context(), item.Metadata()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Labelled sets the cluster label and returns the resource.
+func Labelled[R resource.Resource](item R, cluster string) R {
+	item.Metadata().Labels().Set(omnires.LabelCluster, cluster)
+
+	return item
+}
+
+// ClusterNamed is a Cluster with versions.
+func ClusterNamed(name string) *omnires.Cluster {
+	cluster := omnires.NewCluster(name)
+	cluster.TypedSpec().Value.KubernetesVersion = "1.35.0"
+	cluster.TypedSpec().Value.TalosVersion = "1.13.2"
+
+	return cluster
+}
+
+// SetNamed is a machine set of a cluster, with listed machines.
+func SetNamed(cluster, name string) *omnires.MachineSet {
+	return Labelled(omnires.NewMachineSet(cluster+"-"+name), cluster)
+}
+
+// ClassSet is a machine set that takes so many machines of a class.
+func ClassSet(cluster, name, class string, count uint32) *omnires.MachineSet {
+	set := SetNamed(cluster, name)
+	set.TypedSpec().Value.MachineAllocation = &specs.MachineSetSpec_MachineAllocation{Name: class, MachineCount: count}
+
+	return set
+}
+
+// UnlimitedSet is a machine set that takes all machines of a class.
+func UnlimitedSet(cluster, name, class string) *omnires.MachineSet {
+	set := ClassSet(cluster, name, class, 0)
+	set.TypedSpec().Value.MachineAllocation.AllocationType = specs.MachineSetSpec_MachineAllocation_Unlimited
+
+	return set
+}
+
+// LockMachine locks a machine of cluster demo.
+func LockMachine(t *testing.T, st state.State, machine string) {
+	t.Helper()
+
+	MustChange(t, st, omnires.NewMachineSetNode(machine, SetNamed("demo", "workers")), func(n *omnires.MachineSetNode) {
+		n.Metadata().Annotations().Set(omnires.MachineLocked, "")
+	})
+}
+
+// LockCluster locks cluster demo.
+func LockCluster(t *testing.T, st state.State) {
+	t.Helper()
+
+	MustChange(t, st, omnires.NewCluster("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set(omnires.ClusterLocked, "") })
+}
+
+// TearDown requests a teardown that a finalizer holds up.
+func TearDown(t *testing.T, st state.State, item resource.Resource) {
+	t.Helper()
+
+	if err := st.AddFinalizer(t.Context(), item.Metadata(), "test"); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := st.Teardown(t.Context(), item.Metadata()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MachineIn puts a machine's status into Omni, as a member of cluster demo.
+func MachineIn(t *testing.T, st state.State, id string, connected bool) {
+	t.Helper()
+
+	machine := Labelled(omnires.NewMachineStatus(id), "demo")
+	machine.TypedSpec().Value.Connected = connected
+
+	if !connected {
+		machine.Metadata().Labels().Set(omnires.MachineStatusLabelDisconnected, "")
+	}
+
+	MustCreate(t, st, machine)
+}
+
+// Machine IDs for tests.
+const (
+	Machine1 = "11111111-1111-4111-8111-111111111111"
+	Machine2 = "22222222-2222-4222-8222-222222222222"
+	Machine3 = "33333333-3333-4333-8333-333333333333"
+	Machine4 = "44444444-4444-4444-8444-444444444444"
+)

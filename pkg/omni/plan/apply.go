@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// ApplyOptions says how far Apply may go.
+type ApplyOptions struct {
+	// Leave is asked about each change that Plan.Hash stands for, whether it may
+	// be made now. Those that may not are held, together with what depends on
+	// them, and everything else is applied. Nil: none may.
+	Leave func(Change) bool
+	// Known is asked about each change whether Omni refused it a moment ago, so that
+	// it need not be tried again now: the refusal, or nil. It may be nil.
+	Known func(Change) *ChangeError
+	// Written is told of every write that Omni took, with Omni's answer. Nil: nobody is.
+	// Session.Apply sets it.
+	Written func(written resource.Metadata, effect omni.Effect)
+}
+
+// EveryChange is an ApplyOptions.Leave for the destruction of a whole cluster,
+// which was asked for as a whole.
+func EveryChange(Change) bool { return true }
+
+// Result says what an Apply did. All lists are in the plan's order.
+type Result struct {
+	// Applied are the changes that Omni took. For a destroy: it is gone.
+	Applied []Change
+	// Pending are destroys that were requested and wait for Omni to finish;
+	// the mirror wakes the caller then.
+	Pending []Change
+	// Held are the changes that had no leave.
+	Held []Change
+	// Refused are the changes whose content Omni does not accept, now or, for those
+	// that ApplyOptions.Known names, a moment ago.
+	Refused []*ChangeError
+	// Skipped are the changes that were not tried: they depend on a refused one,
+	// come after another error, or in a later phase than a pending destroy.
+	Skipped []Change
+	// Requested are the destroys among Applied and Pending that this very call
+	// began, for events and metrics.
+	Requested []Change
+}
+
+// Wrote tells whether the call changed anything in Omni.
+func (r Result) Wrote() bool {
+	if len(r.Requested) > 0 {
+		return true
+	}
+
+	for _, change := range r.Applied {
+		if change.Action != ActionDestroy {
+			return true
+		}
+	}
+
+	return false
+}
+
+// applier carries one Apply.
+type applier struct {
+	cluster string
+	live    state.State
+	record  func(written resource.Metadata, effect omni.Effect)
+	result  Result
+}
+
+// Apply makes the plan's changes in the library's order: creates, updates,
+// then destroys phase by phase. What Omni refuses is left out with what depends
+// on it (see refusals), and the rest goes on; in a deletion nothing does. At any
+// other error it stops. What was applied stays, and the next plan starts from
+// there. Updates carry the version they were planned from. A destroy is a
+// request for teardown; the resource is destroyed only when no finalizer is
+// left, and never waited for.
+//
+// The Cluster is read once more before anything else: ErrPlanOutdated if it was
+// made or made again since, or if an annotation (the owner's mark, a lock) is
+// another than the plan saw.
+//
+// Errors: ErrClusterLocked and ErrPlanOutdated (nothing was done), *ChangeError
+// (of what stopped it, else the first refusal), or the context's.
+// The Result is valid in every case.
+func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptions) (Result, error) {
+	if plan.locked && len(plan.steps) > 0 {
+		return Result{Skipped: plan.Changes}, omni.ErrClusterLocked
+	}
+
+	a := &applier{cluster: plan.Cluster, live: live, record: options.Written}
+	if a.record == nil {
+		a.record = func(resource.Metadata, omni.Effect) {}
+	}
+
+	if needsCluster(plan) {
+		if err := a.checkCluster(ctx, plan); err != nil {
+			return Result{Skipped: plan.Changes}, err
+		}
+	}
+
+	held, refused := holdBack(plan.steps, options.Leave), newRefusals(plan)
+	blockedPhase := -1
+
+	for i, s := range plan.steps {
+		switch {
+		case held[i]:
+			a.result.Held = append(a.result.Held, s.change)
+
+			continue
+		case refused.stop(s):
+			refused.leftOut(s)
+
+			a.result.Skipped = append(a.result.Skipped, s.change)
+
+			continue
+		case s.change.Action == ActionDestroy && blockedPhase >= 0 && s.phase > blockedPhase:
+			a.result.Skipped = append(a.result.Skipped, s.change)
+
+			continue
+		}
+
+		done, err := a.tryUnlessKnown(ctx, s, options.Known)
+
+		if refusal := refusalOf(err); refusal != nil {
+			refused.refused(s)
+
+			a.result.Refused = append(a.result.Refused, refusal)
+			refused.all = refused.all || plan.deletion || len(a.result.Refused) >= maxRefusals
+		} else if err != nil {
+			// A step that failed is named by the error, one that was not tried is not.
+			if untried := new(ChangeError); !errors.As(err, &untried) {
+				a.result.Skipped = append(a.result.Skipped, s.change)
+			}
+
+			a.result.Skipped = append(a.result.Skipped, rest(plan.steps[i+1:])...)
+
+			return a.result, err
+		}
+
+		if !done && s.change.Action == ActionDestroy && blockedPhase < 0 {
+			blockedPhase = s.phase
+		}
+	}
+
+	if len(a.result.Refused) > 0 {
+		return a.result, a.result.Refused[0]
+	}
+
+	return a.result, nil
+}
+
+// tryUnlessKnown makes a step, unless Omni has just refused it.
+func (a *applier) tryUnlessKnown(ctx context.Context, s step, known func(Change) *ChangeError) (done bool, err error) {
+	if known != nil {
+		if refusal := known(s.change); refusal != nil {
+			return false, refusal
+		}
+	}
+
+	return a.make(ctx, s)
+}
+
+func rest(steps []step) []Change {
+	changes := make([]Change, 0, len(steps))
+	for _, s := range steps {
+		changes = append(changes, s.change)
+	}
+
+	return changes
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// needsCluster tells whether a plan changes more than the Cluster itself: an
+// update of that carries its version, nothing else does.
+func needsCluster(plan *Plan) bool {
+	return slices.ContainsFunc(plan.steps, func(s step) bool {
+		return s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate
+	})
+}
+
+// checkCluster makes sure that the Cluster still is the one that was planned
+// for, or that there still is none: a copy may lag, and creates and teardowns
+// carry no version.
+func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
+	found, err := omni.ReadCluster(ctx, a.live, plan.Cluster)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case found == nil && (plan.seen == nil || plan.deletion):
+		return nil
+	case found == nil:
+		return fmt.Errorf("%w: cluster %q is gone", omni.ErrPlanOutdated, plan.Cluster)
+	case plan.seen == nil:
+		return fmt.Errorf("%w: cluster %q was made since", omni.ErrPlanOutdated, plan.Cluster)
+	}
+
+	if !found.Metadata().Created().Equal(plan.seen.Metadata().Created()) {
+		return fmt.Errorf("%w: cluster %q was made again since", omni.ErrPlanOutdated, plan.Cluster)
+	}
+
+	if !found.Metadata().Annotations().Equal(*plan.seen.Metadata().Annotations()) {
+		return fmt.Errorf("%w: annotations of cluster %q changed since", omni.ErrPlanOutdated, plan.Cluster)
+	}
+
+	return nil
+}
+
+// checkIdentity reads what holds machines or objects once more before it is torn
+// down: a resource of the same name that somebody else made in the meantime must
+// not be hit.
+func (a *applier) checkIdentity(ctx context.Context, s step) error {
+	switch s.change.Type {
+	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, TypeManifestGroup:
+	case siderolink.LinkType:
+		return a.checkMachine(ctx, s)
+	default:
+		return nil
+	}
+
+	found, err := a.live.Get(ctx, s.old.Metadata())
+	if err != nil {
+		return err
+	}
+
+	if !found.Metadata().Created().Equal(s.change.Created) {
+		return fmt.Errorf("%w: %s %q was made again since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
+	}
+
+	if s.change.Type == TypeManifestGroup {
+		return a.checkManifests(ctx, s, found)
+	}
+
+	// The leave was for a set of this size.
+	now, isSet := found.(*omnires.MachineSet)
+	planned, wasSet := s.old.(*omnires.MachineSet)
+
+	if isSet && wasSet && omni.SizeOf(now, 0) != omni.SizeOf(planned, 0) {
+		return fmt.Errorf("%w: %s %q has another size since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
+	}
+
+	if isSet && s.change.gated() {
+		return a.checkMembers(ctx, s)
+	}
+
+	return nil
+}
+
+// readLink completes a step that was planned without its resource: links are not
+// in the local copy.
+func (a *applier) readLink(ctx context.Context, s step) (step, error) {
+	found, err := a.live.Get(ctx, s.old.Metadata())
+	if err != nil {
+		return s, err
+	}
+
+	s.old = found
+	s.change.TearingDown = found.Metadata().Phase() == resource.PhaseTearingDown
+
+	return s, nil
+}
+
+// checkMachine makes sure that a machine which is about to be removed from Omni
+// still belongs to the cluster, and still is disconnected. What is being torn down
+// only has to be finished.
+func (a *applier) checkMachine(ctx context.Context, s step) error {
+	if s.change.TearingDown {
+		return nil
+	}
+
+	found, err := a.live.Get(ctx, omnires.NewMachineStatus(s.change.ID).Metadata())
+	if state.IsNotFoundError(err) {
+		return fmt.Errorf("%w: machine %q is gone", omni.ErrPlanOutdated, s.change.ID)
+	}
+
+	if err != nil {
+		return fmt.Errorf("read machine %q again: %w", s.change.ID, err)
+	}
+
+	labels := found.Metadata().Labels()
+	if cluster, _ := labels.Get(omnires.LabelCluster); cluster != a.cluster {
+		return fmt.Errorf("%w: machine %q left cluster %q since", omni.ErrPlanOutdated, s.change.ID, a.cluster)
+	}
+
+	if _, disconnected := labels.Get(omnires.MachineStatusLabelDisconnected); !disconnected {
+		return fmt.Errorf("%w: machine %q connected again since", omni.ErrPlanOutdated, s.change.ID)
+	}
+
+	return nil
+}
+
+// checkMembers makes sure that a set which is about to go holds no machine that
+// somebody put into it since the plan was made: the set takes it along, and the
+// leave was not for that. Machines that Omni takes from a class come and go.
+func (a *applier) checkMembers(ctx context.Context, s step) error {
+	found, err := a.live.List(ctx,
+		resource.NewMetadata(s.old.Metadata().Namespace(), omnires.MachineSetNodeType, "", resource.VersionUndefined),
+		state.WithLabelQuery(resource.LabelEqual(omnires.LabelMachineSet, s.change.ID)),
+	)
+	if err != nil {
+		return fmt.Errorf("list the machines of MachineSet %q again: %w", s.change.ID, err)
+	}
+
+	for _, node := range found.Items {
+		_, allocated := node.Metadata().Labels().Get(omnires.LabelManagedByMachineSetNodeController)
+		if id := node.Metadata().ID(); !allocated && node.Metadata().Owner() == "" && !slices.Contains(s.machines, id) {
+			return fmt.Errorf("%w: MachineSet %q got machine %q since", omni.ErrPlanOutdated, s.change.ID, id)
+		}
+	}
+
+	return nil
+}

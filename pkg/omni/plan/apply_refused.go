@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"errors"
+
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// maxRefusals is after how many refusals an apply stops: what refuses so much is
+// not one part.
+const maxRefusals = 10
+
+// refusals are what Omni refused in one apply, and decide what does not go on
+// because of it. The rest of the plan does.
+//
+//   - After the refusal of what belongs to the whole cluster (the Cluster itself,
+//     its own patches, extensions, manifests and health checks): nothing.
+//   - Of a machine set, or of its patches and extensions: nothing of that set and
+//     of the machines that the template lists in it.
+//   - Of a machine, or of its patches, extensions and kernel arguments: nothing of
+//     that machine, and no machine leaves the set that the template lists it in.
+//   - No set is torn down while one that was to be made is not, or lacks a machine:
+//     it may take the other's place.
+//
+// What has begun to go only has to be finished, unless the whole cluster waits.
+type refusals struct {
+	all            bool
+	sets, machines map[string]bool   // that do not go on
+	keeps          map[string]bool   // sets that no machine leaves
+	newSetMissing  bool              // a set was to be made and is not, or not with all its machines
+	newSets        map[string]bool   // sets that the plan makes
+	wanted         map[string]string // the set in which the template lists a machine
+}
+
+func newRefusals(plan *Plan) *refusals {
+	r := &refusals{sets: map[string]bool{}, machines: map[string]bool{}, keeps: map[string]bool{}, newSets: map[string]bool{}, wanted: map[string]string{}}
+
+	for _, set := range plan.Wanted {
+		for _, machine := range set.Machines {
+			r.wanted[machine] = set.ID
+		}
+	}
+
+	for _, s := range plan.steps {
+		if s.change.Type == omnires.MachineSetType && s.change.Action == ActionCreate {
+			r.newSets[s.set] = true
+		}
+	}
+
+	return r
+}
+
+// refused takes over a step that Omni refused.
+func (r *refusals) refused(s step) {
+	if s.set == "" && len(s.machines) == 0 {
+		r.all = true
+	}
+
+	r.leftOut(s)
+}
+
+// leftOut takes over a step that was refused, or not tried because of a refusal.
+func (r *refusals) leftOut(s step) {
+	isSet := s.change.Type == omnires.MachineSetType
+
+	if isSet || len(s.machines) == 0 && s.set != "" {
+		r.sets[s.set] = true
+	}
+
+	if isSet && s.change.Action == ActionCreate {
+		r.newSetMissing = true
+	}
+
+	for _, machine := range s.machines {
+		r.machines[machine] = true
+
+		// The set has to do without it, whether its node is a step of this plan or still waits for the machine to be free.
+		if set := r.wanted[machine]; set != "" {
+			r.keeps[set] = true
+			r.newSetMissing = r.newSetMissing || r.newSets[set]
+		}
+	}
+}
+
+// stop tells whether a step does not go on.
+func (r *refusals) stop(s step) bool {
+	switch {
+	case r.all:
+		return true
+	case s.change.TearingDown:
+		return false
+	case s.set != "" && r.sets[s.set]:
+		return true
+	}
+
+	for _, machine := range s.machines {
+		if r.machines[machine] || r.sets[r.wanted[machine]] {
+			return true
+		}
+	}
+
+	if !s.change.gated() {
+		return false
+	}
+
+	return r.keeps[s.set] || r.newSetMissing && s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy
+}
+
+// refusalOf finds in an error that Omni refused the content of a change; nil if
+// it says anything else.
+func refusalOf(err error) *ChangeError {
+	var failed *ChangeError
+	if errors.As(err, &failed) && failed.Class == omni.ClassRefused {
+		return failed
+	}
+
+	return nil
+}

@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// make tries one step; done is false for a destroy that Omni has not finished.
+func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
+	if err = ctx.Err(); err != nil {
+		return false, fmt.Errorf("apply to Omni: %w", err)
+	}
+
+	switch s.change.Action {
+	case ActionCreate:
+		err = a.create(ctx, s)
+	case ActionUpdate:
+		err = a.update(ctx, s)
+	case ActionDestroy:
+		return a.destroy(ctx, s)
+	}
+
+	if err != nil {
+		return false, &ChangeError{Change: s.change, Class: omni.Classify(err), cause: err}
+	}
+
+	a.result.Applied = append(a.result.Applied, s.change)
+
+	return true, nil
+}
+
+// create works on a copy, because Omni's answer is written into it, and a plan
+// may be applied again.
+func (a *applier) create(ctx context.Context, s step) error {
+	wanted := s.new.DeepCopy()
+
+	if err := a.live.Create(ctx, wanted); err != nil {
+		return err
+	}
+
+	a.record(*wanted.Metadata(), omni.EffectCreated)
+
+	return nil
+}
+
+func (a *applier) update(ctx context.Context, s step) error {
+	wanted := s.new.DeepCopy()
+
+	err := a.live.Update(ctx, wanted)
+	if state.IsNotFoundError(err) {
+		return fmt.Errorf("%w: %w", omni.ErrPlanOutdated, err)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	a.record(*wanted.Metadata(), omni.EffectUpdated)
+
+	return nil
+}
+
+// destroy advances a destruction as far as it goes without waiting.
+func (a *applier) destroy(ctx context.Context, s step) (bool, error) {
+	begun, done, err := a.tearDown(ctx, s)
+	if err != nil {
+		return false, &ChangeError{Change: s.change, Class: omni.Classify(err), cause: err}
+	}
+
+	if begun {
+		a.result.Requested = append(a.result.Requested, s.change)
+	}
+
+	if done {
+		a.result.Applied = append(a.result.Applied, s.change)
+	} else {
+		a.result.Pending = append(a.result.Pending, s.change)
+	}
+
+	return done, nil
+}
+
+// tearDown tells whether this call began the teardown, and whether the resource is
+// gone.
+func (a *applier) tearDown(ctx context.Context, s step) (begun, gone bool, err error) {
+	if s.change.Type == siderolink.LinkType {
+		if s, err = a.readLink(ctx, s); err != nil {
+			return false, state.IsNotFoundError(err), ignoreNotFound(err)
+		}
+	}
+
+	pointer := s.old.Metadata()
+
+	// Asking again would be a write without effect: the last finalizer that goes
+	// makes a new plan.
+	if s.change.TearingDown && !pointer.Finalizers().Empty() {
+		return false, false, nil
+	}
+
+	if err = a.checkIdentity(ctx, s); err != nil {
+		return false, state.IsNotFoundError(err), ignoreNotFound(err)
+	}
+
+	ready, err := a.live.Teardown(ctx, pointer)
+	if err != nil {
+		return false, state.IsNotFoundError(err), ignoreNotFound(err)
+	}
+
+	a.record(*pointer, omni.EffectTornDown)
+
+	begun = !s.change.TearingDown
+	if !ready {
+		return begun, false, nil
+	}
+
+	switch err = a.live.Destroy(ctx, pointer); {
+	case err == nil, state.IsNotFoundError(err):
+		a.record(*pointer, omni.EffectGone)
+
+		return begun, true, nil
+	case omni.Classify(err) == omni.ClassConflict: // a finalizer came in between
+		return begun, false, nil
+	default:
+		return begun, false, err
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if state.IsNotFoundError(err) {
+		return nil
+	}
+
+	return err
+}

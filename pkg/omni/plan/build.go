@@ -1,0 +1,275 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+	"github.com/siderolabs/omni/client/pkg/template"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// planBuilder turns the library's result into a Plan. It only decides; what it
+// needs to know was read before.
+type planBuilder struct {
+	cluster   string
+	options   Options
+	nodes     map[string][]string // machines of each existing set
+	live      []SetState          // existing sets with the machines that people put there
+	wanted    map[string]int      // machines that the template lists for each set
+	described map[string]bool     // machines with a Machine document
+	leased    map[omni.ResourceKey]bool
+	keeping   []resource.Resource // full manifest groups that the template wants
+}
+
+func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *Plan {
+	plan := &Plan{Cluster: b.cluster, seen: seen}
+	if seen != nil {
+		plan.locked = omni.LiveOf(seen, omni.MarkKeys{}).Locked
+	}
+
+	// The library's order within a type is that of a Go map.
+	sortWithinTypes(result.Create, func(item resource.Resource) resource.Metadata { return *item.Metadata() })
+	sortWithinTypes(result.Update, func(update template.UpdateChange) resource.Metadata { return *update.New.Metadata() })
+
+	for _, items := range result.Destroy {
+		sortWithinTypes(items, func(item resource.Resource) resource.Metadata { return *item.Metadata() })
+	}
+
+	for _, item := range result.Create {
+		b.addCreate(plan, item)
+	}
+
+	var first []resource.Resource // to be destroyed before it can be made again
+
+	for _, update := range result.Update {
+		if b.addUpdate(plan, update.Old, update.New) {
+			first = append(first, update.Old)
+		}
+	}
+
+	b.keeping = keeping(b.keeping, plan.Waiting)
+
+	for _, item := range first {
+		plan.add(b.destroyStep(item, 0))
+	}
+
+	for phase, items := range result.Destroy {
+		for _, item := range items {
+			plan.add(b.destroyStep(item, phase))
+		}
+	}
+
+	if b.options.EveryDestroyIsDestructive || b.options.ClusterFirst {
+		plan.putClusterFirst()
+	}
+
+	plan.Hash = HashOf(plan.Changes)
+
+	return plan
+}
+
+// putClusterFirst makes the update of the Cluster the first write: it puts the
+// owner's mark on a cluster that is taken over, before anything is made in it.
+func (p *Plan) putClusterFirst() {
+	for i, s := range p.steps {
+		if s.change.Type == omnires.ClusterType && s.change.Action == ActionUpdate {
+			p.steps = slices.Insert(slices.Delete(p.steps, i, i+1), 0, s)
+			p.Changes = slices.Insert(slices.Delete(p.Changes, i, i+1), 0, s.change)
+
+			return
+		}
+	}
+}
+
+// sortWithinTypes keeps the order in which types come and sorts each by ID.
+func sortWithinTypes[T any](items []T, metadata func(T) resource.Metadata) {
+	rank := map[resource.Type]int{}
+
+	for _, item := range items {
+		kind := metadata(item).Type()
+		if _, known := rank[kind]; !known {
+			rank[kind] = len(rank)
+		}
+	}
+
+	slices.SortStableFunc(items, func(a, b T) int {
+		left, right := metadata(a), metadata(b)
+
+		return cmp.Or(cmp.Compare(rank[left.Type()], rank[right.Type()]), cmp.Compare(left.ID(), right.ID()))
+	})
+}
+
+func (p *Plan) add(s step) {
+	p.steps = append(p.steps, s)
+	p.Changes = append(p.Changes, s.change)
+}
+
+func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
+	s := newStep(ActionCreate, item)
+	s.new = item
+
+	if set, ok := item.(*omnires.MachineSet); ok {
+		s.change.NewSize = omni.SizeOf(set, b.wanted[set.Metadata().ID()]).String()
+	}
+
+	if b.leased[omni.KeyOf(item)] {
+		s.change.Reason = "Omni still has to release this machine from its machine class"
+		plan.Waiting = append(plan.Waiting, s.change)
+
+		return
+	}
+
+	plan.add(s)
+}
+
+// addUpdate adds an update, or finds that the old resource has to go first: it
+// is being torn down, which cannot be undone and may wait for us to finish it,
+// or it is a machine of another set, which Omni does not move.
+func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goesFirst bool) {
+	s := newStep(ActionUpdate, updated)
+	s.old, s.new = old, updated
+	s.change.Created = old.Metadata().Created()
+
+	switch {
+	case old.Metadata().Phase() == resource.PhaseTearingDown:
+		s.change.Reason = "it is being torn down and has to be gone first"
+	case movesMachine(old, updated):
+		s.change.Action, s.change.Created = ActionCreate, time.Time{}
+		s.change.Reason = "the machine has to leave its other machine set first"
+	}
+
+	if s.change.Reason != "" {
+		plan.Waiting = append(plan.Waiting, s.change)
+
+		return true
+	}
+
+	b.keepLocks(old, updated)
+
+	if resource.Equal(old, updated) {
+		return false
+	}
+
+	b.judgeUpdate(&s)
+	plan.add(s)
+
+	return false
+}
+
+// movesMachine tells whether an update takes a machine from one set to another.
+func movesMachine(old, updated resource.Resource) bool {
+	from, _ := old.Metadata().Labels().Get(omnires.LabelMachineSet)
+	to, _ := updated.Metadata().Labels().Get(omnires.LabelMachineSet)
+
+	return old.Metadata().Type() == omnires.MachineSetNodeType && from != to
+}
+
+// judgeUpdate decides whether an update takes machines or objects away.
+func (b planBuilder) judgeUpdate(s *step) {
+	judgeMode(s)
+
+	updated, isSet := s.new.(*omnires.MachineSet)
+	old, wasSet := s.old.(*omnires.MachineSet)
+
+	if !isSet || !wasSet {
+		return
+	}
+
+	from := omni.SizeOf(old, len(b.nodes[s.change.ID]))
+	to := omni.SizeOf(updated, b.wanted[s.change.ID])
+
+	s.change.OldSize, s.change.NewSize = from.String(), to.String()
+	s.change.Reason = omni.Shrinks(from, to)
+	s.change.Destructive = s.change.Reason != ""
+
+	if s.change.Destructive {
+		s.change.Version = old.Metadata().Version().String()
+	}
+}
+
+// keepLocks carries over what people set in Omni and what the library's Sync
+// would erase because no template has it.
+func (b planBuilder) keepLocks(old, updated resource.Resource) {
+	switch old.Metadata().Type() {
+	case omnires.ClusterType:
+		keepAnnotation(old, updated, omnires.ClusterLocked)
+		keepAnnotation(old, updated, omnires.ClusterImportIsInProgress)
+	case omnires.MachineSetNodeType:
+		if !b.described[old.Metadata().ID()] {
+			keepAnnotation(old, updated, omnires.MachineLocked)
+		}
+	}
+}
+
+func keepAnnotation(old, updated resource.Resource, key string) {
+	if value, set := old.Metadata().Annotations().Get(key); set {
+		updated.Metadata().Annotations().Set(key, value)
+	}
+}
+
+func (b planBuilder) destroyStep(item resource.Resource, phase int) step {
+	s := newStep(ActionDestroy, item)
+	s.old, s.phase = item, phase
+	s.change.Created = item.Metadata().Created()
+	s.change.TearingDown = item.Metadata().Phase() == resource.PhaseTearingDown
+
+	switch item.Metadata().Type() {
+	case omnires.ClusterType:
+		s.change.Reason = "destroys the cluster"
+	case omnires.MachineSetType:
+		s.change.Reason = "resets the machines of the set"
+		s.machines = b.nodes[item.Metadata().ID()]
+
+		if set, ok := item.(*omnires.MachineSet); ok {
+			s.change.OldSize = omni.SizeOf(set, len(s.machines)).String()
+			s.change.Members = membersOf(b.live, item.Metadata().ID())
+		}
+	case omnires.MachineSetNodeType:
+		s.change.Reason = "resets the machine"
+	case siderolink.LinkType:
+		s.change.Reason = "removes the disconnected machine from Omni"
+	case TypeManifestGroup:
+		b.judgeManifests(&s)
+	}
+
+	if s.change.Reason == "" && b.options.EveryDestroyIsDestructive {
+		s.change.Reason = "was there before the cluster was adopted"
+	}
+
+	s.change.Destructive = s.change.Reason != ""
+
+	return s
+}
+
+// newStep fills in what a resource tells by itself.
+func newStep(action Action, item resource.Resource) step {
+	metadata := item.Metadata()
+	s := step{change: Change{Action: action, Type: metadata.Type(), ID: metadata.ID()}}
+
+	switch metadata.Type() {
+	case omnires.MachineSetType:
+		s.set = metadata.ID()
+	case omnires.MachineSetNodeType, omnires.KernelArgsType, siderolink.LinkType:
+		s.machines = []string{metadata.ID()}
+	}
+
+	if set, labelled := metadata.Labels().Get(omnires.LabelMachineSet); labelled {
+		s.set = set
+	}
+
+	if machine, labelled := metadata.Labels().Get(omnires.LabelClusterMachine); labelled {
+		s.machines = []string{machine}
+	}
+
+	s.change.Set = s.set
+	if len(s.machines) == 1 {
+		s.change.Machine = s.machines[0]
+	}
+
+	return s
+}

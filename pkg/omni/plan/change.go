@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Action is what a change does in Omni.
+type Action string
+
+// The actions, in the order in which they are applied.
+const (
+	ActionCreate  Action = "create"
+	ActionUpdate  Action = "update"
+	ActionDestroy Action = "destroy"
+)
+
+// Change is one write that a plan wants.
+type Change struct {
+	// Action is create, update or destroy.
+	Action Action
+	// Type is the COSI resource type, such as "MachineSets.omni.sidero.dev";
+	// KindOf shortens it.
+	Type string
+	// ID is the resource's ID in Omni.
+	ID string
+	// Set is the ID of the MachineSet that the resource is or belongs to; empty
+	// for what belongs to none.
+	Set string
+	// Machine is the UUID of the one machine that the resource is about; empty for
+	// what is about a set or the cluster.
+	Machine string
+	// Destructive is true if machines lose their data or leave the cluster:
+	// the teardown of a Cluster, MachineSet, MachineSetNode or Link, an update
+	// that lowers a MachineSet's machine count, changes its class or goes from
+	// unlimited to a number. A machine that goes to another set is torn down in
+	// the one and made in the other. It is true, too, if Omni removes objects from
+	// the running cluster because a manifest group goes or leaves mode full.
+	Destructive bool
+	// Reason says in a few words why the change is destructive, or, in
+	// Plan.Waiting, what it waits for; else empty.
+	Reason string
+	// Created is when Omni made the existing resource; zero for a create.
+	Created time.Time
+	// OldSize and NewSize say how many machines a MachineSet asks for: a number
+	// for a static set, "class/3" or "class/unlimited" for a class; empty for
+	// other types and where there is no such side.
+	OldSize, NewSize string
+	// Version is the version of the existing resource that a destructive update
+	// or the removal of a manifest group starts from; else empty. Omni counts it up with every change. It is a part
+	// of Hash but not of Key: an approval is for this one update, and not for the
+	// next one between the same sizes.
+	Version string
+	// Members identifies the machines that a MachineSet to destroy holds, but for
+	// those that Omni took from a class; else empty. It is a part of Key: the set
+	// takes them with it, and leave was given for no others.
+	Members string
+	// TearingDown is true for the destruction of what is being torn down
+	// already: it only has to be finished and is not gated again.
+	TearingDown bool
+}
+
+// Key identifies a destructive change across plans: type, ID, Omni's created
+// time, old and new size, and the machines of a set. It is what Hash is made of,
+// together with Version, and what an approval remembers until the change is made.
+func (c Change) Key() string {
+	return strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize, c.Members}, "|")
+}
+
+// String gives one short line, such as `destroy MachineSet "demo-workers" (3 -> 0)`.
+func (c Change) String() string {
+	line := fmt.Sprintf("%s %s %q", c.Action, omni.KindOf(c.Type), c.ID)
+	if c.OldSize != c.NewSize {
+		line += fmt.Sprintf(" (%s -> %s)", orNone(c.OldSize), orNone(c.NewSize))
+	}
+
+	return line
+}
+
+func orNone(size string) string {
+	if size == "" {
+		return "none"
+	}
+
+	return size
+}
+
+// gated tells whether the change needs leave: destructive, and not begun yet.
+func (c Change) gated() bool { return c.Destructive && !c.TearingDown }
+
+// HashOf is the sha256, in hexadecimal, over the sorted keys of the gated
+// changes, those of updates and manifest groups with the version they start from;
+// empty if there is none. Plan.Hash is that of all of a plan's changes. A resource
+// that is made again has another created time, but one that is updated keeps it,
+// and an old hash may stand in a spec for years. Nothing else of a plan goes in, so
+// that an approval survives a harmless edit.
+func HashOf(changes []Change) string {
+	var keys []string
+
+	for _, change := range changes {
+		switch {
+		case !change.gated():
+		case change.Version != "":
+			keys = append(keys, change.Key()+"|"+change.Version)
+		default:
+			keys = append(keys, change.Key())
+		}
+	}
+
+	if len(keys) == 0 {
+		return ""
+	}
+
+	slices.Sort(keys)
+
+	sum := sha256.Sum256([]byte(strings.Join(keys, "\n")))
+
+	return hex.EncodeToString(sum[:])
+}

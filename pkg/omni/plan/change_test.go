@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+)
+
+func TestHash(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	set := Change{Action: ActionDestroy, Type: omnires.MachineSetType, ID: "demo-workers", Destructive: true, Created: created, OldSize: "3"}
+	node := Change{Action: ActionDestroy, Type: omnires.MachineSetNodeType, ID: omnitest.Machine1, Destructive: true, Created: created}
+	patch := Change{Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p", Created: created}
+
+	base := HashOf([]Change{set, node})
+	if len(base) != 64 || strings.ToLower(base) != base {
+		t.Errorf("hash %q", base)
+	}
+
+	same := map[string][]Change{
+		"another order":            {node, set},
+		"another reason":           {with(set, func(c *Change) { c.Reason = "x" }), node},
+		"another zone":             {with(set, func(c *Change) { c.Created = created.In(time.FixedZone("x", 3600)) }), node},
+		"a harmless change":        {set, node, patch},
+		"something already begun":  {set, node, with(node, func(c *Change) { c.ID, c.TearingDown = omnitest.Machine2, true })},
+		"a create beside it":       {set, node, {Action: ActionCreate, Type: omnires.MachineSetType, ID: "x", NewSize: "3"}},
+		"another destructive verb": {with(set, func(c *Change) { c.Action = ActionUpdate }), node},
+	}
+	for name, changes := range same {
+		if got := HashOf(changes); got != base {
+			t.Errorf("%s changes the hash", name)
+		}
+	}
+
+	different := map[string][]Change{
+		"one less":          {set},
+		"one more":          {set, node, with(node, func(c *Change) { c.ID = omnitest.Machine2 })},
+		"another ID":        {with(set, func(c *Change) { c.ID = "demo-other" }), node},
+		"another type":      {with(set, func(c *Change) { c.Type = omnires.ClusterType }), node},
+		"made again since":  {with(set, func(c *Change) { c.Created = created.Add(time.Nanosecond) }), node},
+		"another old size":  {with(set, func(c *Change) { c.OldSize = "4" }), node},
+		"another new size":  {with(set, func(c *Change) { c.NewSize = "1" }), node},
+		"other machines":    {with(set, func(c *Change) { c.Members = "x" }), node},
+		"updated since":     {with(set, func(c *Change) { c.Version = "2" }), node},
+		"one already begun": {set, with(node, func(c *Change) { c.TearingDown = true })},
+	}
+	for name, changes := range different {
+		if got := HashOf(changes); got == base {
+			t.Errorf("%s does not change the hash", name)
+		}
+	}
+
+	if HashOf(nil) != "" || HashOf([]Change{patch}) != "" {
+		t.Error("a hash without anything destructive")
+	}
+}
+
+func with(change Change, edit func(*Change)) Change {
+	edit(&change)
+
+	return change
+}
+
+func TestChangeString(t *testing.T) {
+	for want, change := range map[string]Change{
+		`create ConfigPatch "p"`:                            {Action: ActionCreate, Type: omnires.ConfigPatchType, ID: "p"},
+		`update MachineSet "demo-workers" (gpu/5 -> gpu/0)`: {Action: ActionUpdate, Type: omnires.MachineSetType, ID: "demo-workers", OldSize: "gpu/5", NewSize: "gpu/0"},
+		`destroy MachineSet "demo-workers" (3 -> none)`:     {Action: ActionDestroy, Type: omnires.MachineSetType, ID: "demo-workers", OldSize: "3"},
+	} {
+		if got := change.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+	"github.com/siderolabs/omni/client/pkg/template"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// DeleteOptions tunes Delete.
+type DeleteOptions struct {
+	// DestroyMachines also removes the cluster's disconnected machines from
+	// Omni. Without it a cluster with dead machines waits for them for ever;
+	// with it, until Omni has marked them disconnected (minutes).
+	DestroyMachines bool
+}
+
+// Delete plans the next step of a whole cluster's destruction. It is
+// re-entrant: plan and apply (with leave for EveryChange) again each time
+// the mirror tells of a change, until the plan is Empty and Live says that the
+// cluster does not exist.
+//
+// Whether the cluster may be destroyed at all (owner's mark, policy) is the
+// caller's decision. A locked cluster makes Apply fail with ErrClusterLocked.
+func Delete(ctx context.Context, st state.State, cluster string, options DeleteOptions) (*Plan, error) {
+	seen, err := omni.ReadCluster(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	result, err := template.WithCluster(cluster).Delete(ctx, st)
+	if err != nil {
+		return nil, fmt.Errorf("plan the deletion of cluster %q: %w", cluster, err)
+	}
+
+	if options.DestroyMachines {
+		phases, err := machinePhases(ctx, st, cluster)
+		if err != nil {
+			return nil, err
+		}
+
+		result.Destroy = append(phases, result.Destroy...)
+	}
+
+	nodes, err := nodesBySet(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	plan := planBuilder{cluster: cluster, nodes: nodes}.build(result, seen)
+	plan.deletion = true
+
+	return plan, nil
+}
+
+// machinePhases lists what has to go before the cluster so that disconnected
+// machines do not hold it up, in the order of the library's own operation:
+// extensions, the machines' links, the machines' patches.
+func machinePhases(ctx context.Context, st state.State, cluster string) ([][]resource.Resource, error) {
+	extensions, err := omni.ListOf(ctx, st, omnires.ExtensionsConfigurationType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	machines, err := omni.ListOf(ctx, st, omnires.MachineStatusType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	var links, patches []resource.Resource
+
+	for _, machine := range machines {
+		if _, disconnected := machine.Metadata().Labels().Get(omnires.MachineStatusLabelDisconnected); !disconnected {
+			continue
+		}
+
+		own, err := st.List(ctx,
+			resource.NewMetadata(resources.DefaultNamespace, omnires.ConfigPatchType, "", resource.VersionUndefined),
+			state.WithLabelQuery(resource.LabelEqual(omnires.LabelMachine, machine.Metadata().ID())),
+		)
+		if err != nil {
+			return nil, fmt.Errorf("list patches of machine %q: %w", machine.Metadata().ID(), err)
+		}
+
+		// Omni lets nobody else destroy what one of its controllers owns.
+		own.Items = slices.DeleteFunc(own.Items, func(item resource.Resource) bool { return item.Metadata().Owner() != "" })
+
+		links = append(links, siderolink.NewLink(machine.Metadata().ID(), nil))
+		patches = append(patches, own.Items...)
+	}
+
+	return [][]resource.Resource{extensions, links, patches}, nil
+}

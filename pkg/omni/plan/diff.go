@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/siderolabs/omni/client/pkg/diff"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// Limits of a diff, in bytes.
+const (
+	// maxDiffBytes is the longest text that BoundedDiff returns.
+	maxDiffBytes = 8 << 10
+	// maxDiffLine bounds one line: an annotation may hold a whole file.
+	maxDiffLine = 300
+)
+
+// Diff shows changes of a plan as text for people, resource by resource, the
+// destructive ones first: a line that says what happens to which resource, then
+// its labels, annotations and spec as a unified diff. The same changes always
+// give the same text. It ends with a line break, and is empty without changes.
+//
+// What may hold a secret is never shown, neither as it is in Omni nor as it is
+// to be: of every type but those of shownSpec, the spec is only counted.
+//
+// changes are usually what an Apply left of Plan.Changes and Plan.Waiting; those
+// that are not the plan's, or that wait, get their first line only.
+func (p *Plan) Diff(changes []Change) string {
+	steps := make(map[string]step, len(p.steps))
+	for _, s := range p.steps {
+		steps[diffKey(s.change)] = s
+	}
+
+	var text strings.Builder
+
+	for _, change := range p.inOrder(changes) {
+		text.WriteString(diffHead(change))
+
+		if s, known := steps[diffKey(change)]; known {
+			text.WriteString(s.diff())
+		}
+	}
+
+	return text.String()
+}
+
+// BoundedDiff cuts a text of Diff at the end of a line so that it has at most
+// maxDiffBytes, and says in a last line how much is missing.
+func BoundedDiff(text string) string {
+	if len(text) <= maxDiffBytes {
+		return text
+	}
+
+	const room = 120 // for the last line
+
+	kept := text[:strings.LastIndexByte(text[:maxDiffBytes-room], '\n')+1]
+	missing := text[len(kept):]
+
+	return fmt.Sprintf("%s... %d more lines (%d bytes) are left out; the controller logs all of it at verbosity 2\n",
+		kept, strings.Count(missing, "\n"), len(missing))
+}
+
+func diffKey(change Change) string {
+	return string(change.Action) + "|" + change.Type + "|" + change.ID
+}
+
+// inOrder sorts changes: destructive ones first, otherwise as the plan has them.
+func (p *Plan) inOrder(changes []Change) []Change {
+	rank := map[string]int{}
+	for i, change := range slices.Concat(p.Changes, p.Waiting) {
+		rank[diffKey(change)] = i
+	}
+
+	ordered := slices.Clone(changes)
+	slices.SortStableFunc(ordered, func(a, b Change) int {
+		if a.Destructive != b.Destructive {
+			if a.Destructive {
+				return -1
+			}
+
+			return 1
+		}
+
+		return cmp.Compare(rank[diffKey(a)], rank[diffKey(b)])
+	})
+
+	return ordered
+}
+
+// diffHead is the first line of a change.
+func diffHead(change Change) string {
+	line := "# " + change.String()
+
+	switch {
+	case change.Destructive:
+		line += ": " + change.Reason + " (destructive)"
+	case change.Reason != "":
+		line += ": " + change.Reason
+	}
+
+	if change.TearingDown {
+		line += "; Omni is tearing it down"
+	}
+
+	return diffLine(line) + "\n"
+}
+
+// diff shows what a step changes in its resource.
+func (s step) diff() string {
+	before, after := describe(s.old), describe(s.new)
+
+	text, err := diff.Compute([]byte(before.text), []byte(after.text))
+	if err != nil {
+		text = " the difference cannot be shown: " + redact.Line(err.Error()) + "\n"
+	}
+
+	var lines strings.Builder
+
+	for line := range strings.Lines(text) {
+		lines.WriteString(diffLine(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+
+	if hidden := before.hiddenBeside(after); hidden != "" {
+		lines.WriteString(hidden + "\n")
+	}
+
+	return lines.String()
+}
+
+// diffLine makes a line fit to show: bounded, and without control characters,
+// which could play tricks on a terminal.
+func diffLine(line string) string {
+	line = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+
+		return r
+	}, line)
+
+	return redact.Bounded(line, maxDiffLine)
+}
+
+// description is one side of a change: what may be shown of a resource, and a
+// measure of what may not.
+type description struct {
+	exists bool
+	text   string            // labels, annotations and a spec that may be shown, as YAML
+	hidden string            // how much spec is not shown, such as "12 lines"
+	spec   resource.Resource // whose spec is not shown; nil if it is
+}
+
+// hiddenBeside says how much of the spec is not shown, if it changes.
+func (d description) hiddenBeside(after description) string {
+	switch {
+	case d.hidden == "" && after.hidden == "":
+		return ""
+	case !d.exists:
+		return fmt.Sprintf("+content: %s, not shown", after.hidden)
+	case !after.exists:
+		return fmt.Sprintf("-content: %s, not shown", d.hidden)
+	case sameSpec(d.spec, after.spec):
+		return ""
+	default:
+		return fmt.Sprintf("~content changes: %s, then %s, not shown", d.hidden, after.hidden)
+	}
+}

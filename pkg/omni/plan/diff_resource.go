@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// shownSpec tells whether the spec of a type may be shown. Everything else may
+// hold keys, tokens or certificates, in Omni as well as in a template: patches,
+// manifests, jobs of health checks, kernel arguments.
+func shownSpec(resourceType resource.Type) bool {
+	switch resourceType {
+	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, omnires.ExtensionsConfigurationType:
+		return true
+	default:
+		return false
+	}
+}
+
+// describe reads what a diff may show of a resource; nil has nothing to show.
+func describe(item resource.Resource) description {
+	if item == nil {
+		return description{}
+	}
+
+	metadata := item.Metadata()
+	shown := map[string]any{}
+
+	if labels := metadata.Labels().Raw(); len(labels) > 0 {
+		shown["labels"] = labels
+	}
+
+	if annotations := metadata.Annotations().Raw(); len(annotations) > 0 {
+		shown["annotations"] = annotations
+	}
+
+	described := description{exists: true}
+
+	if shownSpec(metadata.Type()) {
+		if spec := specFields(item); len(spec) > 0 {
+			shown["spec"] = spec
+		}
+	} else {
+		described.hidden, described.spec = measureSpec(item), item
+	}
+
+	if len(shown) == 0 {
+		return described
+	}
+
+	// Maps are written with sorted keys.
+	if text, err := yaml.Marshal(shown); err == nil {
+		described.text = string(text)
+	}
+
+	return described
+}
+
+// specFields gives a spec as JSON fields; nil for one that has none.
+func specFields(item resource.Resource) map[string]any {
+	message, ok := protoOf(item)
+	if !ok {
+		return nil
+	}
+
+	// protojson varies its white space on purpose; it does not outlive this.
+	text, err := protojson.Marshal(message)
+	if err != nil {
+		return nil
+	}
+
+	var fields map[string]any
+	if json.Unmarshal(text, &fields) != nil {
+		return nil
+	}
+
+	return fields
+}
+
+func protoOf(item resource.Resource) (proto.Message, bool) {
+	spec, ok := item.Spec().(interface{ GetValue() proto.Message })
+	if !ok {
+		return nil, false
+	}
+
+	return spec.GetValue(), true
+}
+
+// sameSpec compares the specs of two resources. What is packed differently and
+// says the same is the same.
+func sameSpec(a, b resource.Resource) bool {
+	left, known := content(a)
+	right, alsoKnown := content(b)
+
+	if known && alsoKnown && left != right {
+		return false
+	}
+
+	if known && alsoKnown && a.Metadata().Type() == omnires.ConfigPatchType {
+		return true
+	}
+
+	if equal, ok := a.Spec().(interface{ Equal(any) bool }); ok {
+		return equal.Equal(b.Spec())
+	}
+
+	return reflect.DeepEqual(a.Spec(), b.Spec())
+}
+
+// measureSpec says how much a spec has, in the unit that people know it by. It
+// never says what.
+func measureSpec(item resource.Resource) string {
+	if arguments, ok := item.(*omnires.KernelArgs); ok {
+		return counted(len(arguments.TypedSpec().Value.GetArgs()), "argument")
+	}
+
+	text, known := content(item)
+	if !known {
+		return "some"
+	}
+
+	return counted(strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, "line")
+}
+
+func counted(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", count, noun)
+}
+
+// content is the text inside a resource, unpacked.
+func content(item resource.Resource) (text string, known bool) {
+	switch typed := item.(type) {
+	case *omnires.ConfigPatch:
+		text, err := bounds.Inflate(typed.TypedSpec().Value)
+
+		return text, err == nil
+	case *omnires.KubernetesManifestGroup:
+		text, err := bounds.Inflate(typed.TypedSpec().Value)
+
+		return text, err == nil
+	case *omnires.KubernetesHealthCheck:
+		return typed.TypedSpec().Value.GetJob(), true
+	default:
+		return "", false
+	}
+}

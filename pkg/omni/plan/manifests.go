@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// TypeManifestGroup is the type of the groups of Kubernetes objects that Omni
+// applies to a running cluster, as Change.Type has it.
+//
+// Omni 1.9 keeps one inventory for the objects of all groups of mode full, and
+// deletes from the cluster what is in it and in no such group any more. Objects
+// of a group of mode one-time are in an inventory that is never pruned. So the
+// destruction of a full group removes its objects, unless another full group has
+// them, too; that of a one-time group removes none; and a group that goes from
+// full to one-time has its objects removed, and not applied again.
+const TypeManifestGroup = omnires.KubernetesManifestGroupType
+
+const (
+	// reasonPrunes says why the destruction of a manifest group is destructive.
+	reasonPrunes = "removes its objects from the running cluster"
+	// reasonLeavesFull says it of an update that makes a group one-time.
+	reasonLeavesFull = "leaves mode full, which removes its objects from the running cluster"
+)
+
+// manifestObject names a Kubernetes object as Omni's inventory does: without the
+// version of its API.
+type manifestObject struct{ group, kind, namespace, name string }
+
+// isFull tells whether a resource is a manifest group whose objects Omni removes
+// when it goes: of mode full, which is every mode but one-time.
+func isFull(item resource.Resource) bool {
+	group, isGroup := item.(*omnires.KubernetesManifestGroup)
+
+	return isGroup && group.TypedSpec().Value.GetMode() != specs.KubernetesManifestGroupSpec_ONE_TIME
+}
+
+// objectsOf lists the objects of a manifest group; known is false if they cannot
+// be told.
+func objectsOf(item resource.Resource) (objects []manifestObject, known bool) {
+	group, isGroup := item.(*omnires.KubernetesManifestGroup)
+	if !isGroup {
+		return nil, false
+	}
+
+	manifests, err := group.TypedSpec().Value.GetManifests()
+	if err != nil {
+		return nil, false
+	}
+
+	for _, manifest := range manifests {
+		kind := manifest.GroupVersionKind()
+		if kind.Kind == "" || manifest.GetName() == "" {
+			return nil, false
+		}
+
+		objects = append(objects, manifestObject{kind.Group, kind.Kind, manifest.GetNamespace(), manifest.GetName()})
+	}
+
+	return objects, true
+}
+
+// fullGroups are the manifest groups of mode full among resources.
+func fullGroups(items []resource.Resource) []resource.Resource {
+	var groups []resource.Resource
+
+	for _, item := range items {
+		if isFull(item) {
+			groups = append(groups, item)
+		}
+	}
+
+	return groups
+}
+
+// sortedIDs are the IDs of resources, sorted.
+func sortedIDs(items []resource.Resource) []string {
+	ids := make([]string, 0, len(items))
+	for _, item := range items {
+		ids = append(ids, item.Metadata().ID())
+	}
+
+	slices.Sort(ids)
+
+	return ids
+}
+
+// liveManifests are the IDs of the full manifest groups that people or templates
+// made for a cluster, sorted. Omni's own have an owner.
+func liveManifests(ctx context.Context, st state.State, cluster string) ([]string, error) {
+	items, err := omni.ListOf(ctx, st, TypeManifestGroup, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	return sortedIDs(slices.DeleteFunc(fullGroups(items), func(item resource.Resource) bool { return item.Metadata().Owner() != "" })), nil
+}
+
+// judgeManifests decides whether the destruction of a manifest group takes
+// objects away. One that only got another ID takes none: Omni derives the ID from
+// the place in the list of manifests, too.
+func (b planBuilder) judgeManifests(s *step) {
+	if !isFull(s.old) {
+		return
+	}
+
+	if keepers, kept := keepersOf(s.old, b.keeping); kept {
+		s.keepers = keepers
+
+		return
+	}
+
+	s.change.Reason = reasonPrunes
+	s.change.Version = s.old.Metadata().Version().String()
+}
+
+// judgeMode decides whether an update of a manifest group takes objects away.
+func judgeMode(s *step) {
+	if isFull(s.old) && !isFull(s.new) {
+		s.change.Reason = reasonLeavesFull
+		s.change.Destructive = true
+		s.change.Version = s.old.Metadata().Version().String()
+	}
+}
+
+// keeping leaves out the groups that the plan cannot make yet.
+func keeping(wanted []resource.Resource, waiting []Change) []resource.Resource {
+	return slices.DeleteFunc(slices.Clone(wanted), func(item resource.Resource) bool {
+		return slices.ContainsFunc(waiting, func(change Change) bool {
+			return change.Type == TypeManifestGroup && change.ID == item.Metadata().ID()
+		})
+	})
+}
+
+// keepersOf finds the groups that have the objects of a group as well; kept is
+// false if one object is in none of them.
+func keepersOf(group resource.Resource, groups []resource.Resource) (keepers []resource.Resource, kept bool) {
+	objects, known := objectsOf(group)
+	if !known {
+		return nil, false
+	}
+
+	missing := make(map[manifestObject]bool, len(objects))
+	for _, object := range objects {
+		missing[object] = true
+	}
+
+	for _, other := range groups {
+		has, _ := objectsOf(other)
+		before := len(missing)
+
+		for _, object := range has {
+			delete(missing, object)
+		}
+
+		if len(missing) < before {
+			keepers = append(keepers, other)
+		}
+	}
+
+	return keepers, len(missing) == 0
+}
+
+// checkManifests makes sure that a manifest group which is about to go still is
+// what was planned for, and that Omni has its objects in other groups, if that is
+// why its destruction is harmless.
+func (a *applier) checkManifests(ctx context.Context, s step, found resource.Resource) error {
+	if s.change.TearingDown {
+		return nil
+	}
+
+	if !found.Metadata().Version().Equal(s.old.Metadata().Version()) {
+		return fmt.Errorf("%w: %s %q changed since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
+	}
+
+	if s.change.Destructive || !isFull(s.old) {
+		return nil
+	}
+
+	var groups []resource.Resource
+
+	for _, keeper := range s.keepers {
+		item, err := a.live.Get(ctx, keeper.Metadata())
+		if state.IsNotFoundError(err) {
+			continue
+		}
+
+		if err != nil {
+			return fmt.Errorf("read KubernetesManifestGroup %q again: %w", keeper.Metadata().ID(), err)
+		}
+
+		if isFull(item) && item.Metadata().Phase() == resource.PhaseRunning {
+			groups = append(groups, item)
+		}
+	}
+
+	if _, kept := keepersOf(s.old, groups); !kept {
+		return fmt.Errorf("%w: the objects of %s %q are in no other group any more", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
+	}
+
+	return nil
+}

@@ -1,0 +1,277 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+)
+
+// manifests is a template whose cluster has manifests, written "name mode object,object".
+func manifests(list ...string) string {
+	text := "  manifests:\n"
+
+	for _, one := range list {
+		fields := strings.Fields(one)
+		text += "  - name: " + fields[0] + "\n    mode: " + fields[1] + "\n    inline:\n"
+
+		for object := range strings.SplitSeq(fields[2], ",") {
+			text += "    - {apiVersion: v1, kind: Namespace, metadata: {name: " + object + "}}\n"
+		}
+	}
+
+	return strings.Replace(omnitest.ClusterDocument, "  version: v1.35.0\n", "  version: v1.35.0\n"+text, 1) + omnitest.ControlPlaneDocument
+}
+
+// groupByHand is a manifest group of cluster demo that no template made.
+func groupByHand(t *testing.T, id, yaml string, mode specs.KubernetesManifestGroupSpec_Mode) *omnires.KubernetesManifestGroup {
+	t.Helper()
+
+	group := omnitest.Labelled(omnires.NewKubernetesManifestGroup(id), "demo")
+	group.TypedSpec().Value.Mode = mode
+
+	if err := group.TypedSpec().Value.SetUncompressedData([]byte(yaml)); err != nil {
+		t.Fatal(err)
+	}
+
+	return group
+}
+
+func namespaces(names ...string) string {
+	text := ""
+	for _, name := range names {
+		text += "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}\n"
+	}
+
+	return text
+}
+
+// What Omni does with the objects of a group was read in its source, and in that
+// of the inventory it uses; see TypeManifestGroup.
+func TestPlanKnowsWhatManifestsRemove(t *testing.T) {
+	full, oneTime := specs.KubernetesManifestGroupSpec_FULL, specs.KubernetesManifestGroupSpec_ONE_TIME
+
+	for name, test := range map[string]struct {
+		before []string
+		byHand func(*testing.T) *omnires.KubernetesManifestGroup
+		after  []string
+		want   []string // what is destructive, and why
+	}{
+		"a full group goes":       {[]string{"a full x", "b full y"}, nil, []string{"a full x"}, []string{"destroy 201-cluster-demo-b: removes its objects from the running cluster"}},
+		"a one-time group goes":   {[]string{"a full x", "b one-time y"}, nil, []string{"a full x"}, nil},
+		"the first goes":          {[]string{"a full x", "b full y"}, nil, []string{"b full y"}, []string{"destroy 200-cluster-demo-a: removes its objects from the running cluster"}},
+		"another order":           {[]string{"a full x", "b full y"}, nil, []string{"b full y", "a full x"}, nil},
+		"one is put before it":    {[]string{"a full x,y"}, nil, []string{"new full z", "a full x,y"}, nil},
+		"renamed":                 {[]string{"a full x"}, nil, []string{"b full x"}, nil},
+		"renamed, an object less": {[]string{"a full x,y"}, nil, []string{"b full x"}, []string{"destroy 200-cluster-demo-a: removes its objects from the running cluster"}},
+		"split":                   {[]string{"a full x,y"}, nil, []string{"b full x", "c full y"}, nil},
+		"renamed and one-time":    {[]string{"a full x"}, nil, []string{"b one-time x"}, []string{"destroy 200-cluster-demo-a: removes its objects from the running cluster"}},
+		"from full to one-time":   {[]string{"a full x"}, nil, []string{"a one-time x"}, []string{"update 200-cluster-demo-a: leaves mode full, which removes its objects from the running cluster"}},
+		"from one-time to full":   {[]string{"a one-time x"}, nil, []string{"a full x"}, nil},
+		"other content":           {[]string{"a full x,y"}, nil, []string{"a full z"}, nil},
+		"other content, one-time": {[]string{"a one-time x,y"}, nil, []string{"a one-time z"}, nil},
+		"made by hand": {
+			[]string{"a full x"}, func(t *testing.T) *omnires.KubernetesManifestGroup {
+				return groupByHand(t, "by-hand", namespaces("db"), full)
+			},
+			[]string{"a full x"}, []string{"destroy by-hand: removes its objects from the running cluster"},
+		},
+		"made by hand, one-time": {
+			[]string{"a full x"}, func(t *testing.T) *omnires.KubernetesManifestGroup {
+				return groupByHand(t, "by-hand", namespaces("db"), oneTime)
+			},
+			[]string{"a full x"}, nil,
+		},
+		"made by hand, what nobody can read": {
+			[]string{"a full x"}, func(t *testing.T) *omnires.KubernetesManifestGroup {
+				return groupByHand(t, "by-hand", "kind: Namespace\n", full)
+			},
+			[]string{"a full x"}, []string{"destroy by-hand: removes its objects from the running cluster"},
+		},
+		"made by hand, without a mode": {
+			[]string{"a full x"}, func(t *testing.T) *omnires.KubernetesManifestGroup {
+				return groupByHand(t, "by-hand", namespaces("db"), 0)
+			},
+			[]string{"a full x"}, []string{"destroy by-hand: removes its objects from the running cluster"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, manifests(test.before...))
+
+			if test.byHand != nil {
+				omnitest.MustCreate(t, st, test.byHand(t))
+			}
+
+			var got []string
+
+			plan := mustPlan(t, st, manifests(test.after...), Options{})
+			for _, change := range plan.Destructive() {
+				got = append(got, string(change.Action)+" "+change.ID+": "+change.Reason)
+
+				if change.Version == "" || change.Created.IsZero() {
+					t.Errorf("%+v", change)
+				}
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+
+			// Without leave the rest is done, and nothing of that.
+			result, err := Apply(t.Context(), st, plan, ApplyOptions{})
+			if err != nil || len(result.Held) != len(test.want) {
+				t.Errorf("held %v, %v", changes(result.Held), err)
+			}
+
+			if again := mustPlan(t, st, manifests(test.after...), Options{}); len(again.Changes) != len(test.want) || again.Hash != plan.Hash {
+				t.Errorf("left: %v", lines(again))
+			}
+
+			mustSync(t, st, manifests(test.after...))
+		})
+	}
+}
+
+func TestPlanListsFullManifests(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, manifests("a full x", "b one-time y", "c full z"))
+	omnitest.MustCreate(t, st, groupByHand(t, "by-hand", namespaces("db"), specs.KubernetesManifestGroupSpec_FULL))
+
+	system := omnires.NewKubernetesManifestGroup("exposer")
+	system.Metadata().Labels().Set(omnires.LabelCluster, "demo")
+
+	if err := system.Metadata().SetOwner("OmniItself"); err != nil {
+		t.Fatal(err)
+	}
+
+	omnitest.MustCreate(t, st, system)
+
+	plan := mustPlan(t, st, manifests("a full x", "b full y"), Options{})
+
+	if diff := cmp.Diff([]string{"200-cluster-demo-a", "201-cluster-demo-b"}, plan.WantedManifests); diff != "" {
+		t.Errorf("wanted: %s", diff)
+	}
+
+	if diff := cmp.Diff([]string{"200-cluster-demo-a", "202-cluster-demo-c", "by-hand"}, plan.LiveManifests); diff != "" {
+		t.Errorf("live: %s", diff)
+	}
+}
+
+// A group that is being torn down cannot keep another's objects: it has to go
+// before it can be made again.
+func TestManifestsThatAreTornDownKeepNothing(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, manifests("a full x", "b full x"))
+
+	group := omnires.NewKubernetesManifestGroup("200-cluster-demo-a")
+	if err := st.AddFinalizer(t.Context(), group.Metadata(), "SomeController"); err != nil {
+		t.Fatal(err)
+	}
+
+	omnitest.TearDown(t, st, group)
+
+	plan := mustPlan(t, st, manifests("a full x"), Options{})
+	if gated := changes(plan.Destructive()); !slices.Equal(gated, []string{"destroy KubernetesManifestGroup 201-cluster-demo-b"}) {
+		t.Errorf("destructive: %v", gated)
+	}
+}
+
+// Between a plan and its destroys somebody else acts in Omni: the group stays.
+func TestApplyLooksAgainBeforeItDestroysManifests(t *testing.T) {
+	group := omnires.NewKubernetesManifestGroup
+	setMode := func(mode specs.KubernetesManifestGroupSpec_Mode) func(*omnires.KubernetesManifestGroup) {
+		return func(g *omnires.KubernetesManifestGroup) { g.TypedSpec().Value.Mode = mode }
+	}
+
+	for name, test := range map[string]struct {
+		after     []string
+		id        string
+		meanwhile func(*testing.T, *omnitest.FakeOmni)
+	}{
+		"another mode": {[]string{"a full x", "b full y"}, "202-cluster-demo-c", func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.MustChange(t, st, group("202-cluster-demo-c"), setMode(specs.KubernetesManifestGroupSpec_FULL))
+		}},
+		"other objects": {[]string{"a full x"}, "201-cluster-demo-b", func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.MustChange(t, st, group("201-cluster-demo-b"), func(g *omnires.KubernetesManifestGroup) { g.TypedSpec().Value.Data += namespaces("db") })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, manifests("a full x", "b full y", "c one-time z"))
+
+			plan := mustPlan(t, st, manifests(test.after...), Options{})
+			test.meanwhile(t, st)
+
+			_, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+			if omni.Classify(err) != omni.ClassConflict {
+				t.Errorf("error %v", err)
+			}
+
+			found, err := st.Get(t.Context(), group(test.id).Metadata())
+			if err != nil || found.Metadata().Phase() != resource.PhaseRunning {
+				t.Errorf("the group: %v %v", found, err)
+			}
+		})
+	}
+}
+
+// The group that has the objects, too, goes between the plan and the destroy.
+func TestApplyLooksForTheKeepersOfManifests(t *testing.T) {
+	for name, meanwhile := range map[string]func(*testing.T, *omnitest.FakeOmni){
+		"gone": func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.MustDestroy(t, st, omnires.NewKubernetesManifestGroup("200-cluster-demo-a"))
+		},
+		"one-time": func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.MustChange(t, st, omnires.NewKubernetesManifestGroup("200-cluster-demo-a"), func(g *omnires.KubernetesManifestGroup) {
+				g.TypedSpec().Value.Mode = specs.KubernetesManifestGroupSpec_ONE_TIME
+			})
+		},
+		"an object less": func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.MustChange(t, st, omnires.NewKubernetesManifestGroup("200-cluster-demo-a"), func(g *omnires.KubernetesManifestGroup) {
+				g.TypedSpec().Value.Data, g.TypedSpec().Value.CompressedData = namespaces("y"), nil
+			})
+		},
+		"going": func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.TearDown(t, st, omnires.NewKubernetesManifestGroup("200-cluster-demo-a"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, manifests("a full x", "b full x"))
+
+			plan := mustPlan(t, st, manifests("a full x"), Options{})
+			if len(plan.Destructive()) > 0 || plan.Count(ActionDestroy) != 1 {
+				t.Fatalf("plan %v", lines(plan))
+			}
+
+			meanwhile(t, st)
+
+			result, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+			if !errors.Is(err, omni.ErrPlanOutdated) || result.Wrote() {
+				t.Errorf("%v, %+v", err, result)
+			}
+		})
+	}
+}
+
+// Taking a cluster over asks about every destroy.
+func TestManifestsOfAnAdoptedCluster(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, manifests("a full x", "b one-time y"))
+
+	plan := mustPlan(t, st, manifests("c full x"), Options{EveryDestroyIsDestructive: true})
+	want := []string{"destroy KubernetesManifestGroup 200-cluster-demo-a", "destroy KubernetesManifestGroup 201-cluster-demo-b"}
+
+	if diff := cmp.Diff(want, changes(plan.Destructive())); diff != "" {
+		t.Error(diff)
+	}
+}

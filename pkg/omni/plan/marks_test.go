@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+)
+
+func TestRemoveMarks(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	leaving := omnitest.Marked("leaving", "uid-1")
+	omnitest.MustCreate(t, st, omnitest.Marked("ours", "uid-1"), omnitest.Marked("theirs", "uid-2"), omnitest.ClusterNamed("plain"), leaving)
+	omnitest.TearDown(t, st, leaving)
+
+	for cluster, want := range map[string]bool{"ours": true, "theirs": false, "plain": false, "missing": false, "leaving": true} {
+		for _, expected := range []bool{want, false} { // the second time there is nothing to do
+			removed, err := RemoveMarks(t.Context(), st, cluster, omnitest.TestKeys, omnitest.OfUID1)
+			if err != nil || removed != expected {
+				t.Errorf("%s: %v, %v", cluster, removed, err)
+			}
+		}
+	}
+
+	ours, err := st.Get(t.Context(), omnitest.ClusterNamed("ours").Metadata())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{"kept"}, ours.Metadata().Annotations().Keys()); diff != "" {
+		t.Error(diff)
+	}
+
+	theirs, err := omni.Inspect(t.Context(), st, "theirs", omnitest.TestKeys)
+	if err != nil || theirs.Marks.UID != "uid-2" {
+		t.Errorf("theirs: %+v, %v", theirs, err)
+	}
+}

@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/template"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Options tunes a plan. The zero value is the normal case.
+type Options struct {
+	// EveryDestroyIsDestructive gates every destroy, not only those of
+	// machines: for a cluster that was adopted and never had an empty plan. It
+	// implies ClusterFirst.
+	EveryDestroyIsDestructive bool
+	// ClusterFirst makes the update of the Cluster the first write, because it
+	// puts the owner's mark on, or this hub's part of it.
+	ClusterFirst bool
+}
+
+// Plan is what has to change in Omni for a cluster to be as its template says,
+// or to be gone. It is immutable, and belongs to the state it was made from.
+type Plan struct {
+	// Cluster is the cluster's name in Omni.
+	Cluster string
+	// Changes are the writes, in the order in which Apply makes them.
+	Changes []Change
+	// Waiting are changes that cannot be made yet: the resource is being torn
+	// down, or Omni has not released a machine of a class yet. Reason says
+	// which. A plan that has only these is not finished.
+	Waiting []Change
+	// Hash is the sha256 (hexadecimal) over the sorted keys of the destructive
+	// changes that have not begun; empty if there are none.
+	Hash string
+	// Wanted are the machine sets of the template, and Live those that Omni had
+	// when the plan was made, both sorted by ID. A plan to delete has neither.
+	Wanted, Live []SetState
+	// WantedManifests are the IDs of the manifest groups of mode full of the
+	// template, and LiveManifests those that Omni had when the plan was made,
+	// without its own; both sorted. A plan to delete has neither.
+	WantedManifests, LiveManifests []string
+
+	steps  []step
+	locked bool
+	seen   *omnires.Cluster // the Cluster as it was when the plan was made; nil if there was none
+	// deletion tells that the Cluster is to go anyway, so that it does no harm if it is gone already.
+	deletion bool
+}
+
+// step is a change with what it takes to make it.
+type step struct {
+	change   Change
+	old      resource.Resource
+	new      resource.Resource
+	phase    int      // of a destroy: later phases wait until earlier ones are gone
+	set      string   // the MachineSet that the resource is or belongs to
+	machines []string // the machines that the resource is about
+	// keepers are the manifest groups because of which the destruction of
+	// another one removes nothing.
+	keepers []resource.Resource
+}
+
+// Count returns how many changes of the action there are.
+func (p *Plan) Count(action Action) int {
+	count := 0
+
+	for _, change := range p.Changes {
+		if change.Action == action {
+			count++
+		}
+	}
+
+	return count
+}
+
+// Empty tells whether Omni is as the template says.
+func (p *Plan) Empty() bool { return len(p.Changes) == 0 && len(p.Waiting) == 0 }
+
+// Destructive returns the destructive changes that have not begun: those that
+// Hash stands for.
+func (p *Plan) Destructive() []Change {
+	var gated []Change
+
+	for _, change := range p.Changes {
+		if change.gated() {
+			gated = append(gated, change)
+		}
+	}
+
+	return gated
+}
+
+// CheckTemplate loads, validates and translates a template without looking at
+// any Omni. The error is ErrTemplate with what the library says about it (it
+// has no field paths).
+func CheckTemplate(document []byte) error {
+	loaded, err := load(document)
+	if err != nil {
+		return err
+	}
+
+	_, err = loaded.Translate()
+
+	return templateError(err)
+}
+
+func load(document []byte) (*template.Template, error) {
+	loaded, err := template.Load(bytes.NewReader(document))
+	if err != nil {
+		return nil, templateError(err)
+	}
+
+	if err = loaded.Validate(); err != nil {
+		return nil, templateError(err)
+	}
+
+	return loaded, nil
+}
+
+func templateError(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf("%w: %w", omni.ErrTemplate, err)
+}
+
+// Sync compares a template with a state, which is usually a mirror's.
+//
+// Beyond the library's Sync it
+//   - refuses to take over resources of other clusters (ErrCollision), which
+//     Sync would silently relabel;
+//   - keeps machine locks set in Omni unless a Machine document names the
+//     machine, and always keeps the cluster's own lock and import marks;
+//   - never touches what is being torn down (Plan.Waiting), nor a cluster that
+//     is (ErrClusterTearingDown).
+//
+// Errors: ErrTemplate, ErrCollision, ErrClusterTearingDown, or those of reading.
+func Sync(ctx context.Context, st state.State, document []byte, options Options) (*Plan, error) {
+	loaded, err := load(document)
+	if err != nil {
+		return nil, err
+	}
+
+	expected, err := loaded.Translate()
+	if err != nil {
+		return nil, templateError(err)
+	}
+
+	cluster, err := loaded.ClusterName()
+	if err != nil {
+		return nil, templateError(err)
+	}
+
+	seen, err := omni.ReadCluster(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	if seen != nil && seen.Metadata().Phase() == resource.PhaseTearingDown {
+		return nil, omni.ErrClusterTearingDown
+	}
+
+	leased, err := findCollisions(ctx, st, cluster, expected)
+	if err != nil {
+		return nil, err
+	}
+
+	result, err := loaded.Sync(ctx, state.WrapCore(&hidingState{CoreState: st, hidden: leased}))
+	if err != nil {
+		return nil, fmt.Errorf("compare the template with Omni: %w", err)
+	}
+
+	nodes, err := nodesBySet(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	live, err := liveSets(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	manifests, err := liveManifests(ctx, st, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	described, err := describedMachines(document)
+	if err != nil {
+		return nil, templateError(err)
+	}
+
+	builder := planBuilder{
+		cluster: cluster, options: options, nodes: nodes, live: live, described: described, leased: leased, wanted: wantedNodes(expected),
+		keeping: fullGroups(expected),
+	}
+
+	plan := builder.build(result, seen)
+	plan.Wanted, plan.Live = wantedSets(expected), live
+	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
+
+	return plan, nil
+}
+
+// nodesBySet lists the machines of each MachineSet of a cluster.
+func nodesBySet(ctx context.Context, st state.State, cluster string) (map[string][]string, error) {
+	items, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	nodes := map[string][]string{}
+
+	for _, item := range items {
+		set, _ := item.Metadata().Labels().Get(omnires.LabelMachineSet)
+		nodes[set] = append(nodes[set], item.Metadata().ID())
+	}
+
+	return nodes, nil
+}
+
+// wantedNodes counts the machines that a template lists for each set.
+func wantedNodes(expected []resource.Resource) map[string]int {
+	wanted := map[string]int{}
+
+	for _, item := range expected {
+		if item.Metadata().Type() == omnires.MachineSetNodeType {
+			set, _ := item.Metadata().Labels().Get(omnires.LabelMachineSet)
+			wanted[set]++
+		}
+	}
+
+	return wanted
+}

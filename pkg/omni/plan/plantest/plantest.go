@@ -1,0 +1,35 @@
+// Package plantest plans and applies for the tests of the packages that stand beside or above package plan.
+package plantest
+
+import (
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// Sync brings a state to what a template says.
+func Sync(t *testing.T, st state.State, document string) {
+	t.Helper()
+
+	made, err := plan.Sync(t.Context(), st, []byte(document), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err = plan.Apply(t.Context(), st, made, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Lines shows changes: what is done to which resource.
+func Lines(changes []plan.Change) []string {
+	shown := []string{}
+	for _, change := range changes {
+		shown = append(shown, string(change.Action)+" "+omni.KindOf(change.Type)+" "+change.ID)
+	}
+
+	return shown
+}

@@ -1,0 +1,191 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// callPolicy gives every call of one connection a deadline, a place in the
+// rate limit and a measurement, and tells the liveness probe.
+type callPolicy struct {
+	limiter   *rate.Limiter
+	observer  RequestObserver
+	throttled func(time.Duration)
+	liveness  *liveness
+	refusals  *keyRefusals
+}
+
+func newCallPolicy(config Config, liveness *liveness) *callPolicy {
+	limits := config.Limits.WithDefaults()
+	p := &callPolicy{
+		limiter: rate.NewLimiter(rate.Limit(limits.QPS), limits.Burst), observer: config.Observer, throttled: config.Throttled, liveness: liveness,
+		refusals: newKeyRefusals(nil),
+	}
+
+	if p.observer == nil {
+		p.observer = func(string, string, time.Duration) {}
+	}
+
+	if p.throttled == nil {
+		p.throttled = func(time.Duration) {}
+	}
+
+	return p
+}
+
+// probing marks a call of the liveness probe itself, which is sent whatever happens.
+type probing struct{}
+
+func (p *callPolicy) observe(ctx context.Context, method string, started time.Time, err error) {
+	p.refusals.note(ctx, err)
+	p.observer(method, status.Code(err).String(), time.Since(started))
+}
+
+func (p *callPolicy) unary(
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
+	defer cancel()
+
+	end := func(err error) error { return err }
+
+	if ctx.Value(probing{}) == nil {
+		if err := p.takeTurn(ctx); err != nil {
+			return err
+		}
+
+		var err error
+		if ctx, end, err = p.liveness.begin(ctx); err != nil {
+			return err
+		}
+	}
+
+	started, guard := time.Now(), guardOf(method)
+	err := guard.explain(invoke(ctx, method, request, reply, conn, guard.options(options)...))
+	p.observe(ctx, method, started, err)
+
+	return end(err)
+}
+
+func (p *callPolicy) stream(
+	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	ctx, cancel := streamContext(ctx, method)
+
+	if err := p.takeTurn(ctx); err != nil {
+		defer cancel()
+
+		return nil, err
+	}
+
+	heard, giveUp, err := p.liveness.expect()
+	if err != nil {
+		defer cancel()
+
+		return nil, err
+	}
+
+	measured := &measuredStream{heard: heard, guard: guardOf(method)}
+	started := time.Now()
+
+	if limit, set := bounds.EventLimitOf(ctx); set {
+		measured.guard = newGuard(limit, 0)
+	}
+
+	stream, err := open(ctx, description, conn, method, measured.guard.options(options)...)
+	if err != nil {
+		cancel()
+		giveUp()
+		p.observe(ctx, method, started, err)
+
+		return nil, err
+	}
+
+	var once sync.Once
+
+	measured.ClientStream = stream
+	measured.ended = func(err error) {
+		once.Do(func() {
+			p.observe(ctx, method, started, err)
+			giveUp()
+			cancel()
+		})
+	}
+
+	return measured, nil
+}
+
+// takeTurn waits for a call's turn in the rate limit, but not for long: whoever
+// would have to comes back later, so that no worker is held.
+func (p *callPolicy) takeTurn(ctx context.Context) error {
+	asked := time.Now()
+
+	waiting, stop := context.WithTimeout(ctx, bounds.MaxThrottle)
+	defer stop()
+
+	err := p.limiter.Wait(waiting)
+
+	// Less is the time that it takes to ask.
+	if waited := time.Since(asked); waited > time.Millisecond {
+		p.throttled(waited)
+	}
+
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return status.Error(codes.Canceled, "canceled before it was sent")
+	default:
+		return status.Error(codes.ResourceExhausted, "not sent: too many calls to this Omni at once for the rate limit (--omni-qps, --omni-burst); it is tried again")
+	}
+}
+
+func isWatch(method string) bool { return strings.HasSuffix(method, "/Watch") }
+
+// streamContext bounds a List like any call; a Watch lives as long as its
+// caller wants.
+func streamContext(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+	if isWatch(method) {
+		return context.WithCancel(ctx)
+	}
+
+	return context.WithTimeout(ctx, omni.CallTimeout)
+}
+
+// measuredStream notices the end of a stream, which is when its last message
+// was received.
+type measuredStream struct {
+	grpc.ClientStream
+
+	guard *guard
+	heard func()
+	ended func(error)
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *measuredStream) RecvMsg(message any) error {
+	err := s.guard.explain(s.ClientStream.RecvMsg(message))
+
+	switch err {
+	case nil:
+		s.heard()
+	case io.EOF:
+		s.ended(nil)
+	default:
+		s.ended(err)
+	}
+
+	return err
+}

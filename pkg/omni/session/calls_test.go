@@ -1,0 +1,197 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// observed notes what a RequestObserver is told.
+type observed struct{ calls []string }
+
+func (o *observed) observe(method, code string, duration time.Duration) {
+	if duration < 0 {
+		code = "negative duration"
+	}
+
+	o.calls = append(o.calls, method+" "+code)
+}
+
+func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
+	var seen observed
+
+	policy := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil))
+
+	for _, answer := range []error{nil, status.Error(codes.NotFound, "x"), errors.New("plain")} {
+		err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			if deadline, set := ctx.Deadline(); !set || time.Until(deadline) > omni.CallTimeout {
+				t.Errorf("deadline %v, %v", deadline, set)
+			}
+
+			return answer
+		})
+		if !errors.Is(err, answer) {
+			t.Errorf("error %v", err)
+		}
+	}
+
+	if diff := cmp.Diff([]string{"/s/Get OK", "/s/Get NotFound", "/s/Get Unknown"}, seen.calls); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	var throttled time.Duration
+
+	policy := newCallPolicy(Config{Throttled: func(waited time.Duration) { throttled += waited }}, newLiveness(t.Context(), nil))
+	policy.limiter = rate.NewLimiter(rate.Every(time.Hour), 2)
+
+	sent := 0
+	call := func(ctx context.Context) error {
+		return policy.unary(ctx, "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			sent++
+
+			return nil
+		})
+	}
+
+	for range 2 {
+		if err := call(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := call(t.Context()); status.Code(err) != codes.ResourceExhausted || omni.Classify(err) != omni.ClassTransient || sent != 2 {
+		t.Errorf("error %v after %d calls", err, sent)
+	}
+
+	_, err := policy.stream(t.Context(), nil, nil, "/s/Watch", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+		t.Error("a stream was opened")
+
+		return nil, nil
+	})
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("stream: %v", err)
+	}
+
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	if err := call(canceled); omni.Classify(err) != omni.ClassCanceled {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Waiting for a turn is seen, and ends long before the deadline of the call.
+func TestWaitingForATurnIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var throttled time.Duration
+
+		policy := newCallPolicy(Config{
+			Limits: bounds.Limits{QPS: 20, Burst: 1}, Throttled: func(waited time.Duration) { throttled += waited },
+		}, newLiveness(t.Context(), nil))
+
+		for range 3 {
+			err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		// The second and the third wait for a twentieth of a second each.
+		if got := throttled.Round(time.Millisecond); got != 100*time.Millisecond {
+			t.Errorf("throttled for %s", throttled)
+		}
+	})
+}
+
+// answeringStream gives its answers one by one.
+type answeringStream struct {
+	grpc.ClientStream
+
+	answers []error
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *answeringStream) RecvMsg(any) error {
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+
+	return answer
+}
+
+func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		method   string
+		answers  []error
+		want     []string
+		deadline bool
+	}{
+		"a list ends":       {"/s/List", []error{nil, nil, io.EOF}, []string{"/s/List OK"}, true},
+		"a list fails":      {"/s/List", []error{nil, status.Error(codes.PermissionDenied, "x")}, []string{"/s/List PermissionDenied"}, true},
+		"a watch goes on":   {"/s/Watch", []error{nil, nil}, nil, false},
+		"a watch is lost":   {"/s/Watch", []error{nil, status.Error(codes.Unavailable, "x")}, []string{"/s/Watch Unavailable"}, false},
+		"asked once more":   {"/s/List", []error{io.EOF, io.EOF}, []string{"/s/List OK"}, true},
+		"nothing was asked": {"/s/Watch", nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				seen  observed
+				lived context.Context //nolint:containedctx // inspected after the call
+			)
+
+			stream, err := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, test.method,
+				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+					lived = ctx
+
+					return &answeringStream{answers: test.answers}, nil
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if _, set := lived.Deadline(); set != test.deadline {
+				t.Errorf("deadline %v", set)
+			}
+
+			for range test.answers {
+				_ = stream.RecvMsg(nil)
+			}
+
+			if diff := cmp.Diff(test.want, seen.calls); diff != "" {
+				t.Error(diff)
+			}
+
+			if ended := lived.Err() != nil; ended != (len(test.want) > 0) {
+				t.Errorf("context ended: %v", ended)
+			}
+		})
+	}
+}
+
+func TestAStreamThatDoesNotOpenIsMeasured(t *testing.T) {
+	var seen observed
+
+	_, err := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, "/s/Watch",
+		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return nil, status.Error(codes.Unavailable, "x")
+		})
+
+	if diff := cmp.Diff([]string{"/s/Watch Unavailable"}, seen.calls); diff != "" || status.Code(err) != codes.Unavailable {
+		t.Errorf("%s, %v", diff, err)
+	}
+}

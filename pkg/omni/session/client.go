@@ -1,0 +1,237 @@
+package session
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/state"
+	cosiclient "github.com/cosi-project/runtime/pkg/state/protobuf/client"
+	omniclient "github.com/siderolabs/omni/client/pkg/client"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// Limits of one connection. The library adds a gRPC keepalive ping every
+// minute (20 s until the connection counts as dead) that cannot be changed.
+const (
+	// CheckTimeout bounds connecting, authenticating and the first read in Dial.
+	CheckTimeout = 15 * time.Second
+	// maxReconnectDelay is the longest pause between two attempts to connect.
+	// Omni restarts in seconds, and an attempt costs it next to nothing.
+	maxReconnectDelay = 3 * time.Second
+	// connectTimeout bounds one attempt to connect, TLS handshake included.
+	connectTimeout = 10 * time.Second
+)
+
+// probeID is the ID of a cluster that cannot exist: Omni allows it, but nobody
+// may create it, because the system prefix is reserved.
+const probeID = "omni.sidero.dev/no-such-cluster"
+
+// RequestObserver is told of every finished call: the full gRPC method
+// ("/cosi.resource.State/Get"), the gRPC code's name ("OK", "NotFound") and
+// how long it took. A watch is reported when it ends. It must not block.
+type RequestObserver func(method, code string, duration time.Duration)
+
+// Config says where an Omni is and who we are there.
+type Config struct {
+	// Endpoint is https://host[:port] (443 if absent), or http:// or grpc://
+	// for plaintext (80 if absent).
+	Endpoint string
+	// Key is the parsed service account key.
+	Key Key
+	// CABundle is PEM; only these certificates are trusted then. Empty: the
+	// system's roots.
+	CABundle []byte
+	// InsecureSkipTLSVerify accepts any certificate.
+	InsecureSkipTLSVerify bool
+	// Guard decides to which addresses to connect. Nil: to any, which is for whoever
+	// names the endpoint on the command line. The proxy of the environment is not asked about.
+	Guard *dialguard.Guard
+	// Observer is told of every call; may be nil.
+	Observer RequestObserver
+	// Limits bounds the rate of calls; the zero value means the defaults.
+	Limits bounds.Limits
+	// Throttled is told how long a call waited for the rate limit, whether or not
+	// it got its turn; may be nil, must not block.
+	Throttled func(waited time.Duration)
+	// Noticed is told that the Omni fell silent, is back, or succeeds again after
+	// several failures: whoever waits may look again. May be nil, must not block.
+	Noticed func()
+	// Refused is told that Omni refused the key to a call that was no Check, at most once
+	// in refusedPause: a Check tells whether it is good for nothing any more. May be nil,
+	// must not block.
+	Refused func()
+}
+
+// Client is one authenticated connection to one Omni. It is safe for
+// concurrent use. gRPC reconnects by itself; a Client never needs a redial
+// unless its Config changes.
+type Client struct {
+	library  *omniclient.Client
+	state    state.State
+	config   Config
+	liveness *liveness
+	refusals *keyRefusals
+	end      context.CancelFunc // of the liveness
+}
+
+// Dial connects, authenticates and reads once, so that a nil error means: the
+// address, the certificate, the key and the role to read are all right.
+//
+// Errors: ErrEndpoint, ErrCABundle, ErrKeyExpired, or what Check returns.
+func Dial(ctx context.Context, config Config) (*Client, error) {
+	client, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+
+	if err = client.Check(ctx); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+
+	return client, nil
+}
+
+func newClient(config Config) (*Client, error) {
+	if config.Key.IsZero() {
+		return nil, omni.ErrKeyEmpty
+	}
+
+	if config.Key.Expired(time.Now()) {
+		return nil, omni.ErrKeyExpired
+	}
+
+	target, err := parseEndpoint(config.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := target.checkAddress(config.Guard); err != nil {
+		return nil, err
+	}
+
+	var roots *x509.CertPool
+
+	if len(config.CABundle) > 0 {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(config.CABundle) {
+			return nil, omni.ErrCABundle
+		}
+	}
+
+	life, end := context.WithCancel(context.Background())
+	client := &Client{config: config, liveness: newLiveness(life, config.Noticed), refusals: newKeyRefusals(config.Refused), end: end}
+
+	library, err := omniclient.New(target.libraryURL(roots != nil),
+		omniclient.WithServiceAccount(config.Key.material()),
+		omniclient.WithInsecureSkipTLSVerify(config.InsecureSkipTLSVerify),
+		omniclient.WithGrpcOpts(client.dialOptions(target, roots)...),
+	)
+	if err != nil {
+		end()
+
+		return nil, fmt.Errorf("set up the Omni client: %w", err)
+	}
+
+	// The library's own adapter hides a lost watch for up to 15 minutes by
+	// retrying it; the mirror has to know at once.
+	adapter := cosiclient.NewAdapter(v1alpha1.NewStateClient(library.Omni()), cosiclient.WithDisableWatchRetry())
+
+	client.library, client.state = library, state.WrapCore(adapter)
+	client.liveness.start(func(ctx context.Context) error { return client.read(context.WithValue(ctx, probing{}, true)) })
+
+	return client, nil
+}
+
+func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialOption {
+	calls := newCallPolicy(c.config, c.liveness)
+	calls.refusals = c.refusals
+
+	options := []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(calls.unary),
+		grpc.WithChainStreamInterceptor(calls.stream),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithStaticStreamWindowSize(bounds.StreamWindow),
+		grpc.WithStaticConnWindowSize(connectionWindow),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxReconnectDelay},
+			MinConnectTimeout: connectTimeout,
+		}),
+	}
+
+	dial := tcpDialer(c.config.Guard)
+
+	switch {
+	case target.tls && roots != nil:
+		dial = tlsDialer(target, roots, c.config.Guard)
+	case target.behindProxy():
+		return options
+	}
+
+	connections := &network{dial: dial}
+	c.liveness.sever = connections.sever
+
+	return append(options, grpc.WithContextDialer(connections.connect))
+}
+
+// Check authenticates and reads one resource that does not exist. Use
+// Classify on the error: Unreachable, TLS, Unauthenticated, KeyExpired,
+// KeyInvalid, Denied (the role may not even read), Refused (the Omni's licence
+// is not accepted) or Transient.
+func (c *Client) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, checking{}, true), CheckTimeout)
+	defer cancel()
+
+	return c.read(ctx)
+}
+
+// Refusals is how many calls, Checks aside, Omni did not answer because it does not
+// accept the key.
+func (c *Client) Refusals() uint64 {
+	if c == nil {
+		return 0
+	}
+
+	return c.refusals.count()
+}
+
+// read reads what does not exist.
+func (c *Client) read(ctx context.Context) error {
+	_, err := c.state.Get(ctx, omnires.NewCluster(probeID).Metadata())
+	if err == nil || state.IsNotFoundError(err) {
+		return nil
+	}
+
+	return fmt.Errorf("read from Omni: %w", err)
+}
+
+// State is Omni's resource API. Calls have deadlines and are rate limited;
+// watches end with their context.
+func (c *Client) State() state.State { return c.state }
+
+// Endpoint is the endpoint as it was configured.
+func (c *Client) Endpoint() string { return c.config.Endpoint }
+
+// ServiceAccount is the name of the service account in use.
+func (c *Client) ServiceAccount() string { return c.config.Key.Name() }
+
+// Close ends every call and watch. It may be called more than once.
+func (c *Client) Close() error {
+	c.end()
+
+	err := c.library.Close()
+	if errors.Is(err, grpc.ErrClientConnClosing) {
+		return nil
+	}
+
+	return err
+}

@@ -1,0 +1,178 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// Bounds of what one call may be answered with. All count after decompression.
+const (
+	// maxManagementAnswer is one message of every other API, in bytes: a
+	// kubeconfig is 3 KiB.
+	maxManagementAnswer = 1 << 20
+	// maxList is what all resources of one List weigh, in bytes.
+	maxList = 32 << 20
+	// amplification is how much heavier a message may be than it may be long. A
+	// real one is up to six times as heavy as it is long.
+	amplification = 16
+	// maxHeaders bounds the headers of one answer, in bytes; errors are in them.
+	maxHeaders = 64 << 10
+	// connectionWindow is how much of all streams may arrive before anybody reads it, in bytes.
+	connectionWindow = 1 << 20
+)
+
+// guard decodes the answers of one call, after it has weighed them.
+type guard struct {
+	encoding.CodecV2
+
+	limit    int   // of one message, in bytes
+	heaviest int64 // of one message, weighed
+	left     int64 // of all messages, weighed; below 0: no bound
+	refused  error // why an answer was not decoded
+}
+
+// newGuard makes the guard of a call; sum is what its messages may weigh
+// together, 0 for no bound.
+func newGuard(limit int, sum int64) *guard {
+	g := &guard{CodecV2: encoding.GetCodecV2(grpcproto.Name), limit: limit, heaviest: amplification * int64(limit), left: sum}
+	if sum == 0 {
+		g.left = -1
+	}
+
+	return g
+}
+
+// guardOf is the guard of a method that is no watch.
+func guardOf(method string) *guard {
+	switch {
+	case !strings.HasPrefix(method, "/cosi.resource.State/"):
+		return newGuard(maxManagementAnswer, 0)
+	case strings.HasSuffix(method, "/List"):
+		return newGuard(bounds.MaxAnswer, maxList)
+	default:
+		return newGuard(bounds.MaxAnswer, 0)
+	}
+}
+
+// options make a call use the guard.
+func (g *guard) options(given []grpc.CallOption) []grpc.CallOption {
+	return append(given[:len(given):len(given)], grpc.ForceCodecV2(g), grpc.MaxCallRecvMsgSize(g.limit))
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (g *guard) Unmarshal(data mem.BufferSlice, into any) error {
+	if err := g.weigh(data, into); err != nil {
+		g.refused = err
+
+		return err
+	}
+
+	if err := g.CodecV2.Unmarshal(data, into); err != nil {
+		return err
+	}
+
+	if err := g.weighSpecs(into); err != nil {
+		g.refused = err
+
+		return err
+	}
+
+	return nil
+}
+
+func (g *guard) weigh(data mem.BufferSlice, into any) error {
+	message, ok := into.(proto.Message)
+	if !ok {
+		return fmt.Errorf("%w: no message of the protocol", bounds.ErrMalformed)
+	}
+
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+
+	weight, err := bounds.Weigh(message.ProtoReflect().Descriptor(), buffer.ReadOnlyData())
+	if err != nil {
+		return err
+	}
+
+	return g.take(weight)
+}
+
+// weighSpecs looks at what the client library decodes next: the specs inside.
+func (g *guard) weighSpecs(answer any) error {
+	var sum int64
+
+	for _, sent := range resourcesIn(answer) {
+		weight, err := bounds.WeighResource(sent)
+		if err != nil {
+			return err
+		}
+
+		sum += weight
+	}
+
+	return g.take(sum)
+}
+
+// take counts a weight.
+func (g *guard) take(weight int64) error {
+	if weight > g.heaviest {
+		return &omni.TooMuchDataError{Message: fmt.Sprintf("one answer of Omni would take %s of memory; the bound is %s, of the controller",
+			bounds.Mebibytes(weight), bounds.Mebibytes(g.heaviest))}
+	}
+
+	if g.left < 0 {
+		return nil
+	}
+
+	if g.left -= weight; g.left < 0 {
+		g.left = 0
+
+		return &omni.TooMuchDataError{Message: fmt.Sprintf("one list of Omni would take more than %s of memory", bounds.Mebibytes(maxList))}
+	}
+
+	return nil
+}
+
+// explain replaces what gRPC says of an answer that was not accepted, which has
+// lost its type on the way.
+func (g *guard) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case g.refused != nil:
+		return g.refused
+	case status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
+		return &bounds.TooLong{Limit: g.limit}
+	default:
+		return err
+	}
+}
+
+// resourcesIn are the resources of an answer of the resource API.
+func resourcesIn(answer any) []*v1alpha1.Resource {
+	switch typed := answer.(type) {
+	case interface{ GetResource() *v1alpha1.Resource }:
+		return []*v1alpha1.Resource{typed.GetResource()}
+	case *v1alpha1.WatchResponse:
+		found := make([]*v1alpha1.Resource, 0, 2*len(typed.GetEvent()))
+		for _, event := range typed.GetEvent() {
+			found = append(found, event.GetResource(), event.GetOld())
+		}
+
+		return found
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,195 @@
+package session
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	pgppacket "github.com/ProtonMail/go-crypto/openpgp/packet"
+	pgpcrypto "github.com/ProtonMail/gopenpgp/v3/crypto"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// maxKeyBytes is the largest Secret value that ParseServiceAccountKey looks
+// at, in bytes. A real key is about 1,200 bytes.
+const maxKeyBytes = 64 << 10
+
+const redacted = "[service account key, not shown]"
+
+// Key is a parsed service account key. The zero value is not a key.
+//
+// The key material is reachable only inside this package. All ways in which Go
+// prints or encodes a value show a placeholder instead.
+type Key struct {
+	// A pointer, because fmt prints the fields of unexported struct fields as
+	// they are, but never follows a pointer there.
+	encoded *string
+	name    string
+	created time.Time
+	expires time.Time
+}
+
+// keyDocument is the JSON document inside the base64 text.
+type keyDocument struct {
+	Name   string `json:"name"`
+	PGPKey string `json:"pgp_key"`
+}
+
+// ParseServiceAccountKey reads the value of a Secret key that should hold a
+// bare base64 service account key. White space around the value is ignored.
+//
+// The errors match exactly one of the ErrKey... sentinels and never contain
+// any part of the input. An expired key is not an error: see Key.Expired.
+func ParseServiceAccountKey(raw []byte) (Key, error) {
+	text := strings.TrimSpace(string(raw))
+
+	if err := checkKeyForm(text); err != nil {
+		return Key{}, err
+	}
+
+	document, err := decodeKeyDocument(text)
+	if err != nil {
+		return Key{}, err
+	}
+
+	created, expires, err := keyLifetime(document.PGPKey)
+	if err != nil {
+		return Key{}, err
+	}
+
+	return Key{encoded: &text, name: document.Name, created: created, expires: expires}, nil
+}
+
+func checkKeyForm(text string) error {
+	switch {
+	case text == "":
+		return omni.ErrKeyEmpty
+	case strings.Contains(text, "OMNI_ENDPOINT"),
+		strings.Contains(text, "OMNI_SERVICE_ACCOUNT_KEY"),
+		strings.Contains(text, "SIDERO_SERVICE_ACCOUNT_KEY"):
+		return omni.ErrKeyEnvironmentBlock
+	case strings.ContainsAny(text, " \t\r\n\v\f"):
+		return omni.ErrKeyWhitespace
+	case len(text) > maxKeyBytes:
+		return omni.ErrKeyNotBase64
+	}
+
+	return nil
+}
+
+func decodeKeyDocument(text string) (keyDocument, error) {
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return keyDocument{}, omni.ErrKeyNotBase64
+	}
+
+	var document keyDocument
+
+	decoder := json.NewDecoder(bytes.NewReader(decoded))
+	if err = decoder.Decode(&document); err != nil {
+		return keyDocument{}, omni.ErrKeyNotJSON
+	}
+
+	if _, err = decoder.Token(); !errors.Is(err, io.EOF) {
+		return keyDocument{}, omni.ErrKeyNotJSON
+	}
+
+	if document.Name == "" {
+		return keyDocument{}, omni.ErrKeyNoName
+	}
+
+	return document, nil
+}
+
+// keyLifetime reads creation and expiry out of the key itself. The signature
+// library's IsExpired only answers yes or no, and panics on a negative skew.
+func keyLifetime(armored string) (created, expires time.Time, err error) {
+	key, err := pgpcrypto.NewKeyFromArmored(armored)
+	if err != nil {
+		return time.Time{}, time.Time{}, omni.ErrKeyNotPGP
+	}
+
+	unlocked, err := key.IsUnlocked()
+	if err != nil || !key.IsPrivate() || !unlocked {
+		return time.Time{}, time.Time{}, omni.ErrKeyNotPGP
+	}
+
+	entity := key.GetEntity()
+
+	// The zero time asks for the self-signature without judging its validity now.
+	signature, _ := entity.PrimaryIdentity(time.Time{}, &pgppacket.Config{})
+	if signature == nil {
+		return time.Time{}, time.Time{}, omni.ErrKeyNotPGP
+	}
+
+	created = entity.PrimaryKey.CreationTime.UTC()
+	expires = earliest(
+		after(created, signature.KeyLifetimeSecs),
+		after(signature.CreationTime.UTC(), signature.SigLifetimeSecs),
+	)
+
+	return created, expires, nil
+}
+
+// after adds a PGP lifetime in seconds; nil and zero both mean "for ever".
+func after(start time.Time, seconds *uint32) time.Time {
+	if seconds == nil || *seconds == 0 {
+		return time.Time{}
+	}
+
+	return start.Add(time.Duration(*seconds) * time.Second)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+
+	return a
+}
+
+// Name is the service account's name as Omni knows it. It is not secret.
+func (k Key) Name() string { return k.name }
+
+// ExpiresAt is the time after which the key cannot sign any more, in UTC. It
+// is false for a key without a lifetime.
+func (k Key) ExpiresAt() (time.Time, bool) { return k.expires, !k.expires.IsZero() }
+
+// Expired tells whether the key's lifetime is over at the given time.
+func (k Key) Expired(now time.Time) bool {
+	return !k.expires.IsZero() && !now.Before(k.expires)
+}
+
+// material is the key itself, for the client library only.
+func (k Key) material() string {
+	if k.encoded == nil {
+		return ""
+	}
+
+	return *k.encoded
+}
+
+// IsZero tells whether k is the zero value, which is not a key.
+func (k Key) IsZero() bool { return k.encoded == nil }
+
+// String implements fmt.Stringer without the key material.
+func (k Key) String() string { return redacted }
+
+// GoString implements fmt.GoStringer without the key material.
+func (k Key) GoString() string { return redacted }
+
+// Format implements fmt.Formatter, so that no verb prints the fields.
+func (k Key) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, redacted) }
+
+// MarshalText implements encoding.TextMarshaler without the key material.
+func (k Key) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// LogValue implements slog.LogValuer without the key material.
+func (k Key) LogValue() slog.Value { return slog.StringValue(redacted) }

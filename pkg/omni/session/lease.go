@@ -1,0 +1,40 @@
+package session
+
+import "sync"
+
+// Lease is a session in use. Release it exactly when the work is done; more
+// than once does no harm.
+type Lease struct {
+	*Session
+
+	release func()
+	leave   func() // gives the slot back; nil without one
+}
+
+// Enter takes one of the connection's slots for a run of a cluster (its name in
+// Omni), until Release. False means that enough runs work with this connection
+// already: the caller gives its worker back, and ClusterChanged wakes it when a
+// slot is free. It never waits. A connection whose Omni answers slowly has
+// fewer slots. It must not be called at the same time as Release.
+func (l *Lease) Enter(cluster string) bool {
+	if l.limiter == nil || l.leave != nil {
+		return true
+	}
+
+	if !l.limiter.Enter(cluster) {
+		return false
+	}
+
+	l.leave = sync.OnceFunc(l.limiter.Leave)
+
+	return true
+}
+
+// Release gives the session back, and the slot.
+func (l *Lease) Release() {
+	if l.leave != nil {
+		l.leave()
+	}
+
+	l.release()
+}

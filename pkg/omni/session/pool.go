@@ -1,0 +1,166 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+)
+
+// Identity says which OmniConnection a session is for, and of which state.
+type Identity struct {
+	// UID is the OmniConnection's UID.
+	UID string
+	// Owner is the OmniConnection's namespace: see Limits.TotalMemory.
+	Owner string
+	// SecretVersion is the resourceVersion of the key's Secret.
+	SecretVersion string
+}
+
+// PoolOptions configures a Pool. Callbacks may be nil and must not block.
+type PoolOptions struct {
+	// ClusterChanged is told of a change in Omni: the connection's UID and the
+	// name of the cluster there.
+	ClusterChanged func(uid, cluster string)
+	// HealthChanged is told that a connection's Health changed.
+	HealthChanged func(uid string)
+	// KeyRefused is told that Omni did not accept a connection's key for a call of
+	// somebody, at most every half a minute.
+	KeyRefused func(uid string)
+	// Observer is told of every call of every connection.
+	Observer func(uid, method, code string, duration time.Duration)
+	// Throttled is told of every call that waited for the rate limit.
+	Throttled func(uid string, waited time.Duration)
+	// Limits is how much each connection may ask of its Omni, and how much is kept.
+	Limits bounds.Limits
+	// Runs is how many runs may work with one connection at the same time; see
+	// Lease.Enter. 0: no bound.
+	Runs int
+	// Guard decides to which addresses the connections lead; see Config.Guard.
+	Guard *dialguard.Guard
+	// Mirror tunes the mirrors; its callbacks are ignored.
+	Mirror mirror.Options
+	// RefusedPause replaces the constant of the same name.
+	RefusedPause time.Duration
+	// Open replaces dialling, for tests.
+	Open func(ctx context.Context, config Config, mirror mirror.Options) (*Session, error)
+}
+
+// RefusedPause is how long a connection rests whose Omni sent too much. Reading
+// it again costs as much as before, and what is wrong is rarely repaired sooner.
+const RefusedPause = 15 * time.Minute
+
+// Pool keeps one session for each OmniConnection. It is safe for concurrent
+// use, and no connection ever waits for another: dialling happens outside its
+// lock, once for all callers that want the same.
+type Pool struct {
+	ctx     context.Context //nolint:containedctx // the life of the mirrors
+	options PoolOptions
+	budget  *bounds.Budget
+
+	mu      sync.Mutex
+	closed  bool
+	entries map[string]*entry // by UID
+}
+
+// NewPool makes an empty pool. Sessions live until ctx ends or Close.
+func NewPool(ctx context.Context, options PoolOptions) *Pool {
+	if options.ClusterChanged == nil {
+		options.ClusterChanged = func(string, string) {}
+	}
+
+	if options.HealthChanged == nil {
+		options.HealthChanged = func(string) {}
+	}
+
+	if options.KeyRefused == nil {
+		options.KeyRefused = func(string) {}
+	}
+
+	if options.RefusedPause <= 0 {
+		options.RefusedPause = RefusedPause
+	}
+
+	if options.Open == nil {
+		options.Open = func(ctx context.Context, config Config, mirror mirror.Options) (*Session, error) {
+			return openSession(ctx, ctx, config, mirror)
+		}
+	}
+
+	return &Pool{ctx: ctx, options: options, budget: bounds.NewBudget(options.Limits), entries: map[string]*entry{}}
+}
+
+// Acquire returns the session for a connection, and opens it if there is none
+// or if the Secret's version, the endpoint or the CA changed. It waits for
+// dialling (at most CheckTimeout) or for ctx. The replaced session is closed
+// when nobody uses it any more. An attempt goes on when its callers gave up;
+// HealthChanged tells its end, and its failure is for the next caller. Otherwise
+// a failed attempt is not remembered.
+//
+// A session whose Omni sent too much is closed, and opened again after
+// RefusedPause, or when the connection changes; until then the error is the one
+// that closed it, and nothing is sent.
+//
+// Errors: those of Dial; ErrTooMuchData; ErrClosed; the context's.
+func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*Lease, error) {
+	current, err := p.enter(identity, config)
+	if err != nil {
+		return nil, err
+	}
+
+	select {
+	case <-current.opened:
+	case <-ctx.Done():
+		p.leave(current)
+
+		return nil, fmt.Errorf("wait for the connection to Omni: %w", context.Cause(ctx))
+	}
+
+	if current.err != nil {
+		p.drop(identity.UID, current)
+
+		return nil, current.err
+	}
+
+	return &Lease{Session: current.session, release: sync.OnceFunc(func() { p.leave(current) })}, nil
+}
+
+// Get returns the session that is open for a connection now, without opening
+// one; false if there is none.
+func (p *Pool) Get(uid string) (*Lease, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	current := p.entries[uid]
+	if current == nil || current.session == nil {
+		return nil, false
+	}
+
+	current.leases++
+
+	return &Lease{Session: current.session, release: sync.OnceFunc(func() { p.leave(current) })}, true
+}
+
+// Forget closes a connection's session when nobody uses it any more.
+func (p *Pool) Forget(uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.retire(uid)
+}
+
+// Close forgets all sessions and refuses new ones.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.closed = true
+
+	for uid := range p.entries {
+		p.retire(uid)
+	}
+}

@@ -1,0 +1,219 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+)
+
+// entry is one session, or the attempt to open one.
+type entry struct {
+	fingerprint string
+	opened      chan struct{} // closed when session or err is set
+	cancel      context.CancelFunc
+	session     *Session
+	err         error
+	leases      int
+	retired     bool      // replaced or forgotten: close after the last lease
+	until       time.Time // err stands until then
+}
+
+// enter finds or starts the entry and counts a lease on it.
+func (p *Pool) enter(identity Identity, config Config) (*entry, error) {
+	fingerprint := fingerprintOf(identity, config)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.closed {
+		return nil, omni.ErrClosed
+	}
+
+	current := p.entries[identity.UID]
+	if current == nil || current.fingerprint != fingerprint || !current.until.IsZero() && time.Now().After(current.until) {
+		p.retire(identity.UID)
+
+		current = p.start(identity, fingerprint, config)
+		p.entries[identity.UID] = current
+	}
+
+	current.leases++
+
+	return current, nil
+}
+
+// start dials in the background, so that a caller that gives up does not make
+// the others fail. The caller holds the lock.
+func (p *Pool) start(identity Identity, fingerprint string, config Config) *entry {
+	uid := identity.UID
+	ctx, cancel := context.WithCancel(p.ctx)
+	started := &entry{fingerprint: fingerprint, opened: make(chan struct{}), cancel: cancel}
+
+	mirror := p.options.Mirror
+	mirror.ClusterChanged = func(cluster string) { p.options.ClusterChanged(uid, cluster) }
+	mirror.HealthChanged = func() { p.options.HealthChanged(uid) }
+	mirror.Overflowed = func(err error) { p.refuse(uid, started, err) }
+	mirror.Open = func(over func(error)) *bounds.Account { return p.budget.Open(identity.Owner, over) }
+
+	if observe := p.options.Observer; observe != nil {
+		config.Observer = func(method, code string, duration time.Duration) { observe(uid, method, code, duration) }
+	}
+
+	if throttled := p.options.Throttled; throttled != nil {
+		config.Throttled = func(waited time.Duration) { throttled(uid, waited) }
+	}
+
+	config.Limits, config.Guard = p.options.Limits, p.options.Guard
+	config.Noticed = func() {
+		if session := p.sessionOf(started); session != nil {
+			session.noticed()
+		}
+
+		p.options.HealthChanged(uid)
+	}
+
+	config.Refused = func() { p.options.KeyRefused(uid) }
+
+	go func() {
+		session, err := p.options.Open(ctx, config, mirror)
+		if err == nil && p.options.Runs > 0 {
+			session.limiter = limiter.New(p.options.Runs, session.Slow, mirror.ClusterChanged)
+		}
+
+		p.finish(uid, started, session, err)
+	}()
+
+	return started
+}
+
+func (p *Pool) sessionOf(current *entry) *Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return current.session
+}
+
+func (p *Pool) finish(uid string, started *entry, session *Session, err error) {
+	// The mirror may have told of its health before Get could find it, and
+	// whoever gave up waiting comes for the failure.
+	if p.settle(uid, started, session, err) {
+		p.options.HealthChanged(uid)
+	}
+}
+
+// settle takes over the end of an attempt, and tells whether it is news.
+func (p *Pool) settle(uid string, started *entry, session *Session, err error) (news bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	started.session, started.err = session, err
+	close(started.opened)
+
+	news = err == nil || !started.retired && started.leases == 0
+
+	if err != nil && p.entries[uid] == started && started.leases > 0 {
+		p.retire(uid)
+	}
+
+	p.closeIfUnused(started)
+
+	return news
+}
+
+// refuse closes a session whose Omni sent too much, and keeps it closed for a while.
+func (p *Pool) refuse(uid string, overflowed *entry, err error) {
+	p.mu.Lock()
+
+	if p.entries[uid] == overflowed {
+		p.retire(uid)
+
+		refused := &entry{fingerprint: overflowed.fingerprint, opened: make(chan struct{}), cancel: func() {}, err: err, until: time.Now().Add(p.options.RefusedPause)}
+		close(refused.opened)
+
+		p.entries[uid] = refused
+	}
+
+	p.mu.Unlock()
+	p.options.HealthChanged(uid)
+}
+
+// drop gives a failed attempt back, so that the next caller makes a new one.
+func (p *Pool) drop(uid string, failed *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.entries[uid] == failed && failed.until.IsZero() {
+		p.retire(uid)
+	}
+
+	failed.leases--
+	p.closeIfUnused(failed)
+}
+
+// retire takes an entry out of the pool. The caller holds the lock.
+func (p *Pool) retire(uid string) {
+	current := p.entries[uid]
+	if current == nil {
+		return
+	}
+
+	delete(p.entries, uid)
+
+	current.retired = true
+	p.closeIfUnused(current)
+}
+
+func (p *Pool) leave(current *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	current.leases--
+	p.closeIfUnused(current)
+}
+
+// closeIfUnused ends a retired entry that nobody uses. Stopping a mirror waits
+// for its goroutines, which may be in a callback, so it happens elsewhere. The
+// caller holds the lock.
+func (p *Pool) closeIfUnused(current *entry) {
+	if !current.retired || current.leases > 0 {
+		return
+	}
+
+	current.cancel()
+
+	if session := current.session; session != nil {
+		current.session = nil
+
+		go session.close()
+	}
+}
+
+// openSession dials within dialCtx and lets the mirror live as long as lifeCtx.
+func openSession(dialCtx, lifeCtx context.Context, config Config, copied mirror.Options) (*Session, error) {
+	client, err := Dial(dialCtx, config)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Session{client: client, live: client.State(), mirror: mirror.Start(lifeCtx, client.State(), copied)}, nil
+}
+
+// fingerprintOf hashes everything that makes a session another one. The key
+// goes in as well, so that a Secret that changes twice within one
+// resourceVersion's observation is still noticed.
+func fingerprintOf(identity Identity, config Config) string {
+	sum := sha256.New()
+
+	fmt.Fprintf(sum, "%q %q %q %t %d:", identity.UID, identity.SecretVersion, config.Endpoint, config.InsecureSkipTLSVerify, len(config.CABundle))
+	sum.Write(config.CABundle)
+	sum.Write([]byte(config.Key.material()))
+
+	return hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,120 @@
+//go:build realomni
+
+package session
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+)
+
+// What does not depend on a refused set is made, the refused one is tried again without doing anything else, and the rest
+// follows when it is mended.
+func TestRealRefusedSetStopsNothingElse(t *testing.T) {
+	s := connectReal(t)
+	deleteAll(t, s, plan.DeleteOptions{DestroyMachines: true})
+
+	mended := documentFor([]string{omnitest.Machine1}) + "---\nkind: Workers\nname: more\nmachines:\n- " + omnitest.Machine4 + "\n"
+	broken := strings.Replace(mended, "machines:\n- "+omnitest.Machine4, "machineClass:\n  name: missing\n  size: 1", 1)
+
+	apply := func() plan.Result {
+		t.Helper()
+		omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
+
+		planned, err := s.Plan(t.Context(), "demo", []byte(broken), plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		result, err := s.Apply(t.Context(), planned, plan.ApplyOptions{})
+
+		var refusal *plan.ChangeError
+		if !errors.As(err, &refusal) || refusal.Class != omni.ClassRefused || refusal.Change.ID != "demo-more" || len(result.Refused) != 1 || len(result.Skipped) != 0 {
+			t.Fatalf("%v: %+v", err, result)
+		}
+
+		return result
+	}
+
+	if first := apply(); len(first.Applied) < 3 {
+		t.Errorf("only %v were applied", plantest.Lines(first.Applied))
+	}
+
+	if _, err := s.live.Get(t.Context(), omnires.NewMachineSetNode(omnitest.Machine1, omnitest.SetNamed("demo", "workers")).Metadata()); err != nil {
+		t.Errorf("a machine of another set: %v", err)
+	}
+
+	// Omni itself may write meanwhile; what was planned is planned again.
+	if second := apply(); second.Wrote() {
+		t.Errorf("a second time: %v", plantest.Lines(second.Applied))
+	}
+
+	converge(t, s, mended)
+	deleteAll(t, s, plan.DeleteOptions{DestroyMachines: true})
+}
+
+// Who waits for a machine of another cluster is told when it comes free, before it exists in Omni itself.
+func TestRealCollisionEnds(t *testing.T) {
+	told := &omnitest.Recorded{}
+	pool := NewPool(t.Context(), PoolOptions{ClusterChanged: func(_, cluster string) { mirrortest.Telling(told).ClusterChanged(cluster) }})
+	t.Cleanup(pool.Close)
+
+	lease, err := pool.Acquire(t.Context(), Identity{UID: "real"}, realConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(lease.Release)
+
+	s := lease.Session
+	omnitest.Eventually(t, "synced", func() bool { return lease.Health().Synced })
+	deleteAll(t, s, plan.DeleteOptions{DestroyMachines: true})
+
+	holder := strings.Replace(documentFor([]string{omnitest.Machine1}), "name: demo", "name: holder", 1)
+	waiting := documentFor([]string{omnitest.Machine1})
+
+	planned, err := s.Plan(t.Context(), "holder", []byte(holder), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	omnitest.Eventually(t, "the collision", func() bool {
+		_, err := s.Plan(t.Context(), "demo", []byte(waiting), plan.Options{})
+
+		return errors.Is(err, omni.ErrCollision) && strings.Contains(omni.Message(err), `cluster "holder"`)
+	})
+	told.Take()
+
+	planned, err = s.PlanDelete(t.Context(), "holder", plan.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+		t.Fatal(err)
+	}
+
+	omnitest.Eventually(t, "the waiting cluster is told", func() bool { return told.Told("demo") })
+	omnitest.Eventually(t, "nothing is in the way", func() bool {
+		_, err := s.Plan(t.Context(), "demo", []byte(waiting), plan.Options{})
+
+		return err == nil
+	})
+	omnitest.Eventually(t, "the holder is gone", func() bool {
+		live, err := s.InspectLive(t.Context(), "holder", omnitest.TestKeys)
+
+		return err == nil && !live.Exists
+	})
+}

@@ -1,0 +1,316 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// These tests run over the real wire protocol against the simulated Omni.
+
+// connect opens a session through a pool, as the controllers do, and waits for its mirror.
+func connect(t *testing.T, server *omnisim.Server, told *omnitest.Recorded) (*Pool, *Lease) {
+	t.Helper()
+
+	_, key := newAccount(t, server, "operator", omnisim.RoleOperator, time.Hour)
+
+	options := mirrortest.Telling(told)
+	pool := NewPool(t.Context(), PoolOptions{
+		ClusterChanged: func(_, cluster string) { options.ClusterChanged(cluster) },
+		HealthChanged:  func(string) { options.HealthChanged() },
+		Mirror: mirror.Options{
+			ResyncMinDelay: 10 * time.Millisecond, ResyncMaxDelay: 50 * time.Millisecond,
+			BootstrapTimeout: 10 * time.Minute, // a simulator shares its machine
+		},
+	})
+	t.Cleanup(pool.Close)
+
+	lease, err := pool.Acquire(t.Context(), Identity{UID: "uid-1", SecretVersion: "1"},
+		Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(lease.Release)
+	omnitest.Eventually(t, "synced", func() bool { return lease.Health().Synced })
+
+	return pool, lease
+}
+
+// addMachines connects machines that run the Talos of clusterDocument already.
+func addMachines(t *testing.T, server *omnisim.Server, count int) []string {
+	t.Helper()
+
+	var ids []string
+
+	for range count {
+		id, err := server.AddMachine(omnisim.Machine{TalosVersion: "1.13.2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		ids = append(ids, id)
+	}
+
+	return ids
+}
+
+// documentFor is a template for cluster demo: the first machine is the control plane.
+func documentFor(machines []string) string {
+	document := omnitest.ClusterDocument + "---\nkind: ControlPlane\nmachines:\n- " + machines[0] + "\n---\nkind: Workers\nname: workers\nmachines:\n"
+	for _, machine := range machines[1:] {
+		document += "- " + machine + "\n"
+	}
+
+	return document
+}
+
+// converge reconciles like a controller: woken by nothing but time, until the plan is empty.
+func converge(t *testing.T, s *Session, document string) {
+	t.Helper()
+
+	omnitest.Eventually(t, "an empty plan", func() bool {
+		planned, err := s.Plan(t.Context(), "demo", []byte(document), plan.Options{})
+		if omni.Classify(err) == omni.ClassNotReady {
+			return false
+		}
+
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+			t.Fatal(err)
+		}
+
+		return planned.Empty()
+	})
+}
+
+// awaitRunning waits until Running agrees.
+func awaitRunning(t *testing.T, s *Session) observe.Status {
+	t.Helper()
+
+	var (
+		status observe.Status
+		last   string
+	)
+
+	for range 500 {
+		var err error
+
+		if status, err = observe.Observe(t.Context(), s.Copy(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+
+		ok, reason, message := observe.Running(status)
+		if ok {
+			return status
+		}
+
+		last = reason + ": " + message
+
+		time.Sleep(20 * time.Millisecond)
+	}
+
+	t.Fatalf("does not run: %s\n%+v", last, status)
+
+	return status
+}
+
+func TestLifeOfACluster(t *testing.T) {
+	server := startOmni(t, omnisim.Options{Phase: 10 * time.Millisecond})
+
+	machines := addMachines(t, server, 3)
+
+	told := &omnitest.Recorded{}
+	_, s := connect(t, server, told)
+	document := documentFor(machines)
+
+	converge(t, s.Session, document)
+
+	status := awaitRunning(t, s.Session)
+	if status.UUID == "" || status.Machines.Total != 3 || len(status.MachineList) != 3 || status.MachineList[0].Stage != "Running" {
+		t.Errorf("status %+v", status)
+	}
+
+	if !told.Told("demo") {
+		t.Error("nobody was woken")
+	}
+
+	// The second run writes nothing, and asks Omni for nothing.
+	server.ForgetRequests()
+	converge(t, s.Session, document)
+
+	if writes, requests := server.Writes(), server.Requests(); len(writes) != 0 || len(requests) != 0 {
+		t.Errorf("writes %v, requests %v", writes, requests)
+	}
+
+	// An upgrade is seen, from the first moment on.
+	converge(t, s.Session, strings.Replace(document, "v1.35.0", "v1.35.1", 1))
+
+	status, err := observe.Observe(t.Context(), s.Copy(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if ok, _, _ := observe.Running(status); ok && status.Kubernetes.Version != "1.35.1" {
+		t.Errorf("runs during the upgrade: %+v", status)
+	}
+
+	status = awaitRunning(t, s.Session)
+	if status.Kubernetes.Version != "1.35.1" {
+		t.Errorf("upgrade %+v", status.Kubernetes)
+	}
+
+	// One machine less.
+	document = strings.Replace(documentFor(machines[:2]), "v1.35.0", "v1.35.1", 1)
+	converge(t, s.Session, document)
+
+	// The statuses of the cluster and of its machines come by watches of their own.
+	omnitest.Eventually(t, "two machines", func() bool { return len(awaitRunning(t, s.Session).MachineList) == 2 })
+
+	deleteAll(t, s.Session, plan.DeleteOptions{})
+}
+
+// deleteAll advances a deletion until the cluster is gone.
+func deleteAll(t *testing.T, s *Session, options plan.DeleteOptions) {
+	t.Helper()
+
+	omnitest.Eventually(t, "gone", func() bool {
+		planned, err := s.PlanDelete(t.Context(), "demo", options)
+		if omni.Classify(err) == omni.ClassNotReady {
+			return false
+		}
+
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+			t.Fatal(err)
+		}
+
+		progress, err := observe.Progress(t.Context(), s.Copy(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return progress.Gone && planned.Empty()
+	})
+}
+
+func TestDeadMachinesBlockADeletion(t *testing.T) {
+	server := startOmni(t, omnisim.Options{Phase: 10 * time.Millisecond})
+
+	machines := addMachines(t, server, 2)
+
+	_, s := connect(t, server, &omnitest.Recorded{})
+	converge(t, s.Session, documentFor(machines))
+	awaitRunning(t, s.Session)
+
+	server.KillMachine(machines[1])
+
+	planned, err := s.PlanDelete(t.Context(), "demo", plan.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	started := time.Now()
+
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+		t.Fatal(err)
+	}
+
+	// One that waits for the machine waits for as long as it is let.
+	if took := time.Since(started); took > 30*time.Second {
+		t.Errorf("Apply waited for %v", took)
+	}
+
+	omnitest.Eventually(t, "the dead machine is named", func() bool {
+		progress, err := observe.Progress(t.Context(), s.Copy(), "demo")
+
+		return err == nil && !progress.Gone && progress.TearingDown && len(progress.Blockers) > 0 &&
+			progress.Blockers[0].Machine == machines[1] && !progress.Blockers[0].Connected && !progress.Blockers[0].Since.IsZero()
+	})
+
+	deleteAll(t, s.Session, plan.DeleteOptions{DestroyMachines: true})
+}
+
+func TestMarksOverTheWire(t *testing.T) {
+	server := startOmni(t, omnisim.Options{Phase: 10 * time.Millisecond})
+	_, s := connect(t, server, &omnitest.Recorded{})
+
+	converge(t, s.Session, documentFor([]string{omnitest.Machine1}))
+
+	live, err := omni.Inspect(t.Context(), s.Copy(), "demo", omnitest.TestKeys)
+	if err != nil || live.Marks.UID != "uid-1" || !live.Exists {
+		t.Errorf("live %+v, %v", live, err)
+	}
+
+	removed, err := plan.RemoveMarks(t.Context(), s.Live(), "demo", omnitest.TestKeys, omnitest.OfUID1)
+	if err != nil || !removed {
+		t.Errorf("%v, %v", removed, err)
+	}
+
+	omnitest.Eventually(t, "the mark is gone", func() bool {
+		live, err := omni.Inspect(t.Context(), s.Copy(), "demo", omnitest.TestKeys)
+
+		return err == nil && live.Marks.UID == ""
+	})
+
+	// A lock set by hand keeps everything off.
+	omnitest.LockCluster(t, server.State())
+	omnitest.Eventually(t, "the lock is seen", func() bool {
+		live, err := omni.Inspect(t.Context(), s.Copy(), "demo", omnitest.TestKeys)
+
+		return err == nil && live.Locked
+	})
+
+	planned, err := s.PlanDelete(t.Context(), "demo", plan.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); !errors.Is(err, omni.ErrClusterLocked) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A fleet's first contents are larger than what the library takes in one message.
+func TestLargeContents(t *testing.T) {
+	const size, count = 1 << 20, 20 // each goes over the wire twice, in two encodings
+
+	server := startOmni(t, omnisim.Options{})
+
+	for i := range count {
+		patch := omnitest.Labelled(omnires.NewConfigPatch("large-"+strconv.Itoa(i)), "demo")
+		patch.TypedSpec().Value.Data = string(bytes.Repeat([]byte("x"), size)) //nolint:staticcheck // as older clients write it
+
+		if err := server.Unchecked().Create(t.Context(), patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	_, lease := connect(t, server, &omnitest.Recorded{})
+
+	// All of it came in one message.
+	found, err := lease.mirror.State().List(t.Context(), resource.NewMetadata("default", omnires.ConfigPatchType, "", resource.VersionUndefined))
+	if err != nil || len(found.Items) != count {
+		t.Errorf("%d patches, %v", len(found.Items), err)
+	}
+}
