@@ -7,16 +7,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
 // clockTick is the unit of processor time in /proc, which is the same on every Linux.
 const clockTick = 10 * time.Millisecond
 
-// memory of a process, in bytes.
+// memory of a process and its children, in bytes.
 type memory struct {
 	// resident is everything in RAM; file is its part that is a file's content (programs, and the
-	// database of the embedded etcd) and can be dropped by the kernel at any time; peak is the
-	// largest resident so far.
+	// database of the embedded etcd) and can be dropped by the kernel at any time. The files of
+	// children count in neither: they are their parent's. peak is the largest resident so far, without
+	// children.
 	resident, file, peak uint64
 }
 
@@ -45,8 +48,23 @@ func parseMemory(status string) (memory, error) {
 	return memory{resident: values["VmRSS"], file: values["RssFile"], peak: values["VmHWM"]}, nil
 }
 
-// memoryOf reads the memory of a running process.
+// memoryOf reads the memory of a running process and of its children. A child that ends meanwhile does not count.
 func memoryOf(pid int) (memory, error) {
+	sum, err := ownMemory(pid)
+	if err != nil {
+		return memory{}, err
+	}
+
+	for _, child := range env.ChildrenOf(pid) {
+		if held, err := ownMemory(child); err == nil {
+			sum.resident += held.resident - held.file
+		}
+	}
+
+	return sum, nil
+}
+
+func ownMemory(pid int) (memory, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return memory{}, fmt.Errorf("read process status: %w", err)
@@ -55,19 +73,20 @@ func memoryOf(pid int) (memory, error) {
 	return parseMemory(string(status))
 }
 
-// parseCPU reads the processor time, user and system, out of the content of /proc/<pid>/stat.
+// parseCPU reads the processor time, user and system, out of the content of /proc/<pid>/stat: that of the process and that
+// of its children that have ended.
 func parseCPU(stat string) (time.Duration, error) {
 	// The name of the program, in parentheses, may hold anything.
 	_, rest, found := strings.Cut(stat[max(0, strings.LastIndexByte(stat, ')')):], ") ")
 	fields := strings.Fields(rest)
 
-	if !found || len(fields) < 13 {
+	if !found || len(fields) < 15 {
 		return 0, errors.New("read processor time: too few fields")
 	}
 
 	var sum int64
 
-	for _, field := range fields[11:13] { // utime and stime, fields 14 and 15 of the whole line
+	for _, field := range fields[11:15] { // utime, stime, cutime and cstime, fields 14 to 17 of the whole line
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("read processor time: %w", err)
@@ -79,8 +98,22 @@ func parseCPU(stat string) (time.Duration, error) {
 	return time.Duration(sum) * clockTick, nil
 }
 
-// cpuOf reads the processor time of a running process.
+// cpuOf reads the processor time of a running process and of its children.
 func cpuOf(pid int) (time.Duration, error) {
+	var children time.Duration
+
+	for _, child := range env.ChildrenOf(pid) {
+		if used, err := ownCPU(child); err == nil {
+			children += used
+		}
+	}
+
+	own, err := ownCPU(pid)
+
+	return own + children, err
+}
+
+func ownCPU(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read processor time: %w", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -20,15 +21,61 @@ func TestParseMemory(t *testing.T) {
 }
 
 func TestParseCPU(t *testing.T) {
-	got, err := parseCPU("12 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20\n")
+	got, err := parseCPU("12 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 100 50 30 20 20\n")
 	if err != nil || got != 2*time.Second {
 		t.Errorf("%s, %v", got, err)
 	}
 
-	for _, broken := range []string{"", "12 (a) S 1 2", "12 (a) S 1 2 3 4 5 6 7 8 9 10 x 50 0"} {
+	for _, broken := range []string{"", "12 (a) S 1 2", "12 (a) S 1 2 3 4 5 6 7 8 9 10 x 50 0 0 0"} {
 		if _, err := parseCPU(broken); err == nil {
 			t.Errorf("%q: no error", broken)
 		}
+	}
+}
+
+// What children use and hold counts: omni-controller renders charts in them.
+func TestChildrenCount(t *testing.T) {
+	child := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo; exec sleep 60")
+
+	said, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	before, err := cpuOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+
+	if _, err := said.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+
+	own, err := ownCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if all, err := cpuOf(os.Getpid()); err != nil || all <= own || all <= before {
+		t.Errorf("%s with children, %s without, %s before: %v", all, own, before, err)
+	}
+
+	alone, err := ownMemory(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if all, err := memoryOf(os.Getpid()); err != nil || all.resident == alone.resident || all.file != alone.file {
+		t.Errorf("%+v with children, %+v without: %v", all, alone, err)
 	}
 }
 

@@ -1,10 +1,8 @@
 package env
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -17,7 +15,7 @@ func (c *component) Memory() (uint64, error) {
 		return 0, err
 	}
 
-	for _, child := range childrenOf(c.current.pid) {
+	for _, child := range ChildrenOf(c.current.pid) {
 		if held, err := heldMemory(child); err == nil {
 			own += held
 		}
@@ -49,34 +47,4 @@ func heldMemory(pid int) (uint64, error) {
 	}
 
 	return sum, nil
-}
-
-// childrenOf are the processes that a process has started and that run, by the fourth field of /proc/<pid>/stat. (The
-// list of children that some kernels offer is not on all.)
-func childrenOf(parent int) []int {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil
-	}
-
-	var found []int
-
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			continue // the process has ended
-		}
-
-		// The name of the program, in parentheses, may hold anything.
-		fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
-		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
-			continue
-		}
-
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			found = append(found, pid)
-		}
-	}
-
-	return found
 }
