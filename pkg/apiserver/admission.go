@@ -21,8 +21,8 @@ import (
 const informerResync time.Duration = 0
 
 // NewAdmissionOptions returns the admission chain in its order: the namespace has to exist; the hub's
-// mutating policies and webhooks; our own plugins; the hub's validating policies and webhooks. Without
-// the hub's, its policies would silently not apply to our kinds.
+// mutating policies and webhooks; its validating ones; our own plugins. Without the hub's, its policies
+// would silently not apply to our kinds.
 func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	options := genericoptions.NewAdmissionOptions()
 	clustername.Register(options.Plugins)
