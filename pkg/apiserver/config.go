@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/klog/v2"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
@@ -66,7 +67,7 @@ func NewConfig() (*Config, error) {
 
 // StorageCodec encodes objects the way they are stored.
 func (c *Config) StorageCodec() runtime.Codec {
-	return c.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)
+	return install.StorageCodec(c.codecs)
 }
 
 // Complete fills in what follows from the rest. Call it once, after all options were applied.

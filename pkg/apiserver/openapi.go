@@ -1,10 +1,10 @@
 package apiserver
 
 import (
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -16,7 +16,7 @@ const openAPITitle = "Omni Cluster Operator"
 
 // addOpenAPI makes the server describe its types: server-side apply and `kubectl explain` read it.
 func addOpenAPI(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
-	namer := openapinamer.NewDefinitionNamer(served(scheme))
+	namer := openapinamer.NewDefinitionNamer(described(scheme))
 
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIConfig.Info.Title = openAPITitle
@@ -28,22 +28,22 @@ func addOpenAPI(config *genericapiserver.Config, scheme *runtime.Scheme, version
 	config.OpenAPIV3Config.PostProcessSpec = shorten
 }
 
-// served is a scheme without the internal version, which is the same Go types and not for clients: the documents would
-// list it beside v1alpha1.
-func served(scheme *runtime.Scheme) *runtime.Scheme {
-	described := runtime.NewScheme()
+// described is the scheme without internal versions: their types are those of the versions that clients use, and the
+// document would name both.
+func described(scheme *runtime.Scheme) *runtime.Scheme {
+	external := runtime.NewScheme()
 
-	for kind, known := range scheme.AllKnownTypes() {
-		if kind.Version == runtime.APIVersionInternal {
+	for gvk := range scheme.AllKnownTypes() {
+		if gvk.Version == runtime.APIVersionInternal {
 			continue
 		}
 
-		if object, ok := reflect.New(known).Interface().(runtime.Object); ok {
-			described.AddKnownTypeWithName(kind, object)
-		}
+		obj, err := scheme.New(gvk)
+		utilruntime.Must(err) // it is known
+		external.AddKnownTypeWithName(gvk, obj)
 	}
 
-	return described
+	return external
 }
 
 // shorten takes out of a document of version 3 what is said elsewhere: the deprecated paths below watch/,

@@ -1,8 +1,10 @@
 package apiserver_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
+	"time"
 )
 
 const exports = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omnikubeconfigexports"
@@ -131,5 +133,82 @@ func TestOrderOfKeys(t *testing.T) {
 	changed := s.mustCall(t, http.StatusOK, http.MethodPatch, releases+"/r", "application/json-patch+json", `[{"op":"replace","path":"/spec/chart/values/a","value":4}]`)
 	if settled(t, changed)[0] == first[0] {
 		t.Error("another value is no new generation")
+	}
+}
+
+// TestSameWriteLaterWritesNothing: whoever writes the same again, in whatever way, makes no new version. Field managers
+// have times in whole seconds, so the second write has to come in another second.
+func TestSameWriteLaterWritesNothing(t *testing.T) {
+	s := startServer(t)
+
+	const manifest = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniKubeconfigExport","metadata":{"name":"a","finalizers":["example.com/keep"]},
+		"spec":{"clusterRef":{"name":"production"},"targetSecretRef":{"name":"kubeconfig"},"serviceAccount":{"user":"ci","groups":["ci"]},"ttl":"24h"}}`
+
+	one := exports + "/a?fieldManager=one"
+	s.mustCall(t, http.StatusCreated, http.MethodPatch, one, "application/apply-patch+yaml", manifest)
+
+	writes := []struct{ name, method, path, mediaType, body string }{
+		{"apply", http.MethodPatch, one, "application/apply-patch+yaml", manifest},
+		{"merge patch", http.MethodPatch, one, "application/merge-patch+json", `{"spec":{"ttl":"48h"}}`},
+		{"JSON patch", http.MethodPatch, one, "application/json-patch+json", `[{"op":"replace","path":"/spec/ttl","value":"48h"}]`},
+		{"strategic merge patch", http.MethodPatch, one, "application/strategic-merge-patch+json", `{"spec":{"ttl":"48h"}}`},
+		{"strategic merge patch with a list", http.MethodPatch, one, "application/strategic-merge-patch+json", `{"metadata":{"finalizers":["example.com/keep"]}}`},
+		{"status", http.MethodPatch, exports + "/a/status?fieldManager=one", "application/merge-patch+json", `{"status":{"observedGeneration":1}}`},
+	}
+
+	for _, write := range writes {
+		s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body)
+		before := settled(t, s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body))
+
+		time.Sleep(1100 * time.Millisecond)
+
+		if again := settled(t, s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body)); again != before {
+			t.Errorf("%s: generation and resource version %v, were %v", write.name, again, before)
+		}
+	}
+
+	// A PUT of what was read says what it had as kind and apiVersion.
+	read := s.mustCall(t, http.StatusOK, http.MethodPut, one, "application/json", text(t, s.mustCall(t, http.StatusOK, http.MethodGet, exports+"/a", "", "")))
+
+	time.Sleep(1100 * time.Millisecond)
+
+	if again := settled(t, s.mustCall(t, http.StatusOK, http.MethodPut, one, "application/json", text(t, read))); again != settled(t, read) {
+		t.Errorf("PUT: generation and resource version %v, were %v", again, settled(t, read))
+	}
+}
+
+// text is an object as a request has it.
+func text(t *testing.T, object map[string]any) string {
+	t.Helper()
+
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(encoded)
+}
+
+// TestListItemsHaveNoKind: the list says it once, as lists of Kubernetes' own kinds do, wherever it was read from.
+func TestListItemsHaveNoKind(t *testing.T) {
+	s := startServer(t)
+
+	manifest := `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniKubeconfigExport","metadata":{"name":"a"},
+		"spec":{"clusterRef":{"name":"production"},"targetSecretRef":{"name":"kubeconfig"},"serviceAccount":{"user":"ci","groups":["ci"]},"ttl":"24h"}}`
+	s.mustCall(t, http.StatusCreated, http.MethodPost, exports, "application/json", manifest)
+
+	for _, query := range []string{"", "?resourceVersion=0", "?limit=1"} {
+		list := s.mustCall(t, http.StatusOK, http.MethodGet, exports+query, "", "")
+
+		items, _ := list["items"].([]any)
+		if query != "?resourceVersion=0" && len(items) != 1 {
+			t.Errorf("%q: %d items", query, len(items))
+		}
+
+		for _, item := range items {
+			if object := item.(map[string]any); object["kind"] != nil || object["apiVersion"] != nil {
+				t.Errorf("%q: an item is a %v of %v", query, object["kind"], object["apiVersion"])
+			}
+		}
 	}
 }

@@ -102,7 +102,7 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 		ControlPlanes: main["omnicontrolplanes"],
 		Workers:       main["omniworkers"],
 		Machines:      main["omnimachines"],
-	}, scheme, template.Hub{ID: options.HubID, Name: options.ManagementClusterName})
+	}, template.Hub{ID: options.HubID, Name: options.ManagementClusterName})
 
 	return served, nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // Funcs returns the functions that fill what plain random content cannot: free-form blocks, sizes
-// that are numbers or words, and the fields with defaults. A decoded object always has its defaults,
-// so an unset one would not come back from a round trip.
+// that are numbers or words, and the fields with defaults. Decoding sets the
+// defaults, so an unset one would not come back from a round trip.
 func Funcs(runtimeserializer.CodecFactory) []any {
 	return append(valueFuncs(), defaultFuncs()...)
 }
@@ -43,7 +43,7 @@ func defaultFuncs() []any {
 		func(s *v1alpha1.OmniClusterSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			setDefault(&s.ChangePolicy, v1alpha1.ChangePolicyApply)
-			setDefault(&s.SyncInterval, v1alpha1.Duration(v1alpha1.DefaultSyncInterval))
+			setDefault(&s.SyncInterval, v1alpha1.DefaultSyncInterval)
 		},
 		func(m *v1alpha1.Manifest, c randfill.Continue) {
 			c.FillNoCustom(m)
@@ -76,8 +76,8 @@ func fillHelmRelease(s *v1alpha1.OmniHelmReleaseSpec, c randfill.Continue) {
 	c.FillNoCustom(s)
 	setDefault(&s.KubeconfigSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
 	setDefault(&s.Namespace, v1alpha1.DefaultHelmNamespace)
-	setDefault(&s.Timeout, v1alpha1.Duration(v1alpha1.DefaultHelmTimeout))
-	setDefault(&s.Interval, v1alpha1.Duration(v1alpha1.DefaultHelmInterval))
+	setDefault(&s.Timeout, v1alpha1.DefaultHelmTimeout)
+	setDefault(&s.Interval, v1alpha1.DefaultHelmInterval)
 	setDefault(&s.DriftDetection.Mode, v1alpha1.DriftDisabled)
 	setDefault(&s.DeletionPolicy, v1alpha1.ReleaseUninstall)
 

@@ -1,5 +1,5 @@
-// Package install adds every version of the omni.texashpc.com API and autoscaling's Scale (for the scale subresource) to
-// a scheme. The API server and the tests use it.
+// Package install adds the omni.texashpc.com API and autoscaling's Scale (for the scale subresource) to a
+// scheme, for the API server, and makes the codec of its storage.
 package install
 
 import (
@@ -18,26 +18,31 @@ import (
 // error, as the schemes of Kubernetes do; it is called before start.
 func Install(scheme *runtime.Scheme) {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	installInternal(scheme)
 	utilruntime.Must(scheme.SetVersionPriority(v1alpha1.SchemeGroupVersion))
+	addInternal(scheme)
 	utilruntime.Must(installScale(scheme))
 }
 
-// installInternal registers the Go types of v1alpha1 as the internal version, too, on which k8s.io/apiserver works
-// whatever version a client speaks: there is nothing to convert.
-func installInternal(scheme *runtime.Scheme) {
+// addInternal registers the types of v1alpha1 as the internal version, too, which the library's handlers work
+// on. With one Go type for both there is nothing to convert.
+func addInternal(scheme *runtime.Scheme) {
+	ours := reflect.TypeFor[v1alpha1.OmniCluster]().PkgPath()
 	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
-	own := reflect.TypeFor[v1alpha1.OmniCluster]().PkgPath()
 
-	for kind, found := range scheme.KnownTypes(v1alpha1.SchemeGroupVersion) {
-		if found.PkgPath() == own {
-			scheme.AddKnownTypeWithName(internal.WithKind(kind), reflect.New(found).Interface().(runtime.Object)) //nolint:forcetypeassert // it was registered
+	for kind, of := range scheme.KnownTypes(v1alpha1.SchemeGroupVersion) {
+		// The options of requests are registered in every version, but have no internal form here.
+		if of.PkgPath() != ours {
+			continue
 		}
+
+		obj, err := scheme.New(v1alpha1.SchemeGroupVersion.WithKind(kind))
+		utilruntime.Must(err)
+		scheme.AddKnownTypeWithName(internal.WithKind(kind), obj)
 	}
 }
 
-// installScale registers one Go type as both versions of Scale: there is nothing to convert, and
-// the internal type of autoscaling lives in k8s.io/kubernetes, which cannot be imported.
+// installScale registers Scale the same way: the internal type of autoscaling lives in k8s.io/kubernetes, which
+// cannot be imported.
 func installScale(scheme *runtime.Scheme) error {
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {
 		return fmt.Errorf("add autoscaling/v1: %w", err)

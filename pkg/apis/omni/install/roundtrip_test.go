@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Every kind survives internal -> v1alpha1 -> JSON -> v1alpha1 -> internal, and JSON alone.
+// Every kind survives JSON, also through the codecs of a server.
 func TestRoundTrip(t *testing.T) {
 	scheme := runtime.NewScheme()
 	Install(scheme)
@@ -23,7 +23,7 @@ func TestRoundTrip(t *testing.T) {
 	codecs := runtimeserializer.NewCodecFactory(scheme)
 	fill := apifuzzer.FuzzerFor(apifuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, fuzzer.Funcs), rand.NewSource(7), codecs)
 
-	// Scale is Kubernetes' own type; both versions of it are one Go type.
+	// Scale is Kubernetes' own type.
 	foreign := map[schema.GroupVersionKind]bool{}
 
 	for gvk := range scheme.AllKnownTypes() {
@@ -53,6 +53,7 @@ func TestInstallRegistersEveryKind(t *testing.T) {
 	Install(scheme)
 
 	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
+
 	for _, version := range []schema.GroupVersion{internal, v1alpha1.SchemeGroupVersion} {
 		for _, kind := range kinds() {
 			for _, name := range []string{kind, kind + "List"} {

@@ -71,12 +71,12 @@ func TestDefaults(t *testing.T) {
 				`"deletionPolicy":"Orphan"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			read, err := runtime.Decode(codec, fmt.Appendf(nil, object, tc.kind, tc.spec, ""))
+			decoded, err := runtime.Decode(codec, fmt.Appendf(nil, object, tc.kind, tc.spec, ""))
 			if err != nil {
 				t.Fatal(err)
 			}
 
-			got, err := runtime.Encode(codec, read)
+			got, err := runtime.Encode(codec, decoded)
 			if err != nil {
 				t.Fatal(err)
 			}

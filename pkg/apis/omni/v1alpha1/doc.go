@@ -4,7 +4,8 @@
 // +k8s:defaulter-gen=TypeMeta
 // +groupName=omni.texashpc.com
 
-// Package v1alpha1 is the served and stored version of the omni.texashpc.com API.
+// Package v1alpha1 is the served and stored version of the omni.texashpc.com API, and the form in which
+// omni-apiserver works on objects: there are no internal types.
 //
 // The field comments are the user documentation that `kubectl explain` prints. Defaults live in
 // defaults_<kind>.go, condition types and reasons in conditions.go, and everything that other

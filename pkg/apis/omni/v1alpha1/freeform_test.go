@@ -161,13 +161,13 @@ func TestUnsetAndEmptyListsStayApart(t *testing.T) {
 			{"empty", `"systemExtensions":[],"kernelArgs":[]`, false},
 		} {
 			t.Run(kind+" "+tc.name, func(t *testing.T) {
-				read, err := runtime.Decode(codec, fmt.Appendf(nil, object, kind, tc.spec))
+				decoded, err := runtime.Decode(codec, fmt.Appendf(nil, object, kind, tc.spec))
 				if err != nil {
 					t.Fatal(err)
 				}
 
 				// Once more through the stored form.
-				stored, err := runtime.Encode(codec, read)
+				stored, err := runtime.Encode(codec, decoded)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,7 +181,7 @@ func TestUnsetAndEmptyListsStayApart(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				for _, list := range append(lists(read), lists(again)...) {
+				for _, list := range append(lists(decoded), lists(again)...) {
 					if (list == nil) != tc.unset {
 						t.Errorf("got %#v", list)
 					}

@@ -68,7 +68,7 @@ func fullObject(t *testing.T, scheme *runtime.Scheme, kind string) runtime.Objec
 }
 
 // TestGoldenBytes holds the JSON form of every field of every kind against committed bytes: as written
-// by the server to clients and to its storage, and as read, defaulted and written again.
+// by the server, and as read, defaulted, and written again.
 func TestGoldenBytes(t *testing.T) {
 	scheme, factory := codecs(t)
 	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
@@ -91,12 +91,12 @@ func TestGoldenBytes(t *testing.T) {
 				t.Errorf("written bytes (-golden +got):\n%s", diff)
 			}
 
-			read, err := runtime.Decode(codec, golden)
+			decoded, err := runtime.Decode(codec, golden)
 			if err != nil {
 				t.Fatal(err)
 			}
 
-			again, err := runtime.Encode(codec, read)
+			again, err := runtime.Encode(codec, decoded)
 			if err != nil {
 				t.Fatal(err)
 			}

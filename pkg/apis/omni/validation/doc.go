@@ -1,5 +1,5 @@
 // Package validation holds every rule that can be decided from one object of omni.texashpc.com
-// alone, for the API server. All functions are pure: they read the types of v1alpha1 and nothing else.
+// alone, for the API server. All functions are pure: they read the objects and nothing else.
 //
 // Each kind has one file with four functions, named alike: Validate<Kind> (create),
 // Validate<Kind>Update (main resource), Validate<Kind>StatusUpdate (status subresource) and

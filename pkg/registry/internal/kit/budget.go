@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
@@ -54,7 +55,22 @@ func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 		w.held = cost
 	}
 
-	return w.UpdatedObjectInfo.UpdatedObject(ctx, old) //nolint:wrapcheck // the library knows its errors
+	updated, err := w.UpdatedObjectInfo.UpdatedObject(ctx, old)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the library knows its errors
+	}
+
+	forgetKind(updated, old)
+
+	return updated, nil
+}
+
+// forgetKind takes kind and apiVersion away, which some ways of writing leave in the new object and some in the old one.
+// The store compares both as Go values: a difference there would make a new version of a write that changes nothing.
+func forgetKind(objects ...runtime.Object) {
+	for _, object := range objects {
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
 }
 
 // release gives back what the update holds.

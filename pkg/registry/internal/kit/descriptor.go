@@ -21,7 +21,7 @@ type Object interface {
 	GetReconcileStatus() *v1alpha1.ReconcileStatus
 }
 
-// Descriptor says all that is special about one kind. T is the pointer to its Go type.
+// Descriptor says all that is special about one kind. T is the pointer to its type.
 type Descriptor[T Object] struct {
 	// Kind, Plural, Singular and ShortName are the kind's names, as discovery shows them.
 	Kind, Plural, Singular, ShortName string
@@ -73,11 +73,11 @@ type SelectableField[T Object] struct {
 	Value func(T) string
 }
 
-// Part is one half of an object, spec or status: how to carry it over and how to compare it.
+// Part is one half of an object, spec or status: how to carry it over, compare it and encode it as it is stored.
 type Part[T any] struct {
 	copy   func(dst, src T)
 	equal  func(a, b T) bool
-	encode func(obj T) ([]byte, error) // in JSON, as it is stored
+	encode func(T) ([]byte, error)
 }
 
 // Resource is the kind's plural name with its group.

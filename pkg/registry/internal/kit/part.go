@@ -10,8 +10,10 @@ import (
 // Comparison is strict: unset and empty differ, because they mean different things to Omni.
 func PartOf[T, P any](find func(T) *P) Part[T] {
 	return Part[T]{
-		copy:   func(dst, src T) { *find(dst) = *find(src) },
-		equal:  func(a, b T) bool { return reflect.DeepEqual(find(a), find(b)) },
-		encode: func(obj T) ([]byte, error) { return json.Marshal(find(obj)) },
+		copy:  func(dst, src T) { *find(dst) = *find(src) },
+		equal: func(a, b T) bool { return reflect.DeepEqual(find(a), find(b)) },
+		encode: func(obj T) ([]byte, error) {
+			return json.Marshal(find(obj)) //nolint:wrapcheck // it names the type
+		},
 	}
 }

@@ -50,7 +50,7 @@ func (s *suite[T]) storage(t *testing.T, decorator generic.StorageDecorator) *ki
 	}
 
 	config := *s.server
-	config.Codec = serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion)
+	config.Codec = install.StorageCodec(serializer.NewCodecFactory(scheme))
 	config.EventsHistoryWindow = storagebackend.DefaultEventsHistoryWindow
 
 	storage, err := kit.NewStorage(s.Descriptor, scheme, generic.RESTOptions{

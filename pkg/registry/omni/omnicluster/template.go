@@ -40,9 +40,8 @@ type Lister interface {
 // give now. It reads nothing but this server's own objects; a ConfigMap or Secret is shown as its
 // reference only.
 type TemplateREST struct {
-	sources   TemplateSources
-	converter runtime.ObjectConvertor
-	hub       template.Hub
+	sources TemplateSources
+	hub     template.Hub
 }
 
 var (
@@ -52,8 +51,8 @@ var (
 
 // NewTemplateREST makes the subresource. The hub goes into the ownership mark, as the
 // controller writes it.
-func NewTemplateREST(sources TemplateSources, converter runtime.ObjectConvertor, hub template.Hub) *TemplateREST {
-	return &TemplateREST{sources: sources, converter: converter, hub: hub}
+func NewTemplateREST(sources TemplateSources, hub template.Hub) *TemplateREST {
+	return &TemplateREST{sources: sources, hub: hub}
 }
 
 // New makes the object that discovery shows.
@@ -97,57 +96,62 @@ func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.Get
 }
 
 func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.GetOptions) (*template.Input, error) {
-	cluster, err := r.sources.Clusters.Get(ctx, name, options)
+	// An error goes out as it is: wrapped, "try again later" would become a fault of the server.
+	found, err := r.sources.Clusters.Get(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
 
-	versioned := &v1alpha1.OmniCluster{}
-	if err := r.converter.Convert(cluster, versioned, nil); err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("convert the cluster: %w", err))
-	}
-
-	var (
-		controlPlanes v1alpha1.OmniControlPlaneList
-		workers       v1alpha1.OmniWorkersList
-		machines      v1alpha1.OmniMachineList
-	)
-
-	// An error goes out as it is: wrapped, "try again later" would become a fault of the server.
-	if err := r.list(ctx, r.sources.ControlPlanes, name, &controlPlanes); err != nil {
+	cluster, err := as[*v1alpha1.OmniCluster](found)
+	if err != nil {
 		return nil, err
 	}
 
-	if err := r.list(ctx, r.sources.Workers, name, &workers); err != nil {
+	controlPlanes, err := list[*v1alpha1.OmniControlPlaneList](ctx, r.sources.ControlPlanes, name)
+	if err != nil {
 		return nil, err
 	}
 
-	if err := r.list(ctx, r.sources.Machines, name, &machines); err != nil {
+	workers, err := list[*v1alpha1.OmniWorkersList](ctx, r.sources.Workers, name)
+	if err != nil {
+		return nil, err
+	}
+
+	machines, err := list[*v1alpha1.OmniMachineList](ctx, r.sources.Machines, name)
+	if err != nil {
 		return nil, err
 	}
 
 	return &template.Input{
-		Cluster:       versioned,
+		Cluster:       cluster,
 		ControlPlanes: controlPlanes.Items,
 		Workers:       workers.Items,
 		Machines:      machines.Items,
 	}, nil
 }
 
-// list reads what names the cluster into a versioned list.
-func (r *TemplateREST) list(ctx context.Context, lister Lister, cluster string, into runtime.Object) error {
+// list reads what names the cluster.
+func list[L runtime.Object](ctx context.Context, lister Lister, cluster string) (L, error) {
 	found, err := lister.List(ctx, &metainternalversion.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.clusterRef.name", cluster),
 	})
 	if err != nil {
-		return err
+		var none L
+
+		return none, err
 	}
 
-	if err := r.converter.Convert(found, into, nil); err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("convert %T: %w", found, err))
+	return as[L](found)
+}
+
+// as is what a store returned, by its type.
+func as[T runtime.Object](found runtime.Object) (T, error) {
+	typed, ok := found.(T)
+	if !ok {
+		return typed, apierrors.NewInternalError(fmt.Errorf("read %T for the template", found))
 	}
 
-	return nil
+	return typed, nil
 }
 
 // notATemplate is the answer when the stored objects do not make a template: nothing is wrong with

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
@@ -57,15 +56,12 @@ func controlPlane() v1alpha1.OmniControlPlane {
 func templateOf(t *testing.T, cluster *v1alpha1.OmniCluster, controlPlanes ...v1alpha1.OmniControlPlane) *TemplateREST {
 	t.Helper()
 
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
-
 	return NewTemplateREST(TemplateSources{
 		Clusters:      stored{t: t, cluster: cluster},
 		ControlPlanes: stored{t: t, list: &v1alpha1.OmniControlPlaneList{Items: controlPlanes}},
 		Workers:       stored{t: t, list: &v1alpha1.OmniWorkersList{}},
 		Machines:      stored{t: t, list: &v1alpha1.OmniMachineList{}},
-	}, scheme, template.Hub{ID: "id-of-hub-1", Name: "hub-1"})
+	}, template.Hub{ID: "id-of-hub-1", Name: "hub-1"})
 }
 
 func production() *v1alpha1.OmniCluster {

@@ -1,0 +1,153 @@
+package apiserver_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+)
+
+// update rewrites the golden files in testdata/stored. A changed file means that a stored object reads differently.
+var update = flag.Bool("update", false, "rewrite the golden files in testdata/stored")
+
+// TestStoredBytes holds what etcd is given for an object of every kind against committed bytes: for one with every field
+// set, and for a request that leaves fields to their defaults, has empty lists and a free-form block.
+func TestStoredBytes(t *testing.T) {
+	config, err := apiserver.NewConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, kind := range kinds {
+		name := strings.ToLower(kind)
+
+		t.Run(kind+"/full", func(t *testing.T) {
+			full := compactFile(t, filepath.Join("..", "apis", "omni", "v1alpha1", "testdata", name+".json"))
+			expectStored(t, config.StorageCodec(), kind, full, full)
+		})
+
+		t.Run(kind+"/request", func(t *testing.T) {
+			sent := compactFile(t, filepath.Join("testdata", "stored", name+".request.json"))
+			golden := filepath.Join("testdata", "stored", name+".stored.json")
+
+			if *update {
+				writeStored(t, golden, encodeStored(t, config.StorageCodec(), decodeRequest(t, kind, sent)))
+			}
+
+			expectStored(t, config.StorageCodec(), kind, sent, compactFile(t, golden))
+		})
+	}
+}
+
+// expectStored stores a request, reads it back as the storage does, and stores it again.
+func expectStored(t *testing.T, codec runtime.Codec, kind string, sent, want []byte) {
+	t.Helper()
+
+	stored := encodeStored(t, codec, decodeRequest(t, kind, sent))
+	if diff := cmp.Diff(string(want), string(stored)); diff != "" {
+		t.Errorf("stored bytes (-golden +got):\n%s", diff)
+	}
+
+	read := newObject(t, kind)
+	if _, _, err := codec.Decode(stored, nil, read); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(string(want), string(encodeStored(t, codec, read))); diff != "" {
+		t.Errorf("bytes after reading and storing again (-golden +got):\n%s", diff)
+	}
+}
+
+// newObject is an empty object as the storage of the kind makes it.
+func newObject(t *testing.T, kind string) runtime.Object {
+	t.Helper()
+
+	scheme, err := apiserver.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	obj, err := scheme.New(schema.GroupVersionKind{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal, Kind: kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return obj
+}
+
+// decodeRequest reads a request as the handlers do, with fieldValidation=Strict.
+func decodeRequest(t *testing.T, kind string, sent []byte) runtime.Object {
+	t.Helper()
+
+	scheme, err := apiserver.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	factory := serializer.NewCodecFactory(scheme)
+	json, _ := runtime.SerializerInfoForMediaType(factory.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
+
+	obj := newObject(t, kind)
+	if _, _, err := factory.DecoderToVersion(json.StrictSerializer, internal).Decode(sent, nil, obj); err != nil {
+		t.Fatal(err)
+	}
+
+	return obj
+}
+
+func encodeStored(t *testing.T, codec runtime.Codec, obj runtime.Object) []byte {
+	t.Helper()
+
+	data, err := runtime.Encode(codec, obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return data
+}
+
+// compactFile returns a file as the storage writes it: compact, with a line break. Numbers and texts stay as they are.
+func compactFile(t *testing.T, file string) []byte {
+	t.Helper()
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		t.Fatal(err)
+	}
+
+	compact.WriteByte('\n')
+
+	return compact.Bytes()
+}
+
+func writeStored(t *testing.T, file string, data []byte) {
+	t.Helper()
+
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, bytes.TrimSpace(data), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+
+	indented.WriteByte('\n')
+
+	if err := os.WriteFile(file, indented.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
