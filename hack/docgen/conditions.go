@@ -9,9 +9,12 @@ import (
 	"strings"
 )
 
+// reasonPrefix is how the names of the constants of reasons begin.
+const reasonPrefix = "Reason"
+
 // conditionsPage turns the constant groups of conditions.go into tables: the group's comment is
-// the heading, a constant's value and comment are a row.
-func conditionsPage(path string) (string, error) {
+// the heading, a constant's value and comment are a row; a reason's row names the packages that set it.
+func conditionsPage(path string, packages map[string][]string) (string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
 		return "", fmt.Errorf("read conditions: %w", err)
@@ -22,6 +25,7 @@ func conditionsPage(path string) (string, error) {
 	page.WriteString("# Conditions and reasons\n\n")
 	page.WriteString("`Ready` always exists. `Reconciling` and `Stalled` exist only while they are true, as kstatus expects.\n")
 	page.WriteString("A stalled object is tried again at its interval, because the remedy may happen inside Omni.\n")
+	page.WriteString("The last column of the reasons is for those who look for the line in the code: packages below pkg.\n")
 
 	for _, decl := range file.Decls {
 		group, ok := decl.(*ast.GenDecl)
@@ -29,10 +33,16 @@ func conditionsPage(path string) (string, error) {
 			continue
 		}
 
-		fmt.Fprintf(&page, "\n## %s\n\n| Name | Meaning |\n|---|---|\n", strings.TrimSuffix(strings.TrimSpace(group.Doc.Text()), "."))
+		fmt.Fprintf(&page, "\n## %s\n\n", strings.TrimSuffix(strings.TrimSpace(group.Doc.Text()), "."))
+
+		if strings.HasPrefix(group.Specs[0].(*ast.ValueSpec).Names[0].Name, reasonPrefix) {
+			page.WriteString("| Name | Meaning | Package |\n|---|---|---|\n")
+		} else {
+			page.WriteString("| Name | Meaning |\n|---|---|\n")
+		}
 
 		for _, spec := range group.Specs {
-			if row, ok := conditionRow(spec.(*ast.ValueSpec)); ok {
+			if row, ok := conditionRow(spec.(*ast.ValueSpec), packages); ok {
 				page.WriteString(row)
 			}
 		}
@@ -41,7 +51,7 @@ func conditionsPage(path string) (string, error) {
 	return page.String(), nil
 }
 
-func conditionRow(spec *ast.ValueSpec) (string, bool) {
+func conditionRow(spec *ast.ValueSpec, packages map[string][]string) (string, bool) {
 	literal, ok := spec.Values[0].(*ast.BasicLit)
 	if !ok {
 		return "", false
@@ -55,5 +65,10 @@ func conditionRow(spec *ast.ValueSpec) (string, bool) {
 	meaning := strings.ReplaceAll(strings.TrimSpace(spec.Doc.Text()), "\n", " ")
 	meaning = strings.TrimPrefix(meaning, spec.Names[0].Name+": ")
 
-	return fmt.Sprintf("| `%s` | %s |\n", value, meaning), true
+	row := fmt.Sprintf("| `%s` | %s |", value, meaning)
+	if strings.HasPrefix(spec.Names[0].Name, reasonPrefix) {
+		row += " " + strings.Join(packages[spec.Names[0].Name], ", ") + " |"
+	}
+
+	return row + "\n", true
 }

@@ -23,7 +23,12 @@ func main() {
 }
 
 func generate(root string) error {
-	conditions, err := conditionsPage(filepath.Join(root, "pkg/apis/omni/v1alpha1/conditions.go"))
+	packages, err := packagesThatUse(root, reasonPrefix)
+	if err != nil {
+		return err
+	}
+
+	conditions, err := conditionsPage(filepath.Join(root, "pkg/apis/omni/v1alpha1/conditions.go"), packages)
 	if err != nil {
 		return err
 	}
