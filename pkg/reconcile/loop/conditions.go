@@ -1,14 +1,18 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -79,6 +83,8 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 	result := runResult{last: Continue(v1alpha1.ReasonSucceeded, "")}
 
 	for i, phase := range phases {
+		began := time.Now()
+
 		outcome, err := phase.Run(ctx, scope)
 		if err == nil && outcome.verdict == verdictNone {
 			err = errNoOutcome
@@ -88,6 +94,7 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 			outcome = Wait(0, v1alpha1.ReasonError, "%s", err.Error())
 		}
 
+		logPhase(ctx, cmp.Or(phase.Condition, fmt.Sprintf("deletion, step %d", i+1)), outcome, time.Since(began))
 		writer.set(phase.Condition, conditionStatus(outcome, phase.Abnormal), outcome.reason, outcome.message)
 
 		if outcome.verdict != verdictSkip {
@@ -106,6 +113,13 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 	}
 
 	return result
+}
+
+// logPhase tells of a phase that has ended, for those who follow one object at -v=1. The message is in the condition.
+func logPhase(ctx context.Context, phase string, outcome Outcome, took time.Duration) {
+	if log := logf.FromContext(ctx).V(1); log.Enabled() {
+		log.Info("Phase ended", "phase", phase, "outcome", outcome.verdict.String(), "reason", outcome.reason, "took", took.Round(time.Millisecond).String())
+	}
 }
 
 // conditionStatus is what a phase's condition says of its outcome.

@@ -19,6 +19,29 @@ const (
 	verdictSkip
 )
 
+// String names the verdict for logs.
+func (v verdict) String() string {
+	switch v {
+	case verdictContinue:
+		return "continue"
+	case verdictWait:
+		return "wait"
+	case verdictStall:
+		return "stall"
+	case verdictBlock:
+		return "block"
+	case verdictPostpone:
+		return "postpone"
+	case verdictNote:
+		return "note"
+	case verdictSkip:
+		return "skip"
+	case verdictNone:
+	}
+
+	return "none"
+}
+
 // Outcome is what a phase found. Make it with Continue, Note, Skip, Wait, Overtaken,
 // Stall, Block or Postpone.
 type Outcome struct {
