@@ -152,6 +152,9 @@ func TestLifeOfACluster(t *testing.T) {
 		t.Error("nobody was woken")
 	}
 
+	// What Omni says of Kubernetes comes by a watch of its own.
+	omnitest.Eventually(t, "the version of Kubernetes", func() bool { return awaitRunning(t, s.Session).Kubernetes.Known })
+
 	// The second run writes nothing, and asks Omni for nothing.
 	server.ForgetRequests()
 	converge(t, s.Session, document)
