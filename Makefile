@@ -53,6 +53,14 @@ e2e-durability: ## Kill the API server 100 times under writes and look for each 
 fuzz: ## Fuzz every parser of foreign input (FUZZTIME for each, default 1m; the first run builds for minutes).
 	hack/fuzz.sh
 
+.PHONY: lint
+lint: ## Run golangci-lint with .golangci.yaml (built once; ARGS).
+	hack/lint.sh $(ARGS)
+
+.PHONY: deadcode
+deadcode: ## List functions that no program and no test reaches; fails if there is one.
+	hack/deadcode.sh
+
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities; fails with a word of its own if the database cannot be reached.
 	hack/vulncheck.sh

@@ -32,7 +32,7 @@ func ApplyAudit(options *genericoptions.AuditOptions, config *genericapiserver.C
 	if err != nil {
 		return fmt.Errorf("write the default audit policy: %w", err)
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }()
 
 	_, err = file.WriteString(defaultAuditPolicy)
 	if err := errors.Join(err, file.Close()); err != nil {

@@ -47,7 +47,7 @@ func markProxied(inner authenticator.Request, headers func() []string) authentic
 
 		response, ok, err := inner.AuthenticateRequest(request)
 		if err != nil || !ok || !before || named() {
-			return response, ok, err //nolint:wrapcheck // the caller knows the library's errors
+			return response, ok, err // the caller knows the library's errors
 		}
 
 		marked := *response
@@ -68,7 +68,7 @@ func (g grantFirst) Authorize(ctx context.Context, asked authorizer.Attributes) 
 		}
 	}
 
-	return g.Authorizer.Authorize(ctx, asked) //nolint:wrapcheck // the caller knows the library's errors
+	return g.Authorizer.Authorize(ctx, asked) // the caller knows the library's errors
 }
 
 // isTheRequest reports whether the question is about the request of the context itself.

@@ -60,7 +60,7 @@ type partsEncoder struct {
 // Encode writes the object.
 func (e partsEncoder) Encode(obj runtime.Object, w io.Writer) error {
 	if cached, ok := obj.(runtime.CacheableObject); ok {
-		return cached.CacheEncode(e.Identifier(), e.Encode, w) //nolint:wrapcheck // our own error
+		return cached.CacheEncode(e.Identifier(), e.Encode, w) // our own error
 	}
 
 	if empty, elements := split(obj); elements != nil {
@@ -79,7 +79,7 @@ func (e partsEncoder) Encode(obj runtime.Object, w io.Writer) error {
 
 	_, err = w.Write(whole)
 
-	return err //nolint:wrapcheck // the connection's
+	return err // the connection's
 }
 
 func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
@@ -96,7 +96,7 @@ func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
 	// The library compresses what comes in parts if the first one is short.
 	for _, part := range [][]byte{before[:1], before[1:]} {
 		if _, err := w.Write(part); err != nil {
-			return err //nolint:wrapcheck // the connection's
+			return err // the connection's
 		}
 	}
 
@@ -112,13 +112,13 @@ func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
 		}
 
 		if _, err := w.Write(part); err != nil {
-			return err //nolint:wrapcheck // the connection's
+			return err // the connection's
 		}
 	}
 
 	_, err = w.Write(after)
 
-	return err //nolint:wrapcheck // the connection's
+	return err // the connection's
 }
 
 // split takes the elements, as pointers, out of a list that has any. Of anything else there are none.
@@ -187,7 +187,7 @@ func indented(object []byte, prefix string) ([]byte, error) {
 
 	err := json.Indent(&out, object, prefix, "  ")
 
-	return out.Bytes(), err //nolint:wrapcheck // the caller wraps
+	return out.Bytes(), err // the caller wraps
 }
 
 // blockYAML has a line for each value, too.
@@ -198,13 +198,13 @@ func (blockYAML) whole(object []byte) ([]byte, error) {
 		return append(object, '\n'), nil
 	}
 
-	return yaml.JSONToYAML(object) //nolint:wrapcheck // the caller wraps
+	return yaml.JSONToYAML(object) // the caller wraps
 }
 
 func (blockYAML) around(empty []byte) (before, after []byte, err error) {
 	all, err := yaml.JSONToYAML(empty)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // the caller wraps
+		return nil, nil, err // the caller wraps
 	}
 
 	// A line of its own: text that spans lines is indented.

@@ -83,7 +83,7 @@ spec:
 		}
 
 		first := apply(http.StatusCreated, "one", manifest)
-		if policy := first["spec"].(map[string]any)["deletionPolicy"]; policy != "Delete" { //nolint:forcetypeassert // every object has a spec
+		if policy := first["spec"].(map[string]any)["deletionPolicy"]; policy != "Delete" { // every object has a spec
 			t.Errorf("%s: deletionPolicy %v", path, policy)
 		}
 
@@ -95,7 +95,7 @@ spec:
 
 		// Nobody owns a default, so who sets another one is in no conflict.
 		said := apply(http.StatusOK, "two", manifest+"  deletionPolicy: Delete\n")
-		if said["metadata"].(map[string]any)["generation"] != first["metadata"].(map[string]any)["generation"] { //nolint:forcetypeassert // every object has metadata
+		if said["metadata"].(map[string]any)["generation"] != first["metadata"].(map[string]any)["generation"] { // every object has metadata
 			t.Errorf("%s: another generation: %v", path, said["metadata"])
 		}
 

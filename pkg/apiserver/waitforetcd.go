@@ -72,13 +72,13 @@ func askMember(ctx context.Context, etcd snapshot.Target, endpoint, key string) 
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing was written
+	defer conn.Close() // nothing was written
 
 	client, err := snapshot.Connect(ctx, etcd)
 	if err != nil {
 		return cmp.Or(alertOn(conn, endpoint), err)
 	}
-	defer client.Close() //nolint:errcheck // nothing was written
+	defer client.Close() // nothing was written
 
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func memberAddress(endpoint string, certificates bool) (network, address string,
 // handshake.
 func alertOn(conn net.Conn, endpoint string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(alertTimeout)); err != nil {
-		return nil //nolint:nilerr // it is not the reason
+		return nil // it is not the reason
 	}
 
 	var alert *net.OpError

@@ -173,5 +173,5 @@ func (b *boundedBody) Read(buffer []byte) (int, error) {
 		err = &tooLargeError{cause: limit, probe: b.probe}
 	}
 
-	return n, err //nolint:wrapcheck // io.EOF must stay io.EOF
+	return n, err // io.EOF must stay io.EOF
 }

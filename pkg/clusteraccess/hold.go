@@ -49,5 +49,5 @@ func (d *Access) change(ctx context.Context, secret *corev1.Secret, how func(cli
 		return nil
 	}
 
-	return d.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // the callers do
+	return d.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) // the callers do
 }

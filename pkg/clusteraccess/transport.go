@@ -120,7 +120,7 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	response, err := s.next.RoundTrip(askingForJSON(request))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller is net/http
+		return nil, err // the caller is net/http
 	}
 
 	if err := scrubRefusal(response, s.secrets); err != nil {

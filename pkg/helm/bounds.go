@@ -60,7 +60,7 @@ func look(ctx context.Context, files map[string]string) manifests {
 }
 
 // errNoValue is a file that prints what Helm takes out.
-var errNoValue = errors.New("prints " + noValue + " inside of " + noValue) //nolint:gochecknoglobals // a sentinel
+var errNoValue = errors.New("prints " + noValue + " inside of " + noValue)
 
 // checkManifests refuses what Helm must not parse in this process.
 func (c *Client) checkManifests(ctx context.Context, request Request, files map[string]string, found manifests) error {

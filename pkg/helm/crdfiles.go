@@ -17,7 +17,7 @@ import (
 func withoutCRDs(file *render.CRD, exists func(name string) (bool, error)) (*render.CRD, error) {
 	objects, err := readObjects(file.Data)
 	if err != nil {
-		return file, nil //nolint:nilerr // Helm itself says what is wrong with it
+		return file, nil // Helm itself says what is wrong with it
 	}
 
 	var (

@@ -131,7 +131,7 @@ func (c *Client) makeRoom(ctx context.Context, s *session, one *renderedChart) e
 	if len(one.answer.CRDs) > 0 {
 		size, _, err := checkTexts(ctx, crdTexts(one.answer.CRDs))
 		if err != nil {
-			return nil //nolint:nilerr // it is refused before it is used
+			return nil // it is refused before it is used
 		}
 
 		cost += costOf(size, manifestCopies)

@@ -22,7 +22,7 @@ const (
 )
 
 // errTooLong is a target path with too many names.
-var errTooLong = fmt.Errorf("targetPath has more than %d names: make it shorter", maxValuesDepth-1) //nolint:gochecknoglobals // a sentinel
+var errTooLong = fmt.Errorf("targetPath has more than %d names: make it shorter", maxValuesDepth-1)
 
 // room is what the values of one release may still take.
 type room struct {

@@ -48,7 +48,7 @@ var (
 
 // ErrTooMuchData: an Omni sent more than is kept of it, or than one answer may
 // hold. The error is a *TooMuchDataError.
-var ErrTooMuchData = errors.New("Omni sent too much data") //nolint:staticcheck // Omni is a name
+var ErrTooMuchData = errors.New("Omni sent too much data") // Omni is a name
 
 // TooMuchDataError says which bound was passed, and what raises it. It is
 // ErrTooMuchData.
@@ -100,4 +100,4 @@ var (
 
 // ErrNoClusterUUID: Omni has no such cluster, or made it a moment ago and has
 // not given it an identity yet. Classify calls it ClassNotReady.
-var ErrNoClusterUUID = errors.New("Omni has no identity of the cluster yet, or no such cluster") //nolint:staticcheck // Omni is a name
+var ErrNoClusterUUID = errors.New("Omni has no identity of the cluster yet, or no such cluster") // Omni is a name

@@ -56,9 +56,6 @@ var leads = map[Class]string{
 }
 
 // expiredText is how the library, which signs each call, says that the key has ended.
-//
-//nolint:gochecknoglobals // a compiled constant
 var expiredText = regexp.MustCompile(`(?:failed to sign message: |gopenpgp: |openpgp: )(?:[^"]*: )?no valid signing keys`)
 
-//nolint:gochecknoglobals // a compiled constant
 var grpcWrapping = regexp.MustCompile(`rpc error: code = [A-Za-z]+ desc = `)

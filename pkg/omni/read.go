@@ -40,7 +40,7 @@ func ListOf(ctx context.Context, st state.State, resourceType resource.Type, clu
 func ReadCluster(ctx context.Context, st state.State, cluster string) (*omnires.Cluster, error) {
 	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
 	if state.IsNotFoundError(err) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // none is no error
 	}
 
 	if err != nil {

@@ -19,7 +19,7 @@ type SetSize struct {
 func SizeOf(set *omnires.MachineSet, nodes int) SetSize {
 	allocation := omnires.GetMachineAllocation(set)
 	if allocation == nil {
-		return SetSize{Count: uint32(nodes)}
+		return SetSize{Count: uint32(nodes)} //nolint:gosec // the length of a list
 	}
 
 	return SetSize{

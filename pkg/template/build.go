@@ -158,7 +158,7 @@ func (b builder) machineSet(
 func machineClass(class *v1alpha1.MachineClass) (*machineClassSection, error) {
 	switch {
 	case class == nil:
-		return nil, nil
+		return nil, nil //nolint:nilnil // none is no error
 	case class.Size == nil:
 		return nil, errors.New("machineClass: size is missing")
 	case class.Size.Type == intstr.Int:

@@ -92,19 +92,6 @@ func (r *Registry) Requests() []string {
 	return slices.Clone(r.requests)
 }
 
-// Downloads counts the requests for blobs.
-func (r *Registry) Downloads() int {
-	count := 0
-
-	for _, request := range r.Requests() {
-		if strings.HasPrefix(request, "GET ") && strings.Contains(request, "/blobs/") {
-			count++
-		}
-	}
-
-	return count
-}
-
 // Push publishes a chart under repository:version, with a provenance file if
 // one is given, and returns the digests of its archive and of its manifest. It
 // panics if the registry, which is in this process, fails.

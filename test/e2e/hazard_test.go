@@ -164,7 +164,7 @@ func (f *fleet) destroyed() []string {
 	}
 
 	for _, write := range f.omni.Writes() {
-		kind := strings.TrimSuffix(strings.TrimSuffix(string(write.Type), ".omni.sidero.dev"), "s")
+		kind := strings.TrimSuffix(strings.TrimSuffix(write.Type, ".omni.sidero.dev"), "s")
 		if kind == "ConfigPatche" {
 			kind = "ConfigPatch"
 		}

@@ -238,7 +238,7 @@ func TestOldMarksInWorkloads(t *testing.T) {
 		r.same(before, after, v1alpha1.MarkHub)
 
 		// The first write made it what it is.
-		if write := <-writes.ResultChan(); write.Type != watch.Modified || write.Object.(*corev1.Secret).ResourceVersion != after.ResourceVersion { //nolint:forcetypeassert // of Secrets
+		if write := <-writes.ResultChan(); write.Type != watch.Modified || write.Object.(*corev1.Secret).ResourceVersion != after.ResourceVersion { // of Secrets
 			t.Errorf("%s was written more than once, first: %v", mark.secret, write)
 		}
 

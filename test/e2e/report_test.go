@@ -184,7 +184,7 @@ func tryChange[R resource.Resource](ctx context.Context, st state.State, item R,
 	}
 
 	_, err = st.UpdateWithConflicts(ctx, item.Metadata(), func(found resource.Resource) error {
-		edit(found.(R)) //nolint:forcetypeassert // the state gives what was asked for
+		edit(found.(R)) // the state gives what was asked for
 
 		return nil
 	}, state.WithUpdateOwner(found.Metadata().Owner()), state.WithExpectedPhaseAny())

@@ -40,7 +40,6 @@ spec:
 	return object
 }
 
-//nolint:gochecknoglobals // a constant
 var secretSyncs = v1alpha1.SchemeGroupVersion.WithResource("omnisecretsyncs")
 
 // Secrets of the installation, of ServiceAccounts and of Helm are copied for nobody, and others are as before.

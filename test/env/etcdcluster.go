@@ -249,7 +249,7 @@ func (m *EtcdMember) status(ctx context.Context) (*clientv3.StatusResponse, erro
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close() //nolint:errcheck // nothing was written
+	defer client.Close() // nothing was written
 
 	status, err := client.Status(ctx, "https://"+m.address)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 type Front struct {
 	listener net.Listener
 	prober   *http.Client
-	living   context.Context //nolint:containedctx // ends with close; replicas come at any time before it
+	living   context.Context // ends with close; replicas come at any time before it
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 

@@ -32,7 +32,7 @@ func (s *Server) Flood(resourceType resource.Type, next func(number int) *cosiv1
 
 // flood is what a test lets watches tell.
 type flood struct {
-	ctx          context.Context //nolint:containedctx // the life of the flood
+	ctx          context.Context // the life of the flood
 	resourceType resource.Type
 	next         func(number int) *cosiv1alpha1.WatchResponse
 }

@@ -247,7 +247,7 @@ func TestProxyGoesDownAndComesBack(t *testing.T) {
 
 	p.GoDown()
 
-	if response, err := p.client.Get(server + "/api"); err == nil { //nolint:noctx // the client has a timeout
+	if response, err := p.client.Get(server + "/api"); err == nil { // the client has a timeout
 		response.Body.Close()
 		t.Error("the proxy answers while Omni is down")
 	}

@@ -200,7 +200,7 @@ func (v *victim) parts() []string {
 
 		for _, res := range list.Items {
 			if res.Metadata().Phase() == resource.PhaseRunning && res.Metadata().Owner() == "" {
-				parts = append(parts, strings.TrimSuffix(string(kind), "s.omni.sidero.dev")+" "+strings.TrimPrefix(res.Metadata().ID(), v.cluster+"-"))
+				parts = append(parts, strings.TrimSuffix(kind, "s.omni.sidero.dev")+" "+strings.TrimPrefix(res.Metadata().ID(), v.cluster+"-"))
 			}
 		}
 	}

@@ -17,6 +17,8 @@ import (
 const memoryShare = 85
 
 // cgroupLimits are where the kernel says how much memory a container may have, in cgroups of version 2 and 1.
+//
+//nolint:gochecknoglobals // a constant
 var cgroupLimits = []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
 // respectMemoryLimit makes the garbage collector work harder near the container's limit, unless the environment says
@@ -45,7 +47,7 @@ func containerMemory(root string) (int64, error) {
 		}
 
 		if err != nil {
-			return 0, err //nolint:wrapcheck // names the file
+			return 0, err // names the file
 		}
 
 		value := strings.TrimSpace(string(text))
@@ -55,7 +57,7 @@ func containerMemory(root string) (int64, error) {
 
 		limit, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || limit >= 1<<60 { // version 1 has no word for no limit
-			return 0, err //nolint:wrapcheck // names the value
+			return 0, err // names the value
 		}
 
 		return limit, nil

@@ -116,7 +116,7 @@ func (o *ExportOptions) key() ([]byte, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--service-account-key-file: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close() // only read
 
 	value, err := io.ReadAll(io.LimitReader(file, maxKeyFile))
 	if err != nil {

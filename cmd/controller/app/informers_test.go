@@ -151,7 +151,7 @@ func TestIsAway(t *testing.T) {
 
 	for name, err := range map[string]error{
 		"too old a version":   apierrors.NewResourceExpired("too old"),
-		"gone":                apierrors.NewGone("compacted"),
+		"gone":                apierrors.NewGone("compacted"), //nolint:staticcheck // older servers send it
 		"too large a version": tooLarge,
 		"forbidden":           apierrors.NewForbidden(resource, "", errors.New("no")),
 		"unauthorized":        apierrors.NewUnauthorized("no"),

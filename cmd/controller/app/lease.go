@@ -97,7 +97,7 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 		l.lost("the lease " + l.Describe() + " is held by " + record.HolderIdentity)
 	}
 
-	return record, raw, err //nolint:wrapcheck // the library looks into it
+	return record, raw, err // the library looks into it
 }
 
 // Create implements resourcelock.Interface.
@@ -107,7 +107,7 @@ func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 	err := l.Interface.Create(ctx, record)
 	l.wrote(begin, record, err)
 
-	return err //nolint:wrapcheck // the library looks into it
+	return err // the library looks into it
 }
 
 // Update implements resourcelock.Interface.
@@ -117,7 +117,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	err := l.Interface.Update(ctx, record)
 	l.wrote(begin, record, err)
 
-	return err //nolint:wrapcheck // the library looks into it
+	return err // the library looks into it
 }
 
 // wrote notes until when the lease is surely ours. Others count from when they see the record, which is after the

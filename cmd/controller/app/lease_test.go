@@ -264,7 +264,7 @@ func TestExplainLost(t *testing.T) {
 	}
 
 	other := errors.New("failed to start caches")
-	if err := explainLost(other); err != other { //nolint:errorlint // the very same
+	if err := explainLost(other); err != other { // the very same
 		t.Error(err)
 	}
 

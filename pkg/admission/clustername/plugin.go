@@ -82,7 +82,7 @@ func (p *Plugin) Validate(_ context.Context, attributes admission.Attributes, _ 
 	}
 
 	for _, other := range others {
-		if holder := other.(*v1alpha1.OmniCluster); holder.Name != cluster.Name {
+		if holder := other.(*v1alpha1.OmniCluster); holder.Name != cluster.Name { //nolint:forcetypeassert // the informer's own kind
 			return refusal(cluster, holder)
 		}
 	}

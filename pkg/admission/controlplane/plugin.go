@@ -80,7 +80,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	}
 
 	for _, other := range others {
-		first := other.(*v1alpha1.OmniControlPlane)
+		first := other.(*v1alpha1.OmniControlPlane) //nolint:forcetypeassert // the informer's own kind
 		if first.Name == controlPlane.Name || first.DeletionTimestamp != nil {
 			continue
 		}

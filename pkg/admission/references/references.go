@@ -27,7 +27,6 @@ type Reference struct {
 	Destination string
 }
 
-//nolint:gochecknoglobals // a compiled constant
 var index = regexp.MustCompile(`\[\d+\]`)
 
 // use tells references apart, whatever their place in a list.
@@ -44,18 +43,18 @@ func Of(object runtime.Object) []Reference {
 	case *v1alpha1.OmniConnection:
 		return []Reference{keyed("spec.auth.serviceAccountSecretRef", o.Spec.Auth.ServiceAccountSecretRef, o.Spec.Endpoint)}
 	case *v1alpha1.OmniCluster:
-		references := patches("spec.patches", o.Spec.Patches)
+		references := patches(o.Spec.Patches)
 		for i := range o.Spec.Kubernetes.Manifests {
 			references = append(references, valueFrom(fmt.Sprintf("spec.kubernetes.manifests[%d]", i), o.Spec.Kubernetes.Manifests[i].ValueFrom)...)
 		}
 
 		return references
 	case *v1alpha1.OmniControlPlane:
-		return patches("spec.patches", o.Spec.Patches)
+		return patches(o.Spec.Patches)
 	case *v1alpha1.OmniWorkers:
-		return patches("spec.patches", o.Spec.Patches)
+		return patches(o.Spec.Patches)
 	case *v1alpha1.OmniMachine:
-		return patches("spec.patches", o.Spec.Patches)
+		return patches(o.Spec.Patches)
 	case *v1alpha1.OmniSecretSync:
 		return []Reference{
 			keyed("spec.kubeconfigSecretRef", o.Spec.KubeconfigSecretRef, ""),
@@ -107,10 +106,10 @@ func keyed(field string, ref v1alpha1.SecretKeyReference, destination string) Re
 	return Reference{Field: field, Resource: secrets, Name: ref.Name, Key: ref.Key, Destination: destination}
 }
 
-func patches(field string, patches []v1alpha1.Patch) []Reference {
+func patches(patches []v1alpha1.Patch) []Reference {
 	var references []Reference
 	for i := range patches {
-		references = append(references, valueFrom(fmt.Sprintf("%s[%d]", field, i), patches[i].ValueFrom)...)
+		references = append(references, valueFrom(fmt.Sprintf("spec.patches[%d]", i), patches[i].ValueFrom)...)
 	}
 
 	return references

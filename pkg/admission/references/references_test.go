@@ -24,8 +24,6 @@ func kinds() []runtime.Object {
 }
 
 // notRead are fields with a Secret in their name whose content no object uses.
-//
-//nolint:gochecknoglobals // a constant table
 var notRead = []string{
 	"spec.targetSecretRef", // is written
 	"spec.secretTemplate",  // metadata of what is written
@@ -102,7 +100,7 @@ func fill(t *testing.T, value reflect.Value, path string, found *[]references.Re
 func descend(t *testing.T, value reflect.Value, path string, found *[]references.Reference) {
 	t.Helper()
 
-	switch value.Kind() { //nolint:exhaustive // the rest holds nothing
+	switch value.Kind() { // the rest holds nothing
 	case reflect.Pointer:
 		value.Set(reflect.New(value.Type().Elem()))
 		fill(t, value.Elem(), path, found)

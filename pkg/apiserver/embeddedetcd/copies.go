@@ -12,7 +12,7 @@ import (
 func removeCopies(dataDir string) error {
 	copies, err := filepath.Glob(databasePath(dataDir) + ".tmp.*")
 	if err != nil {
-		return err //nolint:wrapcheck // names the pattern
+		return err // names the pattern
 	}
 
 	var errs []error

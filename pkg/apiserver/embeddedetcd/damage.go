@@ -46,7 +46,7 @@ func refuseUnusable(dataDir string) (err error) {
 	}
 	defer db.Close()
 
-	return db.View(func(tx *bolt.Tx) error { //nolint:wrapcheck // the function's own errors
+	return db.View(func(tx *bolt.Tx) error { // the function's own errors
 		if err := refuseNewerThan(tx, version.Version); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func refuseLostLog(tx *bolt.Tx, dataDir string) error {
 
 // readKeys reads every page that has keys.
 func readKeys(tx *bolt.Tx) error {
-	return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error { //nolint:wrapcheck // the function's own errors
+	return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error { // the function's own errors
 		var previous []byte
 
 		cursor := bucket.Cursor()

@@ -16,7 +16,7 @@ func refuseLostData(dataDir, snapshots string) error {
 
 	found, err := snapshot.InDirectory(snapshots)
 	if err != nil || len(found) == 0 {
-		return err //nolint:wrapcheck // says it all
+		return err // says it all
 	}
 
 	newest := found[len(found)-1].Path

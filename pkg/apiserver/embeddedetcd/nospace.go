@@ -24,5 +24,5 @@ func explainNoSpace(ctx context.Context, request any, _ *grpc.UnaryServerInfo, h
 
 	known := status.Convert(err)
 
-	return response, status.Error(known.Code(), known.Message()+noSpaceRemedy) //nolint:wrapcheck // gRPC's own error
+	return response, status.Error(known.Code(), known.Message()+noSpaceRemedy) // gRPC's own error
 }

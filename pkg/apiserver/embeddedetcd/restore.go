@@ -130,7 +130,7 @@ func unpackAndSwap(dataDir, unfinished string, now time.Time, fetch func(string)
 	revision := max(info.Revision+minRevisionBump, lastRevision(dataDir)+minRevisionBump, now.UnixMilli())
 	unpacked := filepath.Join(unfinished, "data")
 
-	if err := unpack(info.Path, unpacked, uint64(revision-info.Revision)); err != nil {
+	if err := unpack(info.Path, unpacked, uint64(revision-info.Revision)); err != nil { //nolint:gosec // the larger one, see above
 		return nil, fmt.Errorf("unpack the snapshot: %w", err)
 	}
 
@@ -177,7 +177,7 @@ func unpack(path, to string, bump uint64) error {
 		RevisionBump:        bump,
 		MarkCompacted:       true,
 	}); err != nil {
-		return err //nolint:wrapcheck // the caller says what it was for
+		return err // the caller says what it was for
 	}
 
 	if err := refuseUnusable(to); err != nil {

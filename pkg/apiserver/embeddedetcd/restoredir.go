@@ -76,11 +76,11 @@ func begin(dataDir string) (string, error) {
 func giveUp(dataDir string) error {
 	unfinished := filepath.Join(dataDir, unfinishedDir)
 	if err := os.RemoveAll(unfinished); err != nil || hasData(dataDir) {
-		return err //nolint:wrapcheck // says it all
+		return err // says it all
 	}
 
 	if err := os.Mkdir(unfinished, 0o700); err != nil {
-		return err //nolint:wrapcheck // says it all
+		return err // says it all
 	}
 
 	return fmt.Errorf("%s has no data now, and omni-apiserver will not start on it: repeat the restore with a good snapshot, "+
@@ -120,7 +120,7 @@ func roomToUnpack(dataDir string, size int64) error {
 		return fmt.Errorf("ask for the free space of %s: %w", dataDir, err)
 	}
 
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // the types differ between systems
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert,gosec // the types differ between systems; no disk is that large
 	if needed := size + logSpace; free < needed {
 		return fmt.Errorf("%s has %d bytes free, the restored database and its log need %d: enlarge the volume, "+
 			"or remove what nobody needs there, such as old snapshots and %s<time>", dataDir, free, needed, replacedPrefix)
@@ -131,7 +131,7 @@ func roomToUnpack(dataDir string, size int64) error {
 
 // syncTree writes directories to disk; etcd has done so with the files.
 func syncTree(root string) error {
-	return filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error { //nolint:wrapcheck // our own errors
+	return filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error { // our own errors
 		if err != nil || !entry.IsDir() {
 			return err
 		}

@@ -97,11 +97,11 @@ func inspect(path string) (*Info, error) {
 func refuseOthers(path string) error {
 	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says of what
+		return err // the caller says of what
 	}
 	defer db.Close()
 
-	return db.View(func(tx *bolt.Tx) error { //nolint:wrapcheck // our own errors
+	return db.View(func(tx *bolt.Tx) error { // our own errors
 		for _, bucket := range [][]byte{schema.Key.Name(), schema.Meta.Name()} {
 			if tx.Bucket(bucket) == nil {
 				return errors.New("it is a database, but not one of etcd")

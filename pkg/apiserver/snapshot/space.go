@@ -33,7 +33,7 @@ func CheckSpace(ctx context.Context, client *clientv3.Client, dir, dataDir strin
 		purpose = " so that etcd, on the same disk, can go on writing after it"
 	}
 
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // the types differ between systems
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert,gosec // the types differ between systems; no disk is that large
 	if free >= needed {
 		return nil
 	}
@@ -57,7 +57,7 @@ func sameDisk(a, b string) bool {
 func device(path string) (uint64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // only whether there is one matters
+		return 0, err // only whether there is one matters
 	}
 
 	stat, ok := info.Sys().(*syscall.Stat_t)

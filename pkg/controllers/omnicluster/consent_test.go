@@ -100,7 +100,7 @@ func (b *bench) tornDown() []string {
 	seen := map[string]bool{}
 
 	for _, write := range b.omni.Writes() {
-		line := strings.TrimSuffix(string(write.Type), ".omni.sidero.dev") + " " + write.ID
+		line := strings.TrimSuffix(write.Type, ".omni.sidero.dev") + " " + write.ID
 		if (write.Verb == "Teardown" || write.Verb == "Destroy") && !seen[line] {
 			seen[line] = true
 			all = append(all, line)

@@ -54,7 +54,7 @@ func (b *bench) marked(hub string) {
 func (b *bench) writesSince(before int) []string {
 	var lines []string
 	for _, write := range b.omni.Writes()[before:] {
-		lines = append(lines, string(write.Verb)+" "+string(write.Type)+" "+write.ID)
+		lines = append(lines, write.Verb+" "+write.Type+" "+write.ID)
 	}
 
 	return lines

@@ -26,7 +26,7 @@ func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.Om
 
 	for _, set := range status.MachineSets {
 		remote.MachineSets = append(remote.MachineSets, v1alpha1.MachineSetStatus{
-			Name: set.Name, Phase: set.Phase, Ready: setReady(set), Machines: machineCounts(set.Machines), LockedUpdates: int32(set.LockedUpdates),
+			Name: set.Name, Phase: set.Phase, Ready: setReady(set), Machines: machineCounts(set.Machines), LockedUpdates: int32(set.LockedUpdates), //nolint:gosec // a count of machines
 		})
 	}
 
@@ -49,8 +49,8 @@ func setReady(set observe.MachineSet) bool {
 
 func machineCounts(machines observe.Machines) v1alpha1.MachineCounts {
 	return v1alpha1.MachineCounts{
-		Total: int32(machines.Total), Connected: int32(machines.Connected),
-		Healthy: int32(machines.Healthy), Requested: int32(machines.Requested),
+		Total: int32(machines.Total), Connected: int32(machines.Connected), //nolint:gosec // counts of machines
+		Healthy: int32(machines.Healthy), Requested: int32(machines.Requested), //nolint:gosec // the same
 	}
 }
 

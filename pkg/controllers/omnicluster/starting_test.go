@@ -49,7 +49,7 @@ func (b *bench) looked() *v1alpha1.OmniCluster {
 		omni.NewKubernetesUpgradeStatus(benchCluster).Metadata(), omni.NewClusterUUID(benchCluster).Metadata(),
 	} {
 		b.eventually("the local copy of "+pointer.Type(), func() string {
-			real, err := b.omni.Unchecked().Get(b.t.Context(), pointer)
+			original, err := b.omni.Unchecked().Get(b.t.Context(), pointer)
 			found, copyErr := copied.Get(b.t.Context(), pointer)
 
 			if err != nil || copyErr != nil {
@@ -60,7 +60,7 @@ func (b *bench) looked() *v1alpha1.OmniCluster {
 				return fmt.Sprint(err, copyErr)
 			}
 
-			return cmp.Diff(real.Metadata().Version().String(), found.Metadata().Version().String())
+			return cmp.Diff(original.Metadata().Version().String(), found.Metadata().Version().String())
 		})
 	}
 

@@ -185,7 +185,7 @@ func TestChecksAreSpaced(t *testing.T) {
 	reads := func() int {
 		total := 0
 		for request, count := range b.omni.Requests() {
-			if request.Method == "Get" {
+			if request.Method == "Get" { //nolint:usestdlibvars // of gRPC, not HTTP
 				total += count
 			}
 		}

@@ -134,7 +134,7 @@ func (b *bench) learnID(name string) {
 		if err == nil {
 			cluster := &v1alpha1.OmniCluster{}
 			b.must(b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: "cluster-01"}, cluster))
-			cluster.Status.OmniClusterID = found.(*omni.ClusterUUID).TypedSpec().Value.GetUuid() //nolint:forcetypeassert // asked for by type
+			cluster.Status.OmniClusterID = found.(*omni.ClusterUUID).TypedSpec().Value.GetUuid() // asked for by type
 			b.must(b.client.Status().Update(b.t.Context(), cluster))
 
 			return

@@ -142,7 +142,7 @@ func (s shape) renderArgo(to access) (map[string][]byte, error) {
 	// Clients drop the query.
 	server.RawQuery = url.Values{"cluster": {s.cluster}}.Encode()
 
-	config, err := json.Marshal(argoClusterConfig{BearerToken: to.token, TLSClientConfig: argoTLSOptions{CAData: s.ca}})
+	config, err := json.Marshal(argoClusterConfig{BearerToken: to.token, TLSClientConfig: argoTLSOptions{CAData: s.ca}}) //nolint:gosec // a Secret's content
 	if err != nil {
 		return nil, errKubeconfig
 	}

@@ -90,8 +90,8 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 	defer lease.Release()
 
-	if outcome, err := checkCluster(ctx, lease, s); err != nil || !outcome.Continues() {
-		return outcome, err
+	if outcome := checkCluster(ctx, lease, s); !outcome.Continues() {
+		return outcome, nil
 	}
 
 	refund, wait, failure := r.issuing.take(name, uid, r.options.Now())
@@ -181,36 +181,36 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 // checkCluster makes sure, before a token is signed, that the cluster in Omni
 // still is the one of the OmniCluster: who names a cluster of somebody else
 // must not get into it.
-func checkCluster(ctx context.Context, lease *session.Lease, s *scope) (loop.Outcome, error) {
+func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outcome {
 	live, err := lease.InspectLive(ctx, s.want.ClusterName, omni.MarkKeys{
 		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace, Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
 	})
 	if err != nil {
-		return explain(omni.Classify(err), s, omni.Message(err)), nil
+		return explain(omni.Classify(err), s, omni.Message(err))
 	}
 
 	switch {
 	case !live.Exists:
-		return loop.Wait(retryPause, v1alpha1.ReasonClusterNotInOmni, "Omni has no cluster %q", s.want.ClusterName), nil
+		return loop.Wait(retryPause, v1alpha1.ReasonClusterNotInOmni, "Omni has no cluster %q", s.want.ClusterName)
 	case live.Marks.UID != string(s.cluster.UID):
 		return loop.Stall(v1alpha1.ReasonNotOwned, "cluster %q in Omni does not belong to OmniCluster %q: no kubeconfig is issued for it",
-			s.want.ClusterName, s.cluster.Name), nil
+			s.want.ClusterName, s.cluster.Name)
 	case !s.hubs.Ours(live.Marks.Hub):
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "cluster %q in Omni belongs to OmniCluster %q of another hub, %s: no kubeconfig is issued for it here. "+
-			"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name, omni.Sanitize(live.Marks.Hub)), nil
+			"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name, omni.Sanitize(live.Marks.Hub))
 	case live.UUID != s.want.ClusterID:
 		return loop.Wait(retryPause, v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows; waits for its status",
-			s.want.ClusterName, s.cluster.Name), nil
+			s.want.ClusterName, s.cluster.Name)
 	}
 
-	return loop.Continue(v1alpha1.ReasonConnected, ""), nil
+	return loop.Continue(v1alpha1.ReasonConnected, "")
 }
 
 // explain turns the class of a failure into what the user is told.
 func explain(class omni.Class, s *scope, message string) loop.Outcome {
 	where := fmt.Sprintf("OmniConnection %q", s.connection.Name)
 
-	switch class { //nolint:exhaustive // the rest heals by itself
+	switch class { // the rest heals by itself
 	case omni.ClassDenied:
 		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s: %s", where, message)
 	case omni.ClassUnauthenticated:

@@ -41,7 +41,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	corrected, err := r.store(ctx, s, want)
 	if err != nil {
 		// An admission webhook that refuses a Secret may quote it.
-		return loop.Outcome{}, redact.Of(content.access.token).Error(err) //nolint:wrapcheck // only the text is another
+		return loop.Outcome{}, redact.Of(content.access.token).Error(err) // only the text is another
 	}
 
 	s.secret, s.found, s.stored = want, inspect(want, s.shape), true

@@ -105,7 +105,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 	}
 
 	if s.want, err = build(s.sync, source, r.options.HubID); err != nil {
-		return loop.Wait(0, v1alpha1.ReasonSourceNotFound, "Secret %q: %s; what was written before stays", name, err), nil //nolint:nilerr // it is the outcome
+		return loop.Wait(0, v1alpha1.ReasonSourceNotFound, "Secret %q: %s; what was written before stays", name, err), nil // it is the outcome
 	}
 
 	s.source = source.UID

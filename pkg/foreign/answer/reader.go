@@ -87,14 +87,14 @@ func (r *Reader) Read(buffer []byte) (int, error) {
 		return 0, r.err
 	}
 
-	return n, err //nolint:wrapcheck // io.EOF must stay io.EOF
+	return n, err // io.EOF must stay io.EOF
 }
 
 // Close implements io.Closer.
 func (r *Reader) Close() error {
 	r.leave(true)
 
-	return r.body.Close() //nolint:wrapcheck // the caller is net/http
+	return r.body.Close() // the caller is net/http
 }
 
 // count goes on with the answer.

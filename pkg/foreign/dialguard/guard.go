@@ -78,7 +78,7 @@ func (g Guard) Check(address netip.Addr) error {
 func (g Guard) CheckHost(host string) error {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
-		return nil //nolint:nilerr // a name
+		return nil // a name
 	}
 
 	return g.Check(address)

@@ -52,7 +52,7 @@ func escape(rest []byte) (string, int) {
 	case err != nil:
 		return head[1:2], 2
 	case c >= utf8.RuneSelf && !wide: // \xff is a byte
-		return string([]byte{byte(c)}), len(head) - len(tail)
+		return string([]byte{byte(c)}), len(head) - len(tail) //nolint:gosec // below 256 then
 	default:
 		return string(c), len(head) - len(tail)
 	}
@@ -82,7 +82,7 @@ func percent(rest []byte) (string, int) {
 		return "", 0
 	}
 
-	return string([]byte{byte(high<<4 | low)}), 3
+	return string([]byte{byte(high<<4 | low)}), 3 //nolint:gosec // two digits
 }
 
 // query is percent in the query of a URL.

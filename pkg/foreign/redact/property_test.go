@@ -18,8 +18,6 @@ import (
 )
 
 // encoders are the ways in which a value is written into a text.
-//
-//nolint:gochecknoglobals // a constant table
 var encoders = []func(string) string{
 	func(s string) string { return s },
 	func(s string) string { return fmt.Sprintf("%q", s) },
@@ -71,7 +69,7 @@ func randomValue(random *rand.Rand, earlier []string) string {
 // Whatever a text quotes, in whichever form, whole or cut: no piece of a value remains.
 func TestNoPieceRemains(t *testing.T) {
 	for seed := range uint64(300) {
-		random := rand.New(rand.NewPCG(seed, 15)) //nolint:gosec // a test that can be repeated
+		random := rand.New(rand.NewPCG(seed, 15)) // a test that can be repeated
 
 		var values []string
 		for range 1 + random.IntN(5) {
@@ -148,7 +146,7 @@ func FuzzSecrets(f *testing.F) {
 func TestRemovingIsBounded(t *testing.T) {
 	var values []string
 
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
+	random := rand.New(rand.NewPCG(1, 2)) // a test that can be repeated
 	for range 8 {
 		value := make([]byte, 1<<20)
 		for i := range value {

@@ -25,7 +25,7 @@ type reading struct {
 func readingOf(text string) *reading {
 	r := newReading(len(text))
 	for i := range len(text) {
-		r.add(text[i:i+1], int32(i), int32(i+1)) //nolint:gosec // a segment is short
+		r.add(text[i:i+1], int32(i), int32(i+1)) // a segment is short
 	}
 
 	return r
@@ -46,8 +46,8 @@ func (r *reading) add(text string, from, to int32) {
 // if nothing does.
 func (r *reading) replace(at func(rest []byte) (text string, length int)) *reading {
 	first := 0
-	for length := 0; first < len(r.text); first++ {
-		if _, length = at(r.text[first:]); length > 0 {
+	for ; first < len(r.text); first++ {
+		if _, length := at(r.text[first:]); length > 0 {
 			break
 		}
 	}
@@ -101,7 +101,7 @@ func (r *reading) bits(width, skip int, value func(byte) (bits int, ok bool)) *r
 
 		if count >= 8 {
 			count -= 8
-			decoded.text = append(decoded.text, byte(held>>count))
+			decoded.text = append(decoded.text, byte(held>>count)) //nolint:gosec // eight bits are left
 			decoded.from, decoded.to = append(decoded.from, from), append(decoded.to, r.to[i])
 			held &= 1<<count - 1
 			from = r.from[i]

@@ -24,8 +24,6 @@ const (
 )
 
 // The patterns only ever remove text, so a false match costs readability, not safety.
-//
-//nolint:gochecknoglobals // compiled constants
 var (
 	pgpBlock    = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]+-----.*?(-----END [A-Z ]+-----|\z)`)
 	opaqueToken = regexp.MustCompile(`[A-Za-z0-9+/_=.-]{97,}`)

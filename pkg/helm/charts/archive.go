@@ -75,7 +75,7 @@ func checkSize(data []byte, limit int64) error {
 }
 
 // errBudget is a chart that is too large.
-var errBudget = errors.New("too large") //nolint:gochecknoglobals // a sentinel
+var errBudget = errors.New("too large")
 
 // budget is what a chart may still hold. A stream has more than its files, by
 // headers and padding, but less if files are sparse: each has a limit of its own.

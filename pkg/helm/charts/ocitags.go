@@ -34,7 +34,7 @@ func (s *session) tags(ctx context.Context, location string) ([]string, error) {
 	var versions []string
 
 	for range maxTagPages {
-		response, err := s.registry(ctx, http.MethodGet, location, nil)
+		response, err := s.registry(ctx, http.MethodGet, location, nil) //nolint:bodyclose // readTags closes it
 		if err != nil {
 			return nil, err
 		}

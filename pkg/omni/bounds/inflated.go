@@ -123,7 +123,7 @@ func zstdSize(text []byte) (int64, error) {
 			return maxInflated + 1, nil
 		}
 
-		return int64(header.FrameContentSize), nil //nolint:gosec // bounded above
+		return int64(header.FrameContentSize), nil // bounded above
 	}
 
 	return size, nil

@@ -18,7 +18,7 @@ func TestZstdSize(t *testing.T) {
 		t.Fatal("the patch is not compressed")
 	}
 
-	real := patch.TypedSpec().Value.GetCompressedData()
+	written := patch.TypedSpec().Value.GetCompressedData()
 	repeated := func(size int) []byte { // a window of 1 KiB, no size, and one byte repeated in blocks
 		frame := []byte{0x28, 0xB5, 0x2F, 0xFD, 0, 0}
 
@@ -34,12 +34,12 @@ func TestZstdSize(t *testing.T) {
 		want int64
 		err  error
 	}{
-		"what Omni sends":   {real, 10800, nil},
+		"what Omni sends":   {written, 10800, nil},
 		"repeated":          {repeated(3 * maxBlock), 3 * maxBlock, nil},
 		"repeated for ever": {repeated(64 << 20), 64 << 20, nil},
 		"a claim":           {omnitest.Claiming(1 << 40), maxInflated + 1, nil},
-		"two frames":        {append(bytes.Clone(real), omnitest.Claiming(1<<40)...), 0, ErrMalformed},
-		"cut off":           {real[:len(real)-1], 0, ErrMalformed},
+		"two frames":        {append(bytes.Clone(written), omnitest.Claiming(1<<40)...), 0, ErrMalformed},
+		"cut off":           {written[:len(written)-1], 0, ErrMalformed},
 		"nothing":           {nil, 0, ErrMalformed},
 		"garbage":           {[]byte("machine:"), 0, ErrMalformed},
 	} {

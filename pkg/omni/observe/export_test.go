@@ -152,7 +152,7 @@ func update[T resource.Resource](t *testing.T, st state.State, item T, change fu
 	t.Helper()
 
 	if _, err := st.UpdateWithConflicts(t.Context(), item.Metadata(), func(found resource.Resource) error {
-		change(found.(T)) //nolint:forcetypeassert // it has the type of its metadata
+		change(found.(T)) // it has the type of its metadata
 
 		return nil
 	}); err != nil {

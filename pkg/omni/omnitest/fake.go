@@ -19,10 +19,9 @@ type FakeOmni struct {
 
 	mu     sync.Mutex
 	cut    context.CancelCauseFunc
-	alive  context.Context //nolint:containedctx // stands for the network
+	alive  context.Context // stands for the network
 	silent chan struct{}   // closed when running watches tell nothing any more
 	refuse map[resource.Type]error
-	writes []string
 }
 
 // NewFakeOmni makes an empty one.

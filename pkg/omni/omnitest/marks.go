@@ -7,8 +7,6 @@ import (
 )
 
 // TestKeys are the operator's own.
-//
-//nolint:gochecknoglobals // a constant table
 var TestKeys = omni.MarkKeys{
 	UID:               "omni.texashpc.com/owner-uid",
 	Hub:               "omni.texashpc.com/hub-id",

@@ -25,7 +25,7 @@ func MustChange[R resource.Resource](t *testing.T, st state.State, item R, chang
 	t.Helper()
 
 	_, err := st.UpdateWithConflicts(t.Context(), item.Metadata(), func(found resource.Resource) error {
-		change(found.(R)) //nolint:forcetypeassert // a test
+		change(found.(R)) // a test
 
 		return nil
 	}, state.WithExpectedPhaseAny(), state.WithUpdateOwner(item.Metadata().Owner()))

@@ -48,7 +48,7 @@ func TestHostileCompression(t *testing.T) {
 		"announced": announced(256 << 20), "without end": announced(1 << 62), "beyond": announced(1<<64 - 1), "unannounced": zeros(t, 128), "damaged": []byte("text"),
 	} {
 		patch := omnires.NewConfigPatch("x")
-		patch.TypedSpec().Value.CompressedData = data
+		patch.TypedSpec().Value.CompressedData = data //nolint:staticcheck // what no accessor would write
 
 		foreigntest.WantAllocated(t, 8<<20, func() {
 			if _, known := content(patch); known {

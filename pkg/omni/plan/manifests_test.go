@@ -201,7 +201,7 @@ func TestApplyLooksAgainBeforeItDestroysManifests(t *testing.T) {
 			omnitest.MustChange(t, st, group("202-cluster-demo-c"), setMode(specs.KubernetesManifestGroupSpec_FULL))
 		}},
 		"other objects": {[]string{"a full x"}, "201-cluster-demo-b", func(t *testing.T, st *omnitest.FakeOmni) {
-			omnitest.MustChange(t, st, group("201-cluster-demo-b"), func(g *omnires.KubernetesManifestGroup) { g.TypedSpec().Value.Data += namespaces("db") })
+			omnitest.MustChange(t, st, group("201-cluster-demo-b"), func(g *omnires.KubernetesManifestGroup) { g.TypedSpec().Value.Data += namespaces("db") }) //nolint:staticcheck // short texts are not compressed
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestApplyLooksForTheKeepersOfManifests(t *testing.T) {
 		},
 		"an object less": func(t *testing.T, st *omnitest.FakeOmni) {
 			omnitest.MustChange(t, st, omnires.NewKubernetesManifestGroup("200-cluster-demo-a"), func(g *omnires.KubernetesManifestGroup) {
-				g.TypedSpec().Value.Data, g.TypedSpec().Value.CompressedData = namespaces("y"), nil
+				g.TypedSpec().Value.Data, g.TypedSpec().Value.CompressedData = namespaces("y"), nil //nolint:staticcheck // the same
 			})
 		},
 		"going": func(t *testing.T, st *omnitest.FakeOmni) {

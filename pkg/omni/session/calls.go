@@ -178,10 +178,10 @@ type measuredStream struct {
 func (s *measuredStream) RecvMsg(message any) error {
 	err := s.guard.explain(s.ClientStream.RecvMsg(message))
 
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		s.heard()
-	case io.EOF:
+	case errors.Is(err, io.EOF):
 		s.ended(nil)
 	default:
 		s.ended(err)

@@ -151,7 +151,7 @@ func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var (
 				seen  observed
-				lived context.Context //nolint:containedctx // inspected after the call
+				lived context.Context // inspected after the call
 			)
 
 			stream, err := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, test.method,

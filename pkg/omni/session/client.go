@@ -14,6 +14,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -229,7 +231,7 @@ func (c *Client) Close() error {
 	c.end()
 
 	err := c.library.Close()
-	if errors.Is(err, grpc.ErrClientConnClosing) {
+	if status.Code(err) == codes.Canceled { // closed before
 		return nil
 	}
 

@@ -26,7 +26,7 @@ func TestKeyRefusals(t *testing.T) {
 	for _, step := range []struct {
 		name  string
 		after time.Duration
-		ctx   context.Context //nolint:containedctx // what the call carries
+		ctx   context.Context // what the call carries
 		err   error
 		total uint64
 		told  int

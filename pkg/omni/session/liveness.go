@@ -53,9 +53,9 @@ type liveness struct {
 	slow     time.Time // the last answer that took long
 	failures int       // in a row
 	probing  bool
-	silent   time.Time // since when; zero: it answers
-	reason   string    // of the silence
-	round    context.Context
+	silent   time.Time       // since when; zero: it answers
+	reason   string          // of the silence
+	round    context.Context //nolint:containedctx // the life of one attempt of the streams
 	hangUp   context.CancelFunc
 }
 

@@ -40,7 +40,7 @@ func TestAGroupLeavesRoomForOthers(t *testing.T) {
 
 	close(hold)
 
-	if !<-ended || !<-ended {
+	if !<-ended || !<-ended { //nolint:staticcheck // of each of both
 		t.Error("what had a place was not done")
 	}
 

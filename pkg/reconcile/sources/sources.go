@@ -103,7 +103,7 @@ type reader struct {
 // Get implements client.Reader.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if err := r.Reader.Get(ctx, key, object, options...); err != nil {
-		return err //nolint:wrapcheck // it is the reader's
+		return err // it is the reader's
 	}
 
 	secret, ok := object.(*corev1.Secret)
@@ -125,5 +125,5 @@ func (r reader) List(ctx context.Context, list client.ObjectList, options ...cli
 		return errors.New("Secrets are read one by one")
 	}
 
-	return r.Reader.List(ctx, list, options...) //nolint:wrapcheck // it is the reader's
+	return r.Reader.List(ctx, list, options...) // it is the reader's
 }

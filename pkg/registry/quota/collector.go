@@ -27,6 +27,7 @@ func description(name, help string, labels ...string) *metrics.Desc {
 	return metrics.NewDesc("omni_apiserver_"+name, help, labels, nil, metrics.ALPHA, "")
 }
 
+//nolint:gochecknoglobals // constants
 var (
 	storedObjects   = description("stored_objects", "Stored objects by resource.", "resource")
 	storedBytes     = description("stored_bytes", "Stored bytes by resource, as JSON before encryption.", "resource")

@@ -63,12 +63,12 @@ func (*listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements cache.Lister.
 func (w *listWatch) List(options metav1.ListOptions) (runtime.Object, error) {
-	return w.source.List(w.ctx, &metainternalversion.ListOptions{ResourceVersion: options.ResourceVersion}) //nolint:wrapcheck // the reflector knows it
+	return w.source.List(w.ctx, &metainternalversion.ListOptions{ResourceVersion: options.ResourceVersion}) // the reflector knows it
 }
 
 // Watch implements cache.Watcher.
 func (w *listWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return w.source.Watch(w.ctx, &metainternalversion.ListOptions{ //nolint:wrapcheck // the reflector knows it
+	return w.source.Watch(w.ctx, &metainternalversion.ListOptions{ // the reflector knows it
 		ResourceVersion: options.ResourceVersion, AllowWatchBookmarks: options.AllowWatchBookmarks,
 	})
 }

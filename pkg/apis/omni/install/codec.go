@@ -25,5 +25,5 @@ func (c storageCodec) Decode(data []byte, defaults *schema.GroupVersionKind, int
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 
-	return obj, kind, err //nolint:wrapcheck // the library knows its errors
+	return obj, kind, err // the library knows its errors
 }

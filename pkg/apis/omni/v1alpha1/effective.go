@@ -14,16 +14,16 @@ const ControlPlaneSetName = "control-planes"
 const UnlimitedSize = "unlimited"
 
 // EffectiveClusterName is the cluster's name in Omni: spec.clusterName, or the object's name.
-func (c *OmniCluster) EffectiveClusterName() string { return cmp.Or(c.Spec.ClusterName, c.Name) }
+func (o *OmniCluster) EffectiveClusterName() string { return cmp.Or(o.Spec.ClusterName, o.Name) }
 
 // EffectiveWorkerSetName is the set's name in Omni: spec.workerSetName, or the object's name.
-func (w *OmniWorkers) EffectiveWorkerSetName() string { return cmp.Or(w.Spec.WorkerSetName, w.Name) }
+func (o *OmniWorkers) EffectiveWorkerSetName() string { return cmp.Or(o.Spec.WorkerSetName, o.Name) }
 
 // EffectiveMachineID is the machine's UUID: spec.machineID, or the object's name.
-func (m *OmniMachine) EffectiveMachineID() string { return cmp.Or(m.Spec.MachineID, m.Name) }
+func (o *OmniMachine) EffectiveMachineID() string { return cmp.Or(o.Spec.MachineID, o.Name) }
 
 // EffectiveReleaseName is Helm's name of the release: spec.releaseName, or the object's name.
-func (r *OmniHelmRelease) EffectiveReleaseName() string { return cmp.Or(r.Spec.ReleaseName, r.Name) }
+func (o *OmniHelmRelease) EffectiveReleaseName() string { return cmp.Or(o.Spec.ReleaseName, o.Name) }
 
 // Parse reads the duration; an empty one is 0. The error is time.ParseDuration's.
 func (d Duration) Parse() (time.Duration, error) {

@@ -16,7 +16,6 @@ const (
 	maxChartText = 253
 )
 
-//nolint:gochecknoglobals // they never change
 var (
 	// chartName is a chart's name in a repository; a path, which could lead to the controller's own
 	// disk, is none.

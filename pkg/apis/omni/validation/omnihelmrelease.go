@@ -18,7 +18,6 @@ const (
 	maxReleaseName = 53
 )
 
-//nolint:gochecknoglobals // they never change
 var (
 	releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	jsonPointer = regexp.MustCompile(`^(/([^~/]|~[01])*)+$`)

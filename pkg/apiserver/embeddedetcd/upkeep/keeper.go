@@ -112,7 +112,7 @@ func (k *Keeper) state(ctx context.Context) (state, error) {
 	s := state{size: status.DbSize, inUse: status.DbSizeInUse, quota: k.Quota, revision: status.Header.GetRevision()}
 
 	for _, alarm := range alarms.Alarms {
-		switch alarm.GetAlarm() {
+		switch alarm.GetAlarm() { //nolint:exhaustive // NONE is no alarm
 		case etcdserverpb.AlarmType_NOSPACE:
 			s.full = true
 		case etcdserverpb.AlarmType_CORRUPT:
@@ -220,7 +220,7 @@ func (k *Keeper) roomForCopy(s state) error {
 		return fmt.Errorf("ask for the free space of %s: %w", k.DataDir, err)
 	}
 
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // the types differ between systems
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert,gosec // the types differ between systems; no disk is that large
 	if needed := s.inUse + s.inUse/4; free < needed {
 		return fmt.Errorf("%s has %d bytes free, a copy of the database needs %d: enlarge the volume", k.DataDir, free, needed)
 	}

@@ -91,7 +91,8 @@ func (e *tended) lookUntil(what string, done func() bool) {
 // writable tells whether no alarm was seen.
 func (e *tended) writable() bool { return e.metric("omni_apiserver_etcd_alarm", "NOSPACE") == 0 }
 
-// fill writes keys of 1 MiB until etcd refuses, and returns their number and the refusal.
+// fill writes keys of 1 MiB until etcd refuses, and returns their number and the refusal. It is slow on purpose: etcd counts what
+// it has committed, every 100 ms, and takes whatever comes in between.
 func (e *tended) fill(most int) (int, error) {
 	e.t.Helper()
 
@@ -99,6 +100,8 @@ func (e *tended) fill(most int) (int, error) {
 		if _, err := e.client.Put(e.t.Context(), fmt.Sprintf("key-%03d", i), strings.Repeat("x", mib)); err != nil {
 			return i, err
 		}
+
+		time.Sleep(10 * time.Millisecond)
 	}
 
 	return most, nil

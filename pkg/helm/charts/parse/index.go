@@ -25,10 +25,10 @@ const (
 )
 
 // errOtherForm is what an index gets that is too large to be parsed at once.
-var errOtherForm = fmt.Errorf("is not written as helm repo index does, and has more than %d bytes: write it so", maxWholeIndex) //nolint:gochecknoglobals // a sentinel
+var errOtherForm = fmt.Errorf("is not written as helm repo index does, and has more than %d bytes: write it so", maxWholeIndex)
 
 // errKept is what an index gets of which too much would be kept.
-var errKept = fmt.Errorf("lists more versions of charts than fit into %d MiB: remove old ones", render.MaxIndex>>20) //nolint:gochecknoglobals // a sentinel
+var errKept = fmt.Errorf("lists more versions of charts than fit into %d MiB: remove old ones", render.MaxIndex>>20)
 
 // versions collects what is kept of an index.
 type versions struct {

@@ -18,7 +18,7 @@ func Program(directory string) (string, error) {
 
 	path := filepath.Join(directory, "omni-controller")
 
-	said, err := exec.Command("go", "build", "-o", path, "omni.texashpc.com/omni-cluster-operator/cmd/controller").CombinedOutput() //nolint:noctx // go test bounds it
+	said, err := exec.Command("go", "build", "-o", path, "omni.texashpc.com/omni-cluster-operator/cmd/controller").CombinedOutput() // go test bounds it
 	if err != nil {
 		return "", fmt.Errorf("build omni-controller: %w: %s", err, said)
 	}

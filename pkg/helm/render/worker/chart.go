@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -86,7 +87,7 @@ func load(packed []byte) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// execute executes the templates.
+// execute executes the templates. It has no deadline of its own: the controller ends the process.
 func execute(job *render.Job, loaded *chart.Chart, values map[string]any, lookup lookupFunc) (map[string]string, error) {
 	capabilities := &common.Capabilities{
 		APIVersions: job.Cluster.APIVersions,
@@ -107,7 +108,7 @@ func execute(job *render.Job, loaded *chart.Chart, values map[string]any, lookup
 		return nil, failed("%w", fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wanted, capabilities.KubeVersion.Version))
 	}
 
-	files, err := (engine.Engine{CustomTemplateFuncs: template.FuncMap{"lookup": lookup}}).Render(loaded, rendered)
+	files, err := (engine.Engine{CustomTemplateFuncs: template.FuncMap{"lookup": lookup}}).RenderWithContext(context.Background(), loaded, rendered)
 	if err != nil {
 		return nil, failed("%w", err)
 	}

@@ -22,7 +22,7 @@ const (
 const otherTable = 0x40000000
 
 // errNoFilter is wrapped by errors that say why there is no filter.
-var errNoFilter = errors.New("no filter of system calls") //nolint:gochecknoglobals // a sentinel
+var errNoFilter = errors.New("no filter of system calls")
 
 // filterCalls has the kernel refuse all threads, for ever, what a worker never does: open a file or a socket, start or
 // look into another process or send it a signal. What is open stays open. It is beside the bounds that hold everywhere,
@@ -123,4 +123,4 @@ func end(action uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
 }
 
-func refuse(with syscall.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(with) }
+func refuse(with syscall.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(with) } //nolint:gosec // a small number

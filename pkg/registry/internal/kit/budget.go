@@ -57,7 +57,7 @@ func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 
 	updated, err := w.UpdatedObjectInfo.UpdatedObject(ctx, old)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the library knows its errors
+		return nil, err // the library knows its errors
 	}
 
 	forgetKind(updated, old)

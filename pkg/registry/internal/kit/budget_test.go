@@ -21,7 +21,7 @@ func clusterOfValues(place string, count int) *v1alpha1.OmniCluster {
 	case "free-form block":
 		cluster.Spec.Patches = []v1alpha1.Patch{{Inline: &v1alpha1.FreeForm{Raw: text}}}
 	case "managed fields":
-		cluster.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: text}, Time: &metav1.Time{}}}
+		cluster.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(string(text)), Time: &metav1.Time{}}}
 	case "labels":
 		cluster.Labels = map[string]string{}
 		for i := range count / 2 {

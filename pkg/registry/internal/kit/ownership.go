@@ -48,7 +48,7 @@ func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 	}
 
 	var owned fieldpath.Set
-	if entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) != nil {
+	if entry.FieldsV1 == nil || owned.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
 		return
 	}
 
@@ -56,7 +56,7 @@ func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 	falseInBoth(fieldpath.MakePathOrDie("spec"), request.Spec, stored, &owned)
 
 	if raw, err := owned.ToJSON(); err == nil {
-		entry.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
 		created.SetManagedFields(entries)
 	}
 }

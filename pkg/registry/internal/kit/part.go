@@ -13,7 +13,7 @@ func PartOf[T, P any](find func(T) *P) Part[T] {
 		copy:  func(dst, src T) { *find(dst) = *find(src) },
 		equal: func(a, b T) bool { return reflect.DeepEqual(find(a), find(b)) },
 		encode: func(obj T) ([]byte, error) {
-			return json.Marshal(find(obj)) //nolint:wrapcheck // it names the type
+			return json.Marshal(find(obj)) // it names the type
 		},
 	}
 }

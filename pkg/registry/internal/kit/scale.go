@@ -120,7 +120,7 @@ func (s *Scale[T]) replicas(obj T) int32 {
 
 	switch {
 	case machines.MachineClass == nil:
-		return int32(len(machines.Machines))
+		return int32(len(machines.Machines)) //nolint:gosec // validation bounds the list
 	case machines.MachineClass.Size == nil:
 		return 0
 	case machines.MachineClass.Size.Type == intstr.Int:
