@@ -163,7 +163,7 @@ func TestAskingTakesASlot(t *testing.T) {
 		t.Errorf("the slot was not given back: %+v, %v", outcome, err)
 	}
 
-	if len(l.access.Clusters.limiters.of) != 0 {
-		t.Errorf("%d clusters are remembered", len(l.access.Clusters.limiters.of))
+	if !l.access.Clusters.limiter.Idle() {
+		t.Error("clusters are remembered")
 	}
 }

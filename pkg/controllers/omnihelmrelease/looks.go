@@ -33,7 +33,7 @@ type question struct {
 // reconcile for another reason asks nobody. Only so many are asked at once, and
 // what nobody wants to know any more is given up. It is safe for concurrent use.
 type looks[T any] struct {
-	limiter *limiter.Grouped
+	limiter *limiter.Limiter[string]
 	now     func() time.Time
 	// ended is called when a look has ended that nobody waits for any more.
 	ended func(types.NamespacedName)
@@ -63,7 +63,7 @@ type look[T any] struct {
 	result    looked[T]
 }
 
-func newLooks[T any](limits *limiter.Grouped, now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
+func newLooks[T any](limits *limiter.Limiter[string], now func() time.Time, ended func(types.NamespacedName), keep func(time.Duration, looked[T]) time.Duration) *looks[T] {
 	return &looks[T]{
 		limiter: limits, now: now, ended: ended, keep: keep, patience: patience,
 		entries: map[types.NamespacedName]*look[T]{}, silent: map[string]*silence{},
@@ -153,16 +153,18 @@ func (l *looks[T]) run(ctx context.Context, name types.NamespacedName, begun *lo
 
 	err := context.Canceled // nobody asks any more
 
-	l.limiter.Run(ctx, begun.group, func() {
-		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-		defer cancel()
-
+	if release, failed := l.limiter.Acquire(ctx, begun.group); failed == nil {
 		err = sheltered(func() (failure error) {
+			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+			defer cancel()
+
 			value, failure = do(ctx)
 
 			return failure
 		})
-	})
+
+		release()
+	}
 
 	l.mu.Lock()
 

@@ -24,7 +24,7 @@ func TestAPanicIsAnError(t *testing.T) {
 }
 
 func TestLooksAreLimitedAndGivenUp(t *testing.T) {
-	l := newLooks(limiter.NewGrouped(8, 1), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
+	l := newLooks(limiter.New(limiter.Limits[string]{PerKey: 1, Total: 8}), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
 	l.patience = time.Millisecond
 	begun, stopped := make(chan string, 4), make(chan string, 4)
 

@@ -18,7 +18,7 @@ func TestLooks(t *testing.T) {
 	hold := make(chan struct{})
 	close(hold)
 
-	l := newLooks(limiter.NewGrouped(2, 1), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
+	l := newLooks(limiter.New(limiter.Limits[string]{PerKey: 1, Total: 2}), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
 		func(fresh time.Duration, result looked[int]) time.Duration {
 			if result.err != nil {
 				return time.Duration(result.row) * time.Second

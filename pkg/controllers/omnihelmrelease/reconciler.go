@@ -97,10 +97,10 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 			}, log, 0)
 		},
 	}
-	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency
-	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Fire)
-	r.found = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepChart)
-	r.drift = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepDrift)
+	limits := limiter.Limits[string]{PerKey: max(1, options.Concurrency), Total: max(1, actionsPerWorker*options.Concurrency)}
+	r.runner = newRunner(limits, options.Now, r.wake.Fire)
+	r.found = newLooks(limiter.New(limits), options.Now, r.wake.Fire, keepChart)
+	r.drift = newLooks(limiter.New(limits), options.Now, r.wake.Fire, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Access != nil {

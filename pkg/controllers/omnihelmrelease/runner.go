@@ -71,7 +71,7 @@ type place struct {
 // for the others. It is a Runnable of the manager, whose stop waits until the
 // running actions have ended in order.
 type runner struct {
-	limiter *limiter.Grouped
+	limiter *limiter.Limiter[string] // by cluster
 	now     func() time.Time
 	// ended is called after each action.
 	ended func(types.NamespacedName)
@@ -86,11 +86,11 @@ type runner struct {
 	life    context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
 }
 
-func newRunner(parallel, perCluster int, now func() time.Time, ended func(types.NamespacedName)) *runner {
+func newRunner(limits limiter.Limits[string], now func() time.Time, ended func(types.NamespacedName)) *runner {
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		limiter: limiter.NewGrouped(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
+		limiter: limiter.New(limits), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
 		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
@@ -242,13 +242,13 @@ func (r *runner) withdraw(uid types.UID) {
 
 // inPlace runs an action in one of the slots of its cluster and of all.
 func (r *runner) inPlace(ctx context.Context, cluster string, run func(context.Context) error) error {
-	var err error
-
-	if !r.limiter.Run(ctx, cluster, func() { err = run(ctx) }) {
+	release, err := r.limiter.Acquire(ctx, cluster)
+	if err != nil {
 		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 	}
+	defer release()
 
-	return err
+	return run(ctx)
 }
 
 // job returns the action of a release, running or the last that has ended; the

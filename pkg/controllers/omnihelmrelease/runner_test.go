@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 func newTestRunner(parallel int) (*runner, chan string) {
 	ended := make(chan string, 10)
 
-	return newRunner(parallel, parallel, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
+	return newRunner(limiter.Limits[string]{PerKey: parallel, Total: parallel}, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
 }
 
 func testPlace(name string) place {

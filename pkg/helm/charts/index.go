@@ -104,7 +104,7 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, ke
 		header.Set("If-Modified-Since", kept.modified)
 	}
 
-	leave, err := f.gate.enter(ctx, s.host)
+	leave, err := f.downloads.enter(ctx, s.host)
 	if err != nil {
 		return nil, err
 	}

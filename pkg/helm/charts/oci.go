@@ -188,7 +188,7 @@ func (f *Fetcher) downloadBlob(ctx context.Context, s *session, resolved *Resolv
 		return nil, tooLarge("chart archive", resolved.fullLocation(), f.options.MaxArchiveBytes)
 	}
 
-	leave, err := f.gate.enter(ctx, s.host)
+	leave, err := f.downloads.enter(ctx, s.host)
 	if err != nil {
 		return nil, err
 	}

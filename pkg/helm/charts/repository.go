@@ -118,7 +118,7 @@ func normalDigest(text string) string {
 
 // download fetches the archive of a chart. It is not checked against any digest.
 func (f *Fetcher) download(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
-	leave, err := f.gate.enter(ctx, hostOf(resolved.location))
+	leave, err := f.downloads.enter(ctx, hostOf(resolved.location))
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ const (
 // nothing of one source is shared with another.
 type session struct {
 	client      *http.Client
-	gate        *gate
+	downloads   *downloads
 	transport   *http.Transport
 	credentials Credentials
 	host        string // the only host[:port] that gets the credentials
@@ -69,7 +69,7 @@ func (f *Fetcher) newSession(source *Source) (*session, error) {
 
 	return &session{
 		client:      &http.Client{Transport: transport, CheckRedirect: checkRedirect},
-		gate:        f.gate,
+		downloads:   f.downloads,
 		transport:   transport,
 		credentials: source.Credentials,
 		host:        source.Host(),
@@ -170,7 +170,7 @@ func (s *session) read(ctx context.Context, response *http.Response, limit int64
 }
 
 // readLarge returns the body of an answer, at most limit bytes of it. While it is
-// large it has one of the places for that; done gives it back when the data is
+// large it has one of the slots for that; done gives it back when the data is
 // not needed any more.
 func (s *session) readLarge(ctx context.Context, response *http.Response, limit int64, what string) (data []byte, done func(), err error) {
 	at := place(response.Request.URL)
@@ -202,7 +202,7 @@ func (s *session) readLarge(ctx context.Context, response *http.Response, limit 
 			return buffer.Bytes(), leave, nil
 		}
 
-		entered, err := s.gate.enterLarge(ctx)
+		entered, err := s.downloads.enterLarge(ctx)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,13 +1,12 @@
 package session
 
-import "sync"
-
 // Lease is a session in use. Release it exactly when the work is done; more
 // than once does no harm.
 type Lease struct {
 	*Session
 
 	release func()
+	slot    func(cluster string) (leave func(), ok bool)
 	leave   func() // gives the slot back; nil without one
 }
 
@@ -17,17 +16,14 @@ type Lease struct {
 // slot is free. It never waits. A connection whose Omni answers slowly has
 // fewer slots. It must not be called at the same time as Release.
 func (l *Lease) Enter(cluster string) bool {
-	if l.limiter == nil || l.leave != nil {
+	if l.leave != nil {
 		return true
 	}
 
-	if !l.limiter.Enter(cluster) {
-		return false
-	}
+	leave, ok := l.slot(cluster)
+	l.leave = leave
 
-	l.leave = sync.OnceFunc(l.limiter.Leave)
-
-	return true
+	return ok
 }
 
 // Release gives the session back, and the slot.

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-func TestGate(t *testing.T) {
-	g := newGate(4)
+func TestDownloads(t *testing.T) {
+	d := newDownloads(4)
 
 	var leaves []func()
 
 	for range 2 {
-		leave, err := g.enter(t.Context(), "a.example.com")
+		leave, err := d.enter(t.Context(), "a.example.com")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,11 +25,11 @@ func TestGate(t *testing.T) {
 	defer cancel()
 
 	var failure *Error
-	if _, err := g.enter(short, "a.example.com"); !errors.As(err, &failure) || failure.Reason != Timeout {
+	if _, err := d.enter(short, "a.example.com"); !errors.As(err, &failure) || failure.Reason != Timeout {
 		t.Errorf("a third of one host: %v", err)
 	}
 
-	leave, err := g.enter(t.Context(), "b.example.com")
+	leave, err := d.enter(t.Context(), "b.example.com")
 	if err != nil {
 		t.Fatalf("another host: %v", err)
 	}
@@ -38,17 +38,17 @@ func TestGate(t *testing.T) {
 		leave()
 	}
 
-	if len(g.hosts) != 0 {
-		t.Errorf("%d hosts are remembered", len(g.hosts))
+	if !d.hosts.Idle() {
+		t.Error("hosts are remembered")
 	}
 
 	for range 4 {
-		if _, err := g.enterLarge(t.Context()); err != nil {
+		if _, err := d.enterLarge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	if _, err := g.enterLarge(short); !errors.As(err, &failure) || failure.Reason != Timeout {
+	if _, err := d.enterLarge(short); !errors.As(err, &failure) || failure.Reason != Timeout {
 		t.Errorf("a fifth large answer: %v", err)
 	}
 }
