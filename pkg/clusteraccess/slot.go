@@ -2,13 +2,13 @@ package clusteraccess
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -40,7 +40,7 @@ func (c *Clusters) enter(requester Requester) (leave func(), outcome loop.Outcom
 		}
 	}})
 	if !ok {
-		return nil, loop.Postpone(slotPause-rand.N(slotPause/2), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
+		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
 	}
 
 	return leave, loop.Outcome{}

@@ -7,6 +7,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
 // Pauses before a failed action is tried again: doubled from the first to the longest.
@@ -65,10 +66,5 @@ func number(value *int32, otherwise int32) int32 {
 
 // retryPause is how long to wait after so many failures.
 func retryPause(failures int) time.Duration {
-	pause := firstRetryPause
-	for range failures - 1 {
-		pause = min(2*pause, longestRetryPause)
-	}
-
-	return pause
+	return backoff.After(failures, firstRetryPause, longestRetryPause)
 }
