@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,13 +200,13 @@ var errNoKubeconfig = errors.New("no kubeconfig")
 func (d *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
 	name := client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Kubeconfig.Name}
 	key := Key{NamespacedName: name, SecretKey: cmp.Or(requester.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
-	secret := &corev1.Secret{}
+	from := sources.Reference{Namespace: name.Namespace, Name: name.Name, Key: key.SecretKey}
 
-	err := d.Live.Get(ctx, name, secret)
-	if apierrors.IsNotFound(err) {
+	secret, err := sources.Secret(ctx, d.Live, from)
+	if sources.Missing(err) != nil {
 		d.Clusters.Forget(name)
 
-		missing := fmt.Errorf("%w: Secret %q does not exist", errNoKubeconfig, name.Name)
+		missing := fmt.Errorf("%w: %w", errNoKubeconfig, err)
 		if requester.Object.GetDeletionTimestamp().IsZero() {
 			missing = fmt.Errorf("%w%s", missing, d.whoWrites(ctx, name))
 		}
@@ -220,16 +219,16 @@ func (d *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %q: %w", name.Name, err)
+		return nil, err
 	}
 
 	if accepted.Previous == "" && (parent == nil || secret.Labels[v1alpha1.LabelExportUID] == "") {
 		*accepted = hubs.Of(d.HubID, secret)
 	}
 
-	content, found := secret.Data[key.SecretKey]
-	if !found {
-		return nil, fmt.Errorf("%w: Secret %q has no key %q (spec.kubeconfigSecretRef.key)", errNoKubeconfig, name.Name, key.SecretKey)
+	content, err := sources.ValueOf(secret, from)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w (spec.kubeconfigSecretRef.key)", errNoKubeconfig, err)
 	}
 
 	cluster, err := d.Clusters.Get(ctx, key, content)

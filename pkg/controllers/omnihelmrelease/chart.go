@@ -133,21 +133,14 @@ func chartReason(reason charts.Reason) string {
 // explainInput tells of an input that is missing or cannot be used; done is
 // false for every other error and for none.
 func explainInput(err error) (outcome loop.Outcome, done bool) {
-	var (
-		gone  *missing
-		wrong *invalid
-	)
+	const stays = "; what is deployed stays as it is"
 
-	switch refused := sources.Refused(err); {
-	case refused != nil:
-		return loop.Stall(v1alpha1.ReasonSecretProtected, "%s; what is deployed stays as it is", err), true
-	case errors.As(err, &gone):
-		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s; what is deployed stays as it is", gone.message), true
-	case errors.As(err, &wrong):
-		return loop.Stall(v1alpha1.ReasonValuesInvalid, "%s; what is deployed stays as it is", wrong.message), true
-	default:
-		return loop.Outcome{}, false
+	var wrong *invalid
+	if errors.As(err, &wrong) {
+		return loop.Stall(v1alpha1.ReasonValuesInvalid, "%s%s", wrong.message, stays), true
 	}
+
+	return sources.Outcome(err, v1alpha1.ReasonValueNotFound, stays)
 }
 
 // resolveValues reads and merges the values.

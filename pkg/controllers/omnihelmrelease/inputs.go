@@ -1,13 +1,9 @@
 package omnihelmrelease
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
@@ -17,13 +13,6 @@ import (
 
 // caKey is the key of a certificate authority's certificate in a Secret.
 const caKey = "ca.crt"
-
-// missing is an object, or a key of it, that a release names and that does not
-// exist. It is shown, not retried: a watch tells when it comes.
-type missing struct{ message string }
-
-// Error says what is missing, and which field names it.
-func (m *missing) Error() string { return m.message }
 
 // invalid are values that cannot be used until somebody changes them.
 type invalid struct{ message string }
@@ -37,18 +26,18 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest, Tenant: release.Namespace}
 
 	if ref := spec.AuthSecretRef; ref != nil {
-		data, err := r.secret(ctx, release.Namespace, ref.Name, "spec.chart.authSecretRef")
+		secret, err := sources.Secret(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Field: "spec.chart.authSecretRef"})
 		if err != nil {
 			return source, err
 		}
 
-		if source.Credentials, err = charts.CredentialsFrom(ctx, data, source.Host()); err != nil {
+		if source.Credentials, err = charts.CredentialsFrom(ctx, secret.Data, source.Host()); err != nil {
 			return source, fmt.Errorf("Secret %q (spec.chart.authSecretRef): %w", ref.Name, err)
 		}
 	}
 
 	if ref := spec.CASecretRef; ref != nil {
-		ca, err := r.secretKey(ctx, release.Namespace, ref.Name, caKey, "spec.chart.caSecretRef")
+		ca, err := sources.SecretValue(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Key: caKey, Field: "spec.chart.caSecretRef"})
 		if err != nil {
 			return source, err
 		}
@@ -59,7 +48,9 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 	if spec.Verify != nil {
 		ref := spec.Verify.KeyringSecretRef
 
-		keyring, err := r.secretKey(ctx, release.Namespace, ref.Name, orDefault(ref.Key, v1alpha1.DefaultKeyringKey), "spec.chart.verify.keyringSecretRef")
+		keyring, err := sources.SecretValue(ctx, r.live, sources.Reference{
+			Namespace: release.Namespace, Name: ref.Name, Key: cmp.Or(ref.Key, v1alpha1.DefaultKeyringKey), Field: "spec.chart.verify.keyringSecretRef",
+		})
 		if err != nil {
 			return source, err
 		}
@@ -116,22 +107,16 @@ func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelea
 
 // layer reads one source of values; nil if it is optional and missing.
 func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.HelmValuesReference, field string) (*helm.Layer, error) {
-	key := orDefault(ref.Key, v1alpha1.DefaultValuesKey)
+	from := sources.Reference{Namespace: namespace, Name: ref.Name, Key: cmp.Or(ref.Key, v1alpha1.DefaultValuesKey), Field: field}
 	isSecret := ref.Kind == v1alpha1.ValuesSecret
 
-	var (
-		text []byte
-		err  error
-	)
-
+	read := sources.ConfigMapValue
 	if isSecret {
-		text, err = r.secretKey(ctx, namespace, ref.Name, key, field)
-	} else {
-		text, err = r.configMapKey(ctx, namespace, ref.Name, key, field)
+		read = sources.SecretValue
 	}
 
-	var gone *missing
-	if errors.As(err, &gone) && ref.Optional {
+	text, err := read(ctx, r.live, from)
+	if ref.Optional && sources.Missing(err) != nil {
 		return nil, nil //nolint:nilnil // nothing there, and nothing wrong
 	}
 
@@ -139,69 +124,5 @@ func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.
 		return nil, err
 	}
 
-	return &helm.Layer{From: fmt.Sprintf("%s %q, key %q (%s)", ref.Kind, ref.Name, key, field), Text: text, TargetPath: ref.TargetPath, Secret: isSecret}, nil
-}
-
-func (r *reconciler) secret(ctx context.Context, namespace, name, field string) (map[string][]byte, error) {
-	secret := &corev1.Secret{}
-
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, &missing{fmt.Sprintf("Secret %q (%s) does not exist", name, field)}
-	}
-
-	if refused := sources.Refused(err); refused != nil {
-		return nil, fmt.Errorf("%s: %w", field, refused)
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("read Secret %q: %w", name, err)
-	}
-
-	return secret.Data, nil
-}
-
-func (r *reconciler) secretKey(ctx context.Context, namespace, name, key, field string) ([]byte, error) {
-	data, err := r.secret(ctx, namespace, name, field)
-	if err != nil {
-		return nil, err
-	}
-
-	value, ok := data[key]
-	if !ok {
-		return nil, &missing{fmt.Sprintf("Secret %q (%s) has no key %q", name, field, key)}
-	}
-
-	return value, nil
-}
-
-func (r *reconciler) configMapKey(ctx context.Context, namespace, name, key, field string) ([]byte, error) {
-	configMap := &corev1.ConfigMap{}
-
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, configMap)
-	if apierrors.IsNotFound(err) {
-		return nil, &missing{fmt.Sprintf("ConfigMap %q (%s) does not exist", name, field)}
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %q: %w", name, err)
-	}
-
-	if value, ok := configMap.Data[key]; ok {
-		return []byte(value), nil
-	}
-
-	if value, ok := configMap.BinaryData[key]; ok {
-		return value, nil
-	}
-
-	return nil, &missing{fmt.Sprintf("ConfigMap %q (%s) has no key %q", name, field, key)}
-}
-
-func orDefault(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-
-	return text
+	return &helm.Layer{From: fmt.Sprintf("%s %q, key %q (%s)", ref.Kind, ref.Name, from.Key, field), Text: text, TargetPath: ref.TargetPath, Secret: isSecret}, nil
 }
