@@ -101,7 +101,7 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 
 // correct applies again what differs. What was found is corrected once; whether
 // that lasts is seen at the next comparison.
-func (r *reconciler) correct(s *scope, found looked[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
+func (r *reconciler) correct(s *scope, found answer[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
 	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.at) {
 		if s.last.err == nil && found.err != nil {
 			return r.explainCluster(s, found.err)
@@ -131,7 +131,7 @@ func (r *reconciler) correct(s *scope, found looked[[]helm.Difference], revision
 }
 
 // notCompared tells of objects that could not be compared, if there are any.
-func notCompared(found looked[[]helm.Difference]) string {
+func notCompared(found answer[[]helm.Difference]) string {
 	if found.err == nil {
 		return ""
 	}

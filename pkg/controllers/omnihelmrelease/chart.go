@@ -51,7 +51,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 // chartPause is how long a failed download counts.
 func chartPause(release *v1alpha1.OmniHelmRelease, last job) time.Duration {
-	return keepChart(fresh(release), looked[*charts.Resolved]{err: last.err, row: last.row})
+	return keepChart(fresh(release), answer[*charts.Resolved]{err: last.err, failures: last.row})
 }
 
 func isChartError(err error) bool {

@@ -29,12 +29,9 @@ const kindName = "OmniHelmRelease"
 const (
 	// callTimeout bounds one request to a workload cluster.
 	callTimeout = 10 * time.Second
-	// patience is how long a worker waits for what is usually quick; after that
-	// the answer wakes the object.
-	patience = 2 * time.Second
 	// actionsPerWorker is how many actions may be under way for each worker: they
 	// mostly wait. One cluster has as many as there are workers. The same goes for
-	// comparisons, and for looks at repositories, of which one host has so many.
+	// comparisons, and for questions to repositories, of which one host has so many.
 	actionsPerWorker = 8
 )
 
@@ -75,8 +72,8 @@ type reconciler struct {
 	process string // names this process on what it makes
 
 	runner *runner
-	found  *looks[*charts.Resolved]
-	drift  *looks[[]helm.Difference]
+	found  *asyncCache[*charts.Resolved]
+	drift  *asyncCache[[]helm.Difference]
 	wake   *trigger.Trigger[types.NamespacedName]
 }
 
@@ -99,8 +96,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	}
 	limits := limiter.Limits[string]{PerKey: max(1, options.Concurrency), Total: max(1, actionsPerWorker*options.Concurrency)}
 	r.runner = newRunner(limits, options.Now, r.wake.Fire)
-	r.found = newLooks(limiter.New(limits), options.Now, r.wake.Fire, keepChart)
-	r.drift = newLooks(limiter.New(limits), options.Now, r.wake.Fire, keepDrift)
+	r.found = newAsyncCache(limiter.New(limits), options.Now, r.wake.Fire, keepChart)
+	r.drift = newAsyncCache(limiter.New(limits), options.Now, r.wake.Fire, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Access != nil {
@@ -116,21 +113,21 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 // keepChart is how long an answer of a repository counts. What needs somebody's
 // help is asked again at the interval.
-func keepChart(fresh time.Duration, result looked[*charts.Resolved]) time.Duration {
+func keepChart(fresh time.Duration, result answer[*charts.Resolved]) time.Duration {
 	var failure *charts.Error
 	if result.err == nil || errors.As(result.err, &failure) && !failure.Reason.Temporary() {
 		return fresh
 	}
 
-	return min(fresh, retryPause(result.row))
+	return min(fresh, retryPause(result.failures))
 }
 
-func keepDrift(fresh time.Duration, result looked[[]helm.Difference]) time.Duration {
+func keepDrift(fresh time.Duration, result answer[[]helm.Difference]) time.Duration {
 	if result.err == nil {
 		return fresh
 	}
 
-	return min(fresh, retryPause(result.row))
+	return min(fresh, retryPause(result.failures))
 }
 
 // scope is what the phases of one run share. Fields are empty until their phase
@@ -245,7 +242,7 @@ func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 // asking is the outcome of a phase while its question is not answered yet.
 func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
 	if s.told(condition) {
-		return loop.Postpone(lookTimeout, v1alpha1.ReasonProgressing, format, args...)
+		return loop.Postpone(questionTimeout, v1alpha1.ReasonProgressing, format, args...)
 	}
 
 	return loop.Wait(0, v1alpha1.ReasonProgressing, format, args...)

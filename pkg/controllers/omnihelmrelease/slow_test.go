@@ -20,7 +20,7 @@ import (
 
 // impatient makes everything that takes 20 ms take too long for a worker.
 func (b *bench) impatient() {
-	b.r.found.patience, b.r.drift.patience = time.Millisecond, time.Millisecond
+	b.r.found.timeout, b.r.drift.timeout = time.Millisecond, time.Millisecond
 	b.r.charts = charts.New(charts.Options{
 		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
 	})
@@ -34,13 +34,13 @@ func (b *bench) hang() {
 	})
 }
 
-// answered waits until the last look has ended.
-func answered[T any](l *looks[T]) {
+// answered waits until the last question has its answer.
+func answered[T any](c *asyncCache[T]) {
 	name := types.NamespacedName{Namespace: "ns", Name: "app"}
 
-	l.mu.Lock()
-	entry := l.entries[name]
-	l.mu.Unlock()
+	c.mu.Lock()
+	entry := c.entries[name]
+	c.mu.Unlock()
 
 	if entry != nil {
 		<-entry.done
@@ -131,7 +131,7 @@ func TestANewObjectSaysThatItLooks(t *testing.T) {
 
 // A worker waits for a host that hangs once, however many releases want its charts.
 func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
-	const patience = 2 * time.Second
+	const timeout = 2 * time.Second
 
 	b := newBench(t)
 	hung := chartserver.StartRepository()
@@ -139,7 +139,7 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 	defer hung.Close()
 	hang(hung)
 
-	b.r.found.patience = patience
+	b.r.found.timeout = timeout
 	begun := time.Now()
 
 	for i := range 20 {
@@ -149,12 +149,12 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 		b.lookAt(name)
 	}
 
-	b.r.found.patience = time.Minute
+	b.r.found.timeout = time.Minute
 	b.settle()
 	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
 	// If it waited once for each release, it would be 20 times.
-	if took := time.Since(begun); took > 10*patience {
+	if took := time.Since(begun); took > 10*timeout {
 		t.Errorf("the only worker was held up for %s", took)
 	}
 }

@@ -11,30 +11,30 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-func TestLooks(t *testing.T) {
+func TestAsyncCache(t *testing.T) {
 	now := time.Now()
 	ended := make(chan types.NamespacedName, 1)
-	asked, answer := 0, error(nil)
+	asked, failure := 0, error(nil)
 	hold := make(chan struct{})
 	close(hold)
 
-	l := newLooks(limiter.New(limiter.Limits[string]{PerKey: 1, Total: 2}), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
-		func(fresh time.Duration, result looked[int]) time.Duration {
+	l := newAsyncCache(limiter.New(limiter.Limits[string]{PerKey: 1, Total: 2}), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
+		func(fresh time.Duration, result answer[int]) time.Duration {
 			if result.err != nil {
-				return time.Duration(result.row) * time.Second
+				return time.Duration(result.failures) * time.Second
 			}
 
 			return fresh
 		})
 	name := types.NamespacedName{Name: "app"}
-	ask := func(key string, patience time.Duration) (looked[int], bool) {
-		l.patience = patience
+	ask := func(key string, timeout time.Duration) (answer[int], bool) {
+		l.timeout = timeout
 
 		return l.ask(name, question{key: key}, time.Minute, func(context.Context) (int, error) {
 			asked++
 			<-hold
 
-			return asked, answer
+			return asked, failure
 		})
 	}
 
@@ -55,9 +55,9 @@ func TestLooks(t *testing.T) {
 		{"and counts for longer", time.Second, "b", nil, 4, 2},
 		{"until it is over", time.Second, "b", nil, 5, 0},
 	} {
-		now, answer = now.Add(step.after), step.err
+		now, failure = now.Add(step.after), step.err
 
-		if got, ok := ask(step.key, time.Minute); !ok || got.value != step.want || got.row != step.row {
+		if got, ok := ask(step.key, time.Minute); !ok || got.value != step.want || got.failures != step.row {
 			t.Errorf("%s: %+v, %v, want %d in row %d", step.what, got, ok, step.want, step.row)
 		}
 	}

@@ -23,9 +23,9 @@ func TestAPanicIsAnError(t *testing.T) {
 	}
 }
 
-func TestLooksAreLimitedAndGivenUp(t *testing.T) {
-	l := newLooks(limiter.New(limiter.Limits[string]{PerKey: 1, Total: 8}), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ looked[int]) time.Duration { return fresh })
-	l.patience = time.Millisecond
+func TestQuestionsAreLimitedAndGivenUp(t *testing.T) {
+	l := newAsyncCache(limiter.New(limiter.Limits[string]{PerKey: 1, Total: 8}), time.Now, func(types.NamespacedName) {}, func(fresh time.Duration, _ answer[int]) time.Duration { return fresh })
+	l.timeout = time.Millisecond
 	begun, stopped := make(chan string, 4), make(chan string, 4)
 
 	ask := func(name, key string) {
@@ -52,7 +52,7 @@ func TestLooksAreLimitedAndGivenUp(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 
-	// Another question ends the first one, whose place is free then.
+	// Another question ends the first one, whose slot is free then.
 	ask("a", "2")
 
 	if got := <-stopped; got != "a1" {
