@@ -99,7 +99,7 @@ func (r *reconciler) ask(ctx context.Context, asked *check, uid string) {
 	asked.at = r.options.Now()
 	close(asked.answered)
 
-	if time.Since(started) > patience/2 && r.options.HealthChanged != nil {
+	if time.Since(started) > reachTimeout/2 && r.options.HealthChanged != nil {
 		r.options.HealthChanged.Fire(uid)
 	}
 }

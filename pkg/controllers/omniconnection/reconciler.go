@@ -35,9 +35,9 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often it looks meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
-	// patience is how long a run waits for Omni before it gives its worker back;
+	// reachTimeout is how long a run waits for Omni before it gives its worker back;
 	// what it asked goes on, and its end wakes the connection.
-	patience = 2 * time.Second
+	reachTimeout = 2 * time.Second
 )
 
 // reconciler holds what the phases need.
@@ -119,7 +119,7 @@ func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
 func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) {
 	spec := s.connection.Spec
 
-	waiting, stop := context.WithTimeout(ctx, patience)
+	waiting, stop := context.WithTimeout(ctx, reachTimeout)
 	defer stop()
 
 	lease, err := r.options.Pool.Acquire(waiting,

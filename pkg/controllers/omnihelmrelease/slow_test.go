@@ -18,8 +18,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
-// impatient makes everything that takes 20 ms take too long for a worker.
-func (b *bench) impatient() {
+// quickTimeouts makes everything that takes 20 ms take too long for a worker.
+func (b *bench) quickTimeouts() {
 	b.r.found.timeout, b.r.drift.timeout = time.Millisecond, time.Millisecond
 	b.r.charts = charts.New(charts.Options{
 		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
@@ -84,7 +84,7 @@ func TestWhatTakesLongIsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
 			b.settle()
-			b.impatient()
+			b.quickTimeouts()
 			test.prepare(b)
 			b.ask()
 
@@ -116,7 +116,7 @@ func TestWhatTakesLongIsToldOnce(t *testing.T) {
 // What is looked for while nothing is known of it is told.
 func TestANewObjectSaysThatItLooks(t *testing.T) {
 	b := newBench(t)
-	b.impatient()
+	b.quickTimeouts()
 	b.hang()
 	b.look()
 	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
