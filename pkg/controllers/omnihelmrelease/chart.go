@@ -1,8 +1,10 @@
 package omnihelmrelease
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +15,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
+
+// caKey is the key of a certificate authority's certificate in a Secret.
+const caKey = "ca.crt"
 
 // findChart finds out which chart is meant now. It is downloaded only when an
 // action needs it.
@@ -47,6 +52,48 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	s.resolved = found.value
 
 	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.value.Name, found.value.Version, found.value.ArchiveDigest), nil
+}
+
+// source puts together where the chart is.
+func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelease) (charts.Source, error) {
+	spec := &release.Spec.Chart
+	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest, Tenant: release.Namespace}
+
+	if ref := spec.AuthSecretRef; ref != nil {
+		secret, err := sources.Secret(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Field: "spec.chart.authSecretRef"})
+		if err != nil {
+			return source, err
+		}
+
+		if source.Credentials, err = charts.CredentialsFrom(ctx, secret.Data, source.Host()); err != nil {
+			return source, fmt.Errorf("Secret %q (spec.chart.authSecretRef): %w", ref.Name, err)
+		}
+	}
+
+	if ref := spec.CASecretRef; ref != nil {
+		ca, err := sources.SecretValue(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Key: caKey, Field: "spec.chart.caSecretRef"})
+		if err != nil {
+			return source, err
+		}
+
+		source.CA = ca
+	}
+
+	if spec.Verify != nil {
+		ref := spec.Verify.KeyringSecretRef
+
+		keyring, err := sources.SecretValue(ctx, r.live, sources.Reference{
+			Namespace: release.Namespace, Name: ref.Name, Key: cmp.Or(ref.Key, v1alpha1.DefaultKeyringKey), Field: "spec.chart.verify.keyringSecretRef",
+		})
+		if err != nil {
+			return source, err
+		}
+
+		// An empty keyring verifies nothing; it must not mean that nothing is verified.
+		source.Keyring = append([]byte{}, keyring...)
+	}
+
+	return source, nil
 }
 
 // chartPause is how long a failed download counts.
@@ -130,29 +177,13 @@ func chartReason(reason charts.Reason) string {
 	return v1alpha1.ReasonError
 }
 
-// explainInput tells of an input that is missing or cannot be used; done is
-// false for every other error and for none.
-func explainInput(err error) (outcome loop.Outcome, done bool) {
-	const stays = "; what is deployed stays as it is"
-
-	var wrong *invalid
-	if errors.As(err, &wrong) {
-		return loop.Stall(v1alpha1.ReasonValuesInvalid, "%s%s", wrong.message, stays), true
+// keepChart is how long an answer of a repository counts. What needs somebody's
+// help is asked again at the interval.
+func keepChart(fresh time.Duration, result answer[*charts.Resolved]) time.Duration {
+	var failure *charts.Error
+	if result.err == nil || errors.As(result.err, &failure) && !failure.Reason.Temporary() {
+		return fresh
 	}
 
-	return sources.Outcome(err, v1alpha1.ReasonValueNotFound, stays)
-}
-
-// resolveValues reads and merges the values.
-func (r *reconciler) resolveValues(ctx context.Context, s *scope) (loop.Outcome, error) {
-	values, err := r.values(ctx, s.release)
-	if outcome, done := explainInput(err); done {
-		return outcome, nil
-	} else if err != nil {
-		return loop.Outcome{}, err
-	}
-
-	s.values = values
-
-	return loop.Continue(v1alpha1.ReasonSucceeded, "the values have digest %s", values.Digest()), nil
+	return min(fresh, retryPause(result.failures))
 }

@@ -3,12 +3,10 @@ package omnihelmrelease
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,54 +109,6 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	return r
 }
 
-// keepChart is how long an answer of a repository counts. What needs somebody's
-// help is asked again at the interval.
-func keepChart(fresh time.Duration, result answer[*charts.Resolved]) time.Duration {
-	var failure *charts.Error
-	if result.err == nil || errors.As(result.err, &failure) && !failure.Reason.Temporary() {
-		return fresh
-	}
-
-	return min(fresh, retryPause(result.failures))
-}
-
-func keepDrift(fresh time.Duration, result answer[[]helm.Difference]) time.Duration {
-	if result.err == nil {
-		return fresh
-	}
-
-	return min(fresh, retryPause(result.failures))
-}
-
-// scope is what the phases of one run share. Fields are empty until their phase
-// has run.
-type scope struct {
-	release *v1alpha1.OmniHelmRelease
-	last    job // as it was when the run began
-
-	source   charts.Source
-	key      string // of the source
-	resolved *charts.Resolved
-	values   helm.Values
-	opened   *clusteraccess.Opened
-	engine   engine
-	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over
-	want     helm.Wanted
-	decision helm.Decision
-
-	reserve bool // note in the status where a release is about to be made
-	settled bool // the release is as wanted
-}
-
-// latest is the newest revision, or nil.
-func (s *scope) latest() *helm.Revision {
-	if s.observed == nil {
-		return nil
-	}
-
-	return s.observed.Latest()
-}
-
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 	return loop.Kind[*v1alpha1.OmniHelmRelease, *scope]{
 		New:       func() *v1alpha1.OmniHelmRelease { return &v1alpha1.OmniHelmRelease{} },
@@ -216,34 +166,4 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 	s.opened = opened
 
 	return outcome, err
-}
-
-// told tells whether the status holds the last answer of a phase to the current
-// generation, and what the last action did. A question that takes long then leaves
-// it as it is: a verdict that is asked for again and again must not come and go.
-func (s *scope) told(condition string) bool {
-	status := &s.release.Status
-	if status.ObservedGeneration != s.release.Generation {
-		return false
-	}
-
-	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(whole(s.last.ended))) {
-		return false
-	}
-
-	last := apimeta.FindStatusCondition(status.Conditions, condition)
-
-	return last != nil && last.ObservedGeneration == s.release.Generation && last.Reason != v1alpha1.ReasonBlocked
-}
-
-// whole is a time as the API keeps it.
-func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
-
-// asking is the outcome of a phase while its question is not answered yet.
-func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
-	if s.told(condition) {
-		return loop.Postpone(questionTimeout, v1alpha1.ReasonProgressing, format, args...)
-	}
-
-	return loop.Wait(0, v1alpha1.ReasonProgressing, format, args...)
 }

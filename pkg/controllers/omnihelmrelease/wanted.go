@@ -3,17 +3,9 @@ package omnihelmrelease
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
-)
-
-// Pauses before a failed action is tried again: doubled from the first to the longest.
-const (
-	firstRetryPause   = 15 * time.Second
-	longestRetryPause = 5 * time.Minute
 )
 
 // settings are how the release's actions are done.
@@ -62,9 +54,4 @@ func number(value *int32, otherwise int32) int32 {
 	}
 
 	return *value
-}
-
-// retryPause is how long to wait after so many failures.
-func retryPause(failures int) time.Duration {
-	return backoff.After(failures, firstRetryPause, longestRetryPause)
 }

@@ -3,16 +3,14 @@ package omnihelmrelease
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
-
-// caKey is the key of a certificate authority's certificate in a Secret.
-const caKey = "ca.crt"
 
 // invalid are values that cannot be used until somebody changes them.
 type invalid struct{ message string }
@@ -20,46 +18,18 @@ type invalid struct{ message string }
 // Error says which source of values is wrong, and how.
 func (i *invalid) Error() string { return i.message }
 
-// source puts together where the chart is.
-func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelease) (charts.Source, error) {
-	spec := &release.Spec.Chart
-	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest, Tenant: release.Namespace}
-
-	if ref := spec.AuthSecretRef; ref != nil {
-		secret, err := sources.Secret(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Field: "spec.chart.authSecretRef"})
-		if err != nil {
-			return source, err
-		}
-
-		if source.Credentials, err = charts.CredentialsFrom(ctx, secret.Data, source.Host()); err != nil {
-			return source, fmt.Errorf("Secret %q (spec.chart.authSecretRef): %w", ref.Name, err)
-		}
+// resolveValues reads and merges the values.
+func (r *reconciler) resolveValues(ctx context.Context, s *scope) (loop.Outcome, error) {
+	values, err := r.values(ctx, s.release)
+	if outcome, done := explainInput(err); done {
+		return outcome, nil
+	} else if err != nil {
+		return loop.Outcome{}, err
 	}
 
-	if ref := spec.CASecretRef; ref != nil {
-		ca, err := sources.SecretValue(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Key: caKey, Field: "spec.chart.caSecretRef"})
-		if err != nil {
-			return source, err
-		}
+	s.values = values
 
-		source.CA = ca
-	}
-
-	if spec.Verify != nil {
-		ref := spec.Verify.KeyringSecretRef
-
-		keyring, err := sources.SecretValue(ctx, r.live, sources.Reference{
-			Namespace: release.Namespace, Name: ref.Name, Key: cmp.Or(ref.Key, v1alpha1.DefaultKeyringKey), Field: "spec.chart.verify.keyringSecretRef",
-		})
-		if err != nil {
-			return source, err
-		}
-
-		// An empty keyring verifies nothing; it must not mean that nothing is verified.
-		source.Keyring = append([]byte{}, keyring...)
-	}
-
-	return source, nil
+	return loop.Continue(v1alpha1.ReasonSucceeded, "the values have digest %s", values.Digest()), nil
 }
 
 // values reads and merges all values.
@@ -125,4 +95,17 @@ func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.
 	}
 
 	return &helm.Layer{From: fmt.Sprintf("%s %q, key %q (%s)", ref.Kind, ref.Name, from.Key, field), Text: text, TargetPath: ref.TargetPath, Secret: isSecret}, nil
+}
+
+// explainInput tells of an input that is missing or cannot be used; done is
+// false for every other error and for none.
+func explainInput(err error) (outcome loop.Outcome, done bool) {
+	const stays = "; what is deployed stays as it is"
+
+	var wrong *invalid
+	if errors.As(err, &wrong) {
+		return loop.Stall(v1alpha1.ReasonValuesInvalid, "%s%s", wrong.message, stays), true
+	}
+
+	return sources.Outcome(err, v1alpha1.ReasonValueNotFound, stays)
 }
