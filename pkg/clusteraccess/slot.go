@@ -55,11 +55,3 @@ func (c *Clusters) slots() *limiter.Limiter[types.NamespacedName] {
 
 	return c.limiter
 }
-
-// Done says that the run does not use the cluster any more. More than once does no
-// harm.
-func (o *Opened) Done() {
-	if o != nil && o.leave != nil {
-		o.leave()
-	}
-}
