@@ -71,14 +71,14 @@ type Opened struct {
 	// Names is what can name a previous hub, for people.
 	Names string
 
-	leave func() // gives the slot back; nil in tests
+	release func() // gives the slot back; nil in tests
 }
 
 // Done says that the run does not use the cluster any more. More than once does no
 // harm.
 func (o *Opened) Done() {
-	if o != nil && o.leave != nil {
-		o.leave()
+	if o != nil && o.release != nil {
+		o.release()
 	}
 }
 
@@ -115,12 +115,12 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, outcome, err
 	}
 
-	leave, outcome := a.Clusters.enter(requester)
-	if leave == nil {
+	release, outcome := a.Clusters.enter(requester)
+	if release == nil {
 		return nil, outcome, nil
 	}
 
-	opened, outcome, err := a.admit(ctx, cluster, requester, leave, parent.Status.OmniClusterID)
+	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent.Status.OmniClusterID)
 	if opened != nil {
 		opened.Hubs, opened.Names = accepted, names(requester, parent)
 	}
@@ -130,15 +130,15 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 
 // admit lets a requester in who has a slot: to ask the cluster takes a moment, too. Who
 // is not let in has left the slot.
-func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, leave func(), omniClusterID string) (*Opened, loop.Outcome, error) {
+func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, release func(), omniClusterID string) (*Opened, loop.Outcome, error) {
 	opened, outcome, err := a.judge(ctx, cluster, requester, omniClusterID)
 	if opened == nil {
-		leave()
+		release()
 
 		return nil, outcome, err
 	}
 
-	opened.leave = leave
+	opened.release = release
 
 	return opened, outcome, err
 }
@@ -157,7 +157,7 @@ func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requeste
 		Accept: requester.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
 	}
 	if !requester.Object.GetDeletionTimestamp().IsZero() {
-		claim.Leaving = requester.Kubeconfig.Name
+		claim.Deleting = requester.Kubeconfig.Name
 	}
 
 	verdict := claim.Judge()

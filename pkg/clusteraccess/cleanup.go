@@ -99,12 +99,12 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 		return nil, loop.Outcome{}, err
 	}
 
-	leave, turn := a.Clusters.enter(requester)
-	if leave == nil {
+	release, turn := a.Clusters.enter(requester)
+	if release == nil {
 		return nil, turn, nil
 	}
 
-	opened, outcome, err := a.admit(ctx, cluster, requester, leave, omniClusterID)
+	opened, outcome, err := a.admit(ctx, cluster, requester, release, omniClusterID)
 	if err == nil && !outcome.Continues() {
 		policy.Problem, policy.Reason, policy.Asking = outcome.Message(), outcome.Reason(), outcome.Postpones()
 		policy.Passing = policy.Reason == v1alpha1.ReasonClusterUnreachable || policy.Reason == v1alpha1.ReasonError

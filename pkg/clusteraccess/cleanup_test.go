@@ -20,9 +20,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// leaving is a sync that is being deleted and has no OmniCluster any more, a clock, and a workload cluster that
+// cleanupBench is a sync that is being deleted and has no OmniCluster any more, a clock, and a workload cluster that
 // answers with a code of the test's choice.
-type leaving struct {
+type cleanupBench struct {
 	*testing.T
 
 	code      atomic.Int32 // of the workload cluster
@@ -32,10 +32,10 @@ type leaving struct {
 	requester Requester
 }
 
-func newLeaving(t *testing.T, objects ...client.Object) *leaving {
+func newCleanupBench(t *testing.T, objects ...client.Object) *cleanupBench {
 	t.Helper()
 
-	l := &leaving{T: t, clock: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	l := &cleanupBench{T: t, clock: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	l.code.Store(http.StatusOK)
 
 	config := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +77,8 @@ func newLeaving(t *testing.T, objects ...client.Object) *leaving {
 	return l
 }
 
-// leave goes on until the cluster has been asked, and returns what came of it.
-func (l *leaving) leave() (Cleanup, string, error) {
+// plan goes on until the cluster has been asked, and returns what came of it.
+func (l *cleanupBench) plan() (Cleanup, string, error) {
 	l.Helper()
 
 	for {
@@ -89,10 +89,10 @@ func (l *leaving) leave() (Cleanup, string, error) {
 	}
 }
 
-func (l *leaving) expect(want Action, words string) {
+func (l *cleanupBench) expect(want Action, words string) {
 	l.Helper()
 
-	if cleanup, message, err := l.leave(); err != nil || cleanup.Action != want || !strings.Contains(message, words) || (cleanup.Opened != nil) != (want == ActionCleanUp) {
+	if cleanup, message, err := l.plan(); err != nil || cleanup.Action != want || !strings.Contains(message, words) || (cleanup.Opened != nil) != (want == ActionCleanUp) {
 		l.Errorf("at %s: got %d %q, %v; want %d %q", l.clock.Format(time.TimeOnly), cleanup.Action, message, err, want, words)
 	}
 }
@@ -104,7 +104,7 @@ func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	} {
 		t.Run(http.StatusText(int(code)), func(t *testing.T) {
-			l := newLeaving(t)
+			l := newCleanupBench(t)
 
 			l.code.Store(code)
 			l.expect(ActionWait, "until 2026-01-01T12:02:00Z")
@@ -127,7 +127,7 @@ func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 // What does not pass by itself is not waited for without an OmniCluster.
 func TestRefusalIsTheEnd(t *testing.T) {
 	for _, code := range []int32{http.StatusUnauthorized, http.StatusForbidden} {
-		l := newLeaving(t)
+		l := newCleanupBench(t)
 
 		l.code.Store(code)
 		l.expect(ActionLetGo, "its OmniCluster is gone")
@@ -140,10 +140,10 @@ func TestOurOwnAPIFails(t *testing.T) {
 		apierrors.NewTooManyRequests("not now", 1), apierrors.NewServiceUnavailable("not now"), apierrors.NewInternalError(errors.New("not now")),
 		context.DeadlineExceeded,
 	} {
-		l := newLeaving(t)
+		l := newCleanupBench(t)
 		l.ours = failure
 
-		if cleanup, _, err := l.leave(); !errors.Is(err, failure) || cleanup.Action != 0 {
+		if cleanup, _, err := l.plan(); !errors.Is(err, failure) || cleanup.Action != 0 {
 			t.Errorf("%v: got %d, %v", failure, cleanup.Action, err)
 		}
 
@@ -153,9 +153,9 @@ func TestOurOwnAPIFails(t *testing.T) {
 }
 
 // While there is an OmniCluster the hour counts, and at least two minutes of this process.
-func TestLeavingWithAParent(t *testing.T) {
+func TestCleanupWithAParent(t *testing.T) {
 	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
-	l := newLeaving(t, parent)
+	l := newCleanupBench(t, parent)
 
 	l.code.Store(http.StatusServiceUnavailable)
 	l.expect(ActionWait, "until 2026-01-01T13:00:00Z")
@@ -171,7 +171,7 @@ func TestLeavingWithAParent(t *testing.T) {
 
 // An OmniCluster that is being deleted takes its cluster with it only once Omni destroys it. Until then, and if it
 // never does, the cluster lives on and what was made there has to go.
-func TestLeavingWhileTheParentIsDeleted(t *testing.T) {
+func TestCleanupWhileTheParentIsDeleted(t *testing.T) {
 	destroying := &v1alpha1.OmniClusterRemoteStatus{Phase: v1alpha1.ClusterPhaseDestroying}
 	running := &v1alpha1.OmniClusterRemoteStatus{Phase: "Running"}
 
@@ -199,7 +199,7 @@ func TestLeavingWhileTheParentIsDeleted(t *testing.T) {
 				parent.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			}
 
-			l := newLeaving(t, parent)
+			l := newCleanupBench(t, parent)
 			answers, silent, says := ActionCleanUp, ActionWait, "until 2026-01-01T13:00:00Z"
 
 			if test.gone {

@@ -17,8 +17,8 @@ import (
 // next free slot does, so this is for lost wake-ups only.
 const slotPause = 5 * time.Second
 
-// enter takes one of the slots of a requester's cluster, until leave is called; more than
-// once does no harm. Without a slot leave is nil and the run is over, and its
+// enter takes one of the slots of a requester's cluster, until release is called; more than
+// once does no harm. Without a slot release is nil and the run is over, and its
 // object's status stays: nothing is wrong with it.
 //
 // The slots are those of the OmniCluster that the objects name: however many
@@ -30,11 +30,11 @@ const slotPause = 5 * time.Second
 // could take the slots of others. So only objects of one namespace share slots.
 // Who lets several OmniClusters lead to one server that hangs gets slots for each,
 // which is no more than several servers that hang.
-func (c *Clusters) enter(requester Requester) (leave func(), outcome loop.Outcome) {
+func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
 	name := client.ObjectKeyFromObject(requester.Object)
 	cluster := types.NamespacedName{Namespace: name.Namespace, Name: requester.Cluster}
 
-	leave, ok := c.slots().TryAcquire(cluster, limiter.Waiter{Name: requester.name(), Wake: func() {
+	release, ok := c.slots().TryAcquire(cluster, 1, limiter.Waiter{Name: requester.name(), Wake: func() {
 		if requester.Wake != nil {
 			requester.Wake.Fire(name)
 		}
@@ -43,7 +43,7 @@ func (c *Clusters) enter(requester Requester) (leave func(), outcome loop.Outcom
 		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
 	}
 
-	return leave, loop.Outcome{}
+	return release, loop.Outcome{}
 }
 
 // name tells requesters apart: objects of different kinds may have the same name.
@@ -51,7 +51,7 @@ func (r Requester) name() string { return fmt.Sprintf("%T %s", r.Object, r.Objec
 
 // slots is the limiter of all clusters.
 func (c *Clusters) slots() *limiter.Limiter[types.NamespacedName] {
-	c.once.Do(func() { c.limiter = limiter.New(limiter.Limits[types.NamespacedName]{PerKey: c.Runs}) })
+	c.once.Do(func() { c.limiter = limiter.New(limiter.Limits[types.NamespacedName]{PerKey: int64(c.Runs)}) })
 
 	return c.limiter
 }

@@ -156,7 +156,7 @@ func (c *asyncCache[T]) run(ctx context.Context, name types.NamespacedName, aske
 
 	err := context.Canceled // nobody asks any more
 
-	if release, failed := c.limiter.Acquire(ctx, asked.group); failed == nil {
+	if release, failed := c.limiter.Acquire(ctx, asked.group, 1); failed == nil {
 		err = sheltered(func() (failure error) {
 			ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 			defer cancel()

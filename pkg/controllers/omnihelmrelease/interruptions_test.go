@@ -131,7 +131,7 @@ func TestSuspendStopsAQueuedAction(t *testing.T) {
 	b.run()
 
 	// The only slot of the cluster.
-	free, err := b.r.runner.limiter.Acquire(t.Context(), clusterOf(b.get()))
+	free, err := b.r.runner.limiter.Acquire(t.Context(), clusterOf(b.get()), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

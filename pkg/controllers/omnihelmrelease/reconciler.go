@@ -92,7 +92,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 			}, log, 0)
 		},
 	}
-	limits := limiter.Limits[string]{PerKey: max(1, options.Concurrency), Total: max(1, actionsPerWorker*options.Concurrency)}
+	workers := int64(max(1, options.Concurrency))
+	limits := limiter.Limits[string]{PerKey: workers, Total: actionsPerWorker * workers}
 	r.runner = newRunner(limits, options.Now, r.wake.Fire)
 	r.found = newAsyncCache(limiter.New(limits), options.Now, r.wake.Fire, keepChart)
 	r.drift = newAsyncCache(limiter.New(limits), options.Now, r.wake.Fire, keepDrift)

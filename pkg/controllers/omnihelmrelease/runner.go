@@ -178,7 +178,7 @@ func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 
 // withSlot runs an action in one of the slots of its cluster and of all.
 func (r *runner) withSlot(ctx context.Context, cluster string, run func(context.Context) error) error {
-	release, err := r.limiter.Acquire(ctx, cluster)
+	release, err := r.limiter.Acquire(ctx, cluster, 1)
 	if err != nil {
 		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 	}

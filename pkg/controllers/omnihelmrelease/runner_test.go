@@ -15,7 +15,7 @@ import (
 func newTestRunner(parallel int) (*runner, chan string) {
 	ended := make(chan string, 10)
 
-	return newRunner(limiter.Limits[string]{PerKey: parallel, Total: parallel}, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
+	return newRunner(limiter.Limits[string]{PerKey: int64(parallel), Total: int64(parallel)}, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
 }
 
 func testTarget(name string) target {

@@ -23,8 +23,8 @@ const (
 	// interval is how often the target is looked at when nothing triggers it: a
 	// change of it in the workload cluster is found then.
 	interval = 5 * time.Minute
-	// placeTimeout bounds what one run does at one place of a workload cluster, all requests together.
-	placeTimeout = time.Minute
+	// locationTimeout bounds what one run does at one location of a workload cluster, all requests together.
+	locationTimeout = time.Minute
 )
 
 // reconciler holds what the phases need.
@@ -53,7 +53,7 @@ type scope struct {
 	opened *clusteraccess.Opened
 
 	reserve bool // note in the status where a Secret is about to be written
-	dropped bool // the oldest pending place is done with
+	dropped bool // the oldest pending location is done with
 	wrote   bool
 	synced  bool
 }

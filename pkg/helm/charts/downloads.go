@@ -22,27 +22,27 @@ type downloads struct {
 func newDownloads(large int) *downloads {
 	return &downloads{
 		// Half of the slots, so that one host never has all of them.
-		hosts: limiter.New(limiter.Limits[string]{PerKey: max(1, large/2)}),
-		large: limiter.New(limiter.Limits[struct{}]{Total: large}),
+		hosts: limiter.New(limiter.Limits[string]{PerKey: int64(max(1, large/2))}),
+		large: limiter.New(limiter.Limits[struct{}]{Total: int64(large)}),
 	}
 }
 
-// enter waits for a slot of a host; leave gives it back.
-func (d *downloads) enter(ctx context.Context, host string) (leave func(), err error) {
-	leave, err = d.hosts.Acquire(ctx, host)
+// enter waits for a slot of a host; release gives it back.
+func (d *downloads) enter(ctx context.Context, host string) (release func(), err error) {
+	release, err = d.hosts.Acquire(ctx, host, 1)
 	if err != nil {
 		return nil, fail(Timeout, "%s is too slow: this download waited in vain for others from there", host)
 	}
 
-	return leave, nil
+	return release, nil
 }
 
 // enterLarge waits for one of the slots for large answers.
-func (d *downloads) enterLarge(ctx context.Context) (leave func(), err error) {
-	leave, err = d.large.Acquire(ctx, struct{}{})
+func (d *downloads) enterLarge(ctx context.Context) (release func(), err error) {
+	release, err = d.large.Acquire(ctx, struct{}{}, 1)
 	if err != nil {
 		return nil, fail(Timeout, "too many large charts and indexes are being downloaded; this one waited in vain")
 	}
 
-	return leave, nil
+	return release, nil
 }

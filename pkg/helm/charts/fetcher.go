@@ -221,7 +221,7 @@ func (f *Fetcher) once(ctx context.Context, key, location string, fetch func(con
 
 	select {
 	case <-ctx.Done():
-		return nil, explain(ctx.Err(), placeOf(location))
+		return nil, explain(ctx.Err(), shownText(location))
 	case got := <-result:
 		return got.Val, got.Err
 	}

@@ -75,9 +75,11 @@ func New(options Options) *Pool {
 	defaultTo(&options.Idle, DefaultIdle)
 	defaultTo(&options.Program, "/proc/self/exe")
 
+	workers := int64(max(1, options.Workers))
+
 	return &Pool{
 		options:  options,
-		limiter:  limiter.New(limiter.Limits[string]{PerKey: max(1, options.Workers-1), Total: max(1, options.Workers)}),
+		limiter:  limiter.New(limiter.Limits[string]{PerKey: max(1, workers-1), Total: workers}),
 		settling: limiter.New(limiter.Limits[struct{}]{Total: 1}),
 	}
 }
@@ -124,7 +126,7 @@ func (p *Pool) Render(ctx context.Context, group string, job Job, archive []byte
 // settle decodes an answer and has it admitted: one large answer at a time.
 func (p *Pool) settle(ctx context.Context, job Job, said printed) (*Answer, map[string]string, error) {
 	if len(said.answer)+len(said.text) > largeAnswer {
-		release, err := p.settling.Acquire(ctx, struct{}{})
+		release, err := p.settling.Acquire(ctx, struct{}{}, 1)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -154,7 +156,7 @@ func (p *Pool) Explain(ctx context.Context, group, name, text string) error {
 // do has work done, when a worker is free. The worker is kept unless the work fails with
 // anything but *Failure. What comes then is done before another may take the place; it may be nil.
 func (p *Pool) do(ctx context.Context, group string, what *work, talk func(context.Context, *process) error, then func() error) error {
-	release, err := p.limiter.Acquire(ctx, group)
+	release, err := p.limiter.Acquire(ctx, group, 1)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}

@@ -5,9 +5,9 @@ package session
 type Lease struct {
 	*Session
 
-	release func()
-	slot    func(cluster string) (leave func(), ok bool)
-	leave   func() // gives the slot back; nil without one
+	release     func()
+	acquire     func(cluster string) (release func(), ok bool)
+	releaseSlot func() // gives the slot back; nil without one
 }
 
 // Enter takes one of the connection's slots for a run of a cluster (its name in
@@ -16,20 +16,20 @@ type Lease struct {
 // slot is free. It never waits. A connection whose Omni answers slowly has
 // fewer slots. It must not be called at the same time as Release.
 func (l *Lease) Enter(cluster string) bool {
-	if l.leave != nil {
+	if l.releaseSlot != nil {
 		return true
 	}
 
-	leave, ok := l.slot(cluster)
-	l.leave = leave
+	release, ok := l.acquire(cluster)
+	l.releaseSlot = release
 
 	return ok
 }
 
 // Release gives the session back, and the slot.
 func (l *Lease) Release() {
-	if l.leave != nil {
-		l.leave()
+	if l.releaseSlot != nil {
+		l.releaseSlot()
 	}
 
 	l.release()

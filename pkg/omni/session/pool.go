@@ -94,7 +94,7 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 	}
 
 	p := &Pool{ctx: ctx, options: options, budget: bounds.NewBudget(options.Limits), entries: map[string]*entry{}}
-	p.limiter = limiter.New(limiter.Limits[string]{PerKey: options.Runs, Slow: p.slow})
+	p.limiter = limiter.New(limiter.Limits[string]{PerKey: int64(options.Runs), Slow: p.slow})
 
 	return p
 }
@@ -120,7 +120,7 @@ func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*
 	select {
 	case <-current.opened:
 	case <-ctx.Done():
-		p.leave(current)
+		p.giveBack(current)
 
 		return nil, fmt.Errorf("wait for the connection to Omni: %w", context.Cause(ctx))
 	}

@@ -94,9 +94,9 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 func (p *Pool) lease(uid string, current *entry) *Lease {
 	return &Lease{
 		Session: current.session,
-		release: sync.OnceFunc(func() { p.leave(current) }),
-		slot: func(cluster string) (func(), bool) {
-			return p.limiter.TryAcquire(uid, limiter.Waiter{Name: cluster, Wake: func() { p.options.ClusterChanged(uid, cluster) }})
+		release: sync.OnceFunc(func() { p.giveBack(current) }),
+		acquire: func(cluster string) (func(), bool) {
+			return p.limiter.TryAcquire(uid, 1, limiter.Waiter{Name: cluster, Wake: func() { p.options.ClusterChanged(uid, cluster) }})
 		},
 	}
 }
@@ -193,7 +193,7 @@ func (p *Pool) retire(uid string) {
 	p.closeIfUnused(current)
 }
 
-func (p *Pool) leave(current *entry) {
+func (p *Pool) giveBack(current *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 

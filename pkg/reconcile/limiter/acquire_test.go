@@ -2,8 +2,11 @@ package limiter
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestAKeyLeavesRoomForOthers(t *testing.T) {
@@ -12,7 +15,7 @@ func TestAKeyLeavesRoomForOthers(t *testing.T) {
 
 	run := func(ctx context.Context, key string) {
 		go func() {
-			release, err := l.Acquire(ctx, key)
+			release, err := l.Acquire(ctx, key, 1)
 			if err == nil {
 				begun <- key
 				<-hold
@@ -50,7 +53,7 @@ func TestAKeyLeavesRoomForOthers(t *testing.T) {
 		t.Error("who had a slot was refused")
 	}
 
-	if !l.Idle() {
+	if len(l.keys) != 0 {
 		t.Errorf("%d keys are kept", len(l.keys))
 	}
 }
@@ -65,7 +68,7 @@ func TestOrder(t *testing.T) {
 			got := make(chan func(), 1)
 
 			go func() {
-				release, err := l.Acquire(t.Context(), key)
+				release, err := l.Acquire(t.Context(), key, 1)
 				if err != nil {
 					t.Error(err)
 				}
@@ -98,7 +101,7 @@ func TestOrder(t *testing.T) {
 		(<-third)()
 		(<-fifth)()
 
-		if !l.Idle() {
+		if len(l.keys) != 0 {
 			t.Errorf("%d keys are kept", len(l.keys))
 		}
 	})
@@ -107,7 +110,7 @@ func TestOrder(t *testing.T) {
 // Who gives up is never in the way, also if it got a slot at the same moment.
 func TestGivingUp(t *testing.T) {
 	l := New(Limits[string]{Total: 1})
-	release, err := l.Acquire(t.Context(), "a")
+	release, err := l.Acquire(t.Context(), "a", 1)
 
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +123,7 @@ func TestGivingUp(t *testing.T) {
 		go func() {
 			defer close(ended)
 
-			if release, err := l.Acquire(ctx, "b"); err == nil {
+			if release, err := l.Acquire(ctx, "b", 1); err == nil {
 				release()
 			}
 		}()
@@ -130,14 +133,97 @@ func TestGivingUp(t *testing.T) {
 		release()
 		<-ended
 
-		if release, err = l.Acquire(t.Context(), "a"); err != nil {
+		if release, err = l.Acquire(t.Context(), "a", 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	release()
 
-	if !l.Idle() {
-		t.Errorf("%d keys, %d requests are kept", len(l.keys), len(l.queue))
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 {
+		t.Errorf("%d slots, %d requests and %d keys are kept", taken, waiting, len(l.keys))
+	}
+}
+
+// Slots may be bytes: a key leaves room for others, and a large request does not hold up small ones.
+func TestManySlots(t *testing.T) {
+	l := New(Limits[string]{PerKey: 8, Total: 12})
+	first, ok := l.TryAcquire("a", 6, Waiter{})
+
+	if _, more := l.TryAcquire("a", 3, Waiter{}); !ok || more {
+		t.Error("one key has more than its share")
+	}
+
+	// More than may be at all is what may be.
+	large := make(chan func())
+
+	go func() {
+		release, err := l.Acquire(context.Background(), "b", 100)
+		if err != nil {
+			t.Error(err)
+		}
+
+		large <- release
+	}()
+
+	for waiting := 0; waiting == 0; _, waiting = l.Load() {
+		runtime.Gosched()
+	}
+
+	second, err := l.Acquire(t.Context(), "c", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, ok := l.TryAcquire("d", 3, Waiter{}); ok {
+		t.Error("there is more than fits")
+	}
+
+	if nothing, err := l.Acquire(t.Context(), "d", 0); err != nil {
+		t.Error(err)
+	} else {
+		nothing()
+	}
+
+	first()
+	first() // gives nothing back
+
+	(<-large)()
+	second()
+
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 {
+		t.Errorf("%d slots, %d requests and %d keys are kept", taken, waiting, len(l.keys))
+	}
+}
+
+// Many at the same time, some of which give up, get and give back all of it.
+func TestManyCallers(t *testing.T) {
+	l := New(Limits[int]{PerKey: 8, Total: 12})
+
+	var all sync.WaitGroup
+
+	for i := range 200 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+			defer cancel()
+
+			release, err := l.Acquire(ctx, i%5, int64(i%9))
+			if err != nil {
+				return
+			}
+
+			if taken, _ := l.Load(); taken > 12 {
+				t.Errorf("%d slots are taken", taken)
+			}
+
+			time.Sleep(time.Millisecond)
+			release()
+		})
+	}
+
+	all.Wait()
+
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 {
+		t.Errorf("%d slots, %d requests and %d keys are kept", taken, waiting, len(l.keys))
 	}
 }

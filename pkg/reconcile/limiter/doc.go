@@ -1,6 +1,7 @@
 // Package limiter bounds how many work with one thing at the same time (a connection
-// to Omni, a workload cluster, a host of charts), so that one that answers slowly
-// cannot keep what all share.
+// to Omni, a workload cluster, a host of charts), or what they hold of one thing
+// together (memory), so that one that answers slowly or takes much cannot keep what all
+// share.
 //
 // A Limiter serves in the order in which its callers came. Acquire waits: for work in
 // goroutines of its own. TryAcquire does not: runs of controllers must not keep a

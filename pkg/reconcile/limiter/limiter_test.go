@@ -16,7 +16,7 @@ func TestTryAcquire(t *testing.T) {
 
 	l := New(Limits[string]{PerKey: 4, Slow: func(string) bool { return slow }})
 	enter := func(name string) bool {
-		release, ok := l.TryAcquire("omni", Waiter{Name: name, Wake: func() { woken = append(woken, name) }})
+		release, ok := l.TryAcquire("omni", 1, Waiter{Name: name, Wake: func() { woken = append(woken, name) }})
 		if ok {
 			held = append(held, release)
 		}
@@ -39,7 +39,7 @@ func TestTryAcquire(t *testing.T) {
 		t.Error("c4 came in")
 	}
 
-	if _, ok := l.TryAcquire("other", Waiter{}); !ok {
+	if _, ok := l.TryAcquire("other", 1, Waiter{}); !ok {
 		t.Error("another key has no slot")
 	}
 
@@ -74,7 +74,7 @@ func TestTryAcquireWithoutABound(t *testing.T) {
 	l := New(Limits[string]{Slow: func(string) bool { return true }})
 
 	for range 100 {
-		release, ok := l.TryAcquire("omni", Waiter{Name: "c", Wake: func() { t.Error("nobody waits") }})
+		release, ok := l.TryAcquire("omni", 1, Waiter{Name: "c", Wake: func() { t.Error("nobody waits") }})
 		if !ok {
 			t.Fatal("refused")
 		}
@@ -87,7 +87,7 @@ func TestTryAcquireWithoutABound(t *testing.T) {
 func TestOneSlot(t *testing.T) {
 	l := New(Limits[string]{PerKey: 1, Slow: func(string) bool { return true }})
 	enter := func(name string) (func(), bool) {
-		return l.TryAcquire("omni", Waiter{Name: name, Wake: func() {}})
+		return l.TryAcquire("omni", 1, Waiter{Name: name, Wake: func() {}})
 	}
 
 	release, ok := enter("a")
@@ -103,7 +103,7 @@ func TestOneSlot(t *testing.T) {
 
 	release()
 
-	if !l.Idle() {
+	if len(l.keys) != 0 {
 		t.Errorf("%d keys are kept", len(l.keys))
 	}
 }

@@ -4,7 +4,7 @@ import "slices"
 
 // Waiter is a caller of TryAcquire.
 type Waiter struct {
-	// Name tells the callers of one key apart. Each waits once.
+	// Name tells the callers of one key apart. Each waits once; without a name it does not wait.
 	Name string
 	// Wake tells the caller to come again. It must not block.
 	Wake func()
@@ -12,7 +12,7 @@ type Waiter struct {
 
 // slots are those of one key, and who was turned away, the longest waiting first.
 type slots struct {
-	taken   int
+	taken   int64
 	waiting []Waiter
 	known   map[string]struct{} // the names of the same
 }
@@ -26,8 +26,8 @@ func (s *slots) add(waiter Waiter) {
 }
 
 // next takes the first waiters out.
-func (s *slots) next(most int) []Waiter {
-	woken := slices.Clone(s.waiting[:min(most, len(s.waiting))])
+func (s *slots) next(most int64) []Waiter {
+	woken := slices.Clone(s.waiting[:min(most, int64(len(s.waiting)))])
 	s.waiting = slices.Delete(s.waiting, 0, len(woken))
 
 	for _, waiter := range woken {
@@ -36,3 +36,6 @@ func (s *slots) next(most int) []Waiter {
 
 	return woken
 }
+
+// unused reports whether nobody has a slot or waits for one.
+func (s *slots) unused() bool { return s.taken == 0 && len(s.waiting) == 0 }
