@@ -53,7 +53,7 @@ type reconciler struct {
 	kept   map[types.UID]types.UID            // the Secret that was told to be kept
 	// unrestricted is what was warned of: a key that may be used anywhere.
 	unrestricted map[types.UID]unrestricted
-	checks       map[types.UID]*check
+	checks       *checks
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -64,7 +64,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	return &reconciler{
 		client: cached, live: live, events: recorder, options: options,
 		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
-		kept: map[types.UID]types.UID{}, unrestricted: map[types.UID]unrestricted{}, checks: map[types.UID]*check{},
+		kept: map[types.UID]types.UID{}, unrestricted: map[types.UID]unrestricted{}, checks: newChecks(options),
 	}
 }
 
@@ -254,8 +254,9 @@ func (r *reconciler) gone(name types.NamespacedName) {
 	delete(r.warned, uid)
 	delete(r.kept, uid)
 	delete(r.unrestricted, uid)
-	delete(r.checks, uid)
 	r.mu.Unlock()
+
+	r.checks.Forget(uid)
 
 	if uid != "" {
 		r.options.Pool.Forget(string(uid))

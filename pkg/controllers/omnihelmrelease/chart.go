@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
@@ -31,8 +32,16 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 	s.source, s.key = source, sourceKey(source, s.release)
 
-	found, ok := r.found.ask(client.ObjectKeyFromObject(s.release), question{key: s.key, group: source.Host()}, fresh(s.release), func(ctx context.Context) (*charts.Resolved, error) {
-		return r.charts.Resolve(ctx, source)
+	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Fresh: fresh(s.release)}
+
+	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
+		err = sheltered(func() (err error) {
+			resolved, err = r.charts.Resolve(ctx, source)
+
+			return err
+		})
+
+		return resolved, err
 	})
 	if !ok {
 		return s.asking(v1alpha1.ConditionChartFetched, "looking for chart %s", source.Chart), nil
@@ -40,8 +49,8 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 	now := r.options.Now()
 
-	if found.err != nil {
-		return explainChart(found.err, found.until.Sub(now)), nil
+	if found.Err != nil {
+		return explainChart(found.Err, found.Until.Sub(now)), nil
 	}
 
 	// What an action could not download is no less missing than what was not found.
@@ -49,9 +58,9 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 		return explainChart(s.last.err, wait), nil
 	}
 
-	s.resolved = found.value
+	s.resolved = found.Value
 
-	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.value.Name, found.value.Version, found.value.ArchiveDigest), nil
+	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.Value.Name, found.Value.Version, found.Value.ArchiveDigest), nil
 }
 
 // source puts together where the chart is.
@@ -98,7 +107,7 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 
 // chartPause is how long a failed download counts.
 func chartPause(release *v1alpha1.OmniHelmRelease, last job) time.Duration {
-	return keepChart(fresh(release), answer[*charts.Resolved]{err: last.err, failures: last.row})
+	return keepChart(fresh(release), last.err, last.row)
 }
 
 func isChartError(err error) bool {
@@ -179,11 +188,11 @@ func chartReason(reason charts.Reason) string {
 
 // keepChart is how long an answer of a repository counts. What needs somebody's
 // help is asked again at the interval.
-func keepChart(fresh time.Duration, result answer[*charts.Resolved]) time.Duration {
+func keepChart(fresh time.Duration, err error, failures int) time.Duration {
 	var failure *charts.Error
-	if result.err == nil || errors.As(result.err, &failure) && !failure.Reason.Temporary() {
+	if err == nil || errors.As(err, &failure) && !failure.Reason.Temporary() {
 		return fresh
 	}
 
-	return min(fresh, retryPause(result.failures))
+	return min(fresh, retryPause(failures))
 }

@@ -10,5 +10,6 @@
 //
 // Actions take long, so none runs on a worker: action.go puts one together, and
 // runner.go runs it beside the reconciler, a few at once, and wakes the object when
-// it has ended. asynccache.go does the same for questions.
+// it has ended. Questions are asked the same way, by
+// package asynccache.
 package omnihelmrelease

@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -20,7 +21,7 @@ const maxShownDifferences = 10
 // compare looks for differences between the release and the live objects, and
 // corrects them if that is asked for. A difference alone does not keep the object
 // from being Ready.
-func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) {
+func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error) {
 	spec := &s.release.Spec.DriftDetection
 	if spec.Mode != v1alpha1.DriftWarn && spec.Mode != v1alpha1.DriftCorrect {
 		return loop.Skip(v1alpha1.ReasonDisabled, "spec.driftDetection.mode is Disabled"), nil
@@ -29,23 +30,29 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 	revision, ignores, engine, values := s.latest().Number, ignored(spec.Ignore), s.engine, s.values
 	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), requested(s.release), s.opened.ClusterID)
 
-	found, ok := r.drift.ask(client.ObjectKeyFromObject(s.release), question{key: key, group: clusterOf(s.release)}, fresh(s.release), func(ctx context.Context) ([]helm.Difference, error) {
-		differences, err := engine.Drift(ctx, revision, ignores)
+	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
 
-		return differences, discreet(err, values)
+	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (differences []helm.Difference, err error) {
+		err = sheltered(func() (err error) {
+			differences, err = engine.Drift(ctx, revision, ignores)
+
+			return discreet(err, values)
+		})
+
+		return differences, err
 	})
 
 	switch {
 	case !ok:
 		return s.asking(v1alpha1.ConditionDrifted, "comparing release %s with the live objects", fullName(s.release)), nil
-	case errors.Is(found.err, helm.ErrRevisionGone):
-		return loop.Skip(v1alpha1.ReasonProgressing, "%s", found.err), nil
-	case found.err != nil && len(found.value) == 0:
-		return r.explainCluster(s, found.err), nil
-	case len(found.value) == 0:
+	case errors.Is(found.Err, helm.ErrRevisionGone):
+		return loop.Skip(v1alpha1.ReasonProgressing, "%s", found.Err), nil
+	case found.Err != nil && len(found.Value) == 0:
+		return r.explainCluster(s, found.Err), nil
+	case len(found.Value) == 0:
 		return loop.Continue(v1alpha1.ReasonNoDrift, "%s; no live object differs", deployed(s)), nil
 	case spec.Mode == v1alpha1.DriftWarn:
-		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s%s", deployed(s), listed(found.value), notCompared(found)), nil
+		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s%s", deployed(s), listed(found.Value), notCompared(found)), nil
 	default:
 		return r.correct(s, found, revision, ignores), nil
 	}
@@ -53,18 +60,18 @@ func (r *reconciler) compare(_ context.Context, s *scope) (loop.Outcome, error) 
 
 // correct applies again what differs. What was found is corrected once; whether
 // that lasts is seen at the next comparison.
-func (r *reconciler) correct(s *scope, found answer[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
-	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.at) {
-		if s.last.err == nil && found.err != nil {
-			return r.explainCluster(s, found.err)
+func (r *reconciler) correct(s *scope, found asynccache.Answer[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
+	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
+		if s.last.err == nil && found.Err != nil {
+			return r.explainCluster(s, found.Err)
 		}
 
 		if s.last.err == nil {
-			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(found.value))
+			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(found.Value))
 		}
 
 		if at := s.last.ended.Add(retryPause(s.last.row)); at.After(r.options.Now()) {
-			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "live objects differ (%s) and could not be corrected: %s", listed(found.value), s.last.err)
+			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "live objects differ (%s) and could not be corrected: %s", listed(found.Value), s.last.err)
 		}
 	}
 
@@ -79,24 +86,25 @@ func (r *reconciler) correct(s *scope, found answer[[]helm.Difference], revision
 		return discreet(err, values)
 	})
 
-	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(found.value), notCompared(found))
+	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(found.Value), notCompared(found))
 }
 
-func keepDrift(fresh time.Duration, result answer[[]helm.Difference]) time.Duration {
-	if result.err == nil {
+// keepDrift is how long a comparison counts.
+func keepDrift(fresh time.Duration, err error, failures int) time.Duration {
+	if err == nil {
 		return fresh
 	}
 
-	return min(fresh, retryPause(result.failures))
+	return min(fresh, retryPause(failures))
 }
 
 // notCompared tells of objects that could not be compared, if there are any.
-func notCompared(found answer[[]helm.Difference]) string {
-	if found.err == nil {
+func notCompared(found asynccache.Answer[[]helm.Difference]) string {
+	if found.Err == nil {
 		return ""
 	}
 
-	return ". Not everything could be compared: " + found.err.Error()
+	return ". Not everything could be compared: " + found.Err.Error()
 }
 
 func ignored(rules []v1alpha1.DriftIgnore) []helm.Ignore {

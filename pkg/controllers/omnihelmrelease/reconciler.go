@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -27,6 +28,11 @@ const kindName = "OmniHelmRelease"
 const (
 	// callTimeout bounds one request to a workload cluster.
 	callTimeout = 10 * time.Second
+	// answerTimeout is how long a worker waits for what is usually quick; after that
+	// the answer wakes the object.
+	answerTimeout = 2 * time.Second
+	// questionTimeout bounds one question, to a repository or a workload cluster.
+	questionTimeout = 2 * time.Minute
 	// actionsPerWorker is how many actions may be under way for each worker: they
 	// mostly wait. One cluster has as many as there are workers. The same goes for
 	// comparisons, and for questions to repositories, of which one host has so many.
@@ -70,8 +76,8 @@ type reconciler struct {
 	process string // names this process on what it makes
 
 	runner *runner
-	found  *asyncCache[*charts.Resolved]
-	drift  *asyncCache[[]helm.Difference]
+	found  *asynccache.Cache[types.NamespacedName, string, *charts.Resolved]
+	drift  *asynccache.Cache[types.NamespacedName, string, []helm.Difference]
 	wake   *trigger.Trigger[types.NamespacedName]
 }
 
@@ -95,8 +101,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	workers := int64(max(1, options.Concurrency))
 	limits := limiter.Limits[string]{PerKey: workers, Total: actionsPerWorker * workers}
 	r.runner = newRunner(limits, options.Now, r.wake.Fire)
-	r.found = newAsyncCache(limiter.New(limits), options.Now, r.wake.Fire, keepChart)
-	r.drift = newAsyncCache(limiter.New(limits), options.Now, r.wake.Fire, keepDrift)
+	r.found = newCache[*charts.Resolved](r, limits, keepChart)
+	r.drift = newCache[[]helm.Difference](r, limits, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Access != nil {
@@ -142,11 +148,21 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 	}
 }
 
+// newCache makes a cache of answers; keep is how long one counts.
+func newCache[T any](r *reconciler, limits limiter.Limits[string], keep func(fresh time.Duration, err error, failures int) time.Duration) *asynccache.Cache[types.NamespacedName, string, T] {
+	return asynccache.New(asynccache.Options[types.NamespacedName, string, T]{
+		Limiter: limiter.New(limits), AnswerTimeout: answerTimeout, QuestionTimeout: questionTimeout, Now: r.options.Now, Wake: r.wake.Fire,
+		Keep: func(question asynccache.Question[string], answer asynccache.Answer[T]) time.Duration {
+			return keep(question.Fresh, answer.Err, answer.Failures)
+		},
+	})
+}
+
 func (r *reconciler) forget(name types.NamespacedName) {
 	r.options.Objects.Forget(objectOf(name))
 	r.runner.forget(name)
-	r.found.forget(name)
-	r.drift.forget(name)
+	r.found.Forget(name)
+	r.drift.Forget(name)
 }
 
 func objectOf(name types.NamespacedName) metrics.Object {

@@ -15,12 +15,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // quickTimeouts makes everything that takes 20 ms take too long for a worker.
 func (b *bench) quickTimeouts() {
-	b.r.found.timeout, b.r.drift.timeout = time.Millisecond, time.Millisecond
+	b.r.found.Options.AnswerTimeout, b.r.drift.Options.AnswerTimeout = time.Millisecond, time.Millisecond
 	b.r.charts = charts.New(charts.Options{
 		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
 	})
@@ -35,15 +36,9 @@ func (b *bench) hang() {
 }
 
 // answered waits until the last question has its answer.
-func answered[T any](c *asyncCache[T]) {
-	name := types.NamespacedName{Namespace: "ns", Name: "app"}
-
-	c.mu.Lock()
-	entry := c.entries[name]
-	c.mu.Unlock()
-
-	if entry != nil {
-		<-entry.done
+func answered[T any](c *asynccache.Cache[types.NamespacedName, string, T]) {
+	for c.Pending(types.NamespacedName{Namespace: "ns", Name: "app"}) {
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -139,7 +134,7 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 	defer hung.Close()
 	hang(hung)
 
-	b.r.found.timeout = timeout
+	b.r.found.Options.AnswerTimeout = timeout
 	begun := time.Now()
 
 	for i := range 20 {
@@ -149,7 +144,7 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 		b.lookAt(name)
 	}
 
-	b.r.found.timeout = time.Minute
+	b.r.found.Options.AnswerTimeout = time.Minute
 	b.settle()
 	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 

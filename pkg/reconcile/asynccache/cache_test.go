@@ -1,4 +1,4 @@
-package omnihelmrelease
+package asynccache
 
 import (
 	"context"
@@ -18,19 +18,22 @@ func TestAsyncCache(t *testing.T) {
 	hold := make(chan struct{})
 	close(hold)
 
-	l := newAsyncCache(limiter.New(limiter.Limits[string]{PerKey: 1, Total: 2}), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
-		func(fresh time.Duration, result answer[int]) time.Duration {
-			if result.err != nil {
-				return time.Duration(result.failures) * time.Second
+	l := New(Options[types.NamespacedName, string, int]{
+		Limiter: limiter.New(limiter.Limits[string]{PerKey: 1, Total: 2}), QuestionTimeout: time.Minute,
+		Now: func() time.Time { return now }, Wake: func(name types.NamespacedName) { ended <- name },
+		Keep: func(question Question[string], answer Answer[int]) time.Duration {
+			if answer.Err != nil {
+				return time.Duration(answer.Failures) * time.Second
 			}
 
-			return fresh
-		})
+			return question.Fresh
+		},
+	})
 	name := types.NamespacedName{Name: "app"}
-	ask := func(key string, timeout time.Duration) (answer[int], bool) {
-		l.timeout = timeout
+	ask := func(key string, timeout time.Duration) (Answer[int], bool) {
+		l.Options.AnswerTimeout = timeout
 
-		return l.ask(name, question{key: key}, time.Minute, func(context.Context) (int, error) {
+		return l.Ask(t.Context(), name, Question[string]{Key: key, Fresh: time.Minute}, func(context.Context) (int, error) {
 			asked++
 			<-hold
 
@@ -57,7 +60,7 @@ func TestAsyncCache(t *testing.T) {
 	} {
 		now, failure = now.Add(step.after), step.err
 
-		if got, ok := ask(step.key, time.Minute); !ok || got.value != step.want || got.failures != step.row {
+		if got, ok := ask(step.key, time.Minute); !ok || got.Value != step.want || got.Failures != step.row {
 			t.Errorf("%s: %+v, %v, want %d in row %d", step.what, got, ok, step.want, step.row)
 		}
 	}
@@ -80,13 +83,13 @@ func TestAsyncCache(t *testing.T) {
 		t.Errorf("%s was woken", got)
 	}
 
-	if got, ok := ask("slow", time.Minute); !ok || got.value != 6 {
+	if got, ok := ask("slow", time.Minute); !ok || got.Value != 6 {
 		t.Errorf("%+v, %v", got, ok)
 	}
 
-	l.forget(name)
+	l.Forget(name)
 
-	if got, _ := ask("slow", time.Minute); got.value != 7 {
+	if got, _ := ask("slow", time.Minute); got.Value != 7 {
 		t.Errorf("%+v was kept", got)
 	}
 }
