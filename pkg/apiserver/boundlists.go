@@ -34,13 +34,13 @@ const (
 // and writes never wait.
 //
 // This is inside of priority and fairness: a list that waits has a seat there.
-func boundLists(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, patience time.Duration) {
+func boundLists(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, timeout time.Duration) {
 	if bytes == 0 {
 		return
 	}
 
 	budget, build := newListBudget(bytes), config.BuildHandlerChainFunc
-	budget.patience = patience
+	budget.timeout = timeout
 
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return build(withListBudget(handler, budget, ledger, c.Serializer), c)
@@ -80,7 +80,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 		defer giveBack()
 
 		if isWatch { // it goes on for long after the list at its beginning
-			defer time.AfterFunc(listPatience, giveBack).Stop()
+			defer time.AfterFunc(listTimeout, giveBack).Stop()
 		}
 
 		next.ServeHTTP(w, r)

@@ -42,8 +42,8 @@ type Config struct {
 	codecs serializer.CodecFactory
 	// finishTime is how long a stop waits for requests that are under way.
 	finishTime time.Duration
-	// listPatience is how long a list waits for its turn.
-	listPatience time.Duration
+	// listTimeout is how long a list waits for its turn.
+	listTimeout time.Duration
 }
 
 // NewConfig starts a configuration with the scheme and without any option applied.
@@ -60,8 +60,8 @@ func NewConfig() (*Config, error) {
 		scheme:  scheme,
 		codecs:  codecs,
 
-		finishTime:   finishTime,
-		listPatience: listPatience,
+		finishTime:  finishTime,
+		listTimeout: listTimeout,
 	}, nil
 }
 
@@ -75,11 +75,11 @@ func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = MaxRequestBytes
 	boundBodies(&c.Generic.Config)
 	requireRequestHeaderCA(&c.Generic.Config)
-	sendAway(&c.Generic.Config)
+	drain(&c.Generic.Config)
 	endUnfinished(&c.Generic.Config, c.finishTime)
 	tellReadiness(klog.Background(), &c.Generic.Config)
 	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
-	boundLists(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listPatience)
+	boundLists(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listTimeout)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
 	return CompletedConfig{config: c, generic: c.Generic.Complete()}

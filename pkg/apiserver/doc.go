@@ -8,8 +8,8 @@
 // Config and Server are all there is to a running server. Everything else is a step that the generic
 // API server of Kubernetes leaves to its users, one file for each:
 //
-//   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait with
-//     patience and say for what;
+//   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait
+//     and say for what;
 //   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (grantfirst);
 //   - what happens to a request: what its body may become (requestbody), admission and parameters of
 //     policies (admission, parameters), audit, the wire format (serializer);

@@ -7,11 +7,11 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// gatherTime is how long requests are held back before clients are asked to leave. It is more than what a client that
+// holdTime is how long requests are held back before clients are asked to leave. It is more than what a client that
 // sends one request after the other needs to have sent its next.
-const gatherTime = 300 * time.Millisecond
+const holdTime = 300 * time.Millisecond
 
-// sendAway makes clients take their connections elsewhere before a stop, while requests are still served.
+// drain makes clients take their connections elsewhere before a stop, while requests are still served.
 //
 // kube-apiserver keeps one HTTP/2 connection to one replica for as long as it lasts, whatever the readiness of that
 // replica. The library ends connections at the very moment at which it begins to refuse requests: those that are on
@@ -24,43 +24,43 @@ const gatherTime = 300 * time.Millisecond
 // that arrives within the time that the GOAWAY travels can still fail; it did not take place.
 //
 // Without a shutdown delay nothing is different from the library.
-func sendAway(config *genericapiserver.Config) {
+func drain(config *genericapiserver.Config) {
 	if config.ShutdownDelayDuration <= 0 {
 		return
 	}
 
-	f := &farewell{gather: make(chan struct{}), leave: make(chan struct{})}
+	d := &drainer{hold: make(chan struct{}), goAway: make(chan struct{})}
 	stopping, noticed := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration/2
 
 	go func() {
 		<-stopping
-		f.begin(noticed, min(gatherTime, noticed/2))
+		d.begin(noticed, min(holdTime, noticed/2))
 	}()
 
 	build := config.BuildHandlerChainFunc
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return f.wrap(build(handler, c))
+		return d.wrap(build(handler, c))
 	}
 }
 
-// farewell is how far the leaving has come. Both channels are closed in turn.
-type farewell struct{ gather, leave chan struct{} }
+// drainer is how far the drain has come. Both channels are closed in turn.
+type drainer struct{ hold, goAway chan struct{} }
 
 // begin waits until the stop was noticed, holds requests back, and then sends clients away.
-func (f *farewell) begin(noticed, gather time.Duration) {
+func (d *drainer) begin(noticed, hold time.Duration) {
 	time.Sleep(noticed)
-	close(f.gather)
-	time.Sleep(gather)
-	close(f.leave)
+	close(d.hold)
+	time.Sleep(hold)
+	close(d.goAway)
 }
 
 // wrap holds requests back when it is time for that, and later asks the client of each to leave.
-func (f *farewell) wrap(next http.Handler) http.Handler {
+func (d *drainer) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case <-f.gather:
+		case <-d.hold:
 			if !isHealthPath(r.URL.Path) {
-				f.wait(w, r)
+				d.wait(w, r)
 			}
 		default:
 		}
@@ -70,9 +70,9 @@ func (f *farewell) wrap(next http.Handler) http.Handler {
 }
 
 // wait returns when it is time to leave, and says so in the answer; or when the client has gone.
-func (f *farewell) wait(w http.ResponseWriter, r *http.Request) {
+func (d *drainer) wait(w http.ResponseWriter, r *http.Request) {
 	select {
-	case <-f.leave:
+	case <-d.goAway:
 		w.Header().Set("Connection", "close")
 	case <-r.Context().Done():
 	}

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-func TestFarewell(t *testing.T) {
+func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &farewell{gather: make(chan struct{}), leave: make(chan struct{})}
-		handler := f.wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		d := &drainer{hold: make(chan struct{}), goAway: make(chan struct{})}
+		handler := d.wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		begin := time.Now()
 
-		go f.begin(5*time.Second, 300*time.Millisecond)
+		go d.begin(5*time.Second, 300*time.Millisecond)
 
 		for _, tc := range []struct {
-			name         string
-			after        time.Duration // from the begin
-			path         string
-			wantAfter    time.Duration
-			wantFarewell string
+			name       string
+			after      time.Duration // from the begin
+			path       string
+			wantAfter  time.Duration
+			wantHeader string
 		}{
 			{"not noticed yet", 4 * time.Second, "/apis", 4 * time.Second, ""},
 			{"held back", 5100 * time.Millisecond, "/apis", 5300 * time.Millisecond, "close"},
@@ -34,8 +34,8 @@ func TestFarewell(t *testing.T) {
 			recorder := httptest.NewRecorder()
 			handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, tc.path, nil))
 
-			if got := recorder.Header().Get("Connection"); got != tc.wantFarewell {
-				t.Errorf("%s: Connection %q, want %q", tc.name, got, tc.wantFarewell)
+			if got := recorder.Header().Get("Connection"); got != tc.wantHeader {
+				t.Errorf("%s: Connection %q, want %q", tc.name, got, tc.wantHeader)
 			}
 
 			if got := time.Since(begin); got != tc.wantAfter {
@@ -45,15 +45,15 @@ func TestFarewell(t *testing.T) {
 	})
 }
 
-func TestFarewellEndsWithTheClient(t *testing.T) {
-	f := &farewell{gather: make(chan struct{}), leave: make(chan struct{})}
-	close(f.gather)
+func TestDrainEndsWithTheClient(t *testing.T) {
+	d := &drainer{hold: make(chan struct{}), goAway: make(chan struct{})}
+	close(d.hold)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 
 	served := false
-	f.wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served = true })).
+	d.wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served = true })).
 		ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/apis", nil))
 
 	if !served {

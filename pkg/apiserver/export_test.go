@@ -6,4 +6,4 @@ import "time"
 func (c *Config) FinishWithin(long time.Duration) { c.finishTime = long }
 
 // ListsWaitFor shortens how long a list waits for its turn.
-func (c *Config) ListsWaitFor(long time.Duration) { c.listPatience = long }
+func (c *Config) ListsWaitFor(long time.Duration) { c.listTimeout = long }

@@ -18,20 +18,20 @@ import (
 const (
 	// hubTimeout bounds one look at the hub at start.
 	hubTimeout = 30 * time.Second
-	// rightsPatience is how long a right may be missing: while a hub starts it knows no bindings yet, and an
+	// rightsTimeout is how long a right may be missing: while a hub starts it knows no bindings yet, and an
 	// installation makes them in any order.
-	rightsPatience = 20 * time.Second
+	rightsTimeout = 20 * time.Second
 )
 
 // errRights is that a right is missing.
 var errRights = errors.New("rights are missing")
 
-// WaitForHub is CheckHub with patience, until the context ends: for a hub that does not answer yet, and for a moment
+// WaitForHub repeats CheckHub until the context ends: for a hub that does not answer yet, and for a moment
 // for rights that are missing.
 func WaitForHub(ctx context.Context, client kubernetes.Interface, admission *genericoptions.AdmissionOptions) error {
 	var missing time.Time
 
-	return patiently(ctx, "the hub, the kube-apiserver of the management cluster", func(ctx context.Context) error {
+	return retry(ctx, "the hub, the kube-apiserver of the management cluster", func(ctx context.Context) error {
 		err := CheckHub(ctx, client, admission)
 
 		switch {
@@ -39,8 +39,8 @@ func WaitForHub(ctx context.Context, client kubernetes.Interface, admission *gen
 			missing = time.Time{}
 		case missing.IsZero():
 			missing = time.Now()
-		case time.Since(missing) >= rightsPatience:
-			return hopeless{err}
+		case time.Since(missing) >= rightsTimeout:
+			return permanentError{err}
 		}
 
 		return err

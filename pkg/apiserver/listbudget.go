@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// listPatience is how long a list waits for its turn before the client is asked to come again.
-	listPatience = 10 * time.Second
+	// listTimeout is how long a list waits for its turn before the client is asked to come again.
+	listTimeout = 10 * time.Second
 	// waitingPerUser is how many lists of one user wait at the same time; further ones are sent away at once, so that
 	// the lists of others find a place.
 	waitingPerUser = 8
@@ -22,16 +22,16 @@ var errBusy = errors.New("as much is being listed as fits into the memory (--max
 
 // listBudget is what lists may take at the same time, in bytes. They get it in the order in which they came.
 type listBudget struct {
-	size     int64
-	patience time.Duration
-	bytes    *semaphore.Weighted
+	size    int64
+	timeout time.Duration
+	bytes   *semaphore.Weighted
 
 	mu      sync.Mutex
 	waiting map[string]int
 }
 
 func newListBudget(size int64) *listBudget {
-	return &listBudget{size: size, patience: listPatience, bytes: semaphore.NewWeighted(size), waiting: map[string]int{}}
+	return &listBudget{size: size, timeout: listTimeout, bytes: semaphore.NewWeighted(size), waiting: map[string]int{}}
 }
 
 // take waits for so many bytes; a list that is larger than all of them runs alone. The function gives them back, and can
@@ -54,7 +54,7 @@ func (b *listBudget) wait(ctx context.Context, user string, bytes int64) error {
 	}
 	defer b.dequeue(user)
 
-	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 
 	if b.bytes.Acquire(ctx, bytes) != nil {

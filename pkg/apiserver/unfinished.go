@@ -25,15 +25,15 @@ var errUnfinished = errors.New("the server stops, and this request took too long
 // endUnfinished ends requests that are still under way so long after the server began to refuse new ones.
 //
 // The library waits for them for a minute. One client that sends half a body and then nothing would keep a server from
-// coming back for as long; with an embedded etcd nobody serves meanwhile, and with a shutdown delay kubelet would lose
-// patience first and kill the process with everything that it still does.
+// coming back for as long; with an embedded etcd nobody serves meanwhile, and with a shutdown delay kubelet would
+// kill the process before, with everything that it still does.
 func endUnfinished(config *genericapiserver.Config, after time.Duration) {
 	over, end := context.WithCancelCause(context.Background())
-	stopping, patience := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration+after
+	stopping, grace := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration+after
 
 	go func() {
 		<-stopping
-		time.Sleep(patience)
+		time.Sleep(grace)
 		end(errUnfinished)
 	}()
 

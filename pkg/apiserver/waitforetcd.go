@@ -32,13 +32,13 @@ const (
 // It reads below the prefix of our keys, as nothing else may be allowed. It returns an error at once if a certificate or
 // key cannot be read, and otherwise when the context ends.
 func WaitForEtcd(ctx context.Context, etcd snapshot.Target, prefix string) error {
-	return patiently(ctx, "etcd", func(ctx context.Context) error { return askEtcd(ctx, etcd, path.Join("/", prefix, "health")) })
+	return retry(ctx, "etcd", func(ctx context.Context) error { return askEtcd(ctx, etcd, path.Join("/", prefix, "health")) })
 }
 
 // askEtcd asks all members at the same time.
 func askEtcd(ctx context.Context, etcd snapshot.Target, key string) error {
 	if _, err := etcd.TLS(); err != nil {
-		return hopeless{err}
+		return permanentError{err}
 	}
 
 	var members sync.WaitGroup

@@ -57,10 +57,10 @@ func TestWaitForEtcdSaysWhatIsWrong(t *testing.T) {
 	text := write("text", []byte("no certificate"))
 
 	for _, tc := range []struct {
-		name     string
-		etcd     snapshot.Target
-		want     string
-		hopeless bool
+		name      string
+		etcd      snapshot.Target
+		want      string
+		permanent bool
 	}{
 		{"nobody there", snapshot.Target{Endpoints: []string{nobody}}, "no connection to etcd at " + nobody + ": dial tcp 127.0.0.1:1: connect: connection refused", false},
 		{"no such host", snapshot.Target{Endpoints: []string{"https://etcd-0.invalid:2379"}}, "no connection to etcd at https://etcd-0.invalid:2379: dial tcp: lookup", false},
@@ -78,8 +78,8 @@ func TestWaitForEtcdSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, tc.want)
 			}
 
-			if got := errors.As(err, &hopeless{}); got != tc.hopeless {
-				t.Errorf("hopeless: %t", got)
+			if got := errors.As(err, &permanentError{}); got != tc.permanent {
+				t.Errorf("permanent: %t", got)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestMemberAddress(t *testing.T) {
 
 // An endpoint without a scheme is as good.
 func TestWaitForEtcdWithoutScheme(t *testing.T) {
-	if err := askEtcd(t.Context(), snapshot.Target{Endpoints: []string{"127.0.0.1:1"}}, "/health"); err == nil || errors.As(err, &hopeless{}) ||
+	if err := askEtcd(t.Context(), snapshot.Target{Endpoints: []string{"127.0.0.1:1"}}, "/health"); err == nil || errors.As(err, &permanentError{}) ||
 		!strings.Contains(err.Error(), "no connection to etcd at 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused") {
 		t.Error(err)
 	}

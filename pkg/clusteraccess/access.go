@@ -1,22 +1,15 @@
 package clusteraccess
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
@@ -55,6 +48,18 @@ type Requester struct {
 	Wake *trigger.Trigger[types.NamespacedName]
 }
 
+// RequesterOf makes the requester of an object, which the trigger wakes; it may be nil.
+func RequesterOf(object client.Object, wake *trigger.Trigger[types.NamespacedName]) Requester {
+	switch o := object.(type) {
+	case *v1alpha1.OmniSecretSync:
+		return Requester{Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+	case *v1alpha1.OmniHelmRelease:
+		return Requester{Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+	default:
+		return Requester{Object: object, Wake: wake}
+	}
+}
+
 // Opened is a workload cluster that an object may use, until Done.
 type Opened struct {
 	// Cluster is the way in.
@@ -66,7 +71,15 @@ type Opened struct {
 	// Names is what can name a previous hub, for people.
 	Names string
 
-	leave func() // gives the slot back; nil in tests
+	release func() // gives the slot back; nil in tests
+}
+
+// Done says that the run does not use the cluster any more. More than once does no
+// harm.
+func (o *Opened) Done() {
+	if o != nil && o.release != nil {
+		o.release()
+	}
 }
 
 // Open finds the workload cluster of an object that is not being deleted: its
@@ -74,8 +87,8 @@ type Opened struct {
 // the right one. The kubeconfig's Secret is held (v1alpha1.KubeconfigInUseFinalizer)
 // so that a later deletion can clean up. If enough runs are in the cluster already,
 // the Outcome postpones. Opened is nil unless the Outcome continues.
-func (d *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.Outcome, error) {
-	parent, err := d.parent(ctx, requester)
+func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.Outcome, error) {
+	parent, err := a.parent(ctx, requester)
 	if err != nil {
 		return nil, loop.Outcome{}, err
 	}
@@ -90,24 +103,24 @@ func (d *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: %s", ofOtherHub(parent)), nil
 	}
 
-	accepted, err := d.hubs(ctx, parent)
+	accepted, err := a.hubs(ctx, parent)
 	if err != nil {
 		return nil, loop.Outcome{}, err
 	}
 
-	cluster, err := d.connect(ctx, requester, parent, &accepted)
+	cluster, err := a.connect(ctx, requester, parent, &accepted)
 	if err != nil {
-		outcome, err := d.explain(cluster, requester, err)
+		outcome, err := a.explain(cluster, requester, err)
 
 		return nil, outcome, err
 	}
 
-	leave, outcome := d.Clusters.enter(requester)
-	if leave == nil {
+	release, outcome := a.Clusters.enter(requester)
+	if release == nil {
 		return nil, outcome, nil
 	}
 
-	opened, outcome, err := d.admit(ctx, cluster, requester, leave, parent.Status.OmniClusterID)
+	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent.Status.OmniClusterID)
 	if opened != nil {
 		opened.Hubs, opened.Names = accepted, names(requester, parent)
 	}
@@ -115,54 +128,26 @@ func (d *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 	return opened, outcome, err
 }
 
-// ofOtherHub is what an OmniCluster says if it is the copy of another hub's; empty if it is not.
-func ofOtherHub(cluster *v1alpha1.OmniCluster) string {
-	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
-	if stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != v1alpha1.ReasonOwnedByOtherHub {
-		return ""
-	}
-
-	return stalled.Message
-}
-
-// names is what can name a previous hub for a requester. The parent may be nil.
-func names(requester Requester, parent *v1alpha1.OmniCluster) string {
-	if parent == nil {
-		return fmt.Sprintf("Secret %q", requester.Kubeconfig.Name)
-	}
-
-	return fmt.Sprintf("OmniConnection %q", parent.Spec.ConnectionRef.Name)
-}
-
-// hubs are those whose marks in the cluster of an OmniCluster, which may be nil, count as the requester's own.
-func (d *Access) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hubs, error) {
-	if parent == nil {
-		return hubs.Of(d.HubID, nil), nil
-	}
-
-	return hubs.OfCluster(ctx, d.Client, d.HubID, parent)
-}
-
 // admit lets a requester in who has a slot: to ask the cluster takes a moment, too. Who
 // is not let in has left the slot.
-func (d *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, leave func(), omniClusterID string) (*Opened, loop.Outcome, error) {
-	opened, outcome, err := d.judge(ctx, cluster, requester, omniClusterID)
+func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, release func(), omniClusterID string) (*Opened, loop.Outcome, error) {
+	opened, outcome, err := a.judge(ctx, cluster, requester, omniClusterID)
 	if opened == nil {
-		leave()
+		release()
 
 		return nil, outcome, err
 	}
 
-	opened.leave = leave
+	opened.release = release
 
 	return opened, outcome, err
 }
 
 // judge asks the cluster who it is, and decides.
-func (d *Access) judge(ctx context.Context, cluster *Cluster, requester Requester, omniClusterID string) (*Opened, loop.Outcome, error) {
+func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requester, omniClusterID string) (*Opened, loop.Outcome, error) {
 	found, err := cluster.Identify(ctx)
 	if err != nil {
-		outcome, err := d.explain(cluster, requester, err)
+		outcome, err := a.explain(cluster, requester, err)
 
 		return nil, outcome, err
 	}
@@ -172,7 +157,7 @@ func (d *Access) judge(ctx context.Context, cluster *Cluster, requester Requeste
 		Accept: requester.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
 	}
 	if !requester.Object.GetDeletionTimestamp().IsZero() {
-		claim.Leaving = requester.Kubeconfig.Name
+		claim.Deleting = requester.Kubeconfig.Name
 	}
 
 	verdict := claim.Judge()
@@ -193,78 +178,9 @@ func (d *Access) judge(ctx context.Context, cluster *Cluster, requester Requeste
 	return &Opened{Cluster: cluster, ClusterID: verdict.ClusterID}, loop.Continue(reason, "%s", verdict.Message), nil
 }
 
-// errNoKubeconfig says that the Secret or its key is not there.
-var errNoKubeconfig = errors.New("no kubeconfig")
-
-// connect reads the kubeconfig live and finds its Cluster. A Secret that no export wrote for the OmniCluster may name a
-// previous hub.
-func (d *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
-	name := client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Kubeconfig.Name}
-	key := Key{NamespacedName: name, SecretKey: cmp.Or(requester.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
-	secret := &corev1.Secret{}
-
-	err := d.Live.Get(ctx, name, secret)
-	if apierrors.IsNotFound(err) {
-		d.Clusters.Forget(name)
-
-		missing := fmt.Errorf("%w: Secret %q does not exist", errNoKubeconfig, name.Name)
-		if requester.Object.GetDeletionTimestamp().IsZero() {
-			missing = fmt.Errorf("%w%s", missing, d.whoWrites(ctx, name))
-		}
-
-		return nil, missing
-	}
-
-	if sources.Refused(err) != nil {
-		return nil, d.refuse(ctx, secret, err)
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("read Secret %q: %w", name.Name, err)
-	}
-
-	if accepted.Previous == "" && (parent == nil || secret.Labels[v1alpha1.LabelExportUID] == "") {
-		*accepted = hubs.Of(d.HubID, secret)
-	}
-
-	content, found := secret.Data[key.SecretKey]
-	if !found {
-		return nil, fmt.Errorf("%w: Secret %q has no key %q (spec.kubeconfigSecretRef.key)", errNoKubeconfig, name.Name, key.SecretKey)
-	}
-
-	cluster, err := d.Clusters.Get(ctx, key, content)
-	if err != nil || !requester.Object.GetDeletionTimestamp().IsZero() {
-		return cluster, err
-	}
-
-	// Only a Secret that holds a kubeconfig, and before anything is sent.
-	if err := d.hold(ctx, secret); err != nil {
-		return nil, err
-	}
-
-	return cluster, nil
-}
-
-// whoWrites says where a Secret that does not exist is to come from. What cannot be
-// listed now is left out.
-func (d *Access) whoWrites(ctx context.Context, secret types.NamespacedName) string {
-	exports := &v1alpha1.OmniKubeconfigExportList{}
-
-	err := d.Client.List(ctx, exports, client.InNamespace(secret.Namespace), client.MatchingFields{index.ByTargetSecret: secret.Name})
-
-	switch {
-	case err != nil:
-		return ""
-	case len(exports.Items) == 0:
-		return ", and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret"
-	default:
-		return fmt.Sprintf("; OmniKubeconfigExport %q is to write it: see its conditions", exports.Items[0].Name)
-	}
-}
-
 // explain turns what went wrong on the way in into an Outcome. What heals by
 // itself waits, the rest needs somebody. The Cluster may be nil.
-func (d *Access) explain(cluster *Cluster, requester Requester, err error) (loop.Outcome, error) {
+func (a *Access) explain(cluster *Cluster, requester Requester, err error) (loop.Outcome, error) {
 	switch {
 	case errors.Is(err, ErrProbing):
 		return loop.Postpone(soon, v1alpha1.ReasonClusterUnreachable, "waiting for the workload cluster to answer"), nil
@@ -281,20 +197,4 @@ func (d *Access) explain(cluster *Cluster, requester Requester, err error) (loop
 	default:
 		return loop.Wait(later, Reason(err), "%s: %s", cluster.Server(), cluster.Message(err)), nil
 	}
-}
-
-// parent reads the OmniCluster; nil if there is none.
-func (d *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.OmniCluster, error) {
-	parent := &v1alpha1.OmniCluster{}
-
-	err := d.Client.Get(ctx, client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}, parent)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no parent is no error
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("read OmniCluster %q: %w", requester.Cluster, err)
-	}
-
-	return parent, nil
 }

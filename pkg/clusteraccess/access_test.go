@@ -226,7 +226,7 @@ func held(t *testing.T, api client.Client) bool {
 }
 
 // A release that is being deleted, and a token of Omni that may be for anybody's cluster: nothing is done there.
-func TestLeaveWhatMayBeAnybodys(t *testing.T) {
+func TestLetGoOfWhatMayBeAnybodys(t *testing.T) {
 	for name, test := range map[string]struct {
 		visit
 		want   Action

@@ -1,103 +1,217 @@
 package clusteraccess
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-func TestCleanupPolicy(t *testing.T) {
-	since := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+// cleanupBench is a sync that is being deleted and has no OmniCluster any more, a clock, and a workload cluster that
+// answers with a code of the test's choice.
+type cleanupBench struct {
+	*testing.T
 
-	for _, test := range []struct {
-		name   string
-		policy CleanupPolicy
-		after  time.Duration
-		want   Action
-		says   string
-	}{
-		{"the cluster answers", CleanupPolicy{}, 0, ActionCleanUp, ""},
-		{"the cluster answers, its parent was orphaned and is gone", CleanupPolicy{ParentGone: true}, 0, ActionCleanUp, ""},
-		{"the cluster is being destroyed and still answers", CleanupPolicy{ParentDestroying: true}, 0, ActionLetGo, "destroyed with its OmniCluster"},
-		{"the kubeconfig is gone", CleanupPolicy{NoKubeconfig: true, Problem: "Secret gone"}, 0, ActionLetGo, "Secret gone"},
-		{"the parent is gone and nothing answers", CleanupPolicy{ParentGone: true, Problem: "refused"}, 0, ActionLetGo, "refused"},
-		{"the parent is gone and the cluster is being asked", CleanupPolicy{ParentGone: true, Asking: true, Problem: "asked"}, 0, ActionWait, "deletionPolicy to Orphan"},
-		{"the parent is gone and the cluster is overloaded", CleanupPolicy{ParentGone: true, Passing: true, Problem: "429"}, 0, ActionWait, "until 2026-01-01T12:02:00Z"},
-		{"the parent is gone and the cluster stays overloaded", CleanupPolicy{ParentGone: true, Passing: true, Problem: "429"}, 2 * time.Minute, ActionLetGo, "its OmniCluster is gone"},
-		{"it is being asked for ever", CleanupPolicy{Asking: true, Problem: "asked"}, time.Hour, ActionLetGo, "for 1h0m0s"},
-		{"the cluster should be there", CleanupPolicy{Problem: "refused"}, time.Minute, ActionWait, "until 2026-01-01T13:00:00Z"},
-		{"the cluster should have been there for long", CleanupPolicy{Problem: "refused"}, time.Hour, ActionLetGo, "for 1h0m0s"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			test.policy.Since, test.policy.First, test.policy.Now = since, since, since.Add(test.after)
+	code      atomic.Int32 // of the workload cluster
+	ours      error        // of the management cluster; nil if it answers
+	clock     time.Time
+	access    *Access
+	requester Requester
+}
 
-			action, why := test.policy.Decide()
-			if action != test.want || !strings.Contains(why, test.says) {
-				t.Errorf("got %d, %q; want %d, %q", action, why, test.want, test.says)
+func newCleanupBench(t *testing.T, objects ...client.Object) *cleanupBench {
+	t.Helper()
+
+	l := &cleanupBench{T: t, clock: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	l.code.Store(http.StatusOK)
+
+	config := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch code := int(l.code.Load()); {
+		case code != http.StatusOK:
+			w.Header().Set("Retry-After", "0")
+			http.Error(w, "not now", code) // as the proxy of Omni answers, without a Status
+		case r.URL.Path == "/version":
+			respond(w, code, `{"gitVersion":"v1.37.1"}`)
+		default:
+			respond(w, code, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`)
+		}
+	})
+
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "access"}, Data: map[string][]byte{"kubeconfig": config}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, secret)...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if l.ours != nil {
+				return l.ours
 			}
+
+			return api.Get(ctx, key, object, options...)
+		},
+	}).Build()
+
+	sync := &v1alpha1.OmniSecretSync{}
+	sync.Namespace, sync.Name, sync.UID = "ns", "pull", "uid"
+	sync.DeletionTimestamp = &metav1.Time{Time: l.clock}
+	sync.Spec.ClusterRef.Name, sync.Spec.KubeconfigSecretRef.Name = "demo", "access"
+
+	l.access = &Access{Clusters: NewClusters(func() time.Time { return l.clock }, loopback()), Client: api, Live: api}
+	l.requester = RequesterOf(sync, nil)
+
+	return l
+}
+
+// plan goes on until the cluster has been asked, and returns what came of it.
+func (l *cleanupBench) plan() (Cleanup, string, error) {
+	l.Helper()
+
+	for {
+		cleanup, outcome, err := l.access.PlanCleanup(l.Context(), l.requester, l.clock)
+		if err != nil || !strings.Contains(outcome.Message(), "waiting for the workload cluster") {
+			return cleanup, outcome.Message(), err
+		}
+	}
+}
+
+func (l *cleanupBench) expect(want Action, words string) {
+	l.Helper()
+
+	if cleanup, message, err := l.plan(); err != nil || cleanup.Action != want || !strings.Contains(message, words) || (cleanup.Opened != nil) != (want == ActionCleanUp) {
+		l.Errorf("at %s: got %d %q, %v; want %d %q", l.clock.Format(time.TimeOnly), cleanup.Action, message, err, want, words)
+	}
+}
+
+// The OmniCluster is gone. One bad answer of an API that is overloaded or restarts is no reason to leave
+// everything behind, and a cluster that never answers again is.
+func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
+	for _, code := range []int32{
+		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	} {
+		t.Run(http.StatusText(int(code)), func(t *testing.T) {
+			l := newCleanupBench(t)
+
+			l.code.Store(code)
+			l.expect(ActionWait, "until 2026-01-01T12:02:00Z")
+
+			l.clock = l.clock.Add(time.Minute)
+			l.code.Store(http.StatusOK)
+			l.expect(ActionCleanUp, "")
+
+			// The next trouble has its own time.
+			l.clock = l.clock.Add(time.Hour)
+			l.code.Store(code)
+			l.expect(ActionWait, "until 2026-01-01T13:03:00Z")
+
+			l.clock = l.clock.Add(2 * time.Minute)
+			l.expect(ActionLetGo, "its OmniCluster is gone")
 		})
 	}
 }
 
-// The deadline passed while no controller ran: the first problem after it is not the end.
-func TestCleanupPolicyAfterTheDeadline(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+// What does not pass by itself is not waited for without an OmniCluster.
+func TestRefusalIsTheEnd(t *testing.T) {
+	for _, code := range []int32{http.StatusUnauthorized, http.StatusForbidden} {
+		l := newCleanupBench(t)
 
-	for _, test := range []struct {
-		name  string
-		gone  bool
-		tried time.Duration
-		want  Action
-	}{
-		{"first problem", false, 0, ActionWait},
-		{"first problem, the parent is gone", true, 0, ActionWait},
-		{"a moment", false, 2*time.Minute - time.Second, ActionWait},
-		{"long enough", false, 2 * time.Minute, ActionLetGo},
-		{"long enough, the parent is gone", true, 2 * time.Minute, ActionLetGo},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			action, why := CleanupPolicy{
-				Problem: "503", Passing: true, ParentGone: test.gone, Since: now.Add(-5 * time.Hour), First: now.Add(-test.tried), Now: now,
-			}.Decide()
-			if action != test.want {
-				t.Errorf("got %d, %q; want %d", action, why, test.want)
-			}
-		})
+		l.code.Store(code)
+		l.expect(ActionLetGo, "its OmniCluster is gone")
 	}
 }
 
-func TestTroubles(t *testing.T) {
-	var known troubles
-
-	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
-	for _, test := range []struct {
-		name  string
-		over  bool // forget before
-		uid   types.UID
-		step  step
-		after time.Duration
-		want  time.Duration
-	}{
-		{"first", false, "a", stepOpen, 0, 0},
-		{"again", false, "a", stepOpen, time.Minute, 0},
-		{"another object", false, "b", stepOpen, 2 * time.Minute, 2 * time.Minute},
-		{"another step", false, "a", stepCleanUp, 3 * time.Minute, 3 * time.Minute},
-		{"it was over", true, "a", stepOpen, 4 * time.Minute, 4 * time.Minute},
-		{"nobody had it for long", false, "b", stepOpen, 13 * time.Minute, 13 * time.Minute}, // and the clean-up of a
+// A bad answer of the management cluster is an error, to be tried again, and says nothing of the workload cluster.
+func TestOurOwnAPIFails(t *testing.T) {
+	for _, failure := range []error{
+		apierrors.NewTooManyRequests("not now", 1), apierrors.NewServiceUnavailable("not now"), apierrors.NewInternalError(errors.New("not now")),
+		context.DeadlineExceeded,
 	} {
-		if test.over {
-			known.over(test.uid, test.step)
+		l := newCleanupBench(t)
+		l.ours = failure
+
+		if cleanup, _, err := l.plan(); !errors.Is(err, failure) || cleanup.Action != 0 {
+			t.Errorf("%v: got %d, %v", failure, cleanup.Action, err)
 		}
 
-		if got := known.first(test.uid, test.step, at.Add(test.after)).Sub(at); got != test.want {
-			t.Errorf("%s: first %s after the start, want %s", test.name, got, test.want)
-		}
+		l.ours = nil
+		l.expect(ActionCleanUp, "")
 	}
+}
 
-	if len(known.known) != 2 {
-		t.Errorf("%d are remembered, want the last of each object: %v", len(known.known), known.known)
+// While there is an OmniCluster the hour counts, and at least two minutes of this process.
+func TestCleanupWithAParent(t *testing.T) {
+	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+	l := newCleanupBench(t, parent)
+
+	l.code.Store(http.StatusServiceUnavailable)
+	l.expect(ActionWait, "until 2026-01-01T13:00:00Z")
+
+	// Another process, long after the deadline.
+	l.clock = l.clock.Add(3 * time.Hour)
+	l.access.troubles = troubles{}
+	l.expect(ActionWait, "until 2026-01-01T15:02:00Z")
+
+	l.clock = l.clock.Add(3 * time.Minute)
+	l.expect(ActionLetGo, "could not be used")
+}
+
+// An OmniCluster that is being deleted takes its cluster with it only once Omni destroys it. Until then, and if it
+// never does, the cluster lives on and what was made there has to go.
+func TestCleanupWhileTheParentIsDeleted(t *testing.T) {
+	destroying := &v1alpha1.OmniClusterRemoteStatus{Phase: v1alpha1.ClusterPhaseDestroying}
+	running := &v1alpha1.OmniClusterRemoteStatus{Phase: "Running"}
+
+	for name, test := range map[string]struct {
+		policy v1alpha1.ChangePolicy
+		orphan bool
+		stays  bool // the OmniCluster
+		remote *v1alpha1.OmniClusterRemoteStatus
+		gone   bool // the cluster with it
+	}{
+		"just begun":               {remote: running},
+		"blocked, such as locked":  {remote: running},
+		"not ours in Omni":         {},
+		"observed":                 {policy: v1alpha1.ChangePolicyObserve, remote: running},
+		"orphaned":                 {orphan: true, remote: running},
+		"orphaned too late":        {orphan: true, remote: destroying, gone: true},
+		"being torn down":          {remote: destroying, gone: true},
+		"torn down by others only": {stays: true, remote: destroying},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", Finalizers: []string{v1alpha1.Finalizer}}}
+			parent.Spec.ChangePolicy, parent.Spec.DeletePolicy.Orphan, parent.Status.Omni = test.policy, test.orphan, test.remote
+
+			if !test.stays {
+				parent.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			}
+
+			l := newCleanupBench(t, parent)
+			answers, silent, says := ActionCleanUp, ActionWait, "until 2026-01-01T13:00:00Z"
+
+			if test.gone {
+				answers, silent, says = ActionLetGo, ActionLetGo, "destroyed with its OmniCluster"
+				l.expect(answers, says)
+			} else {
+				l.expect(answers, "")
+			}
+
+			l.clock = l.clock.Add(goodFor)
+			l.code.Store(http.StatusServiceUnavailable)
+			l.expect(silent, says)
+		})
 	}
 }

@@ -13,9 +13,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// ErrProbing says that the cluster has not answered yet: look again in a moment.
-var ErrProbing = errors.New("the workload cluster is being asked")
-
 // Reason gives the condition reason for an error of this package or of a request
 // to a workload cluster.
 func Reason(err error) string {

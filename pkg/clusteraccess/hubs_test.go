@@ -81,7 +81,7 @@ func TestWhoNamesThePreviousHub(t *testing.T) {
 
 			release.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 
-			opened := leaveWhenAnswered(t, access, release)
+			opened := planWhenAnswered(t, access, release)
 			if want := (hubs.Hubs{Own: "here", Previous: test.previous}); opened.Hubs != want || opened.Names != test.names {
 				t.Errorf("a deletion: %+v, named by %s; want %+v, %s", opened.Hubs, opened.Names, want, test.names)
 			}
@@ -104,8 +104,8 @@ func TestWhoNamesThePreviousHub(t *testing.T) {
 	}
 }
 
-// leaveWhenAnswered goes on until the cluster has been asked.
-func leaveWhenAnswered(t *testing.T, access *Access, release *v1alpha1.OmniHelmRelease) *Opened {
+// planWhenAnswered goes on until the cluster has been asked.
+func planWhenAnswered(t *testing.T, access *Access, release *v1alpha1.OmniHelmRelease) *Opened {
 	t.Helper()
 
 	for {

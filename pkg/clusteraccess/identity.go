@@ -93,9 +93,9 @@ type Claim struct {
 	Known string
 	// Accept is the value of the annotation omni.texashpc.com/accept-cluster. Empty if not set.
 	Accept string
-	// Leaving is the name of the kubeconfig's Secret if the object is being deleted; else empty. A
+	// Deleting is the name of the kubeconfig's Secret if the object is being deleted; else empty. A
 	// deletion is not helped by accepting another cluster: what is to be removed is not there.
-	Leaving string
+	Deleting string
 }
 
 // Verdict says whether a cluster may be used.
@@ -154,7 +154,7 @@ func (c Claim) judgeUnknown() Verdict {
 func (c Claim) unknownYet() Verdict {
 	what := fmt.Sprintf("the kubeconfig is for cluster %s; whether that is the OmniCluster's is not known yet: "+
 		"waiting for its ID (status.omniClusterID), nothing is done there before", c.Found.ID)
-	if c.Leaving != "" {
+	if c.Deleting != "" {
 		return Verdict{Waits: true, Message: what}
 	}
 
@@ -165,9 +165,9 @@ func (c Claim) unknownYet() Verdict {
 // wrong is the verdict about a cluster that must not be used: what is wrong, and
 // what helps an object that stays.
 func (c Claim) wrong(what, remedy string) Verdict {
-	if c.Leaving != "" {
+	if c.Deleting != "" {
 		remedy = fmt.Sprintf("put a kubeconfig of cluster %s back into Secret %q, so that what was made there can be removed",
-			cmp.Or(c.Known, c.OmniClusterID), c.Leaving)
+			cmp.Or(c.Known, c.OmniClusterID), c.Deleting)
 	}
 
 	return Verdict{Message: what + ": " + remedy}

@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 }
 
 // An object that is being deleted is never told to accept another cluster: what is to be removed is not there.
-func TestJudgeWhileLeaving(t *testing.T) {
+func TestJudgeWhileDeleting(t *testing.T) {
 	token, system, none := Identity{SourceToken, "A"}, Identity{SourceKubeSystem, "U"}, Identity{SourceNone, ""}
 
 	for _, test := range []struct {
@@ -92,7 +92,7 @@ func TestJudgeWhileLeaving(t *testing.T) {
 		{"not known yet", Claim{Found: token}, "waiting for its ID"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.claim.Leaving = "access"
+			test.claim.Deleting = "access"
 
 			if got := test.claim.Judge(); got.Right || !strings.Contains(got.Message, test.says) || strings.Contains(got.Message, "accept") {
 				t.Errorf("got %+v, want a message with %q", got, test.says)

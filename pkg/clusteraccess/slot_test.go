@@ -17,7 +17,7 @@ import (
 )
 
 // requesterWith is a sync of an OmniCluster with a kubeconfig in a Secret of its own.
-func (l *leaving) requesterWith(cluster, secret string, kubeconfig []byte) Requester {
+func (l *cleanupBench) requesterWith(cluster, secret string, kubeconfig []byte) Requester {
 	l.Helper()
 
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: secret}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
@@ -32,7 +32,7 @@ func (l *leaving) requesterWith(cluster, secret string, kubeconfig []byte) Reque
 }
 
 // open goes on until the cluster has been asked.
-func (l *leaving) open(requester Requester) (*Opened, loop.Outcome) {
+func (l *cleanupBench) open(requester Requester) (*Opened, loop.Outcome) {
 	l.Helper()
 
 	for {
@@ -47,10 +47,10 @@ func (l *leaving) open(requester Requester) (*Opened, loop.Outcome) {
 	}
 }
 
-func newClusters(t *testing.T) *leaving {
+func newClusters(t *testing.T) *cleanupBench {
 	t.Helper()
 
-	return newLeaving(t,
+	return newCleanupBench(t,
 		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}},
 		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
 }
@@ -163,7 +163,7 @@ func TestAskingTakesASlot(t *testing.T) {
 		t.Errorf("the slot was not given back: %+v, %v", outcome, err)
 	}
 
-	if len(l.access.Clusters.limiters.of) != 0 {
-		t.Errorf("%d clusters are remembered", len(l.access.Clusters.limiters.of))
+	if taken, _ := l.access.Clusters.limiter.Load(); taken != 0 {
+		t.Errorf("%d slots are taken", taken)
 	}
 }

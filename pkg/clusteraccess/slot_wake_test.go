@@ -15,12 +15,12 @@ import (
 
 // So many runs work in one cluster; the next ones are postponed, and woken when one ends.
 func TestLimiterOfACluster(t *testing.T) {
-	l := newLeaving(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
+	l := newCleanupBench(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
 	l.access.Clusters.Runs = 1
 	woken := make(chan types.NamespacedName, 1)
 	l.requester.Wake = listening(t, woken)
 
-	first, _, err := l.leave()
+	first, _, err := l.plan()
 	if err != nil || first.Action != ActionCleanUp {
 		t.Fatal(first, err)
 	}

@@ -73,6 +73,6 @@ func (t *troubles) over(uid types.UID, step step) {
 
 // InTrouble notes that the clean-up of an object that is being deleted failed in a
 // cluster that lets it in, and gives the time for CleanupPolicy.First.
-func (d *Access) InTrouble(object client.Object, now time.Time) time.Time {
-	return d.troubles.first(object.GetUID(), stepCleanUp, now)
+func (a *Access) InTrouble(object client.Object, now time.Time) time.Time {
+	return a.troubles.first(object.GetUID(), stepCleanUp, now)
 }

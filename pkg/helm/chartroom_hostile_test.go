@@ -132,7 +132,5 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 		t.Errorf("took %d MiB at once", peak>>20)
 	}
 
-	if admitted.held != 0 || len(admitted.waiting) != 0 {
-		t.Errorf("%d bytes are held still, and %d wait", admitted.held, len(admitted.waiting))
-	}
+	chartMemory.wantEmpty(t)
 }

@@ -8,26 +8,34 @@ import (
 	"time"
 )
 
-func waiters(r *chartRoom) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func waiters(r chartRoom) int {
+	_, waiting := r.bytes.Load()
 
-	return len(r.waiting)
+	return waiting
+}
+
+// wantEmpty wants nothing to be held, and nobody to wait.
+func (r chartRoom) wantEmpty(t *testing.T) {
+	t.Helper()
+
+	if held, waiting := r.bytes.Load(); held != 0 || waiting != 0 {
+		t.Errorf("%d bytes are held still, and %d wait", held, waiting)
+	}
 }
 
 // enterLater enters in the background; the channel tells when it has.
-func enterLater(t *testing.T, r *chartRoom, tenant string, cost int64) chan func() {
+func enterLater(t *testing.T, r chartRoom, tenant string, cost int64) chan func() {
 	t.Helper()
 
 	before, entered := waiters(r), make(chan func(), 1)
 
 	go func() {
-		leave, err := r.enter(context.Background(), tenant, cost)
+		release, err := r.enter(context.Background(), tenant, cost)
 		if err != nil {
 			panic(err)
 		}
 
-		entered <- leave
+		entered <- release
 	}()
 
 	for waiters(r) == before {
@@ -37,15 +45,15 @@ func enterLater(t *testing.T, r *chartRoom, tenant string, cost int64) chan func
 	return entered
 }
 
-func mustTry(t *testing.T, r *chartRoom, tenant string, cost int64) func() {
+func mustTry(t *testing.T, r chartRoom, tenant string, cost int64) func() {
 	t.Helper()
 
-	leave, ok := r.try(tenant, cost)
+	release, ok := r.try(tenant, cost)
 	if !ok {
 		t.Fatalf("no room for %d MiB of %s", cost>>20, tenant)
 	}
 
-	return leave
+	return release
 }
 
 const mib = 1 << 20
@@ -78,15 +86,13 @@ func TestRoom(t *testing.T) {
 	(<-large)()
 	second()
 
-	if r.held != 0 || len(r.tenants) != 0 || len(r.waiting) != 0 {
-		t.Errorf("left: %d, %v, %v", r.held, r.tenants, r.waiting)
-	}
+	r.wantEmpty(t)
 }
 
 // Who does not want to wait any more leaves nothing behind.
 func TestWaitingForRoomEnds(t *testing.T) {
 	r := newChartRoom(8*mib, 8*mib)
-	leave := mustTry(t, r, "a", 8*mib)
+	release := mustTry(t, r, "a", 8*mib)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -95,11 +101,9 @@ func TestWaitingForRoomEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
-	leave()
+	release()
 
-	if r.held != 0 || len(r.tenants) != 0 || len(r.waiting) != 0 {
-		t.Errorf("left: %d, %v, %v", r.held, r.tenants, r.waiting)
-	}
+	r.wantEmpty(t)
 }
 
 // Many at the same time, some of which give up, get and give back all of it.
@@ -113,24 +117,21 @@ func TestRoomOfMany(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
 			defer cancel()
 
-			leave, err := r.enter(ctx, string(rune('a'+i%5)), int64(i%9)*mib)
+			release, err := r.enter(ctx, string(rune('a'+i%5)), int64(i%9)*mib)
 			if err != nil {
 				return
 			}
 
-			r.mu.Lock()
-			if r.held > r.total {
-				t.Errorf("%d bytes are held", r.held)
+			if held, _ := r.bytes.Load(); held > 12*mib {
+				t.Errorf("%d bytes are held", held)
 			}
-			r.mu.Unlock()
+
 			time.Sleep(time.Millisecond)
-			leave()
+			release()
 		})
 	}
 
 	all.Wait()
 
-	if r.held != 0 || len(r.tenants) != 0 || len(r.waiting) != 0 {
-		t.Errorf("left: %d, %v, %v", r.held, r.tenants, r.waiting)
-	}
+	r.wantEmpty(t)
 }

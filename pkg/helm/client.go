@@ -84,15 +84,15 @@ type session struct {
 	last    *lastError
 	values  *discretion
 
-	// room is what the action has of the room for charts, in bytes, and leave gives it back.
-	room  int64
-	leave func()
+	// room is what the action has of the room for charts, in bytes, and release gives it back.
+	room    int64
+	release func()
 }
 
 // vacate gives back what the action has of the room for charts.
 func (s *session) vacate() {
-	s.leave()
-	s.room, s.leave = 0, func() {}
+	s.release()
+	s.room, s.release = 0, func() {}
 }
 
 // open makes Helm's configuration for one action. All its requests end with ctx.
@@ -121,7 +121,7 @@ func (c *Client) open(ctx context.Context, values Values) (*session, error) {
 	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
 	config.Releases.Driver = storage
 
-	return &session{config: config, storage: storage, last: last, values: discreet, leave: func() {}}, nil
+	return &session{config: config, storage: storage, last: last, values: discreet, release: func() {}}, nil
 }
 
 // Details is what the record of a revision says about its chart.

@@ -111,12 +111,12 @@ func (c *Client) admitted(ctx context.Context, s *session, request Request, job 
 			cost = tenantBytes
 		}
 
-		leave, waited := admitted.enter(ctx, c.target.Tenant, cost)
+		release, waited := chartMemory.enter(ctx, c.target.Tenant, cost)
 		if waited != nil {
 			return nil, fmt.Errorf("chart %s: %w", request.Chart, waited)
 		}
 
-		s.room, s.leave = cost, leave
+		s.room, s.release = cost, release
 		one, err = c.render(ctx, s, request, job)
 	}
 
@@ -144,12 +144,12 @@ func (c *Client) makeRoom(ctx context.Context, s *session, one *renderedChart) e
 	// What it has now is not enough, and does not count while it waits for more.
 	s.vacate()
 
-	leave, ok := admitted.try(c.target.Tenant, cost)
+	release, ok := chartMemory.try(c.target.Tenant, cost)
 	if !ok {
 		return &fullError{cost}
 	}
 
-	s.room, s.leave = cost, leave
+	s.room, s.release = cost, release
 
 	return nil
 }

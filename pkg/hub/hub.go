@@ -25,10 +25,10 @@ const (
 )
 
 const (
-	// patience bounds the question as a whole, refusedPatience how long it may be refused: while a hub starts it
+	// identifyTimeout bounds the question as a whole, refusedTimeout how long it may be refused: while a hub starts it
 	// knows no bindings yet, and an installation makes them in any order.
-	patience        = time.Minute
-	refusedPatience = 20 * time.Second
+	identifyTimeout = time.Minute
+	refusedTimeout  = 20 * time.Second
 	// callTimeout bounds one call, pause is what lies between two.
 	callTimeout = 15 * time.Second
 	pause       = time.Second
@@ -62,7 +62,7 @@ func Identify(ctx context.Context, config *rest.Config, given, role string) (str
 		return "", fmt.Errorf("find out the ID of the hub: %w", err)
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, identifyTimeout, fmt.Errorf("gave up after %s", identifyTimeout))
 	defer cancel()
 
 	id, err := ask(ctx, client)
@@ -90,7 +90,7 @@ func ask(ctx context.Context, client metadata.Interface) (string, error) {
 		case refusedSince.IsZero():
 			refusedSince = time.Now()
 			klog.FromContext(ctx).Info("Waiting for the right to read the hub's ID", "reason", err.Error())
-		case time.Since(refusedSince) >= refusedPatience:
+		case time.Since(refusedSince) >= refusedTimeout:
 			return "", err
 		}
 

@@ -113,7 +113,7 @@ func TestGivesUp(t *testing.T) {
 	for name, answer := range map[string]error{"refused": forbidden(), "away": apierrors.NewServiceUnavailable("away")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), identifyTimeout)
 				defer cancel()
 
 				if id, err := ask(ctx, clientThat(func(int) error { return answer })); id != "" || err == nil {

@@ -17,9 +17,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// startPatience is how long a start may take in all: the etcd inside is ready, the hub and an external etcd have answered.
+// startTimeout is how long a start may take in all: the etcd inside is ready, the hub and an external etcd have answered.
 // It is less than what the start-up probe of the chart allows, so that the process ends by itself and says why.
-const startPatience = 4 * time.Minute
+const startTimeout = 4 * time.Minute
 
 // Config applies the options in the order in which they need each other. It waits, until the context ends, for the hub
 // and for an external etcd, and fails if they do not answer or a right is missing.

@@ -43,7 +43,7 @@ func (o *Options) whereObjectsAre() string {
 
 func run(ctx context.Context, options *Options) error {
 	// From here on, and not from when the etcd inside is ready: it may need two minutes of it.
-	startBy := time.Now().Add(startPatience)
+	startBy := time.Now().Add(startTimeout)
 
 	if options.EtcdDataDir == "" {
 		return serve(ctx, options, startBy, nil)
@@ -76,7 +76,7 @@ func run(ctx context.Context, options *Options) error {
 // serve runs the API server, if what it needs has answered in time. The notice, if there is one, says what is wrong with
 // its storage.
 func serve(ctx context.Context, options *Options, startBy time.Time, notice func() string) error {
-	starting, cancel := context.WithDeadlineCause(ctx, startBy, fmt.Errorf("gave up after %s", startPatience))
+	starting, cancel := context.WithDeadlineCause(ctx, startBy, fmt.Errorf("gave up after %s", startTimeout))
 	config, err := options.Config(starting)
 
 	cancel()

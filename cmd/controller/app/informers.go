@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -14,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
 const (
@@ -46,7 +47,7 @@ func newInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 func whileAway[T any](ctx context.Context, verb string, object runtime.Object, call func() (T, error)) (T, error) {
 	var told time.Time
 
-	for pause := firstAwayPause; ; pause = min(2*pause, longestAwayPause) {
+	for pauses := backoff.New(firstAwayPause, longestAwayPause); ; {
 		result, err := call()
 		if err == nil || ctx.Err() != nil || !isAway(err) {
 			return result, err
@@ -62,7 +63,7 @@ func whileAway[T any](ctx context.Context, verb string, object runtime.Object, c
 		select {
 		case <-ctx.Done():
 			return result, err
-		case <-time.After(pause - rand.N(pause/2+1)):
+		case <-time.After(pauses.Next()):
 		}
 	}
 }

@@ -24,9 +24,9 @@ const (
 	// startTimeout bounds the replay of the log. A full database of the default quota takes seconds.
 	startTimeout = 2 * time.Minute
 	dialTimeout  = 10 * time.Second
-	// closePatience is how long a stop waits for connections: etcd gives requests that are under way seven seconds. With what
+	// closeTimeout is how long a stop waits for connections: etcd gives requests that are under way seven seconds. With what
 	// omni-apiserver's own requests may take before, it fits into the minute that the chart gives a Pod.
-	closePatience = 15 * time.Second
+	closeTimeout = 15 * time.Second
 )
 
 // ErrForced says that a stop ended the storage while somebody was connected who did not let go. Nothing is lost.
@@ -37,11 +37,11 @@ var ErrStopped = errors.New("the embedded etcd stopped by itself")
 
 // Server is a running etcd.
 type Server struct {
-	etcd     *embed.Etcd
-	lock     *directoryLock
-	socket   *socket
-	log      *logger
-	patience time.Duration // of a stop
+	etcd    *embed.Etcd
+	lock    *directoryLock
+	socket  *socket
+	log     *logger
+	timeout time.Duration // of a stop
 }
 
 // Start runs etcd on the directory, which is created if it does not exist, and returns when it can
@@ -68,7 +68,7 @@ func Start(ctx context.Context, dataDir string, options ...Option) (*Server, err
 		return nil, err
 	}
 
-	s := &Server{lock: lock, patience: closePatience}
+	s := &Server{lock: lock, timeout: closeTimeout}
 	if err := s.start(ctx, dataDir, chosen); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd on %s: %w", dataDir, err), s.Stop())
 	}
@@ -227,7 +227,7 @@ func (s *Server) close() error {
 	select {
 	case <-closed:
 		return nil
-	case <-time.After(s.patience):
+	case <-time.After(s.timeout):
 		etcd.Server.HardStop()
 
 		return ErrForced

@@ -31,7 +31,7 @@ func TestASilentClientDoesNotHoldUpAStop(t *testing.T) {
 	// Connections are taken in turn: the silent one was, when this one is served.
 	put(t, first, "late")
 
-	first.patience = 2 * time.Second
+	first.timeout = 2 * time.Second
 	if err := first.Stop(); !errors.Is(err, ErrForced) {
 		t.Fatalf("got %v, want %v", err, ErrForced)
 	}

@@ -5,39 +5,43 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 )
 
-// checkPause is how long the answer to a check counts.
-const checkPause = 30 * time.Second
+const (
+	// checkPause is how long the answer to a check counts.
+	checkPause = 30 * time.Second
+	// checkTimeout ends a check that does not end by itself, as it does after session.CheckTimeout.
+	checkTimeout = 2 * session.CheckTimeout
+)
 
 // errUndecided says that Omni has not answered a check yet.
 var errUndecided = errors.New("Omni has not answered yet")
 
-// check is one question to Omni, whether a session still works.
+// check is what the answer to a check depends on.
 type check struct {
 	session   *session.Session
-	requested string        // the on-demand request that it answers
-	refusals  uint64        // of the session, before it was asked
-	answered  chan struct{} // closed when err and at are set
-	err       error
-	at        time.Time
+	requested string // the on-demand request that it answers
+	refusals  uint64 // of the session, before it was asked
 }
 
-// counts tells whether the check answers another one as well. A failure counts
-// for those who asked for it only, so that the next run asks again.
-func (c *check) counts(wanted *check, now time.Time) bool {
-	if c == nil || c.session != wanted.session || c.requested != wanted.requested || c.refusals != wanted.refusals {
-		return false
-	}
+// checks keeps the last check of each connection.
+type checks = asynccache.Cache[types.UID, check, struct{}]
 
-	select {
-	case <-c.answered:
-		return now.Sub(c.at) < checkPause
-	default:
-		return true
-	}
+func newChecks(options Options) *checks {
+	return asynccache.New(asynccache.Options[types.UID, check, struct{}]{
+		AnswerTimeout: reachTimeout, QuestionTimeout: checkTimeout, Now: options.Now,
+		Keep: func(asynccache.Question[check], asynccache.Answer[struct{}]) time.Duration { return checkPause },
+		Wake: func(uid types.UID) {
+			if options.HealthChanged != nil {
+				options.HealthChanged.Fire(string(uid))
+			}
+		},
+	})
 }
 
 // check asks Omni whether the session still works, unless it did so a moment
@@ -49,57 +53,31 @@ func (c *check) counts(wanted *check, now time.Time) bool {
 // not keep the workers that other connections need. The question goes on, and
 // its answer wakes the connection.
 func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnection, lease *session.Lease) error {
-	if lease.Client() == nil {
+	session := lease.Session
+	if session.Client() == nil {
 		return nil
 	}
 
-	uid := connection.UID
-	wanted := &check{
-		session:   lease.Session,
+	return r.ask(ctx, connection.UID, check{
+		session:   session,
 		requested: connection.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + connection.Annotations[v1alpha1.AnnotationFluxRequestedAt],
-		refusals:  lease.Client().Refusals(),
-		answered:  make(chan struct{}),
-	}
+		refusals:  session.Client().Refusals(),
+	}, session.Client().Check)
+}
 
-	r.mu.Lock()
-
-	current := r.checks[uid]
-	if !current.counts(wanted, r.options.Now()) {
-		current = wanted
-		r.checks[uid] = current
-
-		go r.ask(context.WithoutCancel(ctx), current, string(uid))
-	}
-
-	r.mu.Unlock()
-
-	select {
-	case <-current.answered:
-	case <-ctx.Done():
+// ask asks, or returns the answer to the same check. A failure counts for those who
+// asked for it only, so that the next run asks again.
+func (r *reconciler) ask(ctx context.Context, uid types.UID, wanted check, do func(context.Context) error) error {
+	answer, ok := r.checks.Ask(ctx, uid, asynccache.Question[check]{Key: wanted, Group: string(uid)}, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, do(ctx)
+	})
+	if !ok {
 		return errUndecided
 	}
 
-	if current.err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-
-		if r.checks[uid] == current {
-			delete(r.checks, uid)
-		}
+	if answer.Err != nil {
+		r.checks.Forget(uid)
 	}
 
-	return current.err
-}
-
-// ask asks, and wakes the connection if nobody may be waiting any more. It is
-// bounded by omni.CheckTimeout; a session that is closed meanwhile ends it.
-func (r *reconciler) ask(ctx context.Context, asked *check, uid string) {
-	started := time.Now()
-	asked.err = asked.session.Client().Check(ctx)
-	asked.at = r.options.Now()
-	close(asked.answered)
-
-	if time.Since(started) > patience/2 && r.options.HealthChanged != nil {
-		r.options.HealthChanged.Fire(uid)
-	}
+	return answer.Err
 }

@@ -1,11 +1,13 @@
 package omniconnection
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
@@ -13,29 +15,74 @@ import (
 )
 
 func TestCheckCounts(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	session, other := &session.Session{}, &session.Session{}
-	open, answered := make(chan struct{}), make(chan struct{})
-	close(answered)
+	old, other := &session.Session{}, &session.Session{}
 
 	for name, test := range map[string]struct {
 		known *check
-		want  bool
+		err   error         // of the known one
+		after time.Duration // it was answered
+		want  int           // how many more are asked
 	}{
-		"none":             {nil, false},
-		"under way":        {&check{session: session, requested: "1", answered: open}, true},
-		"fresh":            {&check{session: session, requested: "1", answered: answered, at: now.Add(-29 * time.Second)}, true},
-		"fresh, a failure": {&check{session: session, requested: "1", answered: answered, at: now, err: errors.New("no")}, true},
-		"old":              {&check{session: session, requested: "1", answered: answered, at: now.Add(-30 * time.Second)}, false},
-		"another session":  {&check{session: other, requested: "1", answered: answered, at: now}, false},
-		"before a refusal": {&check{session: session, requested: "1", refusals: 1, answered: answered, at: now}, false},
-		"another request":  {&check{session: session, requested: "0", answered: answered, at: now}, false},
+		"none":             {known: nil, want: 1},
+		"fresh":            {known: &check{session: old, requested: "1"}, after: 29 * time.Second},
+		"a failure":        {known: &check{session: old, requested: "1"}, err: errors.New("no"), want: 1},
+		"old":              {known: &check{session: old, requested: "1"}, after: 30 * time.Second, want: 1},
+		"another session":  {known: &check{session: other, requested: "1"}, want: 1},
+		"before a refusal": {known: &check{session: old, requested: "1", refusals: 1}, want: 1},
+		"another request":  {known: &check{session: old, requested: "0"}, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.known.counts(&check{session: session, requested: "1"}, now); got != test.want {
-				t.Errorf("%v", got)
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			r := &reconciler{checks: newChecks(Options{Now: func() time.Time { return now }})}
+			asked := 0
+
+			if test.known != nil {
+				if err := r.ask(t.Context(), "uid", *test.known, func(context.Context) error { return test.err }); !errors.Is(err, test.err) {
+					t.Fatal(err)
+				}
+			}
+
+			now = now.Add(test.after)
+
+			err := r.ask(t.Context(), "uid", check{session: old, requested: "1"}, func(context.Context) error {
+				asked++
+
+				return nil
+			})
+			if err != nil || asked != test.want {
+				t.Errorf("asked %d times, %v", asked, err)
 			}
 		})
+	}
+}
+
+// A check under way answers those who come meanwhile, also with a failure; nobody has to wait for it.
+func TestCheckUnderWay(t *testing.T) {
+	no, hold, woken := errors.New("no"), make(chan struct{}), make(chan types.UID, 1)
+	r := &reconciler{checks: newChecks(Options{Now: time.Now})}
+	r.checks.Options.Wake = func(uid types.UID) { woken <- uid }
+
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+
+	if err := r.ask(short, "uid", check{}, func(context.Context) error {
+		<-hold
+
+		return no
+	}); !errors.Is(err, errUndecided) {
+		t.Fatal(err)
+	}
+
+	close(hold)
+
+	if uid := <-woken; uid != "uid" {
+		t.Errorf("%s was woken", uid)
+	}
+
+	for _, want := range []error{no, nil} {
+		if err := r.ask(t.Context(), "uid", check{}, func(context.Context) error { return nil }); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
 	}
 }
 

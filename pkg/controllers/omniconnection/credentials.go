@@ -36,12 +36,14 @@ func (r *reconciler) findCredentials(ctx context.Context, s *scope) (loop.Outcom
 
 func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error) {
 	ref := s.connection.Spec.Auth.ServiceAccountSecretRef
-	secret := &corev1.Secret{}
+	from := sources.Reference{Namespace: s.connection.Namespace, Name: ref.Name, Key: ref.Key}
 
-	readError := r.live.Get(ctx, client.ObjectKey{Namespace: s.connection.Namespace, Name: ref.Name}, secret)
-	if refused := sources.Refused(readError); refused != nil {
+	secret, readError := sources.Secret(ctx, r.live, from)
+	unread, explained := sources.Outcome(readError, v1alpha1.ReasonSecretNotFound, "")
+
+	if sources.Refused(readError) != nil {
 		// A finalizer on it would get in the way of those who made it.
-		return loop.Stall(v1alpha1.ReasonSecretProtected, "%s", refused), r.dropSecret(ctx, secret)
+		return unread, r.dropSecret(ctx, secret)
 	}
 
 	users, err := r.guardSecret(ctx, s)
@@ -49,17 +51,17 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Outcome{}, err
 	}
 
-	if apierrors.IsNotFound(readError) {
-		return loop.Wait(0, v1alpha1.ReasonSecretNotFound, "Secret %q does not exist", ref.Name), nil
+	if explained {
+		return unread, nil
 	}
 
 	if readError != nil {
-		return loop.Outcome{}, fmt.Errorf("read Secret %q: %w", ref.Name, readError)
+		return loop.Outcome{}, readError
 	}
 
-	value, found := secret.Data[ref.Key]
-	if !found {
-		return loop.Stall(v1alpha1.ReasonSecretKeyNotFound, "Secret %q has no key %q", ref.Name, ref.Key), nil
+	value, err := sources.ValueOf(secret, from)
+	if missing, done := sources.Outcome(err, v1alpha1.ReasonSecretKeyNotFound, ""); done {
+		return missing, nil
 	}
 
 	key, err := session.ParseServiceAccountKey(value)

@@ -35,9 +35,9 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often it looks meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
-	// patience is how long a run waits for Omni before it gives its worker back;
+	// reachTimeout is how long a run waits for Omni before it gives its worker back;
 	// what it asked goes on, and its end wakes the connection.
-	patience = 2 * time.Second
+	reachTimeout = 2 * time.Second
 )
 
 // reconciler holds what the phases need.
@@ -53,7 +53,7 @@ type reconciler struct {
 	kept   map[types.UID]types.UID            // the Secret that was told to be kept
 	// unrestricted is what was warned of: a key that may be used anywhere.
 	unrestricted map[types.UID]unrestricted
-	checks       map[types.UID]*check
+	checks       *checks
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -64,7 +64,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	return &reconciler{
 		client: cached, live: live, events: recorder, options: options,
 		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
-		kept: map[types.UID]types.UID{}, unrestricted: map[types.UID]unrestricted{}, checks: map[types.UID]*check{},
+		kept: map[types.UID]types.UID{}, unrestricted: map[types.UID]unrestricted{}, checks: newChecks(options),
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
 func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) {
 	spec := s.connection.Spec
 
-	waiting, stop := context.WithTimeout(ctx, patience)
+	waiting, stop := context.WithTimeout(ctx, reachTimeout)
 	defer stop()
 
 	lease, err := r.options.Pool.Acquire(waiting,
@@ -254,8 +254,9 @@ func (r *reconciler) gone(name types.NamespacedName) {
 	delete(r.warned, uid)
 	delete(r.kept, uid)
 	delete(r.unrestricted, uid)
-	delete(r.checks, uid)
 	r.mu.Unlock()
+
+	r.checks.Forget(uid)
 
 	if uid != "" {
 		r.options.Pool.Forget(string(uid))

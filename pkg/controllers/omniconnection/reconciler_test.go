@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -82,7 +84,7 @@ func TestFaults(t *testing.T) {
 		text      string
 	}{
 		"no Secret":         {func(*bench) {}, "CredentialsFound", "SecretNotFound", false, `"key"`},
-		"another key":       {func(b *bench) { b.secret("key", b.key); b.edit(setKey("other")) }, "CredentialsFound", "SecretKeyNotFound", true, `"other"`},
+		"another key":       {func(b *bench) { b.secret("key", b.key); b.edit(setKey("other")) }, "CredentialsFound", "SecretKeyNotFound", false, `"other"`},
 		"environment block": {func(b *bench) { b.secret("key", "OMNI_ENDPOINT=x\nOMNI_SERVICE_ACCOUNT_KEY="+b.key) }, "CredentialsFound", "KeyIsEnvironmentBlock", true, "OMNI_SERVICE_ACCOUNT_KEY"},
 		"garbage":           {func(b *bench) { b.secret("key", "not a key") }, "CredentialsFound", "KeyInvalid", true, `"key"`},
 		"expired":           {func(b *bench) { b.secret("key", b.key); b.now = b.now.Add(31 * 24 * time.Hour) }, "CredentialsFound", "KeyExpired", true, "expired at"},
@@ -146,6 +148,32 @@ func TestKeyIsWithdrawnAndComesBack(t *testing.T) {
 	}
 
 	b.secret("key", b.key)
+	b.expect("Reachable", "True", "Connected")
+}
+
+// A key can be added at any time: the connection waits for it, and uses no other meanwhile.
+func TestKeyIsAdded(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.expect("Reachable", "True", "Connected")
+	b.edit(setKey("other"))
+	b.expect("CredentialsFound", "False", "SecretKeyNotFound")
+
+	if _, open := b.pool.Get("uid-main"); open {
+		t.Error("a key that the spec does not name is used on")
+	}
+
+	secret := &corev1.Secret{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "key"}, secret); err != nil {
+		t.Fatal(err)
+	}
+
+	secret.Data["other"] = []byte(b.key)
+
+	if err := b.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+
 	b.expect("Reachable", "True", "Connected")
 }
 

@@ -2,7 +2,6 @@ package omniconnection
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,12 +11,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
 // retryPause is how long to wait before an Omni that does not answer is tried
-// again.
+// again. The connections of many namespaces to one Omni do not come back together.
 const retryPause = 10 * time.Second
 
 // explain turns the class of a failure into what the user is told. What heals
@@ -39,7 +39,7 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	case omni.ClassTooMuchData:
 		return tooMuch(endpoint, message)
 	default:
-		return loop.Wait(spread(retryPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
+		return loop.Wait(backoff.Jitter(retryPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
 	}
 }
 
@@ -62,13 +62,9 @@ func explainHealth(endpoint string, health mirror.Health) loop.Outcome {
 	case omni.ClassUnauthenticated:
 		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s", health.Message)
 	default:
-		return loop.Wait(spread(retryPause), v1alpha1.ReasonWatchLost, "%s", health.Message)
+		return loop.Wait(backoff.Jitter(retryPause), v1alpha1.ReasonWatchLost, "%s", health.Message)
 	}
 }
-
-// spread takes up to a third off at random, so that the connections of many
-// namespaces to one Omni do not come back together.
-func spread(pause time.Duration) time.Duration { return pause - rand.N(pause/3+1) }
 
 // report writes what was found into the status. What was found last stays
 // while nothing new is known.

@@ -1,8 +1,10 @@
 package omnihelmrelease
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,9 +12,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
+
+// caKey is the key of a certificate authority's certificate in a Secret.
+const caKey = "ca.crt"
 
 // findChart finds out which chart is meant now. It is downloaded only when an
 // action needs it.
@@ -26,8 +32,16 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 	s.source, s.key = source, sourceKey(source, s.release)
 
-	found, ok := r.found.ask(client.ObjectKeyFromObject(s.release), question{key: s.key, group: source.Host()}, fresh(s.release), func(ctx context.Context) (*charts.Resolved, error) {
-		return r.charts.Resolve(ctx, source)
+	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Fresh: fresh(s.release)}
+
+	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
+		err = sheltered(func() (err error) {
+			resolved, err = r.charts.Resolve(ctx, source)
+
+			return err
+		})
+
+		return resolved, err
 	})
 	if !ok {
 		return s.asking(v1alpha1.ConditionChartFetched, "looking for chart %s", source.Chart), nil
@@ -35,8 +49,8 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 	now := r.options.Now()
 
-	if found.err != nil {
-		return explainChart(found.err, found.until.Sub(now)), nil
+	if found.Err != nil {
+		return explainChart(found.Err, found.Until.Sub(now)), nil
 	}
 
 	// What an action could not download is no less missing than what was not found.
@@ -44,14 +58,56 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 		return explainChart(s.last.err, wait), nil
 	}
 
-	s.resolved = found.value
+	s.resolved = found.Value
 
-	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.value.Name, found.value.Version, found.value.ArchiveDigest), nil
+	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.Value.Name, found.Value.Version, found.Value.ArchiveDigest), nil
+}
+
+// source puts together where the chart is.
+func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelease) (charts.Source, error) {
+	spec := &release.Spec.Chart
+	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest, Tenant: release.Namespace}
+
+	if ref := spec.AuthSecretRef; ref != nil {
+		secret, err := sources.Secret(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Field: "spec.chart.authSecretRef"})
+		if err != nil {
+			return source, err
+		}
+
+		if source.Credentials, err = charts.CredentialsFrom(ctx, secret.Data, source.Host()); err != nil {
+			return source, fmt.Errorf("Secret %q (spec.chart.authSecretRef): %w", ref.Name, err)
+		}
+	}
+
+	if ref := spec.CASecretRef; ref != nil {
+		ca, err := sources.SecretValue(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Key: caKey, Field: "spec.chart.caSecretRef"})
+		if err != nil {
+			return source, err
+		}
+
+		source.CA = ca
+	}
+
+	if spec.Verify != nil {
+		ref := spec.Verify.KeyringSecretRef
+
+		keyring, err := sources.SecretValue(ctx, r.live, sources.Reference{
+			Namespace: release.Namespace, Name: ref.Name, Key: cmp.Or(ref.Key, v1alpha1.DefaultKeyringKey), Field: "spec.chart.verify.keyringSecretRef",
+		})
+		if err != nil {
+			return source, err
+		}
+
+		// An empty keyring verifies nothing; it must not mean that nothing is verified.
+		source.Keyring = append([]byte{}, keyring...)
+	}
+
+	return source, nil
 }
 
 // chartPause is how long a failed download counts.
 func chartPause(release *v1alpha1.OmniHelmRelease, last job) time.Duration {
-	return keepChart(fresh(release), looked[*charts.Resolved]{err: last.err, row: last.row})
+	return keepChart(fresh(release), last.err, last.row)
 }
 
 func isChartError(err error) bool {
@@ -130,36 +186,13 @@ func chartReason(reason charts.Reason) string {
 	return v1alpha1.ReasonError
 }
 
-// explainInput tells of an input that is missing or cannot be used; done is
-// false for every other error and for none.
-func explainInput(err error) (outcome loop.Outcome, done bool) {
-	var (
-		gone  *missing
-		wrong *invalid
-	)
-
-	switch refused := sources.Refused(err); {
-	case refused != nil:
-		return loop.Stall(v1alpha1.ReasonSecretProtected, "%s; what is deployed stays as it is", err), true
-	case errors.As(err, &gone):
-		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s; what is deployed stays as it is", gone.message), true
-	case errors.As(err, &wrong):
-		return loop.Stall(v1alpha1.ReasonValuesInvalid, "%s; what is deployed stays as it is", wrong.message), true
-	default:
-		return loop.Outcome{}, false
-	}
-}
-
-// resolveValues reads and merges the values.
-func (r *reconciler) resolveValues(ctx context.Context, s *scope) (loop.Outcome, error) {
-	values, err := r.values(ctx, s.release)
-	if outcome, done := explainInput(err); done {
-		return outcome, nil
-	} else if err != nil {
-		return loop.Outcome{}, err
+// keepChart is how long an answer of a repository counts. What needs somebody's
+// help is asked again at the interval.
+func keepChart(fresh time.Duration, err error, failures int) time.Duration {
+	var failure *charts.Error
+	if err == nil || errors.As(err, &failure) && !failure.Reason.Temporary() {
+		return fresh
 	}
 
-	s.values = values
-
-	return loop.Continue(v1alpha1.ReasonSucceeded, "the values have digest %s", values.Digest()), nil
+	return min(fresh, retryPause(failures))
 }

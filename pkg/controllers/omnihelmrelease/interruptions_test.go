@@ -2,7 +2,6 @@ package omnihelmrelease
 
 import (
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -131,20 +130,17 @@ func TestSuspendStopsAQueuedAction(t *testing.T) {
 	b := newBench(t)
 	b.run()
 
-	var other sync.WaitGroup
-
-	free, taken, where := make(chan struct{}), make(chan struct{}), clusterOf(b.get())
-
-	// The only place of the cluster.
-	other.Go(func() { b.r.runner.limiter.Run(t.Context(), where, func() { close(taken); <-free }) })
-	<-taken
+	// The only slot of the cluster.
+	free, err := b.r.runner.limiter.Acquire(t.Context(), clusterOf(b.get()), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	b.look()
 	b.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
 	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
 	b.run()
-	close(free)
-	other.Wait()
+	free()
 	b.run()
 	b.wantActions()
 	b.want(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended)

@@ -3,12 +3,10 @@ package omnihelmrelease
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -29,12 +28,14 @@ const kindName = "OmniHelmRelease"
 const (
 	// callTimeout bounds one request to a workload cluster.
 	callTimeout = 10 * time.Second
-	// patience is how long a worker waits for what is usually quick; after that
+	// answerTimeout is how long a worker waits for what is usually quick; after that
 	// the answer wakes the object.
-	patience = 2 * time.Second
+	answerTimeout = 2 * time.Second
+	// questionTimeout bounds one question, to a repository or a workload cluster.
+	questionTimeout = 2 * time.Minute
 	// actionsPerWorker is how many actions may be under way for each worker: they
 	// mostly wait. One cluster has as many as there are workers. The same goes for
-	// comparisons, and for looks at repositories, of which one host has so many.
+	// comparisons, and for questions to repositories, of which one host has so many.
 	actionsPerWorker = 8
 )
 
@@ -75,8 +76,8 @@ type reconciler struct {
 	process string // names this process on what it makes
 
 	runner *runner
-	found  *looks[*charts.Resolved]
-	drift  *looks[[]helm.Difference]
+	found  *asynccache.Cache[types.NamespacedName, string, *charts.Resolved]
+	drift  *asynccache.Cache[types.NamespacedName, string, []helm.Difference]
 	wake   *trigger.Trigger[types.NamespacedName]
 }
 
@@ -97,10 +98,11 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 			}, log, 0)
 		},
 	}
-	parallel, perGroup := actionsPerWorker*options.Concurrency, options.Concurrency
-	r.runner = newRunner(parallel, perGroup, options.Now, r.wake.Fire)
-	r.found = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepChart)
-	r.drift = newLooks(limiter.NewGrouped(parallel, perGroup), options.Now, r.wake.Fire, keepDrift)
+	workers := int64(max(1, options.Concurrency))
+	limits := limiter.Limits[string]{PerKey: workers, Total: actionsPerWorker * workers}
+	r.runner = newRunner(limits, options.Now, r.wake.Fire)
+	r.found = newCache[*charts.Resolved](r, limits, keepChart)
+	r.drift = newCache[[]helm.Difference](r, limits, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Access != nil {
@@ -112,54 +114,6 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	}
 
 	return r
-}
-
-// keepChart is how long an answer of a repository counts. What needs somebody's
-// help is asked again at the interval.
-func keepChart(fresh time.Duration, result looked[*charts.Resolved]) time.Duration {
-	var failure *charts.Error
-	if result.err == nil || errors.As(result.err, &failure) && !failure.Reason.Temporary() {
-		return fresh
-	}
-
-	return min(fresh, retryPause(result.row))
-}
-
-func keepDrift(fresh time.Duration, result looked[[]helm.Difference]) time.Duration {
-	if result.err == nil {
-		return fresh
-	}
-
-	return min(fresh, retryPause(result.row))
-}
-
-// scope is what the phases of one run share. Fields are empty until their phase
-// has run.
-type scope struct {
-	release *v1alpha1.OmniHelmRelease
-	last    job // as it was when the run began
-
-	source   charts.Source
-	key      string // of the source
-	resolved *charts.Resolved
-	values   helm.Values
-	opened   *clusteraccess.Opened
-	engine   engine
-	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over
-	want     helm.Wanted
-	decision helm.Decision
-
-	reserve bool // note in the status where a release is about to be made
-	settled bool // the release is as wanted
-}
-
-// latest is the newest revision, or nil.
-func (s *scope) latest() *helm.Revision {
-	if s.observed == nil {
-		return nil
-	}
-
-	return s.observed.Latest()
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
@@ -194,11 +148,21 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 	}
 }
 
+// newCache makes a cache of answers; keep is how long one counts.
+func newCache[T any](r *reconciler, limits limiter.Limits[string], keep func(fresh time.Duration, err error, failures int) time.Duration) *asynccache.Cache[types.NamespacedName, string, T] {
+	return asynccache.New(asynccache.Options[types.NamespacedName, string, T]{
+		Limiter: limiter.New(limits), AnswerTimeout: answerTimeout, QuestionTimeout: questionTimeout, Now: r.options.Now, Wake: r.wake.Fire,
+		Keep: func(question asynccache.Question[string], answer asynccache.Answer[T]) time.Duration {
+			return keep(question.Fresh, answer.Err, answer.Failures)
+		},
+	})
+}
+
 func (r *reconciler) forget(name types.NamespacedName) {
 	r.options.Objects.Forget(objectOf(name))
 	r.runner.forget(name)
-	r.found.forget(name)
-	r.drift.forget(name)
+	r.found.Forget(name)
+	r.drift.Forget(name)
 }
 
 func objectOf(name types.NamespacedName) metrics.Object {
@@ -219,34 +183,4 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 	s.opened = opened
 
 	return outcome, err
-}
-
-// told tells whether the status holds the last answer of a phase to the current
-// generation, and what the last action did. A question that takes long then leaves
-// it as it is: a verdict that is asked for again and again must not come and go.
-func (s *scope) told(condition string) bool {
-	status := &s.release.Status
-	if status.ObservedGeneration != s.release.Generation {
-		return false
-	}
-
-	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(whole(s.last.ended))) {
-		return false
-	}
-
-	last := apimeta.FindStatusCondition(status.Conditions, condition)
-
-	return last != nil && last.ObservedGeneration == s.release.Generation && last.Reason != v1alpha1.ReasonBlocked
-}
-
-// whole is a time as the API keeps it.
-func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
-
-// asking is the outcome of a phase while its question is not answered yet.
-func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
-	if s.told(condition) {
-		return loop.Postpone(lookTimeout, v1alpha1.ReasonProgressing, format, args...)
-	}
-
-	return loop.Wait(0, v1alpha1.ReasonProgressing, format, args...)
 }

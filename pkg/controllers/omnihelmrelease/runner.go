@@ -12,66 +12,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-// actionCorrect applies objects again that differ from the deployed release.
-const actionCorrect helm.Action = "correct"
-
-// job is one action on one release, running or ended.
-type job struct {
-	action  helm.Action
-	attempt string // digest of everything that the action was begun with
-	source  string // of the chart; see sourceKey
-	before  int    // failures of the attempt before this action
-	row     int    // actions of the attempt in a row that ended with an error, this one included
-	begun   time.Time
-	placed  bool      // it has a place and was begun indeed
-	tried   time.Time // when the first of the row was begun indeed
-	ended   time.Time // zero while it runs
-	err     error
-
-	cancel context.CancelFunc
-}
-
-// running tells whether the action has not ended yet.
-func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
-
-// failed tells whether the action has ended with an error.
-func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
-
-// failures are those of the attempt after the action: what the cluster or the
-// chart refused counts; a stop, an unreachable cluster, a repository, or a controller
-// that cannot render, does not.
-func (j job) failures() int {
-	puts := j.action == helm.ActionInstall || j.action == helm.ActionUpgrade
-	if j.err == nil && puts {
-		return 0
-	}
-
-	var failure *helm.Error
-	if (puts || j.action == helm.ActionRollback) && errors.As(j.err, &failure) {
-		switch failure.Reason {
-		case helm.ReasonInterrupted, helm.ReasonUnreachable, helm.ReasonUnavailable:
-		default:
-			return j.before + 1
-		}
-	}
-
-	return j.before
-}
-
-// place is where a release is, for the limit on actions in one cluster.
-type place struct {
-	types.NamespacedName
-
-	uid     types.UID
-	cluster string
-}
-
 // runner runs actions beside the reconciler: one at a time for each release, so
 // many at once in all, and fewer in one cluster, so that a stuck one leaves room
 // for the others. It is a Runnable of the manager, whose stop waits until the
 // running actions have ended in order.
 type runner struct {
-	limiter *limiter.Grouped
+	limiter *limiter.Limiter[string] // by cluster
 	now     func() time.Time
 	// ended is called after each action.
 	ended func(types.NamespacedName)
@@ -86,11 +32,11 @@ type runner struct {
 	life    context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
 }
 
-func newRunner(parallel, perCluster int, now func() time.Time, ended func(types.NamespacedName)) *runner {
+func newRunner(limits limiter.Limits[string], now func() time.Time, ended func(types.NamespacedName)) *runner {
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		limiter: limiter.NewGrouped(parallel, perCluster), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
+		limiter: limiter.New(limits), now: now, ended: ended, jobs: map[types.UID]job{}, endless: map[types.NamespacedName]job{},
 		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
@@ -116,8 +62,8 @@ func (r *runner) Start(ctx context.Context) error {
 func (r *runner) NeedLeaderElection() bool { return true }
 
 // begin begins an action unless one of the release runs already, or the
-// controller stops. The action waits for a free place.
-func (r *runner) begin(where place, begun job, run func(context.Context) error) {
+// controller stops. The action waits for a free slot.
+func (r *runner) begin(where target, begun job, run func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -131,7 +77,7 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 		return
 	}
 
-	if !r.succeed(where) {
+	if !r.replaceEarlier(where) {
 		return
 	}
 
@@ -146,9 +92,9 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 	r.running.Go(func() {
 		defer cancel()
 
-		err := r.inPlace(ctx, where.cluster, func(ctx context.Context) error {
+		err := r.withSlot(ctx, where.cluster, func(ctx context.Context) error {
 			r.mu.Lock()
-			begun.placed = true
+			begun.started = true
 
 			if begun.tried.IsZero() {
 				begun.tried = r.now()
@@ -177,9 +123,9 @@ func (r *runner) begin(where place, begun job, run func(context.Context) error) 
 	})
 }
 
-// succeed drops what is known of an earlier object of the same name. It is false
+// replaceEarlier drops what is known of an earlier object of the same name. It is false
 // while an action of that one runs, which is asked to end. Called with the lock held.
-func (r *runner) succeed(where place) bool {
+func (r *runner) replaceEarlier(where target) bool {
 	earlier, known := r.names[where.NamespacedName]
 	if !known || earlier == where.uid {
 		return true
@@ -230,53 +176,13 @@ func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 	return found, ok
 }
 
-// withdraw takes back the action of a release if it still waits for its turn.
-func (r *runner) withdraw(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if found := r.jobs[uid]; found.running() && !found.placed {
-		found.cancel()
-	}
-}
-
-// inPlace runs an action in one of the slots of its cluster and of all.
-func (r *runner) inPlace(ctx context.Context, cluster string, run func(context.Context) error) error {
-	var err error
-
-	if !r.limiter.Run(ctx, cluster, func() { err = run(ctx) }) {
+// withSlot runs an action in one of the slots of its cluster and of all.
+func (r *runner) withSlot(ctx context.Context, cluster string, run func(context.Context) error) error {
+	release, err := r.limiter.Acquire(ctx, cluster, 1)
+	if err != nil {
 		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 	}
+	defer release()
 
-	return err
-}
-
-// job returns the action of a release, running or the last that has ended; the
-// zero job if this process knows of none.
-func (r *runner) job(uid types.UID) job {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return r.jobs[uid]
-}
-
-// interrupt asks the running action of a release to end in order.
-func (r *runner) interrupt(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if found := r.jobs[uid]; found.running() {
-		found.cancel()
-	}
-}
-
-// forget drops what is known of an object that is gone.
-func (r *runner) forget(name types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if uid := r.names[name]; !r.jobs[uid].running() {
-		delete(r.jobs, uid)
-		delete(r.names, name)
-	}
+	return run(ctx)
 }

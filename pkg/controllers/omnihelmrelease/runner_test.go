@@ -9,16 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 func newTestRunner(parallel int) (*runner, chan string) {
 	ended := make(chan string, 10)
 
-	return newRunner(parallel, parallel, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
+	return newRunner(limiter.Limits[string]{PerKey: int64(parallel), Total: int64(parallel)}, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
 }
 
-func testPlace(name string) place {
-	return place{NamespacedName: types.NamespacedName{Name: name}, uid: types.UID(name), cluster: "cluster"}
+func testTarget(name string) target {
+	return target{NamespacedName: types.NamespacedName{Name: name}, uid: types.UID(name), cluster: "cluster"}
 }
 
 func TestOneActionForEachRelease(t *testing.T) {
@@ -26,8 +27,8 @@ func TestOneActionForEachRelease(t *testing.T) {
 	release := make(chan struct{})
 	wait := func(context.Context) error { <-release; return errors.New("failed") }
 
-	r.begin(testPlace("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
-	r.begin(testPlace("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
+	r.begin(testTarget("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
+	r.begin(testTarget("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
 
 	if found := r.job("a"); !found.running() || found.action != helm.ActionInstall {
 		t.Fatalf("the job is %+v", found)
@@ -58,7 +59,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	name := types.NamespacedName{Name: "a"}
 
-	r.begin(testPlace("a"), job{action: helm.ActionInstall}, func(context.Context) error {
+	r.begin(testTarget("a"), job{action: helm.ActionInstall}, func(context.Context) error {
 		return &helm.Error{Reason: helm.ReasonTimeout, Message: "it does not return", Still: still}
 	})
 	<-ended
@@ -67,18 +68,18 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 		t.Fatalf("stuck: %+v %v", found, ok)
 	}
 
-	again := testPlace("a")
+	again := testTarget("a")
 	again.uid = "made anew under the same name"
 	r.begin(again, job{action: helm.ActionUpgrade}, nothing)
-	r.begin(testPlace("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.begin(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
 
 	if r.job("a").action != helm.ActionInstall || !r.job(again.uid).begun.IsZero() {
 		t.Error("another action was begun beside the one that does not return")
 	}
 
-	r.begin(testPlace("b"), job{action: helm.ActionInstall}, nothing)
+	r.begin(testTarget("b"), job{action: helm.ActionInstall}, nothing)
 	<-ended
-	r.begin(testPlace("a"), job{action: helm.ActionUninstall}, nothing)
+	r.begin(testTarget("a"), job{action: helm.ActionUninstall}, nothing)
 	<-ended
 	close(still)
 
@@ -90,7 +91,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 		t.Error("it has returned")
 	}
 
-	r.begin(testPlace("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.begin(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
 	<-ended
 }
 
@@ -99,14 +100,14 @@ func TestWithdraw(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})
 
-	r.begin(testPlace("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
+	r.begin(testTarget("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
 		close(begun)
 		<-release
 
 		return ctx.Err()
 	})
 	<-begun
-	r.begin(testPlace("b"), job{action: helm.ActionInstall}, func(context.Context) error {
+	r.begin(testTarget("b"), job{action: helm.ActionInstall}, func(context.Context) error {
 		t.Error("b ran")
 
 		return nil
@@ -131,7 +132,7 @@ func TestActionsAreLimited(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan string, 2)
 
 	for _, uid := range []types.UID{"a", "b"} {
-		r.begin(testPlace(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
+		r.begin(testTarget(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
 			begun <- string(uid)
 			<-release
 
@@ -158,7 +159,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, marked := make(chan struct{}), false
 
-	r.begin(testPlace("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
+	r.begin(testTarget("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
 		close(begun)
 		<-ctx.Done()
 
@@ -167,7 +168,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		return ctx.Err()
 	})
 	<-begun
-	r.begin(testPlace("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
+	r.begin(testTarget("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
 	cancel()
 
@@ -183,7 +184,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		t.Errorf("the action that waited ended with %v", found.err)
 	}
 
-	r.begin(testPlace("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
+	r.begin(testTarget("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
 	if found := r.job("c"); !found.begun.IsZero() {
 		t.Error("an action began after the stop")
@@ -193,7 +194,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 // An object that is made again, before anybody saw that it was gone, finds nothing of the one before.
 func TestAnObjectThatIsMadeAgain(t *testing.T) {
 	r, ended := newTestRunner(2)
-	first, again := testPlace("a"), testPlace("a")
+	first, again := testTarget("a"), testTarget("a")
 	again.uid = "again"
 
 	r.begin(first, job{action: helm.ActionInstall}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })

@@ -15,12 +15,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
-// impatient makes everything that takes 20 ms take too long for a worker.
-func (b *bench) impatient() {
-	b.r.found.patience, b.r.drift.patience = time.Millisecond, time.Millisecond
+// quickTimeouts makes everything that takes 20 ms take too long for a worker.
+func (b *bench) quickTimeouts() {
+	b.r.found.Options.AnswerTimeout, b.r.drift.Options.AnswerTimeout = time.Millisecond, time.Millisecond
 	b.r.charts = charts.New(charts.Options{
 		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
 	})
@@ -34,16 +35,10 @@ func (b *bench) hang() {
 	})
 }
 
-// answered waits until the last look has ended.
-func answered[T any](l *looks[T]) {
-	name := types.NamespacedName{Namespace: "ns", Name: "app"}
-
-	l.mu.Lock()
-	entry := l.entries[name]
-	l.mu.Unlock()
-
-	if entry != nil {
-		<-entry.done
+// answered waits until the last question has its answer.
+func answered[T any](c *asynccache.Cache[types.NamespacedName, string, T]) {
+	for c.Pending(types.NamespacedName{Namespace: "ns", Name: "app"}) {
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -84,7 +79,7 @@ func TestWhatTakesLongIsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
 			b.settle()
-			b.impatient()
+			b.quickTimeouts()
 			test.prepare(b)
 			b.ask()
 
@@ -116,7 +111,7 @@ func TestWhatTakesLongIsToldOnce(t *testing.T) {
 // What is looked for while nothing is known of it is told.
 func TestANewObjectSaysThatItLooks(t *testing.T) {
 	b := newBench(t)
-	b.impatient()
+	b.quickTimeouts()
 	b.hang()
 	b.look()
 	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
@@ -131,7 +126,7 @@ func TestANewObjectSaysThatItLooks(t *testing.T) {
 
 // A worker waits for a host that hangs once, however many releases want its charts.
 func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
-	const patience = 2 * time.Second
+	const timeout = 2 * time.Second
 
 	b := newBench(t)
 	hung := chartserver.StartRepository()
@@ -139,7 +134,7 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 	defer hung.Close()
 	hang(hung)
 
-	b.r.found.patience = patience
+	b.r.found.Options.AnswerTimeout = timeout
 	begun := time.Now()
 
 	for i := range 20 {
@@ -149,12 +144,12 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 		b.lookAt(name)
 	}
 
-	b.r.found.patience = time.Minute
+	b.r.found.Options.AnswerTimeout = time.Minute
 	b.settle()
 	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
 	// If it waited once for each release, it would be 20 times.
-	if took := time.Since(begun); took > 10*patience {
+	if took := time.Since(begun); took > 10*timeout {
 		t.Errorf("the only worker was held up for %s", took)
 	}
 }

@@ -3,16 +3,9 @@ package omnihelmrelease
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-)
-
-// Pauses before a failed action is tried again: doubled from the first to the longest.
-const (
-	firstRetryPause   = 15 * time.Second
-	longestRetryPause = 5 * time.Minute
 )
 
 // settings are how the release's actions are done.
@@ -61,14 +54,4 @@ func number(value *int32, otherwise int32) int32 {
 	}
 
 	return *value
-}
-
-// retryPause is how long to wait after so many failures.
-func retryPause(failures int) time.Duration {
-	pause := firstRetryPause
-	for range failures - 1 {
-		pause = min(2*pause, longestRetryPause)
-	}
-
-	return pause
 }

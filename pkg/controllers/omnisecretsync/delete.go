@@ -15,7 +15,7 @@ import (
 
 // delete removes what was written, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if len(knownPlaces(s.sync)) == 0 {
+	if len(knownLocations(s.sync)) == 0 {
 		return loop.Continue(v1alpha1.ReasonDeleting, "nothing was written"), nil
 	}
 
@@ -43,10 +43,10 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 
 // cleanUp removes the Secrets wherever one may be.
 func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteraccess.Cluster) (loop.Outcome, error) {
-	for _, where := range knownPlaces(s.sync) {
+	for _, where := range knownLocations(s.sync) {
 		kept, err := r.remove(ctx, s, cluster, where)
 		if err == nil {
-			if kept != "" && where == writtenPlace(s.sync) {
+			if kept != "" && where == writtenLocation(s.sync) {
 				r.left(s, where, kept)
 			}
 
@@ -65,7 +65,7 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 }
 
 // giveUp decides about a Secret that could not be removed.
-func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where place, err error) (clusteraccess.Action, string) {
+func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where location, err error) (clusteraccess.Action, string) {
 	// The answer that the cluster is there is out of date: the next look asks again.
 	if clusteraccess.Unreachable(err) {
 		cluster.Doubt()
@@ -85,8 +85,8 @@ func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where plac
 
 // remove deletes one Secret if it is ours. kept says why one stays; it is empty if
 // none is there any more, or if an event was sent that says it.
-func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteraccess.Cluster, where place) (kept string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteraccess.Cluster, where location) (kept string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, locationTimeout)
 	defer cancel()
 
 	live, err := read(ctx, cluster, where)
@@ -123,26 +123,26 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteracces
 	return "", nil
 }
 
-// leftAll is left for every place.
+// leftAll is left for every location.
 func (r *reconciler) leftAll(s *scope, why string) {
-	for _, where := range knownPlaces(s.sync) {
+	for _, where := range knownLocations(s.sync) {
 		r.left(s, where, why)
 	}
 }
 
 // left tells why something stays in the workload cluster.
-func (r *reconciler) left(s *scope, where place, why string) {
+func (r *reconciler) left(s *scope, where location, why string) {
 	r.stays(s, where, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.sync.Spec.ClusterRef.Name, why))
 }
 
 // stays tells of a Secret that is left, if one can be there, in which cluster, and why.
-func (r *reconciler) stays(s *scope, where place, inCluster string) {
+func (r *reconciler) stays(s *scope, where location, inCluster string) {
 	what := "stays"
 
-	// The place is noted before the first write.
+	// The location is noted before the first write.
 	if !confirmed(s.sync, where) {
 		synced := apimeta.FindStatusCondition(s.sync.Status.Conditions, v1alpha1.ConditionSynced)
-		if synced != nil && synced.Reason == v1alpha1.ReasonForeignTarget && where == wantedPlace(s.sync) {
+		if synced != nil && synced.Reason == v1alpha1.ReasonForeignTarget && where == wantedLocation(s.sync) {
 			return // what is there is somebody else's
 		}
 

@@ -2,11 +2,8 @@ package omnisecretsync
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,8 +23,8 @@ const (
 	// interval is how often the target is looked at when nothing triggers it: a
 	// change of it in the workload cluster is found then.
 	interval = 5 * time.Minute
-	// placeTimeout bounds what one run does at one place of a workload cluster, all requests together.
-	placeTimeout = time.Minute
+	// locationTimeout bounds what one run does at one location of a workload cluster, all requests together.
+	locationTimeout = time.Minute
 )
 
 // reconciler holds what the phases need.
@@ -56,7 +53,7 @@ type scope struct {
 	opened *clusteraccess.Opened
 
 	reserve bool // note in the status where a Secret is about to be written
-	dropped bool // the oldest pending place is done with
+	dropped bool // the oldest pending location is done with
 	wrote   bool
 	synced  bool
 }
@@ -89,19 +86,13 @@ func objectOf(name types.NamespacedName) metrics.Object {
 // findSource reads the source and computes what the target has to hold.
 func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, error) {
 	name := s.sync.Spec.SourceSecretRef.Name
-	source := &corev1.Secret{}
-
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.sync.Namespace, Name: name}, source)
-	if apierrors.IsNotFound(err) {
-		return loop.Wait(0, v1alpha1.ReasonSourceNotFound, "Secret %q (spec.sourceSecretRef) does not exist; what was written before stays", name), nil
-	}
-
-	if refused := sources.Refused(err); refused != nil {
-		return loop.Stall(v1alpha1.ReasonSecretProtected, "spec.sourceSecretRef: %s", refused), nil
+	source, err := sources.Secret(ctx, r.live, sources.Reference{Namespace: s.sync.Namespace, Name: name, Field: "spec.sourceSecretRef"})
+	if outcome, done := sources.Outcome(err, v1alpha1.ReasonSourceNotFound, "; what was written before stays"); done {
+		return outcome, nil
 	}
 
 	if err != nil {
-		return loop.Outcome{}, fmt.Errorf("read Secret %q: %w", name, err)
+		return loop.Outcome{}, err
 	}
 
 	if s.want, err = build(s.sync, source, r.options.HubID); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // read reads a Secret of the workload cluster.
-func read(ctx context.Context, cluster *clusteraccess.Cluster, where place) (*corev1.Secret, error) {
+func read(ctx context.Context, cluster *clusteraccess.Cluster, where location) (*corev1.Secret, error) {
 	return clusteraccess.Read(ctx, cluster, func(ctx context.Context) (*corev1.Secret, error) {
 		return cluster.Core().Secrets(where.namespace).Get(ctx, where.name, metav1.GetOptions{})
 	})
@@ -20,7 +20,7 @@ func read(ctx context.Context, cluster *clusteraccess.Cluster, where place) (*co
 
 // change writes something for a Secret. Should it hang, the cluster is asked with a
 // dry run for an empty Secret of that name: it passes the webhooks and changes nothing.
-func change[T any](ctx context.Context, cluster *clusteraccess.Cluster, where place, write func(context.Context) (T, error)) (T, error) {
+func change[T any](ctx context.Context, cluster *clusteraccess.Cluster, where location, write func(context.Context) (T, error)) (T, error) {
 	return clusteraccess.Write(ctx, cluster, write, func(ctx context.Context) {
 		empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: where.namespace, Name: where.name}}
 		_, _ = cluster.Core().Secrets(where.namespace).Create(ctx, empty, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -28,7 +28,7 @@ func change[T any](ctx context.Context, cluster *clusteraccess.Cluster, where pl
 }
 
 // update writes a Secret that was read.
-func update(ctx context.Context, cluster *clusteraccess.Cluster, where place, secret *corev1.Secret) (*corev1.Secret, error) {
+func update(ctx context.Context, cluster *clusteraccess.Cluster, where location, secret *corev1.Secret) (*corev1.Secret, error) {
 	return change(ctx, cluster, where, func(ctx context.Context) (*corev1.Secret, error) {
 		return cluster.Core().Secrets(where.namespace).Update(ctx, secret, metav1.UpdateOptions{})
 	})
@@ -36,7 +36,7 @@ func update(ctx context.Context, cluster *clusteraccess.Cluster, where place, se
 
 // deleteExactly deletes the Secret that was read, and no other of the same name. One that
 // is gone is fine.
-func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where place, live *corev1.Secret) error {
+func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where location, live *corev1.Secret) error {
 	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}}
 
 	_, err := change(ctx, cluster, where, func(ctx context.Context) (struct{}, error) {
@@ -50,7 +50,7 @@ func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where pl
 }
 
 // create makes the Secret, and its namespace if that is asked for and missing.
-func (r *reconciler) create(ctx context.Context, s *scope, wanted place) error {
+func (r *reconciler) create(ctx context.Context, s *scope, wanted location) error {
 	cluster := s.opened.Cluster
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
 	s.want.fill(secret)
@@ -74,7 +74,7 @@ func (r *reconciler) create(ctx context.Context, s *scope, wanted place) error {
 }
 
 // createNamespace makes the namespace of the Secret, unless somebody was quicker.
-func (r *reconciler) createNamespace(ctx context.Context, s *scope, wanted place) error {
+func (r *reconciler) createNamespace(ctx context.Context, s *scope, wanted location) error {
 	cluster := s.opened.Cluster
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: wanted.namespace, Labels: map[string]string{labelManagedBy: managedBy},

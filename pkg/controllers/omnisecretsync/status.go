@@ -17,7 +17,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	// First: what it wrote before is where it was before.
 	r.reportCluster(s)
 
-	where := wantedPlace(s.sync)
+	where := wantedLocation(s.sync)
 
 	switch {
 	case s.dropped:
@@ -49,7 +49,7 @@ func (r *reconciler) reportCluster(s *scope) {
 	}
 
 	if moved := clusteraccess.Moved(s.sync.Status.ClusterID, s.opened.ClusterID); moved != "" {
-		for _, where := range knownPlaces(s.sync) {
+		for _, where := range knownLocations(s.sync) {
 			r.stays(s, where, moved)
 		}
 	}

@@ -15,14 +15,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// write makes the target what it has to be, then removes what is at other places
+// write makes the target what it has to be, then removes what is at other locations
 // of this object.
 func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) {
-	wanted := wantedPlace(s.sync)
+	wanted := wantedLocation(s.sync)
 
 	// The status has to say where a Secret may be before there is one: nobody would
 	// look for it otherwise after a crash, or after the next change of the target.
-	if !slices.Contains(knownPlaces(s.sync), wanted) {
+	if !slices.Contains(knownLocations(s.sync), wanted) {
 		if len(s.sync.Status.PendingTargets) >= mostPending {
 			return r.removeOldest(ctx, s)
 		}
@@ -41,7 +41,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return outcome, nil
 	}
 
-	for _, other := range knownPlaces(s.sync) {
+	for _, other := range knownLocations(s.sync) {
 		if other == wanted {
 			continue
 		}
@@ -56,10 +56,10 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	return outcome, nil
 }
 
-// removeFormer removes what is at a place that is not the target any more. A place
+// removeFormer removes what is at a location that is not the target any more. A location
 // at which the right to look is missing cannot hold back the target for ever: if
 // no write there was ever confirmed, an event tells of it instead.
-func (r *reconciler) removeFormer(ctx context.Context, s *scope, former place) error {
+func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location) error {
 	_, err := r.remove(ctx, s, s.opened.Cluster, former)
 	if err == nil || !apierrors.IsForbidden(err) || confirmed(s.sync, former) {
 		return err
@@ -70,10 +70,10 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope, former place) e
 	return nil
 }
 
-// removeOldest makes room for another place: who changes the target again and again
+// removeOldest makes room for another location: who changes the target again and again
 // while nothing can be written must not make the status grow without end.
 func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, error) {
-	oldest := pendingPlaces(s.sync)[0]
+	oldest := pendingLocations(s.sync)[0]
 
 	if err := r.removeFormer(ctx, s, oldest); err != nil {
 		return explain(s, fmt.Errorf("remove the former target %s: %w", oldest, err)), nil
@@ -81,12 +81,12 @@ func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, 
 
 	s.dropped = true
 
-	return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to write Secret %s", wantedPlace(s.sync)), nil
+	return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to write Secret %s", wantedLocation(s.sync)), nil
 }
 
 // writeTarget carries out what target.decide says.
-func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (loop.Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location) (loop.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, locationTimeout)
 	defer cancel()
 
 	cluster := s.opened.Cluster
@@ -153,7 +153,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted place) (l
 }
 
 // overwrite writes the content over a Secret that was read.
-func overwrite(ctx context.Context, s *scope, wanted place, live *corev1.Secret) (loop.Outcome, error) {
+func overwrite(ctx context.Context, s *scope, wanted location, live *corev1.Secret) (loop.Outcome, error) {
 	s.want.fill(live)
 
 	result, err := update(ctx, s.opened.Cluster, wanted, live)
@@ -173,7 +173,7 @@ func overwrite(ctx context.Context, s *scope, wanted place, live *corev1.Secret)
 
 // marked tells of a mark that names this hub now; former is the hub that it named before, if it did. The content is as
 // before, so this is no write of the status.
-func (r *reconciler) marked(s *scope, where place, former string) {
+func (r *reconciler) marked(s *scope, where location, former string) {
 	if former == "" {
 		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %s in the workload cluster names this hub now", where)
 
@@ -187,7 +187,7 @@ func (r *reconciler) marked(s *scope, where place, former string) {
 // fightPause is how long to wait before the same content is written again: each
 // write changes the status and starts the next run, so whoever changes the Secret
 // back at once would make a loop.
-func (r *reconciler) fightPause(s *scope, wanted place) time.Duration {
+func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
 	status := &s.sync.Status
 	if !s.wroteThis(wanted) {
 		return 0
@@ -203,16 +203,16 @@ func (r *reconciler) fightPause(s *scope, wanted place) time.Duration {
 }
 
 // wroteThis tells whether this very content was written there before, for this generation.
-func (s *scope) wroteThis(where place) bool {
+func (s *scope) wroteThis(where location) bool {
 	status := &s.sync.Status
 
-	return status.LastSyncTime != nil && writtenPlace(s.sync) == where && status.Target.Hash == s.want.hash() &&
+	return status.LastSyncTime != nil && writtenLocation(s.sync) == where && status.Target.Hash == s.want.hash() &&
 		status.ObservedGeneration == s.sync.Generation
 }
 
 // wrote notes a write and tells of it: also that it takes back what somebody did in
 // the workload cluster, if the same was written before.
-func (r *reconciler) wrote(s *scope, what string, where place, why string) {
+func (r *reconciler) wrote(s *scope, what string, where location, why string) {
 	s.wrote = true
 
 	if s.wroteThis(where) {

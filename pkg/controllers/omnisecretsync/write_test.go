@@ -199,7 +199,7 @@ func TestLeft(t *testing.T) {
 			s.sync.Status.Target.Hash = test.hash
 			s.sync.Status.Conditions = conditions(test.reason)
 
-			newReconciler(nil, nil, recorder, Options{HubID: thisHub}).left(s, writtenPlace(s.sync), "why")
+			newReconciler(nil, nil, recorder, Options{HubID: thisHub}).left(s, writtenLocation(s.sync), "why")
 
 			var got string
 
@@ -292,7 +292,7 @@ func TestFightPause(t *testing.T) {
 			s.sync.Status.LastSyncTime = &metav1.Time{Time: now.Add(-test.ago)}
 			test.change(s)
 
-			if got := r.fightPause(s, wantedPlace(s.sync)); got != test.want {
+			if got := r.fightPause(s, wantedLocation(s.sync)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

@@ -207,8 +207,8 @@ func TestLargeAnswersShareABudget(t *testing.T) {
 	}
 }
 
-// A watch holds no place between its events.
-func TestAWatchHoldsNoPlace(t *testing.T) {
+// A watch holds no slot between its events.
+func TestAWatchHoldsNoSlot(t *testing.T) {
 	limits := Limits{Bytes: 1 << 20, Memory: 8 << 20, Small: 1 << 10, Stream: true}
 	budget := NewBudget(1 << 20)
 	event := `{"a":"` + strings.Repeat("x", 10<<10) + `"}` + "\n"
@@ -218,12 +218,12 @@ func TestAWatchHoldsNoPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	leave, err := budget.Enter(t.Context(), 1<<20)
+	release, err := budget.Enter(t.Context(), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	leave()
+	release()
 }
 
 func FuzzMeter(f *testing.F) {

@@ -31,7 +31,7 @@ func NewBudget(bytes int64) *Budget {
 
 // Enter waits until so many bytes may be read, and returns what ends that; it may be
 // called once. An answer larger than the budget has it for itself. The error is that of ctx.
-func (b *Budget) Enter(ctx context.Context, bytes int64) (leave func(), err error) {
+func (b *Budget) Enter(ctx context.Context, bytes int64) (release func(), err error) {
 	bytes = min(bytes, b.bytes)
 
 	if err := b.free.Acquire(ctx, bytes); err != nil {

@@ -22,7 +22,7 @@ type Limits struct {
 }
 
 // holdTime is how long one large answer may be read, so that one that does not end gives
-// its place back.
+// its slot back.
 const holdTime = 30 * time.Second
 
 // LimitError says that an answer exceeds a limit. Its text continues a sentence that
@@ -64,12 +64,12 @@ type Reader struct {
 	meter   meter
 	err     error
 
-	mu     sync.Mutex
-	places []func() // what ends the places of a large answer
-	closed bool
+	mu       sync.Mutex
+	releases []func() // what gives back the slots of a large answer
+	closed   bool
 }
 
-// NewReader bounds a body. A large answer waits for a place in each of the budgets, in
+// NewReader bounds a body. A large answer waits for a slot in each of the budgets, in
 // this order, until ctx ends: it must be the same wherever two budgets are shared.
 func NewReader(ctx context.Context, body io.ReadCloser, limits Limits, budgets ...*Budget) *Reader {
 	return &Reader{ctx: ctx, body: body, limits: limits, budgets: budgets}
@@ -92,7 +92,7 @@ func (r *Reader) Read(buffer []byte) (int, error) {
 
 // Close implements io.Closer.
 func (r *Reader) Close() error {
-	r.leave(true)
+	r.release(true)
 
 	return r.body.Close() // the caller is net/http
 }
@@ -109,7 +109,7 @@ func (r *Reader) count(text []byte) error {
 
 		if closed && r.limits.Stream {
 			r.meter = meter{}
-			r.leave(false)
+			r.release(false)
 		}
 	}
 
@@ -134,59 +134,59 @@ func (r *Reader) check() error {
 	}
 }
 
-// enter takes the places of a large answer, once.
+// enter takes the slots of a large answer, once.
 func (r *Reader) enter() error {
 	r.mu.Lock()
-	entered := len(r.places) > 0
+	entered := len(r.releases) > 0
 	r.mu.Unlock()
 
 	if entered {
 		return nil
 	}
 
-	var places []func()
+	var releases []func()
 
 	for _, budget := range r.budgets {
-		leave, err := budget.Enter(r.ctx, r.limits.Bytes)
+		release, err := budget.Enter(r.ctx, r.limits.Bytes)
 		if err != nil {
-			end(places)
+			end(releases)
 
 			return err
 		}
 
-		places = append(places, leave)
+		releases = append(releases, release)
 	}
 
 	// Reading from a body that is closed ends with an error.
 	late := time.AfterFunc(holdTime, func() { _ = r.Close() })
-	places = append(places, func() { late.Stop() })
+	releases = append(releases, func() { late.Stop() })
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	if r.closed {
-		end(places)
+		end(releases)
 
 		return io.ErrClosedPipe
 	}
 
-	r.places = places
+	r.releases = releases
 
 	return nil
 }
 
-// leave gives the places back.
-func (r *Reader) leave(closed bool) {
+// release gives the slots back.
+func (r *Reader) release(closed bool) {
 	r.mu.Lock()
-	places := r.places
-	r.places, r.closed = nil, r.closed || closed
+	releases := r.releases
+	r.releases, r.closed = nil, r.closed || closed
 	r.mu.Unlock()
 
-	end(places)
+	end(releases)
 }
 
-func end(places []func()) {
-	for _, leave := range places {
-		leave()
+func end(releases []func()) {
+	for _, release := range releases {
+		release()
 	}
 }

@@ -45,12 +45,12 @@ type Options struct {
 
 // Fetcher finds and downloads charts. It is safe for concurrent use.
 type Fetcher struct {
-	options Options
-	cache   *cache
-	signed  *cache // what was found to be signed; apart, so that charts do not push it out
-	gate    *gate
-	flights singleflight.Group
-	now     func() time.Time
+	options   Options
+	cache     *cache
+	signed    *cache // what was found to be signed; apart, so that charts do not push it out
+	downloads *downloads
+	flights   singleflight.Group
+	now       func() time.Time
 }
 
 // New makes a Fetcher.
@@ -72,7 +72,7 @@ func New(options Options) *Fetcher {
 
 	return &Fetcher{
 		options: options, cache: newCache(options.CacheBytes),
-		signed: newCache(signedBytes), gate: newGate(options.ParallelDownloads), now: options.Now,
+		signed: newCache(signedBytes), downloads: newDownloads(options.ParallelDownloads), now: options.Now,
 	}
 }
 
@@ -221,7 +221,7 @@ func (f *Fetcher) once(ctx context.Context, key, location string, fetch func(con
 
 	select {
 	case <-ctx.Done():
-		return nil, explain(ctx.Err(), placeOf(location))
+		return nil, explain(ctx.Err(), shownText(location))
 	case got := <-result:
 		return got.Val, got.Err
 	}

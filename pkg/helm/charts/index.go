@@ -104,11 +104,11 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, ke
 		header.Set("If-Modified-Since", kept.modified)
 	}
 
-	leave, err := f.gate.enter(ctx, s.host)
+	release, err := f.downloads.enter(ctx, s.host)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer release()
 
 	response, err := s.do(ctx, http.MethodGet, indexURL(source), header)
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, ke
 	}
 	defer done()
 
-	parsed, err := f.readIndex(ctx, source, data, place(response.Request.URL))
+	parsed, err := f.readIndex(ctx, source, data, shown(response.Request.URL))
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func (f *Fetcher) manifest(ctx context.Context, s *session, source *Source, base
 
 	digest := digestOf(data)
 	if strings.HasPrefix(reference, "sha256:") && digest != reference {
-		return nil, fail(DigestMismatch, "%s answers with a manifest of digest %s, expected %s", place(response.Request.URL), digest, reference)
+		return nil, fail(DigestMismatch, "%s answers with a manifest of digest %s, expected %s", shown(response.Request.URL), digest, reference)
 	}
 
 	found, err := parseManifest(ctx, data, source.Chart)
@@ -188,11 +188,11 @@ func (f *Fetcher) downloadBlob(ctx context.Context, s *session, resolved *Resolv
 		return nil, tooLarge("chart archive", resolved.fullLocation(), f.options.MaxArchiveBytes)
 	}
 
-	leave, err := f.gate.enter(ctx, s.host)
+	release, err := f.downloads.enter(ctx, s.host)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer release()
 
 	s.host = registryHost(s.host)
 

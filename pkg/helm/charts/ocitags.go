@@ -45,7 +45,7 @@ func (s *session) tags(ctx context.Context, location string) ([]string, error) {
 		}
 
 		if versions = append(versions, page...); len(versions) > maxTags {
-			return nil, fail(TooLarge, "%s has more than %d tags: set chart.version to one version, for which no tags are listed", place(response.Request.URL), maxTags)
+			return nil, fail(TooLarge, "%s has more than %d tags: set chart.version to one version, for which no tags are listed", shown(response.Request.URL), maxTags)
 		}
 
 		next := nextPage(response)
@@ -71,7 +71,7 @@ func readTags(ctx context.Context, s *session, response *http.Response) ([]strin
 		return nil, err
 	}
 
-	return parseTags(ctx, data, place(response.Request.URL))
+	return parseTags(ctx, data, shown(response.Request.URL))
 }
 
 // parseTags reads a page of tags, as versions. What is too long for a tag is left out.

@@ -97,7 +97,7 @@ func archiveURL(repository string, entry *render.Entry) (string, error) {
 	}
 
 	if base.Scheme == "https" && location.Scheme != "https" {
-		return "", fail(Invalid, "index.yaml of %s leads to the unencrypted %s", repository, place(location))
+		return "", fail(Invalid, "index.yaml of %s leads to the unencrypted %s", repository, shown(location))
 	}
 
 	return location.String(), nil
@@ -118,11 +118,11 @@ func normalDigest(text string) string {
 
 // download fetches the archive of a chart. It is not checked against any digest.
 func (f *Fetcher) download(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
-	leave, err := f.gate.enter(ctx, hostOf(resolved.location))
+	release, err := f.downloads.enter(ctx, hostOf(resolved.location))
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer release()
 
 	response, err := s.do(ctx, http.MethodGet, resolved.location, nil)
 	if err != nil {

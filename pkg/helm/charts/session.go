@@ -32,7 +32,7 @@ const (
 // nothing of one source is shared with another.
 type session struct {
 	client      *http.Client
-	gate        *gate
+	downloads   *downloads
 	transport   *http.Transport
 	credentials Credentials
 	host        string // the only host[:port] that gets the credentials
@@ -69,7 +69,7 @@ func (f *Fetcher) newSession(source *Source) (*session, error) {
 
 	return &session{
 		client:      &http.Client{Transport: transport, CheckRedirect: checkRedirect},
-		gate:        f.gate,
+		downloads:   f.downloads,
 		transport:   transport,
 		credentials: source.Credentials,
 		host:        source.Host(),
@@ -85,12 +85,12 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	request.Header.Del("Referer")
 
 	if len(via) >= maxRedirects {
-		return fail(Unreachable, "%s redirects more than %d times", place(via[0].URL), maxRedirects)
+		return fail(Unreachable, "%s redirects more than %d times", shown(via[0].URL), maxRedirects)
 	}
 
 	for _, earlier := range via {
 		if earlier.URL.Scheme == "https" && request.URL.Scheme != "https" {
-			return fail(Invalid, "%s redirects to the unencrypted %s", place(via[0].URL), place(request.URL))
+			return fail(Invalid, "%s redirects to the unencrypted %s", shown(via[0].URL), shown(request.URL))
 		}
 
 		if !sameOrigin(earlier.URL, request.URL) {
@@ -99,7 +99,7 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	}
 
 	if request.URL.User != nil || request.URL.Scheme != "https" && request.URL.Scheme != "http" {
-		return fail(Invalid, "%s redirects to something that is no plain http or https URL", place(via[0].URL))
+		return fail(Invalid, "%s redirects to something that is no plain http or https URL", shown(via[0].URL))
 	}
 
 	return nil
@@ -107,19 +107,19 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host) }
 
-// place is a URL as it may be shown: without query, which can hold a signature.
-func place(location *url.URL) string {
+// shown is a URL as it may be shown: without query, which can hold a signature.
+func shown(location *url.URL) string {
 	return (&url.URL{Scheme: location.Scheme, Host: location.Host, Path: location.Path}).String()
 }
 
-// placeOf is place of a text.
-func placeOf(location string) string {
+// shownText is shown for a URL that was not parsed yet.
+func shownText(location string) string {
 	parsed, err := url.Parse(location)
 	if err != nil {
 		return "the chart's repository"
 	}
 
-	return place(parsed)
+	return shown(parsed)
 }
 
 // do sends a request. Credentials go along only to the repository's own host.
@@ -131,7 +131,7 @@ func (s *session) do(ctx context.Context, method, location string, header http.H
 	}
 
 	if request.URL.User != nil {
-		return nil, fail(Invalid, "%s: a URL with user info is not used: credentials belong in a Secret", place(request.URL))
+		return nil, fail(Invalid, "%s: a URL with user info is not used: credentials belong in a Secret", shown(request.URL))
 	}
 
 	for key, values := range header {
@@ -151,7 +151,7 @@ func (s *session) do(ctx context.Context, method, location string, header http.H
 
 	response, err := s.client.Do(request)
 	if err != nil {
-		return nil, explain(err, place(request.URL))
+		return nil, explain(err, shown(request.URL))
 	}
 
 	return response, nil
@@ -170,20 +170,20 @@ func (s *session) read(ctx context.Context, response *http.Response, limit int64
 }
 
 // readLarge returns the body of an answer, at most limit bytes of it. While it is
-// large it has one of the places for that; done gives it back when the data is
+// large it has one of the slots for that; done gives it back when the data is
 // not needed any more.
 func (s *session) readLarge(ctx context.Context, response *http.Response, limit int64, what string) (data []byte, done func(), err error) {
-	at := place(response.Request.URL)
+	at := shown(response.Request.URL)
 
 	if response.ContentLength > limit {
 		return nil, nil, tooLarge(what, at, limit)
 	}
 
-	leave := func() {}
+	release := func() {}
 
 	defer func() {
 		if err != nil {
-			leave()
+			release()
 		}
 	}()
 
@@ -199,15 +199,15 @@ func (s *session) readLarge(ctx context.Context, response *http.Response, limit 
 		case size > limit:
 			return nil, nil, tooLarge(what, at, limit)
 		case size <= step:
-			return buffer.Bytes(), leave, nil
+			return buffer.Bytes(), release, nil
 		}
 
-		entered, err := s.gate.enterLarge(ctx)
+		entered, err := s.downloads.enterLarge(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 
-		leave = entered
+		release = entered
 
 		if response.ContentLength > 0 {
 			buffer.Grow(int(response.ContentLength) - buffer.Len() + bytes.MinRead)
@@ -229,7 +229,7 @@ func discard(response *http.Response) {
 
 // refused explains an answer that is not the one that was asked for.
 func (s *session) refused(response *http.Response, what string) error {
-	at := place(response.Request.URL)
+	at := shown(response.Request.URL)
 
 	switch code := response.StatusCode; {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:

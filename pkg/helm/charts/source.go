@@ -27,7 +27,7 @@ type Source struct {
 	// Keyring is the public OpenPGP keyring, binary or armoured, that the chart's provenance is checked
 	// with. Nil checks nothing.
 	Keyring []byte
-	// Tenant shares the places of the workers with all sources of the same one. It says nothing about the chart.
+	// Tenant shares the slots of the workers with all sources of the same one. It says nothing about the chart.
 	Tenant string
 }
 

@@ -57,9 +57,9 @@ type Options struct {
 // safe for concurrent use. Its workers end with the process at the latest.
 type Pool struct {
 	options Options
-	limiter *limiter.Grouped
-	// settling is the one place for a large answer that is decoded.
-	settling chan struct{}
+	limiter *limiter.Limiter[string] // by group
+	// settling has the one slot for a large answer that is decoded.
+	settling *limiter.Limiter[struct{}]
 
 	unfiltered sync.Once // was said
 
@@ -75,7 +75,13 @@ func New(options Options) *Pool {
 	defaultTo(&options.Idle, DefaultIdle)
 	defaultTo(&options.Program, "/proc/self/exe")
 
-	return &Pool{options: options, limiter: limiter.NewGrouped(options.Workers, max(1, options.Workers-1)), settling: make(chan struct{}, 1)}
+	workers := int64(max(1, options.Workers))
+
+	return &Pool{
+		options:  options,
+		limiter:  limiter.New(limiter.Limits[string]{PerKey: max(1, workers-1), Total: workers}),
+		settling: limiter.New(limiter.Limits[struct{}]{Total: 1}),
+	}
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -120,12 +126,11 @@ func (p *Pool) Render(ctx context.Context, group string, job Job, archive []byte
 // settle decodes an answer and has it admitted: one large answer at a time.
 func (p *Pool) settle(ctx context.Context, job Job, said printed) (*Answer, map[string]string, error) {
 	if len(said.answer)+len(said.text) > largeAnswer {
-		select {
-		case p.settling <- struct{}{}:
-			defer func() { <-p.settling }()
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+		release, err := p.settling.Acquire(ctx, struct{}{}, 1)
+		if err != nil {
+			return nil, nil, err
 		}
+		defer release()
 	}
 
 	answer, files, err := said.decode()
@@ -150,13 +155,16 @@ func (p *Pool) Explain(ctx context.Context, group, name, text string) error {
 
 // do has work done, when a worker is free. The worker is kept unless the work fails with
 // anything but *Failure. What comes then is done before another may take the place; it may be nil.
-func (p *Pool) do(ctx context.Context, group string, what *work, talk func(context.Context, *process) error, then func() error) (err error) {
-	if !p.limiter.Run(ctx, group, func() {
-		if err = p.tryWorkers(ctx, what, talk); err == nil && then != nil {
-			err = then()
-		}
-	}) {
-		return fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
+func (p *Pool) do(ctx context.Context, group string, what *work, talk func(context.Context, *process) error, then func() error) error {
+	release, err := p.limiter.Acquire(ctx, group, 1)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+
+	defer release()
+
+	if err = p.tryWorkers(ctx, what, talk); err == nil && then != nil {
+		err = then()
 	}
 
 	// What says something that makes no sense may go on with it.

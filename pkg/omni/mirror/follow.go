@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,12 +13,13 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
 // follow keeps one table current for ever: watch, and when the watch is lost,
 // wait and watch again. What is opened anew unasked was not lost.
 func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
-	delay := m.options.ResyncMinDelay
+	pauses := m.pauses()
 
 	for ctx.Err() == nil {
 		opened, hurried := m.options.Now(), m.nextHurry()
@@ -38,8 +38,8 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 		}
 
 		// One that is lost again and again right after it was complete is no recovery.
-		if synced && m.options.Now().Sub(opened) > delay {
-			delay = m.options.ResyncMinDelay
+		if synced && m.options.Now().Sub(opened) > pauses.Longest() {
+			pauses = m.pauses()
 		}
 
 		m.store.lost(resourceType)
@@ -48,21 +48,20 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.options.HealthChanged()
 		}
 
-		m.rest(ctx, delay, hurried)
-		delay = min(2*delay, m.options.ResyncMaxDelay)
+		m.rest(ctx, pauses.Next(), hurried)
 	}
 }
 
 // rest waits before a watch is opened again. Those that are hurried still spread
 // a little.
-func (m *Mirror) rest(ctx context.Context, delay time.Duration, hurried <-chan struct{}) {
+func (m *Mirror) rest(ctx context.Context, pause time.Duration, hurried <-chan struct{}) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(jittered(delay)):
+	case <-time.After(pause):
 	case <-hurried:
 		select {
 		case <-ctx.Done():
-		case <-time.After(jittered(min(delay, m.options.ResyncMinDelay))):
+		case <-time.After(backoff.Jitter(m.options.ResyncMinDelay)):
 		}
 	}
 }
@@ -83,10 +82,10 @@ func (m *Mirror) nextHurry() <-chan struct{} {
 	return m.hurried
 }
 
-// jittered takes up to half off at random, so that many watches that were lost
-// together do not return together.
-func jittered(delay time.Duration) time.Duration {
-	return delay - rand.N(delay/2+1)
+// pauses are those between a lost watch and the next. They are shortened at random:
+// many watches that were lost together must not return together.
+func (m *Mirror) pauses() *backoff.Backoff {
+	return backoff.New(m.options.ResyncMinDelay, m.options.ResyncMaxDelay)
 }
 
 // watchOnce runs one watch to its end and tells whether it got complete.
@@ -101,7 +100,7 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 
 	opened := m.options.Now()
 
-	end := time.AfterFunc(jittered(m.options.WatchLife), func() { cancel(errRenewed) })
+	end := time.AfterFunc(backoff.Jitter(m.options.WatchLife), func() { cancel(errRenewed) })
 	defer end.Stop()
 
 	limit := *m.limits[resourceType]

@@ -1,14 +1,13 @@
 package session
 
-import "sync"
-
 // Lease is a session in use. Release it exactly when the work is done; more
 // than once does no harm.
 type Lease struct {
 	*Session
 
-	release func()
-	leave   func() // gives the slot back; nil without one
+	release     func()
+	acquire     func(cluster string) (release func(), ok bool)
+	releaseSlot func() // gives the slot back; nil without one
 }
 
 // Enter takes one of the connection's slots for a run of a cluster (its name in
@@ -17,23 +16,20 @@ type Lease struct {
 // slot is free. It never waits. A connection whose Omni answers slowly has
 // fewer slots. It must not be called at the same time as Release.
 func (l *Lease) Enter(cluster string) bool {
-	if l.limiter == nil || l.leave != nil {
+	if l.releaseSlot != nil {
 		return true
 	}
 
-	if !l.limiter.Enter(cluster) {
-		return false
-	}
+	release, ok := l.acquire(cluster)
+	l.releaseSlot = release
 
-	l.leave = sync.OnceFunc(l.limiter.Leave)
-
-	return true
+	return ok
 }
 
 // Release gives the session back, and the slot.
 func (l *Lease) Release() {
-	if l.leave != nil {
-		l.leave()
+	if l.releaseSlot != nil {
+		l.releaseSlot()
 	}
 
 	l.release()

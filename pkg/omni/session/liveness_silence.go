@@ -2,13 +2,13 @@ package session
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
 // expect notes that the first message of a stream is waited for; it may be heard
@@ -66,7 +66,7 @@ func (p *liveness) doubt(call *pendingCall) {
 // settle asks until there is an answer. The first question that finds none
 // declares the Omni silent.
 func (p *liveness) settle() {
-	for pause := p.times.minPause; ; pause = min(2*pause, p.times.maxPause) {
+	for pauses := backoff.New(p.times.minPause, p.times.maxPause); ; {
 		ctx, cancel := context.WithTimeout(p.life, p.times.probe)
 		err := p.probe(ctx)
 
@@ -87,7 +87,7 @@ func (p *liveness) settle() {
 		select {
 		case <-p.life.Done():
 			return
-		case <-time.After(pause - rand.N(pause/2+1)):
+		case <-time.After(pauses.Next()):
 		}
 	}
 }

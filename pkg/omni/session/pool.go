@@ -9,6 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // Identity says which OmniConnection a session is for, and of which state.
@@ -61,6 +62,7 @@ type Pool struct {
 	ctx     context.Context //nolint:containedctx // the life of the mirrors
 	options PoolOptions
 	budget  *bounds.Budget
+	limiter *limiter.Limiter[string] // by UID, however many sessions a connection has in turn
 
 	mu      sync.Mutex
 	closed  bool
@@ -91,7 +93,10 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 		}
 	}
 
-	return &Pool{ctx: ctx, options: options, budget: bounds.NewBudget(options.Limits), entries: map[string]*entry{}}
+	p := &Pool{ctx: ctx, options: options, budget: bounds.NewBudget(options.Limits), entries: map[string]*entry{}}
+	p.limiter = limiter.New(limiter.Limits[string]{PerKey: int64(options.Runs), Slow: p.slow})
+
+	return p
 }
 
 // Acquire returns the session for a connection, and opens it if there is none
@@ -115,7 +120,7 @@ func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*
 	select {
 	case <-current.opened:
 	case <-ctx.Done():
-		p.leave(current)
+		p.giveBack(current)
 
 		return nil, fmt.Errorf("wait for the connection to Omni: %w", context.Cause(ctx))
 	}
@@ -126,7 +131,7 @@ func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*
 		return nil, current.err
 	}
 
-	return &Lease{Session: current.session, release: sync.OnceFunc(func() { p.leave(current) })}, nil
+	return p.lease(identity.UID, current), nil
 }
 
 // Get returns the session that is open for a connection now, without opening
@@ -142,7 +147,7 @@ func (p *Pool) Get(uid string) (*Lease, bool) {
 
 	current.leases++
 
-	return &Lease{Session: current.session, release: sync.OnceFunc(func() { p.leave(current) })}, true
+	return p.lease(uid, current), true
 }
 
 // Forget closes a connection's session when nobody uses it any more.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"sync"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -83,14 +84,36 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 
 	go func() {
 		session, err := p.options.Open(ctx, config, mirror)
-		if err == nil && p.options.Runs > 0 {
-			session.limiter = limiter.New(p.options.Runs, session.Slow, mirror.ClusterChanged)
-		}
-
 		p.finish(uid, started, session, err)
 	}()
 
 	return started
+}
+
+// lease hands out an open session of a connection.
+func (p *Pool) lease(uid string, current *entry) *Lease {
+	return &Lease{
+		Session: current.session,
+		release: sync.OnceFunc(func() { p.giveBack(current) }),
+		acquire: func(cluster string) (func(), bool) {
+			return p.limiter.TryAcquire(uid, 1, limiter.Waiter{Name: cluster, Wake: func() { p.options.ClusterChanged(uid, cluster) }})
+		},
+	}
+}
+
+// slow reports whether the Omni of a connection answers slowly just now.
+func (p *Pool) slow(uid string) bool {
+	var session *Session
+
+	p.mu.Lock()
+
+	if current := p.entries[uid]; current != nil {
+		session = current.session
+	}
+
+	p.mu.Unlock()
+
+	return session != nil && session.Slow()
 }
 
 func (p *Pool) sessionOf(current *entry) *Session {
@@ -170,7 +193,7 @@ func (p *Pool) retire(uid string) {
 	p.closeIfUnused(current)
 }
 
-func (p *Pool) leave(current *entry) {
+func (p *Pool) giveBack(current *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 

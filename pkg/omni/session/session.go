@@ -11,7 +11,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // applyTimeout bounds one Apply as a whole, in time. A template with hundreds
@@ -25,10 +24,9 @@ const planAttempts = 3
 // Session is what a controller works with: one client and the mirror of its
 // Omni. It is safe for concurrent use.
 type Session struct {
-	client  *Client // nil in tests over an in-memory state
-	live    state.State
-	mirror  *mirror.Mirror
-	limiter *limiter.Limiter[string] // nil: no bound
+	client *Client // nil in tests over an in-memory state
+	live   state.State
+	mirror *mirror.Mirror
 }
 
 // New joins a live state and a mirror of it. Pool makes sessions; this

@@ -1,7 +1,9 @@
-// Package limiter bounds how much is done at the same time, so that one thing
-// outside that answers slowly cannot keep what all share.
+// Package limiter bounds how many work with one thing at the same time (a connection
+// to Omni, a workload cluster, a host of charts), or what they hold of one thing
+// together (memory), so that one that answers slowly or takes much cannot keep what all
+// share.
 //
-// A Limiter turns away who finds no slot, and wakes it later: for runs of
-// controllers, which must not keep a worker while they wait. A Grouped makes its
-// callers wait: for work in goroutines of its own.
+// A Limiter serves in the order in which its callers came. Acquire waits: for work in
+// goroutines of its own. TryAcquire does not: runs of controllers must not keep a
+// worker while they wait, so who finds no slot is woken later.
 package limiter

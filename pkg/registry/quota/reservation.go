@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// countPatience is how long a write waits for the first count after a start.
-	countPatience = 10 * time.Second
+	// countTimeout is how long a write waits for the first count after a start.
+	countTimeout = 10 * time.Second
 
 	// upkeepTenths is how far above a limit, in tenths of it, updates may go that change neither spec, labels nor
 	// annotations: controllers add finalizers and field ownership, and must not be stuck in a full namespace.
@@ -160,7 +160,7 @@ func (l *Ledger) waitUntilCounted(ctx context.Context) error {
 	default:
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, countPatience)
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 
 	select {

@@ -46,7 +46,7 @@ func TestCostOfAnUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdatesShareABudget: an update of a large object waits until others are done, and only with the request's patience.
+// TestUpdatesShareABudget: an update of a large object waits until others are done, and only as long as the request.
 func TestUpdatesShareABudget(t *testing.T) {
 	info := func() *weighed {
 		return &weighed{UpdatedObjectInfo: rest.DefaultUpdatedObjectInfo(&v1alpha1.OmniCluster{})}

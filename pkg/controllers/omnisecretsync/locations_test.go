@@ -146,8 +146,8 @@ func TestNewBeforeOld(t *testing.T) {
 	var seen []string
 
 	note := func() {
-		pending := fmt.Sprint(pendingPlaces(m.sync))
-		seen = append(seen, fmt.Sprintf("%s has %s, %s", writtenPlace(m.sync), m.store.names(), pending))
+		pending := fmt.Sprint(pendingLocations(m.sync))
+		seen = append(seen, fmt.Sprintf("%s has %s, %s", writtenLocation(m.sync), m.store.names(), pending))
 	}
 
 	m.to("apps", "a")
@@ -251,7 +251,7 @@ func TestPendingTargetsAreBounded(t *testing.T) {
 }
 
 // A pending place at which somebody else has a Secret is left alone.
-func TestPendingPlaceOfSomebodyElse(t *testing.T) {
+func TestPendingLocationOfSomebodyElse(t *testing.T) {
 	m := newMover(t)
 	m.to("apps", "a")
 	m.settle()

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// lookPause is the pause between two looks at a server that does not answer yet.
-	lookPause = 2 * time.Second
+	// askPause is the pause between two looks at a server that does not answer yet.
+	askPause = 2 * time.Second
 	// tellPause is how often a start that waits says so.
 	tellPause = 15 * time.Second
 )
 
-// hopeless is an error that waiting does not help against.
-type hopeless struct{ error }
+// permanentError is one that waiting does not help against.
+type permanentError struct{ error }
 
 // Unwrap returns the error itself.
-func (h hopeless) Unwrap() error { return h.error }
+func (p permanentError) Unwrap() error { return p.error }
 
-// patiently looks until what is waited for is there, the error is hopeless, or the context ends, and says what it waits
+// retry looks until what is waited for is there, the error is permanent, or the context ends, and says what it waits
 // for. Servers of one installation start in any order: after a power cut kubelet starts all at once, and one that ended
 // because another was not there yet would be held back longer with each try.
-func patiently(ctx context.Context, what string, look func(context.Context) error) error {
+func retry(ctx context.Context, what string, look func(context.Context) error) error {
 	var told time.Time
 
 	for {
 		err := look(ctx)
-		if err == nil || errors.As(err, &hopeless{}) {
+		if err == nil || errors.As(err, &permanentError{}) {
 			return err
 		}
 
@@ -43,7 +43,7 @@ func patiently(ctx context.Context, what string, look func(context.Context) erro
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w: %w", what, context.Cause(ctx), err)
-		case <-time.After(lookPause):
+		case <-time.After(askPause):
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // Key names a kubeconfig: a key of a Secret.
@@ -24,9 +25,10 @@ type Clusters struct {
 	// others; 0 is no bound. It must not be changed after the first run.
 	Runs int
 
-	now      func() time.Time
-	guard    dialguard.Guard
-	limiters limiters
+	now     func() time.Time
+	guard   dialguard.Guard
+	once    sync.Once
+	limiter *limiter.Limiter[types.NamespacedName] // by OmniCluster
 
 	mu      sync.Mutex
 	entries map[Key]entry

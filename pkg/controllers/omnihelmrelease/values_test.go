@@ -71,8 +71,7 @@ func TestMissingInputs(t *testing.T) {
 			_, err = r.values(t.Context(), release)
 		}
 
-		var gone *missing
-		if !errors.As(err, &gone) || gone.message != want {
+		if missing := sources.Missing(err); missing == nil || missing.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

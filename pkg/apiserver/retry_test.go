@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestPatiently(t *testing.T) {
+func TestRetry(t *testing.T) {
 	refused, given := errors.New("connection refused"), errors.New("gave up after 1m0s")
 	missing := errors.New("a right is missing")
 
@@ -26,12 +26,12 @@ func TestPatiently(t *testing.T) {
 
 			return nil
 		}, 6 * time.Second, ""},
-		{"hopeless", func(after time.Duration) error {
+		{"permanent", func(after time.Duration) error {
 			if after < 3*time.Second {
 				return refused
 			}
 
-			return hopeless{missing}
+			return permanentError{missing}
 		}, 4 * time.Second, "a right is missing"},
 		{"never", func(time.Duration) error { return refused }, time.Minute, "wait for the hub: gave up after 1m0s: connection refused"},
 	} {
@@ -42,7 +42,7 @@ func TestPatiently(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, given)
 				defer cancel()
 
-				err := patiently(ctx, "the hub", func(context.Context) error { return tc.answer(time.Since(begin)) })
+				err := retry(ctx, "the hub", func(context.Context) error { return tc.answer(time.Since(begin)) })
 				if (err == nil) != (tc.want == "") || err != nil && err.Error() != tc.want {
 					t.Errorf("got %v, want %q", err, tc.want)
 				}
@@ -56,13 +56,13 @@ func TestPatiently(t *testing.T) {
 }
 
 // A stop ends the wait at once, and can be told from a failure.
-func TestPatientlyStops(t *testing.T) {
+func TestRetryStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 
-		err := patiently(ctx, "etcd", func(context.Context) error { return errors.New("no answer") })
+		err := retry(ctx, "etcd", func(context.Context) error { return errors.New("no answer") })
 		if !errors.Is(err, context.Canceled) || time.Since(begin) != time.Second {
 			t.Errorf("after %s: %v", time.Since(begin), err)
 		}

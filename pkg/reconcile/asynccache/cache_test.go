@@ -1,4 +1,4 @@
-package omnihelmrelease
+package asynccache
 
 import (
 	"context"
@@ -11,30 +11,33 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-func TestLooks(t *testing.T) {
+func TestAsyncCache(t *testing.T) {
 	now := time.Now()
 	ended := make(chan types.NamespacedName, 1)
-	asked, answer := 0, error(nil)
+	asked, failure := 0, error(nil)
 	hold := make(chan struct{})
 	close(hold)
 
-	l := newLooks(limiter.NewGrouped(2, 1), func() time.Time { return now }, func(name types.NamespacedName) { ended <- name },
-		func(fresh time.Duration, result looked[int]) time.Duration {
-			if result.err != nil {
-				return time.Duration(result.row) * time.Second
+	l := New(Options[types.NamespacedName, string, int]{
+		Limiter: limiter.New(limiter.Limits[string]{PerKey: 1, Total: 2}), QuestionTimeout: time.Minute,
+		Now: func() time.Time { return now }, Wake: func(name types.NamespacedName) { ended <- name },
+		Keep: func(question Question[string], answer Answer[int]) time.Duration {
+			if answer.Err != nil {
+				return time.Duration(answer.Failures) * time.Second
 			}
 
-			return fresh
-		})
+			return question.Fresh
+		},
+	})
 	name := types.NamespacedName{Name: "app"}
-	ask := func(key string, patience time.Duration) (looked[int], bool) {
-		l.patience = patience
+	ask := func(key string, timeout time.Duration) (Answer[int], bool) {
+		l.Options.AnswerTimeout = timeout
 
-		return l.ask(name, question{key: key}, time.Minute, func(context.Context) (int, error) {
+		return l.Ask(t.Context(), name, Question[string]{Key: key, Fresh: time.Minute}, func(context.Context) (int, error) {
 			asked++
 			<-hold
 
-			return asked, answer
+			return asked, failure
 		})
 	}
 
@@ -55,9 +58,9 @@ func TestLooks(t *testing.T) {
 		{"and counts for longer", time.Second, "b", nil, 4, 2},
 		{"until it is over", time.Second, "b", nil, 5, 0},
 	} {
-		now, answer = now.Add(step.after), step.err
+		now, failure = now.Add(step.after), step.err
 
-		if got, ok := ask(step.key, time.Minute); !ok || got.value != step.want || got.row != step.row {
+		if got, ok := ask(step.key, time.Minute); !ok || got.Value != step.want || got.Failures != step.row {
 			t.Errorf("%s: %+v, %v, want %d in row %d", step.what, got, ok, step.want, step.row)
 		}
 	}
@@ -80,13 +83,13 @@ func TestLooks(t *testing.T) {
 		t.Errorf("%s was woken", got)
 	}
 
-	if got, ok := ask("slow", time.Minute); !ok || got.value != 6 {
+	if got, ok := ask("slow", time.Minute); !ok || got.Value != 6 {
 		t.Errorf("%+v, %v", got, ok)
 	}
 
-	l.forget(name)
+	l.Forget(name)
 
-	if got, _ := ask("slow", time.Minute); got.value != 7 {
+	if got, _ := ask("slow", time.Minute); got.Value != 7 {
 		t.Errorf("%+v was kept", got)
 	}
 }

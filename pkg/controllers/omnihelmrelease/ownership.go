@@ -44,6 +44,20 @@ func hubOf(observed helm.Observed) string {
 	return ""
 }
 
+// disown takes the digests off the revisions of others: a release that is taken
+// over gets a revision that says whose it is, whatever it was made from.
+func disown(observed helm.Observed, uid string) helm.Observed {
+	own := helm.Observed{Revisions: append([]helm.Revision(nil), observed.Revisions...)}
+
+	for i := range own.Revisions {
+		if own.Revisions[i].Owner != uid {
+			own.Revisions[i].Content, own.Revisions[i].Attempt = "", ""
+		}
+	}
+
+	return own
+}
+
 // claim is what decides whose a release is.
 type claim struct {
 	uid string // of the OmniHelmRelease

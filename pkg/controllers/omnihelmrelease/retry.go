@@ -10,21 +10,18 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
-// disown takes the digests off the revisions of others: a release that is taken
-// over gets a revision that says whose it is, whatever it was made from.
-func disown(observed helm.Observed, uid string) helm.Observed {
-	own := helm.Observed{Revisions: append([]helm.Revision(nil), observed.Revisions...)}
+// Pauses before a failed action is tried again: doubled from the first to the longest.
+const (
+	firstRetryPause   = 15 * time.Second
+	longestRetryPause = 5 * time.Minute
+)
 
-	for i := range own.Revisions {
-		if own.Revisions[i].Owner != uid {
-			own.Revisions[i].Content, own.Revisions[i].Attempt = "", ""
-		}
-	}
-
-	return own
+// retryPause is how long to wait after so many failures.
+func retryPause(failures int) time.Duration {
+	return backoff.After(failures, firstRetryPause, longestRetryPause)
 }
 
 // notBefore is when an action may begin: what failed is tried again after a
@@ -51,32 +48,6 @@ func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decisi
 	}
 
 	return ended.Add(retryPause(failures))
-}
-
-func interrupted(err error) bool {
-	var failure *helm.Error
-
-	return errors.As(err, &failure) && failure.Reason == helm.ReasonInterrupted
-}
-
-// failureReason is the condition reason for an action that has failed.
-func failureReason(err error) string {
-	var failure *helm.Error
-
-	switch {
-	case !errors.As(err, &failure):
-		return v1alpha1.ReasonActionFailed
-	case failure.Reason == helm.ReasonForbidden:
-		return v1alpha1.ReasonForbidden
-	case failure.Reason == helm.ReasonUnreachable:
-		return v1alpha1.ReasonClusterUnreachable
-	case failure.Reason == helm.ReasonUnavailable:
-		return v1alpha1.ReasonError
-	case failure.Reason == helm.ReasonRecord:
-		return v1alpha1.ReasonRecordUnreadable
-	default:
-		return v1alpha1.ReasonActionFailed
-	}
 }
 
 // refusal says why the chart is not rendered again with the same values and
@@ -130,30 +101,3 @@ func lastFailed(observed *helm.Observed, attempt string) *helm.Revision {
 
 	return nil
 }
-
-// explainCluster tells why the workload cluster could not be asked.
-func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
-	var failure *helm.Error
-	if !errors.As(err, &failure) {
-		return loop.Wait(clusterPause, v1alpha1.ReasonError, "%s", err.Error())
-	}
-
-	switch failure.Reason {
-	case helm.ReasonForbidden:
-		return loop.Stall(v1alpha1.ReasonForbidden, "%s; the user of the kubeconfig needs the rights to keep Helm's records (Secrets in namespace %s) and to make what the chart holds",
-			failure.Message, s.release.Spec.Namespace)
-	case helm.ReasonRecord:
-		return loop.Stall(v1alpha1.ReasonRecordUnreadable, "%s", failure.Message)
-	case helm.ReasonUnreachable, helm.ReasonTimeout, helm.ReasonInterrupted:
-		if s.opened != nil && s.opened.Cluster != nil {
-			s.opened.Cluster.Doubt()
-		}
-
-		return loop.Wait(clusterPause, v1alpha1.ReasonClusterUnreachable, "%s", failure.Message)
-	default:
-		return loop.Wait(clusterPause, v1alpha1.ReasonError, "%s", failure.Message)
-	}
-}
-
-// clusterPause is how long to wait before a workload cluster that failed is asked again.
-const clusterPause = 15 * time.Second

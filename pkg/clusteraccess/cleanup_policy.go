@@ -1,0 +1,94 @@
+package clusteraccess
+
+import (
+	"fmt"
+	"time"
+)
+
+// longestCleanup is how long a deletion waits for a cluster that should be there
+// and does not answer. An upgrade or a repair is over by then; for ever is too long.
+const longestCleanup = time.Hour
+
+// shortestCleanup is how long this process tries, whatever the deadline: one
+// answer of an API that is overloaded or restarts says nothing, also when the
+// OmniCluster is gone, or when the controller was down until the deadline.
+const shortestCleanup = 2 * time.Minute
+
+// goneWith begins the reason to let go of a cluster for which nobody vouches.
+const goneWith = "its OmniCluster is gone, and the cluster cannot be used: "
+
+// Action is what to do about the clean-up of an object that is being deleted.
+type Action int
+
+// The actions.
+const (
+	// ActionCleanUp: the cluster answers and is the right one. Clean up there.
+	ActionCleanUp Action = iota + 1
+	// ActionLetGo: nothing can or need be cleaned up any more. Remove the finalizer,
+	// with an event that says what stays behind.
+	ActionLetGo
+	// ActionWait: the cluster should be there, and is not. Try again.
+	ActionWait
+)
+
+// CleanupPolicy is what decides about the clean-up of an object in a workload cluster.
+type CleanupPolicy struct {
+	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted and Omni destroys
+	// its cluster.
+	ParentGone, ParentDestroying bool
+	// Problem is why the cluster cannot be used now, and Reason the condition reason for it. Empty if it can.
+	Problem, Reason string
+	// NoKubeconfig is true if the problem is that there is no kubeconfig any more.
+	NoKubeconfig bool
+	// Asking is true if the problem is only that the cluster has not answered yet. A
+	// probe ends by itself, so this passes.
+	Asking bool
+	// Passing is true if the problem is one that passes by itself more often than not: the cluster did not answer, or
+	// what stands before it did.
+	Passing bool
+	// Since is when the deletion began, Now is now.
+	Since, Now time.Time
+	// First is when this process first had such a problem with this deletion. Zero counts as long ago.
+	First time.Time
+}
+
+// Decide says what to do, and why.
+func (p CleanupPolicy) Decide() (Action, string) {
+	switch {
+	case p.ParentDestroying:
+		return ActionLetGo, "the cluster is being destroyed with its OmniCluster"
+	case p.Problem == "":
+		return ActionCleanUp, ""
+	case p.NoKubeconfig:
+		return ActionLetGo, p.Problem
+	case p.ParentGone && !p.Asking && !p.Passing:
+		return ActionLetGo, goneWith + p.Problem
+	}
+
+	end := p.end()
+
+	switch {
+	case p.Now.Before(end):
+		return ActionWait, fmt.Sprintf("%s; it is tried until %s, then given up (set spec.deletionPolicy to Orphan to let go now)",
+			p.Problem, end.UTC().Format(time.RFC3339))
+	case p.ParentGone:
+		return ActionLetGo, goneWith + p.Problem
+	default:
+		return ActionLetGo, fmt.Sprintf("for %s the cluster could not be used: %s", longestCleanup, p.Problem)
+	}
+}
+
+// end is when the cluster is given up. Without an OmniCluster nothing says that it
+// should be there, so only what may pass is waited for.
+func (p CleanupPolicy) end() time.Time {
+	end := p.Since
+	if !p.ParentGone {
+		end = p.Since.Add(longestCleanup)
+	}
+
+	if tried := p.First.Add(shortestCleanup); !p.First.IsZero() && tried.After(end) {
+		return tried
+	}
+
+	return end
+}

@@ -1,0 +1,103 @@
+package clusteraccess
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestCleanupPolicy(t *testing.T) {
+	since := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+	for _, test := range []struct {
+		name   string
+		policy CleanupPolicy
+		after  time.Duration
+		want   Action
+		says   string
+	}{
+		{"the cluster answers", CleanupPolicy{}, 0, ActionCleanUp, ""},
+		{"the cluster answers, its parent was orphaned and is gone", CleanupPolicy{ParentGone: true}, 0, ActionCleanUp, ""},
+		{"the cluster is being destroyed and still answers", CleanupPolicy{ParentDestroying: true}, 0, ActionLetGo, "destroyed with its OmniCluster"},
+		{"the kubeconfig is gone", CleanupPolicy{NoKubeconfig: true, Problem: "Secret gone"}, 0, ActionLetGo, "Secret gone"},
+		{"the parent is gone and nothing answers", CleanupPolicy{ParentGone: true, Problem: "refused"}, 0, ActionLetGo, "refused"},
+		{"the parent is gone and the cluster is being asked", CleanupPolicy{ParentGone: true, Asking: true, Problem: "asked"}, 0, ActionWait, "deletionPolicy to Orphan"},
+		{"the parent is gone and the cluster is overloaded", CleanupPolicy{ParentGone: true, Passing: true, Problem: "429"}, 0, ActionWait, "until 2026-01-01T12:02:00Z"},
+		{"the parent is gone and the cluster stays overloaded", CleanupPolicy{ParentGone: true, Passing: true, Problem: "429"}, 2 * time.Minute, ActionLetGo, "its OmniCluster is gone"},
+		{"it is being asked for ever", CleanupPolicy{Asking: true, Problem: "asked"}, time.Hour, ActionLetGo, "for 1h0m0s"},
+		{"the cluster should be there", CleanupPolicy{Problem: "refused"}, time.Minute, ActionWait, "until 2026-01-01T13:00:00Z"},
+		{"the cluster should have been there for long", CleanupPolicy{Problem: "refused"}, time.Hour, ActionLetGo, "for 1h0m0s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.policy.Since, test.policy.First, test.policy.Now = since, since, since.Add(test.after)
+
+			action, why := test.policy.Decide()
+			if action != test.want || !strings.Contains(why, test.says) {
+				t.Errorf("got %d, %q; want %d, %q", action, why, test.want, test.says)
+			}
+		})
+	}
+}
+
+// The deadline passed while no controller ran: the first problem after it is not the end.
+func TestCleanupPolicyAfterTheDeadline(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+	for _, test := range []struct {
+		name  string
+		gone  bool
+		tried time.Duration
+		want  Action
+	}{
+		{"first problem", false, 0, ActionWait},
+		{"first problem, the parent is gone", true, 0, ActionWait},
+		{"a moment", false, 2*time.Minute - time.Second, ActionWait},
+		{"long enough", false, 2 * time.Minute, ActionLetGo},
+		{"long enough, the parent is gone", true, 2 * time.Minute, ActionLetGo},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			action, why := CleanupPolicy{
+				Problem: "503", Passing: true, ParentGone: test.gone, Since: now.Add(-5 * time.Hour), First: now.Add(-test.tried), Now: now,
+			}.Decide()
+			if action != test.want {
+				t.Errorf("got %d, %q; want %d", action, why, test.want)
+			}
+		})
+	}
+}
+
+func TestTroubles(t *testing.T) {
+	var known troubles
+
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+	for _, test := range []struct {
+		name  string
+		over  bool // forget before
+		uid   types.UID
+		step  step
+		after time.Duration
+		want  time.Duration
+	}{
+		{"first", false, "a", stepOpen, 0, 0},
+		{"again", false, "a", stepOpen, time.Minute, 0},
+		{"another object", false, "b", stepOpen, 2 * time.Minute, 2 * time.Minute},
+		{"another step", false, "a", stepCleanUp, 3 * time.Minute, 3 * time.Minute},
+		{"it was over", true, "a", stepOpen, 4 * time.Minute, 4 * time.Minute},
+		{"nobody had it for long", false, "b", stepOpen, 13 * time.Minute, 13 * time.Minute}, // and the clean-up of a
+	} {
+		if test.over {
+			known.over(test.uid, test.step)
+		}
+
+		if got := known.first(test.uid, test.step, at.Add(test.after)).Sub(at); got != test.want {
+			t.Errorf("%s: first %s after the start, want %s", test.name, got, test.want)
+		}
+	}
+
+	if len(known.known) != 2 {
+		t.Errorf("%d are remembered, want the last of each object: %v", len(known.known), known.known)
+	}
+}

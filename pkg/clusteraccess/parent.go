@@ -1,0 +1,85 @@
+package clusteraccess
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+)
+
+// parent reads the OmniCluster; nil if there is none.
+func (a *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.OmniCluster, error) {
+	parent := &v1alpha1.OmniCluster{}
+
+	err := a.Client.Get(ctx, client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}, parent)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no parent is no error
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read OmniCluster %q: %w", requester.Cluster, err)
+	}
+
+	return parent, nil
+}
+
+// ofOtherHub is what an OmniCluster says if it is the copy of another hub's; empty if it is not.
+func ofOtherHub(cluster *v1alpha1.OmniCluster) string {
+	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
+	if stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != v1alpha1.ReasonOwnedByOtherHub {
+		return ""
+	}
+
+	return stalled.Message
+}
+
+// destroying goes by what Omni says of the cluster: a deletion may also be blocked,
+// for ever, or let go of a cluster that is not the object's or that stays. Then the
+// cluster lives on, and what was made there has to be cleaned up.
+func destroying(parent *v1alpha1.OmniCluster) bool {
+	return !parent.DeletionTimestamp.IsZero() && parent.Status.Omni != nil && parent.Status.Omni.Phase == v1alpha1.ClusterPhaseDestroying
+}
+
+// hubs are those whose marks in the cluster of an OmniCluster, which may be nil, count as the requester's own.
+func (a *Access) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hubs, error) {
+	if parent == nil {
+		return hubs.Of(a.HubID, nil), nil
+	}
+
+	return hubs.OfCluster(ctx, a.Client, a.HubID, parent)
+}
+
+// names is what can name a previous hub for a requester. The parent may be nil.
+func names(requester Requester, parent *v1alpha1.OmniCluster) string {
+	if parent == nil {
+		return fmt.Sprintf("Secret %q", requester.Kubeconfig.Name)
+	}
+
+	return fmt.Sprintf("OmniConnection %q", parent.Spec.ConnectionRef.Name)
+}
+
+// ParentChanged lets through updates of an OmniCluster that change what the access
+// goes by: its spec, a deletion, status.omniClusterID, whether it is another hub's,
+// and that Omni destroys the cluster. The objects in its cluster have to look again.
+func ParentChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, standingChanged())
+}
+
+// standingChanged is ParentChanged for the status.
+func standingChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isCluster := e.ObjectOld.(*v1alpha1.OmniCluster)
+		after, stillCluster := e.ObjectNew.(*v1alpha1.OmniCluster)
+
+		return isCluster && stillCluster &&
+			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) || ofOtherHub(before) != ofOtherHub(after))
+	}}
+}

@@ -1,0 +1,127 @@
+package clusteraccess
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+)
+
+// errNoKubeconfig says that the Secret or its key is not there.
+var errNoKubeconfig = errors.New("no kubeconfig")
+
+// connect reads the kubeconfig live and finds its Cluster. A Secret that no export wrote for the OmniCluster may name a
+// previous hub.
+func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
+	name := client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Kubeconfig.Name}
+	key := Key{NamespacedName: name, SecretKey: cmp.Or(requester.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
+	from := sources.Reference{Namespace: name.Namespace, Name: name.Name, Key: key.SecretKey}
+
+	secret, err := sources.Secret(ctx, a.Live, from)
+	if sources.Missing(err) != nil {
+		a.Clusters.Forget(name)
+
+		missing := fmt.Errorf("%w: %w", errNoKubeconfig, err)
+		if requester.Object.GetDeletionTimestamp().IsZero() {
+			missing = fmt.Errorf("%w%s", missing, a.whoWrites(ctx, name))
+		}
+
+		return nil, missing
+	}
+
+	if sources.Refused(err) != nil {
+		return nil, a.refuse(ctx, secret, err)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	if accepted.Previous == "" && (parent == nil || secret.Labels[v1alpha1.LabelExportUID] == "") {
+		*accepted = hubs.Of(a.HubID, secret)
+	}
+
+	content, err := sources.ValueOf(secret, from)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w (spec.kubeconfigSecretRef.key)", errNoKubeconfig, err)
+	}
+
+	cluster, err := a.Clusters.Get(ctx, key, content)
+	if err != nil || !requester.Object.GetDeletionTimestamp().IsZero() {
+		return cluster, err
+	}
+
+	// Only a Secret that holds a kubeconfig, and before anything is sent.
+	if err := a.hold(ctx, secret); err != nil {
+		return nil, err
+	}
+
+	return cluster, nil
+}
+
+// whoWrites says where a Secret that does not exist is to come from. What cannot be
+// listed now is left out.
+func (a *Access) whoWrites(ctx context.Context, secret types.NamespacedName) string {
+	exports := &v1alpha1.OmniKubeconfigExportList{}
+
+	err := a.Client.List(ctx, exports, client.InNamespace(secret.Namespace), client.MatchingFields{index.ByTargetSecret: secret.Name})
+
+	switch {
+	case err != nil:
+		return ""
+	case len(exports.Items) == 0:
+		return ", and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret"
+	default:
+		return fmt.Sprintf("; OmniKubeconfigExport %q is to write it: see its conditions", exports.Items[0].Name)
+	}
+}
+
+// hold makes sure that the Secret outlives the objects that have to clean up with it.
+func (a *Access) hold(ctx context.Context, secret *corev1.Secret) error {
+	if !secret.DeletionTimestamp.IsZero() {
+		return nil
+	}
+
+	if err := a.change(ctx, secret, controllerutil.AddFinalizer); err != nil {
+		return fmt.Errorf("hold Secret %q: %w", secret.Name, err)
+	}
+
+	return nil
+}
+
+// refuse turns away a Secret that may not be used, and lets go of it: a finalizer on
+// it gets in the way of those who made it, and one that is there was put there by
+// mistake, or before it was protected. It returns why, or an error of the management
+// cluster.
+func (a *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) error {
+	a.Clusters.Forget(client.ObjectKeyFromObject(secret))
+
+	if err := a.change(ctx, secret, controllerutil.RemoveFinalizer); err != nil {
+		return fmt.Errorf("let go of Secret %q: %w", secret.Name, err)
+	}
+
+	return why
+}
+
+// change adds or removes the finalizer of the Secret as it was read.
+func (a *Access) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
+	changed := index.SecretMetadata()
+	changed.ObjectMeta = *secret.ObjectMeta.DeepCopy()
+
+	base := changed.DeepCopy()
+	if !how(changed, v1alpha1.KubeconfigInUseFinalizer) {
+		return nil
+	}
+
+	return a.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) // the callers do
+}

@@ -1,0 +1,96 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+)
+
+// begin begins an action beside the reconciler.
+func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Context) error) {
+	where := target{
+		NamespacedName: client.ObjectKeyFromObject(s.release), uid: s.release.UID,
+		cluster: clusterOf(s.release),
+	}
+	release := s.release.DeepCopy()
+
+	r.runner.begin(where, job{action: action, attempt: s.want.Attempt, source: s.key, before: s.decision.Failures}, func(ctx context.Context) error {
+		err := sheltered(func() error { return run(ctx) })
+		r.tell(release, action, err)
+
+		return err
+	})
+}
+
+// clusterOf names the workload cluster, for the limits on what is done there at once.
+func clusterOf(release *v1alpha1.OmniHelmRelease) string {
+	return release.Namespace + "/" + release.Spec.ClusterRef.Name
+}
+
+// action is what was decided, ready to run. A chart is opened for each action, and
+// only if the action needs one. If that, or the wait for a slot, has
+// taken long, somebody else may have been at the release: it is looked at again.
+func (r *reconciler) action(s *scope) func(context.Context) error {
+	request := helm.Request{
+		Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Values: s.values, Observed: s.observed, Note: r.note(s.release.DeepCopy()),
+	}
+	source, resolved, engine, observed, decided := s.source, s.resolved, s.engine, *s.observed, r.options.Now()
+
+	return func(ctx context.Context) error {
+		if request.Decision.Action == helm.ActionInstall || request.Decision.Action == helm.ActionUpgrade {
+			archive, err := r.charts.Open(ctx, source, resolved)
+			if err != nil {
+				return err
+			}
+
+			request.Chart = archive
+		}
+
+		if ctx.Err() != nil {
+			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
+		}
+
+		if r.options.Now().Sub(decided) > callTimeout {
+			if err := unchanged(ctx, engine, observed); err != nil {
+				return err
+			}
+		}
+
+		return engine.Run(ctx, request)
+	}
+}
+
+// unchanged is an error if a release is not any more as it was when something was
+// decided about it.
+func unchanged(ctx context.Context, engine engine, before helm.Observed) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	now, err := engine.Observe(ctx)
+	if err != nil {
+		return err
+	}
+
+	if !reflect.DeepEqual(now.Latest(), before.Latest()) {
+		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the release was changed while the action waited for its turn; what to do is decided anew"}
+	}
+
+	return nil
+}
+
+// sheltered makes an error of a panic: what one release makes fail must not end
+// the controller with all others. The text of a panic may hold anything.
+func sheltered(do func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = &helm.Error{Reason: helm.ReasonFailed, Message: fmt.Sprintf("a fault of the controller stopped this (panic of type %T)", cause)}
+		}
+	}()
+
+	return do()
+}

@@ -1,0 +1,137 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// maxShownDifferences is how many objects that differ are named.
+const maxShownDifferences = 10
+
+// compare looks for differences between the release and the live objects, and
+// corrects them if that is asked for. A difference alone does not keep the object
+// from being Ready.
+func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error) {
+	spec := &s.release.Spec.DriftDetection
+	if spec.Mode != v1alpha1.DriftWarn && spec.Mode != v1alpha1.DriftCorrect {
+		return loop.Skip(v1alpha1.ReasonDisabled, "spec.driftDetection.mode is Disabled"), nil
+	}
+
+	revision, ignores, engine, values := s.latest().Number, ignored(spec.Ignore), s.engine, s.values
+	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), requested(s.release), s.opened.ClusterID)
+
+	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
+
+	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (differences []helm.Difference, err error) {
+		err = sheltered(func() (err error) {
+			differences, err = engine.Drift(ctx, revision, ignores)
+
+			return discreet(err, values)
+		})
+
+		return differences, err
+	})
+
+	switch {
+	case !ok:
+		return s.asking(v1alpha1.ConditionDrifted, "comparing release %s with the live objects", fullName(s.release)), nil
+	case errors.Is(found.Err, helm.ErrRevisionGone):
+		return loop.Skip(v1alpha1.ReasonProgressing, "%s", found.Err), nil
+	case found.Err != nil && len(found.Value) == 0:
+		return r.explainCluster(s, found.Err), nil
+	case len(found.Value) == 0:
+		return loop.Continue(v1alpha1.ReasonNoDrift, "%s; no live object differs", deployed(s)), nil
+	case spec.Mode == v1alpha1.DriftWarn:
+		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s%s", deployed(s), listed(found.Value), notCompared(found)), nil
+	default:
+		return r.correct(s, found, revision, ignores), nil
+	}
+}
+
+// correct applies again what differs. What was found is corrected once; whether
+// that lasts is seen at the next comparison.
+func (r *reconciler) correct(s *scope, found asynccache.Answer[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
+	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
+		if s.last.err == nil && found.Err != nil {
+			return r.explainCluster(s, found.Err)
+		}
+
+		if s.last.err == nil {
+			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(found.Value))
+		}
+
+		if at := s.last.ended.Add(retryPause(s.last.row)); at.After(r.options.Now()) {
+			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "live objects differ (%s) and could not be corrected: %s", listed(found.Value), s.last.err)
+		}
+	}
+
+	engine, values, timeout := s.engine, s.values, settings(s.release).Timeout
+
+	r.begin(s, actionCorrect, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+
+		_, err := engine.Correct(ctx, revision, ignores)
+
+		return discreet(err, values)
+	})
+
+	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(found.Value), notCompared(found))
+}
+
+// keepDrift is how long a comparison counts.
+func keepDrift(fresh time.Duration, err error, failures int) time.Duration {
+	if err == nil {
+		return fresh
+	}
+
+	return min(fresh, retryPause(failures))
+}
+
+// notCompared tells of objects that could not be compared, if there are any.
+func notCompared(found asynccache.Answer[[]helm.Difference]) string {
+	if found.Err == nil {
+		return ""
+	}
+
+	return ". Not everything could be compared: " + found.Err.Error()
+}
+
+func ignored(rules []v1alpha1.DriftIgnore) []helm.Ignore {
+	var ignores []helm.Ignore
+
+	for _, rule := range rules {
+		ignores = append(ignores, helm.Ignore{
+			Group: rule.Target.Group, Version: rule.Target.Version, Kind: rule.Target.Kind,
+			Namespace: rule.Target.Namespace, Name: rule.Target.Name, Paths: rule.Paths,
+		})
+	}
+
+	return ignores
+}
+
+func listed(differences []helm.Difference) string {
+	var texts []string
+
+	for i, difference := range differences {
+		if i == maxShownDifferences {
+			texts = append(texts, fmt.Sprintf("and %d more", len(differences)-i))
+
+			break
+		}
+
+		texts = append(texts, difference.String())
+	}
+
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,48 @@
+package omnihelmrelease
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+)
+
+// tell counts an action that has ended, and sends an event.
+func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action, err error) {
+	switch {
+	case interrupted(err):
+		r.options.Actions.Ended(string(action), metrics.HelmInterrupted)
+
+		return // it is begun again, or a deletion follows
+	case err != nil:
+		r.options.Actions.Ended(string(action), metrics.HelmFailed)
+	default:
+		r.options.Actions.Ended(string(action), metrics.HelmSucceeded)
+	}
+
+	names := map[helm.Action]string{
+		helm.ActionInstall: "Install", helm.ActionUpgrade: "Upgrade", helm.ActionRollback: "Rollback", helm.ActionUninstall: "Uninstall",
+		helm.ActionTest: "Test", helm.ActionUnlock: "Unlock", actionCorrect: "Correct",
+	}
+
+	if err == nil {
+		r.events.Eventf(release, nil, corev1.EventTypeNormal, names[action]+"Succeeded", names[action], "%s of release %s succeeded", action, fullName(release))
+
+		return
+	}
+
+	r.events.Eventf(release, nil, corev1.EventTypeWarning, names[action]+"Failed", names[action], "%s",
+		limited(string(action)+" of release "+fullName(release)+": "+err.Error()))
+}
+
+// note tells of what an action did beside its end.
+func (r *reconciler) note(release *v1alpha1.OmniHelmRelease) func(helm.Note, string) {
+	return func(note helm.Note, text string) {
+		r.events.Eventf(release, nil, corev1.EventTypeNormal, string(note), "Helm", "%s", limited("release "+fullName(release)+": "+text))
+	}
+}
+
+// limited cuts a text for an event.
+func limited(text string) string { return redact.Bounded(text, maxEventBytes) }

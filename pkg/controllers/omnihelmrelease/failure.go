@@ -1,0 +1,74 @@
+package omnihelmrelease
+
+import (
+	"errors"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// clusterPause is how long to wait before a workload cluster that failed is asked again.
+const clusterPause = 15 * time.Second
+
+// explainCluster tells why the workload cluster could not be asked.
+func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
+	var failure *helm.Error
+	if !errors.As(err, &failure) {
+		return loop.Wait(clusterPause, v1alpha1.ReasonError, "%s", err.Error())
+	}
+
+	switch failure.Reason {
+	case helm.ReasonForbidden:
+		return loop.Stall(v1alpha1.ReasonForbidden, "%s; the user of the kubeconfig needs the rights to keep Helm's records (Secrets in namespace %s) and to make what the chart holds",
+			failure.Message, s.release.Spec.Namespace)
+	case helm.ReasonRecord:
+		return loop.Stall(v1alpha1.ReasonRecordUnreadable, "%s", failure.Message)
+	case helm.ReasonUnreachable, helm.ReasonTimeout, helm.ReasonInterrupted:
+		if s.opened != nil && s.opened.Cluster != nil {
+			s.opened.Cluster.Doubt()
+		}
+
+		return loop.Wait(clusterPause, v1alpha1.ReasonClusterUnreachable, "%s", failure.Message)
+	default:
+		return loop.Wait(clusterPause, v1alpha1.ReasonError, "%s", failure.Message)
+	}
+}
+
+// failureReason is the condition reason for an action that has failed.
+func failureReason(err error) string {
+	var failure *helm.Error
+
+	switch {
+	case !errors.As(err, &failure):
+		return v1alpha1.ReasonActionFailed
+	case failure.Reason == helm.ReasonForbidden:
+		return v1alpha1.ReasonForbidden
+	case failure.Reason == helm.ReasonUnreachable:
+		return v1alpha1.ReasonClusterUnreachable
+	case failure.Reason == helm.ReasonUnavailable:
+		return v1alpha1.ReasonError
+	case failure.Reason == helm.ReasonRecord:
+		return v1alpha1.ReasonRecordUnreadable
+	default:
+		return v1alpha1.ReasonActionFailed
+	}
+}
+
+func interrupted(err error) bool {
+	var failure *helm.Error
+
+	return errors.As(err, &failure) && failure.Reason == helm.ReasonInterrupted
+}
+
+// discreet takes what came from a Secret out of an error: a server that refuses an
+// object repeats what it refuses.
+func discreet(err error, values helm.Values) error {
+	var failure *helm.Error
+	if !errors.As(err, &failure) {
+		return err
+	}
+
+	return &helm.Error{Reason: failure.Reason, Message: values.Redact(failure.Message), Still: failure.Still}
+}

@@ -1,0 +1,133 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// put makes the release what it has to be: it looks, decides, and begins at most
+// one action.
+func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if s.last.running() {
+		return underWay(s.release, s.last), nil
+	}
+
+	if endless, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
+		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
+			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
+			endless.action, fullName(s.release), endless.begun.UTC().Format(time.RFC3339)), nil
+	}
+
+	if path, err := r.cycle(ctx, s.release); err != nil {
+		return loop.Outcome{}, err
+	} else if path != "" {
+		return loop.Stall(v1alpha1.ReasonDependencyCycle, "releases wait for one another: %s; take one out of spec.dependsOn", path), nil
+	}
+
+	s.engine = r.engine(s.opened, s.release.Namespace, s.release.EffectiveReleaseName(), s.release.Spec.Namespace)
+
+	observed, err := observe(ctx, s)
+	if err != nil {
+		return r.explainCluster(s, err), nil
+	}
+
+	if reason, why, err := r.foreign(ctx, s, observed); err != nil {
+		return loop.Outcome{}, err
+	} else if why != "" {
+		return loop.Stall(reason, "%s", why), nil
+	}
+
+	if outcome := r.mark(ctx, s, observed); !outcome.Continues() {
+		return outcome, nil
+	}
+
+	s.observed = &observed
+	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
+	s.want.Process, s.want.Hub = r.process, r.options.HubID
+	s.decision = helm.Decide(s.want, disown(observed, s.want.Owner), r.options.Now())
+
+	switch s.decision.Action {
+	case helm.ActionNone, helm.ActionTest:
+		s.settled = true
+
+		return loop.Continue(v1alpha1.ReasonDeployed, "%s", deployed(s)), nil
+	case helm.ActionWait:
+		return loop.Wait(s.decision.After, v1alpha1.ReasonLocked, "%s", s.decision.Why), nil
+	case helm.ActionStall:
+		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
+	case helm.ActionInstall, helm.ActionUpgrade:
+		if said := refusal(s); said != "" {
+			return loop.Stall(v1alpha1.ReasonChartRefused, "%s", said), nil
+		}
+
+		fallthrough
+	default:
+		return r.act(ctx, s)
+	}
+}
+
+// act begins the action that was decided, if it may begin now.
+func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if s.decision.Action == helm.ActionInstall || s.decision.Action == helm.ActionUpgrade {
+		if why, err := r.waitsFor(ctx, s.release); err != nil {
+			return loop.Outcome{}, err
+		} else if why != "" {
+			return loop.Wait(0, v1alpha1.ReasonDependencyNotReady, "%s", why), nil
+		}
+	}
+
+	if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
+		return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s; %s of release %s is tried at %s",
+			failureOf(s), s.decision.Action, fullName(s.release), at.UTC().Format(time.RFC3339)), nil
+	}
+
+	// The status has to say where a release may be before there is one: a deletion
+	// after a crash would not look for it otherwise.
+	if s.release.Status.ReleaseName == "" {
+		s.reserve = true
+
+		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to %s release %s", s.decision.Action, fullName(s.release)), nil
+	}
+
+	r.begin(s, s.decision.Action, r.action(s))
+
+	return underWay(s.release, r.runner.job(s.release.UID)), nil
+}
+
+// observe reads which revisions there are.
+func observe(ctx context.Context, s *scope) (helm.Observed, error) {
+	return clusteraccess.Read(ctx, s.opened.Cluster, s.engine.Observe)
+}
+
+// details reads what a revision was made from.
+func details(ctx context.Context, s *scope, revision int) (helm.Details, error) {
+	return clusteraccess.Read(ctx, s.opened.Cluster, func(ctx context.Context) (helm.Details, error) {
+		return s.engine.Details(ctx, revision)
+	})
+}
+
+// deployed says what is deployed.
+func deployed(s *scope) string {
+	return fmt.Sprintf("revision %d of release %s is deployed: chart %s %s", s.latest().Number, fullName(s.release), s.resolved.Name, s.resolved.Version)
+}
+
+// fullName is the release in the workload cluster.
+func fullName(release *v1alpha1.OmniHelmRelease) string {
+	return release.Spec.Namespace + "/" + release.EffectiveReleaseName()
+}
+
+func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
+	if running.begun.IsZero() {
+		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), running.begun.UTC().Format(time.RFC3339))
+}

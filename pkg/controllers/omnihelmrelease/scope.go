@@ -1,0 +1,72 @@
+package omnihelmrelease
+
+import (
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// scope is what the phases of one run share. Fields are empty until their phase
+// has run.
+type scope struct {
+	release *v1alpha1.OmniHelmRelease
+	last    job // as it was when the run began
+
+	source   charts.Source
+	key      string // of the source
+	resolved *charts.Resolved
+	values   helm.Values
+	opened   *clusteraccess.Opened
+	engine   engine
+	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over
+	want     helm.Wanted
+	decision helm.Decision
+
+	reserve bool // note in the status where a release is about to be made
+	settled bool // the release is as wanted
+}
+
+// latest is the newest revision, or nil.
+func (s *scope) latest() *helm.Revision {
+	if s.observed == nil {
+		return nil
+	}
+
+	return s.observed.Latest()
+}
+
+// told tells whether the status holds the last answer of a phase to the current
+// generation, and what the last action did. A question that takes long then leaves
+// it as it is: a verdict that is asked for again and again must not come and go.
+func (s *scope) told(condition string) bool {
+	status := &s.release.Status
+	if status.ObservedGeneration != s.release.Generation {
+		return false
+	}
+
+	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(whole(s.last.ended))) {
+		return false
+	}
+
+	last := apimeta.FindStatusCondition(status.Conditions, condition)
+
+	return last != nil && last.ObservedGeneration == s.release.Generation && last.Reason != v1alpha1.ReasonBlocked
+}
+
+// whole is a time as the API keeps it.
+func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// asking is the outcome of a phase while its question is not answered yet.
+func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
+	if s.told(condition) {
+		return loop.Postpone(questionTimeout, v1alpha1.ReasonProgressing, format, args...)
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonProgressing, format, args...)
+}

@@ -1,0 +1,59 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"fmt"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// test runs the chart's tests, once for each revision.
+func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
+	if !s.release.Spec.Test.Enable {
+		return loop.Skip(v1alpha1.ReasonDisabled, "spec.test.enable is not set"), nil
+	}
+
+	if s.decision.Action == helm.ActionTest {
+		if testsAreVain(s) {
+			return testsFailed(s, failureReason(s.last.err), fmt.Sprintf("the result of the tests cannot be noted: %s. They run again with the next "+
+				"revision, or when the annotation %s gets a new value", s.last.err, v1alpha1.AnnotationReconcileRequestedAt)), nil
+		}
+
+		if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
+			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s", s.last.err), nil
+		}
+
+		r.begin(s, helm.ActionTest, r.action(s))
+
+		return underWay(s.release, r.runner.job(s.release.UID)), nil
+	}
+
+	if s.latest().Tested == helm.TestsPassed {
+		return loop.Continue(v1alpha1.ReasonTestsPassed, "%s; its tests passed", deployed(s)), nil
+	}
+
+	said := "a test failed"
+	if s.last.action == helm.ActionTest && s.last.err != nil {
+		said = s.last.err.Error()
+	}
+
+	return testsFailed(s, v1alpha1.ReasonTestsFailed, said+". The tests run again with the next revision"), nil
+}
+
+// testsFailed tells what is wrong with the tests, as far as that counts.
+func testsFailed(s *scope, reason, said string) loop.Outcome {
+	if s.release.Spec.Test.IgnoreFailures {
+		return loop.Note(reason, "%s; %s (spec.test.ignoreFailures is set)", deployed(s), said)
+	}
+
+	return loop.Stall(reason, "%s; %s", deployed(s), said)
+}
+
+// testsAreVain tells whether the tests were run as often as an action is tried,
+// and their result was noted nowhere. A cluster that cannot be reached is waited for.
+func testsAreVain(s *scope) bool {
+	return s.last.action == helm.ActionTest && s.last.attempt == s.want.Attempt && s.last.failed() && s.last.row > s.want.Retries &&
+		!interrupted(s.last.err) && failureReason(s.last.err) != v1alpha1.ReasonClusterUnreachable
+}

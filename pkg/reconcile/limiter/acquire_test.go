@@ -1,0 +1,229 @@
+package limiter
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAKeyLeavesRoomForOthers(t *testing.T) {
+	l := New(Limits[string]{PerKey: 1, Total: 2})
+	hold, begun, ended := make(chan struct{}), make(chan string, 3), make(chan error, 3)
+
+	run := func(ctx context.Context, key string) {
+		go func() {
+			release, err := l.Acquire(ctx, key, 1)
+			if err == nil {
+				begun <- key
+				<-hold
+				release()
+				release()
+			}
+
+			ended <- err
+		}()
+	}
+
+	run(t.Context(), "a")
+
+	if key := <-begun; key != "a" {
+		t.Fatal(key)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	run(ctx, "a") // waits
+	run(t.Context(), "b")
+
+	if key := <-begun; key != "b" {
+		t.Fatalf("%s began, although its key has no slot", key)
+	}
+
+	cancel()
+
+	if <-ended == nil {
+		t.Error("who gave up got a slot")
+	}
+
+	close(hold)
+
+	if <-ended != nil || <-ended != nil { //nolint:staticcheck // of each of both
+		t.Error("who had a slot was refused")
+	}
+
+	if len(l.keys) != 0 {
+		t.Errorf("%d keys are kept", len(l.keys))
+	}
+}
+
+// TestOrder: who waits longest is the first, and one whose key is full holds up nobody behind it.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Limits[string]{PerKey: 1, Total: 2})
+		begun := make(chan string, 9)
+
+		acquire := func(name, key string) chan func() {
+			got := make(chan func(), 1)
+
+			go func() {
+				release, err := l.Acquire(t.Context(), key, 1)
+				if err != nil {
+					t.Error(err)
+				}
+
+				begun <- name
+				got <- release
+			}()
+
+			synctest.Wait()
+
+			return got
+		}
+
+		first, second := acquire("a1", "a"), acquire("b1", "b")
+		third, fourth, fifth := acquire("a2", "a"), acquire("c1", "c"), acquire("d1", "d")
+
+		(<-second)() // b's slot is c's: the key of a2 is full
+		synctest.Wait()
+		(<-first)() // a2 waits longer than d1
+		synctest.Wait()
+		(<-fourth)()
+		synctest.Wait()
+
+		for _, want := range []string{"a1", "b1", "c1", "a2", "d1"} {
+			if got := <-begun; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+
+		(<-third)()
+		(<-fifth)()
+
+		if len(l.keys) != 0 {
+			t.Errorf("%d keys are kept", len(l.keys))
+		}
+	})
+}
+
+// Who gives up is never in the way, also if it got a slot at the same moment.
+func TestGivingUp(t *testing.T) {
+	l := New(Limits[string]{Total: 1})
+	release, err := l.Acquire(t.Context(), "a", 1)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+
+		go func() {
+			defer close(ended)
+
+			if release, err := l.Acquire(ctx, "b", 1); err == nil {
+				release()
+			}
+		}()
+
+		go cancel()
+
+		release()
+		<-ended
+
+		if release, err = l.Acquire(t.Context(), "a", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	release()
+
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 {
+		t.Errorf("%d slots, %d requests and %d keys are kept", taken, waiting, len(l.keys))
+	}
+}
+
+// Slots may be bytes: a key leaves room for others, and a large request does not hold up small ones.
+func TestManySlots(t *testing.T) {
+	l := New(Limits[string]{PerKey: 8, Total: 12})
+	first, ok := l.TryAcquire("a", 6, Waiter{})
+
+	if _, more := l.TryAcquire("a", 3, Waiter{}); !ok || more {
+		t.Error("one key has more than its share")
+	}
+
+	// More than may be at all is what may be.
+	large := make(chan func())
+
+	go func() {
+		release, err := l.Acquire(context.Background(), "b", 100)
+		if err != nil {
+			t.Error(err)
+		}
+
+		large <- release
+	}()
+
+	for waiting := 0; waiting == 0; _, waiting = l.Load() {
+		runtime.Gosched()
+	}
+
+	second, err := l.Acquire(t.Context(), "c", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, ok := l.TryAcquire("d", 3, Waiter{}); ok {
+		t.Error("there is more than fits")
+	}
+
+	if nothing, err := l.Acquire(t.Context(), "d", 0); err != nil {
+		t.Error(err)
+	} else {
+		nothing()
+	}
+
+	first()
+	first() // gives nothing back
+
+	(<-large)()
+	second()
+
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 {
+		t.Errorf("%d slots, %d requests and %d keys are kept", taken, waiting, len(l.keys))
+	}
+}
+
+// Many at the same time, some of which give up, get and give back all of it.
+func TestManyCallers(t *testing.T) {
+	l := New(Limits[int]{PerKey: 8, Total: 12})
+
+	var all sync.WaitGroup
+
+	for i := range 200 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+			defer cancel()
+
+			release, err := l.Acquire(ctx, i%5, int64(i%9))
+			if err != nil {
+				return
+			}
+
+			if taken, _ := l.Load(); taken > 12 {
+				t.Errorf("%d slots are taken", taken)
+			}
+
+			time.Sleep(time.Millisecond)
+			release()
+		})
+	}
+
+	all.Wait()
+
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 {
+		t.Errorf("%d slots, %d requests and %d keys are kept", taken, waiting, len(l.keys))
+	}
+}
