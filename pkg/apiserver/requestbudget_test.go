@@ -18,13 +18,13 @@ func TestBodiesShareABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	inside, leave := make(chan struct{}), make(chan struct{})
+	inside, release := make(chan struct{}), make(chan struct{})
 	handler := bodies{
 		budget: semaphore.NewWeighted(bodiesBudget), serializer: config.codecs, maxBytes: MaxRequestBytes, wait: 50 * time.Millisecond,
 		next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Wait") != "" {
 				inside <- struct{}{}
-				<-leave
+				<-release
 			}
 
 			w.WriteHeader(http.StatusOK)
@@ -59,7 +59,7 @@ func TestBodiesShareABudget(t *testing.T) {
 		t.Errorf("a small one: status %d: %s", small.Code, small.Body)
 	}
 
-	close(leave)
+	close(release)
 
 	for range 2 {
 		if got := <-first; got.Code != http.StatusOK {

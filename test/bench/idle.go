@@ -52,7 +52,7 @@ func parseLoad(metrics string) (load, error) {
 
 // waitIdle waits until the controller has looked at something at least so often since its start
 // and its queues stay empty. It returns when they became empty for good.
-func (b *stage) waitIdle(ctx context.Context, looks int) (time.Time, error) {
+func (b *stage) waitIdle(ctx context.Context, runs int) (time.Time, error) {
 	var since time.Time
 
 	err := env.Eventually(ctx, stepTimeout, "omni-controller to be idle", func(ctx context.Context) error {
@@ -66,10 +66,10 @@ func (b *stage) waitIdle(ctx context.Context, looks int) (time.Time, error) {
 			return err
 		}
 
-		if now.queued > 0 || now.done < float64(looks) {
+		if now.queued > 0 || now.done < float64(runs) {
 			since = time.Time{}
 
-			return fmt.Errorf("%v objects wait after %v looks", now.queued, now.done)
+			return fmt.Errorf("%v objects wait after %v runs", now.queued, now.done)
 		}
 
 		if since.IsZero() {

@@ -24,7 +24,7 @@ func (b *stage) restartAPIServer(ctx context.Context) error {
 	return b.restart(ctx, "omni-apiserver", 0, b.stack.OmniAPIServer.Restart)
 }
 
-func (b *stage) restart(ctx context.Context, name string, looks int, restart func(context.Context) error) error {
+func (b *stage) restart(ctx context.Context, name string, runs int, restart func(context.Context) error) error {
 	if _, err := b.waitIdle(ctx, 0); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (b *stage) restart(ctx context.Context, name string, looks int, restart fun
 		}
 
 		served = time.Now()
-		idle, err = b.waitIdle(ctx, looks)
+		idle, err = b.waitIdle(ctx, runs)
 
 		return err
 	})

@@ -13,8 +13,8 @@ const (
 	storedNamespace = "stored"
 	// storedWriters create them at the same time.
 	storedWriters = 16
-	// storedPatience bounds their creation.
-	storedPatience = 10 * time.Minute
+	// storedTimeout bounds their creation.
+	storedTimeout = 10 * time.Minute
 )
 
 // memoryOfObjects measures the start and the memory of omni-apiserver without and with many objects.
@@ -41,7 +41,7 @@ func (b *stage) memoryOfObjects(ctx context.Context) error {
 
 // store creates the objects.
 func (b *stage) store(ctx context.Context, count int) error {
-	ctx, cancel := context.WithTimeout(ctx, storedPatience)
+	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
 
 	return inParallel(ctx, storedWriters, count, func(ctx context.Context, _, i int) error {

@@ -20,7 +20,7 @@ func runShell(t *testing.T, hub *env.Hub, script string) {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventuallyTimeout)
 	defer cancel()
 
 	command := exec.CommandContext(ctx, "sh", "-e", "-u", "-c", script)

@@ -19,8 +19,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
-// patience is for slow machines; the happy path takes seconds.
-const patience = 3 * time.Minute
+// eventuallyTimeout is for slow machines; the happy path takes seconds.
+const eventuallyTimeout = 3 * time.Minute
 
 // startHub starts a management cluster with the definitions of cert-manager and the Prometheus operator.
 func startHub(t *testing.T) *env.Hub {
@@ -72,7 +72,7 @@ func kubectl(t *testing.T, hub *env.Hub, stdin string, args ...string) string {
 func eventually(t *testing.T, hub *env.Hub, what string, check func(stdout string) error, args ...string) {
 	t.Helper()
 
-	if err := env.Eventually(t.Context(), patience, what, func(ctx context.Context) error {
+	if err := env.Eventually(t.Context(), eventuallyTimeout, what, func(ctx context.Context) error {
 		stdout, _, err := hub.Kubectl(ctx, args...)
 		if err != nil {
 			return err

@@ -168,7 +168,7 @@ func (l *live) identities() string {
 func (l *live) kindsAreGone() {
 	l.t.Helper()
 
-	if err := env.Eventually(l.t.Context(), patience, "the kinds to be gone", func(ctx context.Context) error {
+	if err := env.Eventually(l.t.Context(), eventuallyTimeout, "the kinds to be gone", func(ctx context.Context) error {
 		_, _, err := l.running.hub.Kubectl(ctx, "get", "--raw", "/apis/omni.texashpc.com/v1alpha1")
 		if err == nil {
 			return errors.New("they are served")

@@ -129,7 +129,7 @@ func apiserverRefused() []right {
 func (r right) wait(t *testing.T, hub *env.Hub, want bool) {
 	t.Helper()
 
-	if err := env.Eventually(t.Context(), patience, fmt.Sprintf("%+v: %t", r, want), func(ctx context.Context) error {
+	if err := env.Eventually(t.Context(), eventuallyTimeout, fmt.Sprintf("%+v: %t", r, want), func(ctx context.Context) error {
 		var problems []error
 
 		for _, verb := range r.verbs {

@@ -241,7 +241,7 @@ apiserver:
 func checkAudit(t *testing.T, r *running) {
 	t.Helper()
 
-	if err := env.Eventually(t.Context(), patience, "an audit event", func(context.Context) error {
+	if err := env.Eventually(t.Context(), eventuallyTimeout, "an audit event", func(context.Context) error {
 		log := read(t, r.programs[0].LogPath())
 
 		switch {

@@ -21,8 +21,8 @@ const (
 	controllerLimit = 768 << 20
 )
 
-// attackPatience is how long a state is waited for that comes as soon as the machine gets to it: a bound for what hangs.
-const attackPatience = 10 * time.Minute
+// attackTimeout is how long a state is waited for that comes as soon as the machine gets to it: a bound for what hangs.
+const attackTimeout = 10 * time.Minute
 
 // healthyClusters is how many clusters another tenant has.
 const healthyClusters = 10
@@ -98,7 +98,7 @@ func startAttacked(t *testing.T) *env.Stack {
 func spaceOn(t *testing.T, hub *env.Stack, name string) *space {
 	t.Helper()
 
-	s := &space{t: t, name: name, hub: hub, patience: attackPatience}
+	s := &space{t: t, name: name, hub: hub, timeout: attackTimeout}
 	s.run("create", "namespace", name)
 
 	return s

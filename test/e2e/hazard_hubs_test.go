@@ -73,12 +73,12 @@ func hubsHazards() []hubsHazard {
 
 				quiet := first.writes()
 				copied.merge(patchMerge("copy"))
-				copied.looksOn(quiet)
+				copied.reconcilesAgain(quiet)
 				copied.belongsTo(first)
 
 				first.merge(patchMerge("first-again"))
 				first.ready("c")
-				copied.looksOn(first.lastWrite())
+				copied.reconcilesAgain(first.lastWrite())
 				first.ready("c")
 			},
 		},
@@ -90,7 +90,7 @@ func hubsHazards() []hubsHazard {
 				quiet := first.writes()
 				copied.run("delete", "ocl", "c", "--timeout=60s")
 				copied.waitEvent("Released", "on another hub", first.hubID(), "left alone")
-				first.looksOn(quiet)
+				first.reconcilesAgain(quiet)
 				first.unchanged("c")
 				first.ready("c")
 			},
@@ -102,7 +102,7 @@ func hubsHazards() []hubsHazard {
 
 				quiet := first.writes()
 				copied.run("delete", "ow", "c-w")
-				copied.looksOn(quiet)
+				copied.reconcilesAgain(quiet)
 				first.unchanged("c")
 				first.ready("c")
 			},
@@ -114,7 +114,7 @@ func hubsHazards() []hubsHazard {
 				copied.belongsTo(first)
 				first.run("delete", "ow", "c-w")
 				first.wait("the set to go", func() error { return first.absent("c-c-w") })
-				copied.looksOn(first.lastWrite())
+				copied.reconcilesAgain(first.lastWrite())
 
 				if err := first.absent("c-c-w"); err != nil {
 					first.t.Error(err)
@@ -143,7 +143,7 @@ func hubsHazards() []hubsHazard {
 				quiet = first.writes()
 				first.run("annotate", "omniconnection", "omni", annotation)
 				first.run("delete", "ocl", "c", "--timeout=60s")
-				copied.looksOn(quiet)
+				copied.reconcilesAgain(quiet)
 				copied.unchanged("c")
 				copied.ready("c")
 			},
@@ -237,8 +237,8 @@ func (f *fleet) lastWrite() int {
 	return count
 }
 
-// looksOn lets the settle time pass and the controller look once more, and checks that nobody wrote anything.
-func (f *fleet) looksOn(before int) {
+// reconcilesAgain lets the settle time pass and the controller look once more, and checks that nobody wrote anything.
+func (f *fleet) reconcilesAgain(before int) {
 	f.t.Helper()
 	f.settle("c")
 

@@ -35,7 +35,7 @@ func workloadHazards() []workloadHazard {
 
 				// What it would write is another content now.
 				copied.apply(sourceManifest("copy"))
-				copied.looks("oss", "first")
+				copied.reconcile("oss", "first")
 				copied.run("delete", "oss", "first", "--timeout=60s")
 				copied.waitEvent("LeftBehind", "Secret "+first.apps+"/first stays", first.hubID())
 				first.same(before, first.target(first.apps, "first"))
@@ -49,14 +49,14 @@ func workloadHazards() []workloadHazard {
 
 				// What it would release is another chart now.
 				copied.apply(copied.releaseOf("first", "2.0.0", "  takeOwnership: true"))
-				copied.looks("ohr", "first")
+				copied.reconcile("ohr", "first")
 				copied.otherHubs("ohr", "first", first)
 				copied.run("delete", "ohr", "first", "--timeout=60s")
 				copied.waitEvent("LeftBehind", "Helm release "+first.apps+"/first stays", first.hubID())
 				first.wantRecords("first", "1 deployed")
 				first.same(before, first.record("first", 1))
 				first.waitData("first", map[string]string{"chart": "1.0.0", "greeting": "hello"})
-				first.looks("ohr", "first")
+				first.reconcile("ohr", "first")
 				first.ready("ohr", "first")
 			},
 		},
@@ -97,13 +97,13 @@ func workloadHazards() []workloadHazard {
 
 				// The first was not gone: it takes nothing back, and what it deletes stays.
 				for _, kind := range []string{"oss", "ohr"} {
-					first.looks(kind, "kept")
+					first.reconcile(kind, "kept")
 					first.otherHubs(kind, "kept", copied)
 					first.run("delete", kind, "kept", "--timeout=60s")
 				}
 
-				copied.looks("oss", "kept")
-				copied.looks("ohr", "kept")
+				copied.reconcile("oss", "kept")
+				copied.reconcile("ohr", "kept")
 				copied.ready("oss", "kept")
 				copied.ready("ohr", "kept")
 				first.wantRecords("kept", "1 deployed")
@@ -161,8 +161,8 @@ func (r *releasing) otherHubs(resource, name string, other *releasing) {
 	}
 }
 
-// looks has the controller look at an object once more.
-func (r *releasing) looks(resource, name string) {
+// reconcile has the controller look at an object once more.
+func (r *releasing) reconcile(resource, name string) {
 	r.t.Helper()
 
 	token := time.Now().Format(time.RFC3339Nano)
@@ -223,7 +223,7 @@ func TestOldMarksInWorkloads(t *testing.T) {
 		old = must(mark.secrets.Update(t.Context(), old, metav1.UpdateOptions{}))(t)
 		writes := must(mark.secrets.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + mark.secret, ResourceVersion: old.ResourceVersion}))(t)
 
-		r.looks(mark.kind, mark.object)
+		r.reconcile(mark.kind, mark.object)
 		r.wait("the mark on "+mark.secret, func() error {
 			if hub := must(mark.secrets.Get(t.Context(), mark.secret, metav1.GetOptions{}))(t).Labels[v1alpha1.MarkHub]; hub != r.hubID() {
 				return fmt.Errorf("it names hub %q", hub)
@@ -231,7 +231,7 @@ func TestOldMarksInWorkloads(t *testing.T) {
 
 			return nil
 		})
-		r.looks(mark.kind, mark.object)
+		r.reconcile(mark.kind, mark.object)
 		r.ready(mark.kind, mark.object)
 
 		after := must(mark.secrets.Get(t.Context(), mark.secret, metav1.GetOptions{}))(t)

@@ -274,7 +274,7 @@ func TestKubeconfigExportConflicts(t *testing.T) {
 // says why; when Omni is back it is renewed.
 func TestKubeconfigExportRotation(t *testing.T) {
 	e := newExporting(t)
-	e.patience = time.Minute + 2*eventually
+	e.timeout = time.Minute + 2*eventually
 	// The shortest that there is: a kubeconfig lives a minute at least.
 	e.apply(exportManifest("robot", "access", "robot", "deployers", "  ttl: 10m", "  renewBefore: 9m59s"))
 	e.ready("robot")

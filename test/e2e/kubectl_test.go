@@ -25,7 +25,7 @@ type space struct {
 	name string
 	hub  *env.Stack // nil: the one that all tests share
 
-	patience time.Duration // of a wait; 0: eventually
+	timeout time.Duration // of a wait; 0: eventually
 }
 
 // newSpace makes a namespace that lives as long as the test.
@@ -142,7 +142,7 @@ func (s *space) refused(manifest string, texts ...string) {
 func (s *space) wait(what string, check func() error) {
 	s.t.Helper()
 
-	if err := env.Eventually(s.t.Context(), cmp.Or(s.patience, eventually), what, func(context.Context) error {
+	if err := env.Eventually(s.t.Context(), cmp.Or(s.timeout, eventually), what, func(context.Context) error {
 		if s.hub == nil {
 			if err := stack.Controller.Crashed(); err != nil {
 				return env.GiveUp(err)

@@ -86,7 +86,7 @@ func TestExportedKubeconfigDeletedAlone(t *testing.T) {
 
 	// The export goes first, then what uses it: the kubeconfig waits for that.
 	d.run("delete", "oke", "robot", "--timeout=60s")
-	d.leave()
+	d.deleteBoth()
 	d.waitCleaned()
 	d.waitGone("secret", "demo-kubeconfig")
 }

@@ -24,8 +24,8 @@ func newInhabited(t *testing.T) *releasing {
 	return r
 }
 
-// leave deletes both objects, which must not take long.
-func (r *releasing) leave() {
+// deleteBoth deletes both objects, which must not take long.
+func (r *releasing) deleteBoth() {
 	r.t.Helper()
 	r.run("delete", "oss/registry", "ohr/app", "--timeout=60s")
 }
@@ -66,7 +66,7 @@ func TestWorkloadKubeconfigDeleted(t *testing.T) {
 	r.run("delete", "secret", "demo-kubeconfig", "--timeout=90s")
 	r.waitCondition("oss", "registry", v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigNotFound)
 	r.waitCondition("ohr", "app", v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigNotFound)
-	r.leave()
+	r.deleteBoth()
 	r.waitLeft("demo-kubeconfig")
 }
 
@@ -78,7 +78,7 @@ func TestWorkloadClusterDestroyed(t *testing.T) {
 	r.omni.Pause() // the teardown has begun, and takes its time
 	r.run("delete", "ocl", "demo", "--wait=false")
 	r.wait("the teardown", func() error { return r.shows("ocl", "demo", "{.status.omni.phase}", v1alpha1.ClusterPhaseDestroying) })
-	r.leave()
+	r.deleteBoth()
 	r.waitLeft("destroyed with its OmniCluster")
 	r.omni.Resume()
 	r.deleted("demo")
@@ -92,7 +92,7 @@ func TestWorkloadClusterNotDestroyed(t *testing.T) {
 	r.lockCluster("demo")
 	r.run("delete", "ocl", "demo", "--wait=false")
 	r.waitCondition("ocl", "demo", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonRemoteLocked)
-	r.leave()
+	r.deleteBoth()
 	r.waitCleaned()
 
 	if out := r.run("get", "events", "--field-selector", "reason=LeftBehind", "-o", "name"); strings.TrimSpace(out) != "" {

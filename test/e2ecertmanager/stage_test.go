@@ -24,8 +24,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
-// patience is for slow machines: no step is judged by its time.
-const patience = 5 * time.Minute
+// eventuallyTimeout is for slow machines: no step is judged by its time.
+const eventuallyTimeout = 5 * time.Minute
 
 // Certificates, each with a Secret of the same name.
 const (
@@ -190,7 +190,7 @@ func (s *stage) run(t *testing.T, pod *env.Pod) *env.Program {
 func (s *stage) until(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 
-	if err := env.Eventually(t.Context(), patience, what, func(ctx context.Context) error {
+	if err := env.Eventually(t.Context(), eventuallyTimeout, what, func(ctx context.Context) error {
 		for _, process := range []*env.CertManagerProcess{s.issues, s.injects} {
 			if process != nil && process.Crashed() != nil {
 				return env.GiveUp(process.Crashed())

@@ -340,7 +340,7 @@ func (s *stage) runShell(t *testing.T, script string) {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventuallyTimeout)
 	defer cancel()
 
 	command := exec.CommandContext(ctx, "sh", "-e", "-u", "-c", script)

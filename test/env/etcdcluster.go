@@ -20,9 +20,9 @@ const (
 	etcdRequestTimeout = 5 * time.Second
 	// etcdCredentials starts the names of the cluster's files with key material.
 	etcdCredentials = "omni-etcd"
-	// heartbeat and patience are of the members: with etcd's own 100 ms and 1 s, a machine that stalls for a second
+	// heartbeat and electionTimeout are of the members: with etcd's own 100 ms and 1 s, a machine that stalls for a second
 	// makes them elect a leader, and requests fail that nothing was done to.
-	heartbeat, patience = 500 * time.Millisecond, 5 * time.Second
+	heartbeat, electionTimeout = 500 * time.Millisecond, 5 * time.Second
 )
 
 // EtcdCluster is an etcd of several members for omni-apiserver, beside the one that belongs to the hub. Members and
@@ -142,7 +142,7 @@ func (c *EtcdCluster) memberArgs(member *EtcdMember, peers string) []string {
 		"--data-dir=" + filepath.Join(c.hub.Dir, member.spec.name),
 		"--log-level=warn",
 		fmt.Sprintf("--heartbeat-interval=%d", heartbeat.Milliseconds()),
-		fmt.Sprintf("--election-timeout=%d", patience.Milliseconds()),
+		fmt.Sprintf("--election-timeout=%d", electionTimeout.Milliseconds()),
 		"--listen-client-urls=https://" + member.address,
 		"--advertise-client-urls=https://" + member.address,
 		"--listen-peer-urls=https://" + member.peer,

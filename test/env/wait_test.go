@@ -8,18 +8,18 @@ import (
 )
 
 func TestEventually(t *testing.T) {
-	t.Run("succeeds at the third look", func(t *testing.T) {
-		looks := 0
+	t.Run("succeeds at the third call", func(t *testing.T) {
+		calls := 0
 		err := Eventually(t.Context(), time.Minute, "three", func(context.Context) error {
-			if looks++; looks < 3 {
+			if calls++; calls < 3 {
 				return errors.New("not yet")
 			}
 
 			return nil
 		})
 
-		if err != nil || looks != 3 {
-			t.Errorf("got %v after %d looks", err, looks)
+		if err != nil || calls != 3 {
+			t.Errorf("got %v after %d calls", err, calls)
 		}
 	})
 

@@ -121,8 +121,8 @@ func (e *exporter) checkServed(secret *corev1.Secret, want int) {
 	}
 }
 
-// doorTakesIt lets an OmniSecretSync use the kubeconfig: it is safe, it is let in, and the cluster does not run.
-func (e *exporter) doorTakesIt(secret string) {
+// letsIn lets an OmniSecretSync use the kubeconfig: it is safe, it is let in, and the cluster does not run.
+func (e *exporter) letsIn(secret string) {
 	e.Helper()
 	e.apply(fmt.Sprintf(`apiVersion: v1
 kind: Secret

@@ -56,7 +56,7 @@ func TestKubeconfig(t *testing.T) {
 
 	first, status := e.secret("access"), e.status("robot")
 	token := e.checkKubeconfig(first, status)
-	e.doorTakesIt("access")
+	e.letsIn("access")
 
 	e.Log("renewal")
 	e.hasChanged("robot", status.KubeconfigHash, rotation)

@@ -34,7 +34,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		// The usage has hundreds of lines: the error would be lost below them.
 		SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error {
-			logging.LeaveOutBodies()
+			logging.OmitBodies()
 
 			if err := options.Complete(); err != nil {
 				return err

@@ -25,7 +25,7 @@ type awayAPI struct {
 	watcher atomic.Pointer[watch.FakeWatcher]
 }
 
-func (a *awayAPI) leave(err error) {
+func (a *awayAPI) goAway(err error) {
 	a.away.Store(&err)
 
 	if watcher := a.watcher.Swap(nil); watcher != nil {
@@ -119,7 +119,7 @@ func informerAfterOutage(t *testing.T, failure error, outage time.Duration) {
 
 	before := api.calls.Load()
 
-	api.leave(failure)
+	api.goAway(failure)
 	time.Sleep(outage)
 
 	// Not a flood either: 5 seconds apart, less by chance, and some at first.

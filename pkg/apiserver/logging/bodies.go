@@ -6,11 +6,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LeaveOutBodies makes the process's log leave out the bodies of requests and answers. From --v=8 on the client
+// OmitBodies makes the process's log leave out the bodies of requests and answers. From --v=8 on the client
 // library logs what it sends to the hub and gets from it: token reviews with the tokens of callers who came past
 // kube-apiserver, and admission reviews with whole objects. Call it once, before anything logs; the verbosity may be
 // changed at any time, by /debug/flags/v, too.
-func LeaveOutBodies() { klog.SetLogFilter(withoutBodies{}) }
+func OmitBodies() { klog.SetLogFilter(withoutBodies{}) }
 
 // withoutBodies says of bodies only how long they are.
 type withoutBodies struct{}

@@ -68,7 +68,7 @@ func TestLogHasNoToken(t *testing.T) {
 		t.Fatalf("the library does not log bodies any more: %s", log)
 	}
 
-	logging.LeaveOutBodies()
+	logging.OmitBodies()
 	t.Cleanup(func() { klog.SetLogFilter(nil) })
 
 	log := review()

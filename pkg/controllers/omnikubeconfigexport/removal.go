@@ -157,7 +157,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 
 	for _, name := range slices.Compact(names) {
 		if s.export.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-			r.leave(ctx, s.export, name)
+			r.reportKept(ctx, s.export, name)
 
 			continue
 		}
@@ -186,8 +186,8 @@ func (r *reconciler) hubs(ctx context.Context, export *v1alpha1.OmniKubeconfigEx
 	return hubs.OfCluster(ctx, r.client, r.options.HubID, cluster)
 }
 
-// leave tells of a Secret that stays.
-func (r *reconciler) leave(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, name string) {
+// reportKept tells of a Secret that stays.
+func (r *reconciler) reportKept(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, name string) {
 	secret := index.SecretMetadata()
 
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: export.Namespace, Name: name}, secret)

@@ -25,7 +25,7 @@ const (
 	actionReplace                   // delete it and make it again: its type or its data cannot be changed
 	actionMark                      // it is as it has to be but for the hub in its mark
 	actionRefuse                    // it is not ours
-	actionLeave                     // it is this object's in another hub
+	actionKeep                      // it is this object's in another hub
 	actionWait                      // it is being deleted
 )
 
@@ -41,7 +41,7 @@ type target struct {
 	want  content
 }
 
-// decide says what to do, and for actionRefuse, actionLeave and actionWait why.
+// decide says what to do, and for actionRefuse, actionKeep and actionWait why.
 func (t target) decide() (action, string) {
 	if t.live == nil {
 		return actionCreate, ""
@@ -52,7 +52,7 @@ func (t target) decide() (action, string) {
 	}
 
 	if hub := t.live.Labels[labelHub]; ours(t.live, t.uid) && !t.hubs.Ours(hub) {
-		return actionLeave, fmt.Sprintf("Secret %s/%s in the workload cluster is read and not written: %s. %s",
+		return actionKeep, fmt.Sprintf("Secret %s/%s in the workload cluster is read and not written: %s. %s",
 			t.live.Namespace, t.live.Name, t.hubs.Differ(hub), hubs.Advice(hub, "Secret", t.names))
 	}
 

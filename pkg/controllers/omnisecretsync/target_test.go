@@ -84,12 +84,12 @@ func TestDecide(t *testing.T) {
 		{"from before the hub was marked", func(s *corev1.Secret) { delete(s.Labels, labelHub) }, true, false, actionMark, ""},
 		{"from before the hub was marked, and changed", func(s *corev1.Secret) { delete(s.Labels, labelHub); s.Data["more"] = nil }, true, false, actionUpdate, ""},
 		{"of the previous hub", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-0" }, true, false, actionMark, ""},
-		{"of another hub", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2" }, true, false, actionLeave, "another hub, hub-2"},
-		{"of another hub, adopted", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2" }, true, true, actionLeave, `previous-hub: hub-2 on OmniConnection "omni"`},
-		{"of another hub, and changed", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2"; s.Type = "other" }, true, false, actionLeave, "hub-2"},
+		{"of another hub", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2" }, true, false, actionKeep, "another hub, hub-2"},
+		{"of another hub, adopted", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2" }, true, true, actionKeep, `previous-hub: hub-2 on OmniConnection "omni"`},
+		{"of another hub, and changed", func(s *corev1.Secret) { s.Labels[labelHub] = "hub-2"; s.Type = "other" }, true, false, actionKeep, "hub-2"},
 		{"of another hub, being deleted", func(s *corev1.Secret) {
 			s.Labels[labelHub], s.DeletionTimestamp = "hub-2", &metav1.Time{}
-		}, true, false, actionLeave, "hub-2"},
+		}, true, false, actionKeep, "hub-2"},
 		{"another's in another hub, adopted", func(s *corev1.Secret) { s.Labels[labelOwnerUID], s.Labels[labelHub] = "uid-2", "hub-2" }, false, true, actionUpdate, ""},
 		{"another's without a name", func(s *corev1.Secret) {
 			s.Labels[labelOwnerUID], s.Annotations = "uid-2", nil

@@ -111,7 +111,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 	switch todo {
 	case actionRefuse:
 		return loop.Stall(v1alpha1.ReasonForeignTarget, "%s", why), nil
-	case actionLeave:
+	case actionKeep:
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s", why), nil
 	case actionWait:
 		return loop.Wait(retryPause, v1alpha1.ReasonTargetDeleting, "%s", why), nil

@@ -23,7 +23,7 @@ func TestTryAcquire(t *testing.T) {
 
 		return ok
 	}
-	leave := func() {
+	release := func() {
 		held[0]()
 		held[0]() // once more does no harm
 		held = held[1:]
@@ -43,7 +43,7 @@ func TestTryAcquire(t *testing.T) {
 		t.Error("another key has no slot")
 	}
 
-	leave()
+	release()
 
 	if diff := cmp.Diff([]string{"c4", "c5"}, woken); diff != "" {
 		t.Errorf("the longest waiting first, and each once: %s", diff)
@@ -56,14 +56,14 @@ func TestTryAcquire(t *testing.T) {
 	// Of a slow Omni fewer may wait; who has one already stays.
 	slow = true
 
-	leave()
-	leave()
+	release()
+	release()
 
 	if enter("c6") {
 		t.Error("a third run waits for a slow Omni")
 	}
 
-	leave()
+	release()
 
 	if !enter("c6") || enter("c7") {
 		t.Error("two runs may wait for a slow Omni")

@@ -226,9 +226,9 @@ func readyChanged(before, after *v1alpha1.ReconcileStatus) *metav1.Condition {
 	return &changed
 }
 
-// looksWrong tells whether a reason to wait is more likely a mistake or a fault
+// isSuspicious tells whether a reason to wait is more likely a mistake or a fault
 // than a matter of time.
-func looksWrong(reason string) bool {
+func isSuspicious(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonError, v1alpha1.ReasonUnreachable, v1alpha1.ReasonConnectionNotFound, v1alpha1.ReasonConnectionNotReady,
 		v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyNotFound, v1alpha1.ReasonValueNotFound, v1alpha1.ReasonRenewalFailing:
@@ -246,7 +246,7 @@ func (r *Reconciler[O, S]) announce(object O, ready metav1.Condition) {
 	conditions := object.GetReconcileStatus().Conditions
 	if apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) ||
 		apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionDeletionBlocked) ||
-		looksWrong(ready.Reason) {
+		isSuspicious(ready.Reason) {
 		eventType = corev1.EventTypeWarning
 	}
 

@@ -126,7 +126,7 @@ func (s *suite) settle(t *testing.T, cluster *omni.Cluster) {
 func (s *suite) eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 
-	for end := time.Now().Add(patience); !done(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(serverTimeout); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never came: %s", what)
 		}

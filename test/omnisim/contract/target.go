@@ -30,8 +30,8 @@ type Target struct {
 	CA []byte
 }
 
-// patience is how long anything may take that the server does by itself.
-const patience = 30 * time.Second
+// serverTimeout is how long anything may take that the server does by itself.
+const serverTimeout = 30 * time.Second
 
 // suite is a target with what every case needs.
 type suite struct {
@@ -110,7 +110,7 @@ func unique(prefix string) string {
 func deadline(t *testing.T) context.Context {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	t.Cleanup(cancel)
 
 	return ctx
