@@ -123,5 +123,5 @@ func (a *Access) change(ctx context.Context, secret *corev1.Secret, how func(cli
 		return nil
 	}
 
-	return a.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // the callers do
+	return a.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) // the callers do
 }

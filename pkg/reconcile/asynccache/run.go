@@ -26,7 +26,7 @@ func (c *Cache[N, Q, T]) ask(ctx context.Context, group string, do func(context.
 	if c.Options.Limiter != nil {
 		release, err := c.Options.Limiter.Acquire(ctx, group, 1)
 		if err != nil {
-			return value, err //nolint:wrapcheck // nobody asks any more
+			return value, err // nobody asks any more
 		}
 		defer release()
 	}
