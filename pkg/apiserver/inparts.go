@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 )
 
 // maxForPeople is the largest object, in bytes of JSON, that is laid out for people (with pretty=true, which is what
@@ -40,16 +38,6 @@ func (s inParts) SupportedMediaTypes() []runtime.SerializerInfo {
 
 // errNoPlace cannot happen with what split returns.
 var errNoPlace = errors.New("there is no place for the elements")
-
-// layout is how a format puts elements into the list around them.
-type layout interface {
-	// whole is an object by itself, given as JSON.
-	whole(object []byte) ([]byte, error)
-	// around makes what comes before and after the elements, from the list without them as JSON.
-	around(empty []byte) (before, after []byte, err error)
-	// element is one of them, given as JSON.
-	element(object []byte, first bool) ([]byte, error)
-}
 
 // partsEncoder is a serializer of the library with another way to encode.
 type partsEncoder struct {
@@ -144,98 +132,4 @@ func split(obj runtime.Object) (empty any, elements []any) {
 	shell.Elem().Field(last).Set(reflect.MakeSlice(all.Type(), 0, 0))
 
 	return shell.Interface(), elements
-}
-
-// prettyJSON has a line for each value.
-type prettyJSON struct{}
-
-func (prettyJSON) whole(object []byte) ([]byte, error) { return indented(object, "") }
-
-func (prettyJSON) around(empty []byte) (before, after []byte, err error) {
-	all, err := indented(empty, "")
-	if err != nil {
-		return nil, nil, err
-	}
-
-	before, found := bytes.CutSuffix(all, []byte("]\n}"))
-	if !found {
-		return nil, nil, errNoPlace
-	}
-
-	return before, []byte("\n  ]\n}"), nil
-}
-
-func (prettyJSON) element(object []byte, first bool) ([]byte, error) {
-	const indent = "    "
-
-	separator := ",\n" + indent
-	if first {
-		separator = "\n" + indent
-	}
-
-	laidOut, err := indented(object, indent)
-
-	return slices.Concat([]byte(separator), laidOut), err
-}
-
-func indented(object []byte, prefix string) ([]byte, error) {
-	if len(object) > maxForPeople {
-		return object, nil
-	}
-
-	var out bytes.Buffer
-
-	err := json.Indent(&out, object, prefix, "  ")
-
-	return out.Bytes(), err // the caller wraps
-}
-
-// blockYAML has a line for each value, too.
-type blockYAML struct{}
-
-func (blockYAML) whole(object []byte) ([]byte, error) {
-	if len(object) > maxForPeople {
-		return append(object, '\n'), nil
-	}
-
-	return yaml.JSONToYAML(object) // the caller wraps
-}
-
-func (blockYAML) around(empty []byte) (before, after []byte, err error) {
-	all, err := yaml.JSONToYAML(empty)
-	if err != nil {
-		return nil, nil, err // the caller wraps
-	}
-
-	// A line of its own: text that spans lines is indented.
-	before, after, found := bytes.Cut(slices.Concat([]byte("\n"), all), []byte("\nitems: []\n"))
-	if !found {
-		return nil, nil, errNoPlace
-	}
-
-	return slices.Concat(bytes.TrimPrefix(before, []byte("\n")), []byte("\nitems:\n")), after, nil
-}
-
-func (b blockYAML) element(object []byte, _ bool) ([]byte, error) {
-	laidOut, err := b.whole(object)
-	if err != nil {
-		return nil, err
-	}
-
-	var out bytes.Buffer
-
-	for i, line := range bytes.SplitAfter(bytes.TrimSuffix(laidOut, []byte("\n")), []byte("\n")) {
-		switch {
-		case i == 0:
-			out.WriteString("- ")
-		case len(line) > 1: // an empty line belongs to a text and stays empty
-			out.WriteString("  ")
-		}
-
-		out.Write(line)
-	}
-
-	out.WriteByte('\n')
-
-	return out.Bytes(), nil
 }

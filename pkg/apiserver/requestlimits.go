@@ -1,0 +1,96 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+)
+
+// limits are what a body may become.
+func (b bodies) limits() foreign.Limits {
+	return foreign.Limits{Bytes: int(b.maxBytes), Depth: maxBodyDepth, Nodes: maxBodyValues, Expanded: int(b.maxBytes)}
+}
+
+// admit checks a body and takes its part of the budget, which is to be given back. Its error is the answer.
+func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
+	ctx, cancel := context.WithTimeout(r.Context(), b.wait)
+	defer cancel()
+
+	if err := b.check(ctx, r, body); err != nil {
+		return nil, err
+	}
+
+	cost := int64(len(body))*copiesOfBody + valuesOf(body)*bytesPerValue
+	if copies(r, body) {
+		cost += maxCopied * bytesPerCopied
+	}
+
+	cost = min(cost, bodiesBudget)
+
+	if err := b.budget.Acquire(ctx, cost); err != nil {
+		return nil, busy()
+	}
+
+	return func() { b.budget.Release(cost) }, nil
+}
+
+// check looks at what a body would become.
+func (b bodies) check(ctx context.Context, r *http.Request, body []byte) error {
+	if !json.Valid(body) && isNoYAML(r) {
+		return nil // the library answers, before it makes anything of it
+	}
+
+	// What can be neither read here nor by the library gets its answer here: nothing is known about it.
+	aliased, err := foreign.HasAlias(ctx, body)
+	if err == nil && aliased {
+		return apierrors.NewBadRequest("the request body has YAML aliases (*name), which this API does not expand: write each value out where it belongs")
+	}
+
+	if err == nil {
+		err = foreign.Check(ctx, body, b.limits())
+	}
+
+	var exceeded *foreign.LimitError
+
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exceeded):
+		return apierrors.NewRequestEntityTooLargeError("the request body " + exceeded.Error())
+	case ctx.Err() != nil:
+		return busy()
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("the request body %v", err))
+	}
+}
+
+// isNoYAML tells whether the library never reads the body as YAML.
+func isNoYAML(r *http.Request) bool {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+
+	return err == nil && !strings.HasSuffix(mediaType, "yaml")
+}
+
+// valuesOf is how many values a body that was checked has at most. Each but the first has one of these before it.
+func valuesOf(body []byte) int64 {
+	most := 1
+	for _, indicator := range []string{",", ":", "[", "{", "\n", "- "} {
+		most += bytes.Count(body, []byte(indicator))
+	}
+
+	return int64(min(most, maxBodyValues))
+}
+
+// busy is the answer to a request that waited too long for its part of the budget.
+func busy() error {
+	return apierrors.NewTooManyRequests("too many large requests are being handled: try again", 1)
+}
