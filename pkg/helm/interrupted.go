@@ -20,32 +20,11 @@ func (c *Client) unlock(s *session, revision int) error {
 	})
 }
 
-// interrupted marks a revision that a stop of the controller ended, so that it
-// is made again under its own number. If there is no time for that, it stays
-// pending, which leads to the same.
-func (c *Client) interrupted(s *session, request Request, cause error) error {
-	failure := &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
+// interruption is the error of an action that a stop of the controller ended. Its revision is marked (see resumable), so that
+// it is made again under its own number, or it stays pending, which leads to the same.
+func interruption(s *session, request Request, cause error) error {
+	return &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
 		s.values.redact(cause.Error()))}
-
-	if request.Decision.Action != ActionInstall && request.Decision.Action != ActionUpgrade {
-		return failure
-	}
-
-	last, err := s.config.Releases.Last(c.target.Name)
-	if err != nil {
-		return failure
-	}
-
-	record, err := asRelease(last)
-	if err != nil || record.Info.Status != common.StatusFailed || record.Labels[labelAttempt] != request.Wanted.Attempt {
-		return failure
-	}
-
-	if err := c.change(s, record.Version, func(record *releasev1.Release) { record.Labels[labelInterrupted] = "true" }); err != nil {
-		c.log.Info("an interrupted revision could not be marked", "release", c.target.Name, "error", s.values.redact(err.Error()))
-	}
-
-	return failure
 }
 
 // change reads, changes and writes the record of a revision.

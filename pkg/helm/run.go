@@ -112,6 +112,11 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
 	}
 
+	// A rollback that was stopped is decided anew.
+	if action := request.Decision.Action; action == ActionInstall || action == ActionUpgrade {
+		s.storage.stopped = func() bool { return ctx.Err() != nil }
+	}
+
 	s.config.Releases.MaxHistory = request.Settings.MaxHistory
 
 	err = c.attend(hard, soft, s, request)
@@ -132,7 +137,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	}
 
 	if ctx.Err() != nil {
-		return c.interrupted(s, request, err)
+		return interruption(s, request, err)
 	}
 
 	if soft.Err() != nil {

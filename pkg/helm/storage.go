@@ -25,6 +25,9 @@ import (
 // made it in labels: other clients copy our labels to the revisions that they make,
 // and those are not ours.
 //
+// If a stop of the controller ends the action, the record says so in the same write that says that it failed: a process that
+// dies behind that write leaves no failure, from which the next one would roll back.
+//
 // The first record that an action makes is told of: from then on, what the
 // action does has to be ended in order.
 //
@@ -45,6 +48,8 @@ type resumable struct {
 	owner   string // of what is made, and its hub: a rollback takes labels from the revision that it goes back to
 	hub     string
 	begun   func()
+	// stopped reports whether the action is being ended by a stop of the controller, so that what fails now did not fail by itself.
+	stopped func() bool
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
 	// a rollback from it fails, too: the next rollback would go to it.
 	rollback bool
@@ -62,7 +67,7 @@ type resumable struct {
 
 func newResumable(wrapped driver.Driver, name string, list func() (Observed, error)) *resumable {
 	return &resumable{
-		Driver: wrapped, release: name, begun: func() {}, list: list,
+		Driver: wrapped, release: name, begun: func() {}, stopped: func() bool { return false }, list: list,
 		read: map[string]*releasev1.Release{}, hollow: map[*releasev1.Release]struct{}{},
 	}
 }
@@ -228,6 +233,13 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 		return nil
 	}
 
+	if r.stopped() && record.Info.Status == common.StatusFailed && r.isPending(name) {
+		labels := map[string]string{}
+		maps.Copy(labels, record.Labels)
+		labels[labelInterrupted] = "true"
+		record.Labels = labels
+	}
+
 	if err := r.Driver.Update(name, changed); err != nil {
 		return err
 	}
@@ -270,6 +282,13 @@ func (r *resumable) note(name string, record *releasev1.Release) {
 	if r.statuses != nil && record.Info != nil {
 		r.statuses[record.Version] = Status(record.Info.Status)
 	}
+}
+
+// isPending reports whether a record was read or written here as one whose action has no result yet.
+func (r *resumable) isPending(name string) bool {
+	known := r.read[name]
+
+	return known != nil && Status(known.Info.Status).pending()
 }
 
 func (r *resumable) hides(name string) bool { return r.hidden != 0 && name == key(r.release, r.hidden) }

@@ -188,6 +188,53 @@ func TestAnInterruptedRevisionIsMadeAgain(t *testing.T) {
 	}
 }
 
+// The write that says that a revision failed says, too, that a stop ended it: a process that dies behind it must not leave
+// a failure, from which the next one rolls back.
+func TestAStopIsWrittenWithTheFailure(t *testing.T) {
+	store, wrapped, _ := newStorage(t, 0)
+	stopped := false
+	wrapped.stopped = func() bool { return stopped }
+
+	for number, test := range []struct {
+		stopped bool
+		status  common.Status
+		want    string
+	}{
+		{false, common.StatusFailed, ""},
+		{true, common.StatusDeployed, ""},
+		{true, common.StatusFailed, "true"},
+	} {
+		stopped = false
+
+		made := record(number+1, common.StatusPendingUpgrade)
+		if err := store.Create(made); err != nil {
+			t.Fatal(err)
+		}
+
+		stopped = test.stopped
+		made.Info = &releasev1.Info{Status: test.status}
+
+		if err := store.Update(made); err != nil {
+			t.Fatal(err)
+		}
+
+		written, err := wrapped.Driver.Get(key("demo", number+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := written.(*releasev1.Release).Labels[labelInterrupted]; got != test.want {
+			t.Errorf("%+v: interrupted is %q", test, got)
+		}
+	}
+
+	// What failed before the stop is a failure.
+	before := record(1, common.StatusFailed)
+	if err := store.Update(before); err != nil || before.Labels[labelInterrupted] != "" {
+		t.Errorf("an old failure: %v, labels %v", err, before.Labels)
+	}
+}
+
 func TestAnInterruptedRevisionAlone(t *testing.T) {
 	store, _, _ := newStorage(t, 3, record(3, common.StatusPendingInstall))
 
