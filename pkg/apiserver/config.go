@@ -40,8 +40,8 @@ type Config struct {
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
-	// finishTime is how long a stop waits for requests that are under way.
-	finishTime time.Duration
+	// requestGracePeriod is how long a stop waits for requests that are under way.
+	requestGracePeriod time.Duration
 	// listTimeout is how long a list waits for its turn.
 	listTimeout time.Duration
 }
@@ -60,7 +60,7 @@ func NewConfig() (*Config, error) {
 		scheme:  scheme,
 		codecs:  codecs,
 
-		finishTime:  finishTime,
+		requestGracePeriod:  requestGracePeriod,
 		listTimeout: listTimeout,
 	}, nil
 }
@@ -75,8 +75,8 @@ func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = MaxRequestBytes
 	boundBodies(&c.Generic.Config)
 	requireRequestHeaderCA(&c.Generic.Config)
-	drain(&c.Generic.Config)
-	endUnfinished(&c.Generic.Config, c.finishTime)
+	sendClientsAway(&c.Generic.Config)
+	endUnfinished(&c.Generic.Config, c.requestGracePeriod)
 	tellReadiness(klog.Background(), &c.Generic.Config)
 	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
 	boundLists(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listTimeout)
@@ -98,7 +98,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, fmt.Errorf("make generic API server: %w", err)
 	}
 
-	generic.ShutdownTimeout = c.config.finishTime + closeTime
+	generic.ShutdownTimeout = c.config.requestGracePeriod + closeTime
 
 	served, err := registry.NewStorage(c.config.scheme, c.generic.RESTOptionsGetter, c.config.Registry)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 
-	return &Server{Generic: generic, Ledger: c.config.Registry.Ledger, finishTime: c.config.finishTime}, nil
+	return &Server{Generic: generic, Ledger: c.config.Registry.Ledger, requestGracePeriod: c.config.requestGracePeriod}, nil
 }
 
 // watchCaches is the readiness of every kind's cache after the start. While one fills, lists of its

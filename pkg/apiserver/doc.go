@@ -11,11 +11,11 @@
 //   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait
 //     and say for what;
 //   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (grantfirst);
-//   - what happens to a request: what its body may become (requestbody), admission and parameters of
+//   - what happens to a request: what its body may become (requestbody, requestlimits), admission and parameters of
 //     policies (admission, parameters), audit, the wire format (serializer);
 //   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
 //     (storagespace);
-//   - when it stops: clients are sent away (drain), the rest is ended (unfinished).
+//   - when it stops: clients are sent away (goaway), the rest is ended (unfinished).
 //
 // The embedded etcd, snapshots, the version of what is stored and what the log may hold have packages
 // of their own below.

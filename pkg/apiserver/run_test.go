@@ -29,7 +29,7 @@ import (
 
 const (
 	watchDrain  = 2 * time.Second
-	finishTime  = time.Second
+	requestGracePeriod  = time.Second
 	stopTimeout = 40 * time.Second
 	// stopSlack is what a stop may take beside what it waits for. One that waited for a client would take a minute or more.
 	stopSlack = 30 * time.Second
@@ -73,7 +73,7 @@ func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *runnin
 
 	applyOptions(t, config, etcd.Endpoint(), change)
 	serveTLS(t, config)
-	config.FinishWithin(finishTime)
+	config.FinishWithin(requestGracePeriod)
 
 	r := &running{etcd: etcd.Endpoint(), done: make(chan error, 1)}
 	r.note(config)
@@ -287,7 +287,7 @@ func TestStopEndsRequests(t *testing.T) {
 	begin := time.Now()
 	r.stop(t)
 
-	if took := time.Since(begin); took < finishTime || took > finishTime+stopSlack {
+	if took := time.Since(begin); took < requestGracePeriod || took > requestGracePeriod+stopSlack {
 		t.Errorf("the stop took %s", took)
 	}
 

@@ -18,8 +18,8 @@ type Server struct {
 	// Ledger counts what is stored; its Collector has the metrics.
 	Ledger *quota.Ledger
 
-	// finishTime is how long a stop waits for requests that are under way.
-	finishTime time.Duration
+	// requestGracePeriod is how long a stop waits for requests that are under way.
+	requestGracePeriod time.Duration
 }
 
 // Run serves until the context ends, and then stops in the library's order: not ready, the shutdown
@@ -27,7 +27,7 @@ type Server struct {
 // returns, nothing uses the storage any more.
 func (s *Server) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
-		klog.InfoS("Stopping: /readyz fails from now on", "servesFor", s.Generic.ShutdownDelayDuration, "thenFinishesWithin", s.finishTime)
+		klog.InfoS("Stopping: /readyz fails from now on", "servesFor", s.Generic.ShutdownDelayDuration, "thenFinishesWithin", s.requestGracePeriod)
 	})()
 
 	if err := s.Generic.PrepareRun().RunWithContext(ctx); err != nil {

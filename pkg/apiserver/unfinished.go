@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// finishTime is how long a stop waits for requests that are under way. Webhooks have ten seconds to answer unless
+	// requestGracePeriod is how long a stop waits for requests that are under way. Webhooks have ten seconds to answer unless
 	// somebody gave them more, and nothing else here takes as long.
-	finishTime = 20 * time.Second
+	requestGracePeriod = 20 * time.Second
 
 	// closeTime is how much longer connections may take to close.
 	closeTime = 3 * time.Second

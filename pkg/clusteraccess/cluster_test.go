@@ -95,7 +95,7 @@ func TestIdentifyByKubeSystem(t *testing.T) {
 		t.Errorf("%d requests, want 2: the answer counts for a while", asked.Load())
 	}
 
-	cluster.Doubt()
+	cluster.Invalidate()
 
 	if _, err := identifyFinally(t, cluster); err != nil || asked.Load() != 4 {
 		t.Errorf("after a doubt: %d requests, %v", asked.Load(), err)

@@ -73,8 +73,8 @@ func (c *Cluster) meanwhile() error {
 	return ErrProbing
 }
 
-// Doubt makes the next Identify ask again: something else failed.
-func (c *Cluster) Doubt() {
+// Invalidate makes the next Identify ask again: something else failed.
+func (c *Cluster) Invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

@@ -89,8 +89,8 @@ type session struct {
 	release func()
 }
 
-// vacate gives back what the action has of the room for charts.
-func (s *session) vacate() {
+// releaseMemory gives back what the action has of the room for charts.
+func (s *session) releaseMemory() {
 	s.release()
 	s.room, s.release = 0, func() {}
 }

@@ -100,7 +100,7 @@ type renderedChart struct {
 // that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
 // room is the action's, until it ends or asks again.
 func (c *Client) admitted(ctx context.Context, s *session, request Request, job render.Job) (*renderedChart, error) {
-	s.vacate()
+	s.releaseMemory()
 
 	one, err := c.render(ctx, s, request, job)
 
@@ -142,7 +142,7 @@ func (c *Client) makeRoom(ctx context.Context, s *session, one *renderedChart) e
 	}
 
 	// What it has now is not enough, and does not count while it waits for more.
-	s.vacate()
+	s.releaseMemory()
 
 	release, ok := chartMemory.try(c.target.Tenant, cost)
 	if !ok {

@@ -119,7 +119,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 
 	s.config.Releases.MaxHistory = request.Settings.MaxHistory
 
-	err = c.attend(hard, soft, s, request)
+	err = c.runBounded(hard, soft, s, request)
 	if err == nil {
 		return nil
 	}
@@ -148,15 +148,15 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	return classify(string(request.Decision.Action), err, s.values)
 }
 
-// attend does the action and leaves it alone if it does not end with hard: what
+// runBounded does the action and leaves it alone if it does not end with hard: what
 // Helm computes cannot be stopped. Nothing that is left alone reaches the cluster any
 // more.
-func (c *Client) attend(hard, soft context.Context, s *session, request Request) error {
+func (c *Client) runBounded(hard, soft context.Context, s *session, request Request) error {
 	done, returned := make(chan error, 1), make(chan struct{})
 
 	go func() {
 		defer close(returned)
-		defer s.vacate()
+		defer s.releaseMemory()
 		// A chart that makes Helm panic must not end the controller, with all
 		// that it does for others. The text of a panic may hold anything.
 		defer func() {

@@ -123,7 +123,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	defer stop()
 
 	lease, err := r.options.Pool.Acquire(waiting,
-		session.Identity{UID: string(s.connection.UID), Owner: s.connection.Namespace, SecretVersion: string(s.secretUID)},
+		session.Identity{UID: string(s.connection.UID), Owner: s.connection.Namespace, SecretUID: string(s.secretUID)},
 		session.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
 	if err != nil {
 		// The attempt goes on, and its end wakes the connection.

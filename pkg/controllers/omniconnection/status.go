@@ -46,7 +46,7 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 // tooMuch is for an Omni that sent more than is kept. The message names the bound.
 func tooMuch(endpoint, message string) loop.Outcome {
 	return loop.Stall(v1alpha1.ReasonTooMuchData, "%s: %s. The connection was closed; it is tried again after %s, or when it changes. "+
-		"If this Omni is right, raise the bound and the memory limit of omni-controller", endpoint, message, session.RefusedPause)
+		"If this Omni is right, raise the bound and the memory limit of omni-controller", endpoint, message, session.TooMuchDataPause)
 }
 
 // explainHealth says why the local copy of Omni's resources is not complete.

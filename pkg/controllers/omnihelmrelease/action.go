@@ -20,7 +20,7 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 	release := s.release.DeepCopy()
 
 	r.runner.begin(where, job{action: action, attempt: s.want.Attempt, source: s.key, before: s.decision.Failures}, func(ctx context.Context) error {
-		err := sheltered(func() error { return run(ctx) })
+		err := recoverPanic(func() error { return run(ctx) })
 		r.tell(release, action, err)
 
 		return err
@@ -83,9 +83,9 @@ func unchanged(ctx context.Context, engine engine, before helm.Observed) error {
 	return nil
 }
 
-// sheltered makes an error of a panic: what one release makes fail must not end
+// recoverPanic makes an error of a panic: what one release makes fail must not end
 // the controller with all others. The text of a panic may hold anything.
-func sheltered(do func() error) (err error) {
+func recoverPanic(do func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = &helm.Error{Reason: helm.ReasonFailed, Message: fmt.Sprintf("a fault of the controller stopped this (panic of type %T)", cause)}

@@ -35,7 +35,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Fresh: fresh(s.release)}
 
 	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
-		err = sheltered(func() (err error) {
+		err = recoverPanic(func() (err error) {
 			resolved, err = r.charts.Resolve(ctx, source)
 
 			return err

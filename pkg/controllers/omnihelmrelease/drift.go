@@ -33,7 +33,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
 
 	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (differences []helm.Difference, err error) {
-		err = sheltered(func() (err error) {
+		err = recoverPanic(func() (err error) {
 			differences, err = engine.Drift(ctx, revision, ignores)
 
 			return discreet(err, values)

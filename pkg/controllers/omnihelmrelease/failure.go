@@ -27,7 +27,7 @@ func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonRecordUnreadable, "%s", failure.Message)
 	case helm.ReasonUnreachable, helm.ReasonTimeout, helm.ReasonInterrupted:
 		if s.opened != nil && s.opened.Cluster != nil {
-			s.opened.Cluster.Doubt()
+			s.opened.Cluster.Invalidate()
 		}
 
 		return loop.Wait(clusterPause, v1alpha1.ReasonClusterUnreachable, "%s", failure.Message)

@@ -68,7 +68,7 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where location, err error) (clusteraccess.Action, string) {
 	// The answer that the cluster is there is out of date: the next look asks again.
 	if clusteraccess.Unreachable(err) {
-		cluster.Doubt()
+		cluster.Invalidate()
 	}
 
 	problem := fmt.Sprintf("remove Secret %s: %s", where, cluster.Message(err))

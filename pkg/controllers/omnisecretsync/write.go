@@ -245,7 +245,7 @@ func explain(s *scope, err error) loop.Outcome {
 	}
 
 	if clusteraccess.Unreachable(err) {
-		cluster.Doubt()
+		cluster.Invalidate()
 	}
 
 	return loop.Wait(retryPause, clusteraccess.Reason(err), "%s", message)

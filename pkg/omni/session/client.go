@@ -69,7 +69,7 @@ type Config struct {
 	// several failures: whoever waits may look again. May be nil, must not block.
 	Noticed func()
 	// Refused is told that Omni refused the key to a call that was no Check, at most once
-	// in refusedPause: a Check tells whether it is good for nothing any more. May be nil,
+	// in keyRefusalInterval: a Check tells whether it is good for nothing any more. May be nil,
 	// must not block.
 	Refused func()
 }

@@ -3,7 +3,7 @@
 //
 //	key, err := session.ParseServiceAccountKey(secret.Data["serviceAccountKey"])   // omni.ErrKey... sentinels
 //	pool := session.NewPool(ctx, session.PoolOptions{ClusterChanged: ..., HealthChanged: ..., Observer: ...})
-//	lease, err := pool.Acquire(ctx, session.Identity{UID: uid, SecretVersion: rv}, session.Config{...})
+//	lease, err := pool.Acquire(ctx, session.Identity{UID: uid, SecretUID: secret.UID}, session.Config{...})
 //	defer lease.Release()
 //
 // A Session (embedded in the Lease) is one authenticated client plus one mirror. The

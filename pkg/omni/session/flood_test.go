@@ -86,7 +86,7 @@ func newCrowd(t *testing.T, limits bounds.Limits) *crowd {
 	t.Helper()
 
 	pool := NewPool(t.Context(), PoolOptions{
-		Limits: limits, RefusedPause: time.Hour,
+		Limits: limits, TooMuchDataPause: time.Hour,
 		Mirror: mirror.Options{ResyncMinDelay: 5 * time.Millisecond, ResyncMaxDelay: 10 * time.Millisecond, BootstrapTimeout: 10 * time.Minute},
 	})
 	t.Cleanup(pool.Close)
@@ -101,7 +101,7 @@ func (c *crowd) join(owner, name string, server *omnisim.Server) (*Lease, func()
 	_, key := newAccount(c.t, server, "operator-"+name, omnisim.RoleOperator, time.Hour)
 	config := Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: key}
 	again := func() error {
-		lease, err := c.pool.Acquire(c.t.Context(), Identity{UID: name, Owner: owner, SecretVersion: "1"}, config)
+		lease, err := c.pool.Acquire(c.t.Context(), Identity{UID: name, Owner: owner, SecretUID: "1"}, config)
 		if err == nil {
 			lease.Release()
 		}
@@ -109,7 +109,7 @@ func (c *crowd) join(owner, name string, server *omnisim.Server) (*Lease, func()
 		return err
 	}
 
-	lease, err := c.pool.Acquire(c.t.Context(), Identity{UID: name, Owner: owner, SecretVersion: "1"}, config)
+	lease, err := c.pool.Acquire(c.t.Context(), Identity{UID: name, Owner: owner, SecretUID: "1"}, config)
 	if err != nil {
 		return nil, again
 	}

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// refusedPause is the shortest time between two notices that Omni refuses the key:
+// keyRefusalInterval is the shortest time between two notices that Omni refuses the key:
 // what goes on to call must not make the connection check without end.
-const refusedPause = 30 * time.Second
+const keyRefusalInterval = 30 * time.Second
 
 // keyRefusals notices that Omni does not accept the key any more. It was good when the
 // connection was opened, so it was revoked since, or Omni forgot it.
@@ -44,7 +44,7 @@ func (r *keyRefusals) note(ctx context.Context, err error) {
 	r.mu.Lock()
 	r.total++
 	now := r.now()
-	news := r.told.IsZero() || now.Sub(r.told) >= refusedPause
+	news := r.told.IsZero() || now.Sub(r.told) >= keyRefusalInterval
 
 	if news {
 		r.told = now

@@ -37,7 +37,7 @@ func TestKeyRefusals(t *testing.T) {
 		{"a check", 0, context.WithValue(t.Context(), checking{}, true), refused, 0, 0},
 		{"refused", 0, t.Context(), refused, 1, 1},
 		{"at once again", 0, t.Context(), refused, 2, 1},
-		{"a little later", refusedPause - time.Second, t.Context(), refused, 3, 1},
+		{"a little later", keyRefusalInterval - time.Second, t.Context(), refused, 3, 1},
 		{"much later", time.Second, t.Context(), refused, 4, 2},
 	} {
 		now = now.Add(step.after)

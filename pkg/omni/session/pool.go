@@ -18,8 +18,8 @@ type Identity struct {
 	UID string
 	// Owner is the OmniConnection's namespace: see Limits.TotalMemory.
 	Owner string
-	// SecretVersion is the resourceVersion of the key's Secret.
-	SecretVersion string
+	// SecretUID is the UID of the key's Secret. Another key in the same Secret counts as well: see fingerprintOf.
+	SecretUID string
 }
 
 // PoolOptions configures a Pool. Callbacks may be nil and must not block.
@@ -45,15 +45,15 @@ type PoolOptions struct {
 	Guard *dialguard.Guard
 	// Mirror tunes the mirrors; its callbacks are ignored.
 	Mirror mirror.Options
-	// RefusedPause replaces the constant of the same name.
-	RefusedPause time.Duration
+	// TooMuchDataPause replaces the constant of the same name.
+	TooMuchDataPause time.Duration
 	// Open replaces dialling, for tests.
 	Open func(ctx context.Context, config Config, mirror mirror.Options) (*Session, error)
 }
 
-// RefusedPause is how long a connection rests whose Omni sent too much. Reading
+// TooMuchDataPause is how long a connection rests whose Omni sent too much. Reading
 // it again costs as much as before, and what is wrong is rarely repaired sooner.
-const RefusedPause = 15 * time.Minute
+const TooMuchDataPause = 15 * time.Minute
 
 // Pool keeps one session for each OmniConnection. It is safe for concurrent
 // use, and no connection ever waits for another: dialling happens outside its
@@ -83,8 +83,8 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 		options.KeyRefused = func(string) {}
 	}
 
-	if options.RefusedPause <= 0 {
-		options.RefusedPause = RefusedPause
+	if options.TooMuchDataPause <= 0 {
+		options.TooMuchDataPause = TooMuchDataPause
 	}
 
 	if options.Open == nil {
@@ -100,14 +100,14 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 }
 
 // Acquire returns the session for a connection, and opens it if there is none
-// or if the Secret's version, the endpoint or the CA changed. It waits for
+// or if the Secret, the key, the endpoint or the CA changed. It waits for
 // dialling (at most CheckTimeout) or for ctx. The replaced session is closed
 // when nobody uses it any more. An attempt goes on when its callers gave up;
 // HealthChanged tells its end, and its failure is for the next caller. Otherwise
 // a failed attempt is not remembered.
 //
 // A session whose Omni sent too much is closed, and opened again after
-// RefusedPause, or when the connection changes; until then the error is the one
+// TooMuchDataPause, or when the connection changes; until then the error is the one
 // that closed it, and nothing is sent.
 //
 // Errors: those of Dial; ErrTooMuchData; ErrClosed; the context's.

@@ -157,7 +157,7 @@ func (p *Pool) refuse(uid string, overflowed *entry, err error) {
 	if p.entries[uid] == overflowed {
 		p.retire(uid)
 
-		refused := &entry{fingerprint: overflowed.fingerprint, opened: make(chan struct{}), cancel: func() {}, err: err, until: time.Now().Add(p.options.RefusedPause)}
+		refused := &entry{fingerprint: overflowed.fingerprint, opened: make(chan struct{}), cancel: func() {}, err: err, until: time.Now().Add(p.options.TooMuchDataPause)}
 		close(refused.opened)
 
 		p.entries[uid] = refused
@@ -229,12 +229,12 @@ func openSession(dialCtx, lifeCtx context.Context, config Config, copied mirror.
 }
 
 // fingerprintOf hashes everything that makes a session another one. The key
-// goes in as well, so that a Secret that changes twice within one
-// resourceVersion's observation is still noticed.
+// goes in as well, so that another key in the same Secret
+// is noticed.
 func fingerprintOf(identity Identity, config Config) string {
 	sum := sha256.New()
 
-	fmt.Fprintf(sum, "%q %q %q %t %d:", identity.UID, identity.SecretVersion, config.Endpoint, config.InsecureSkipTLSVerify, len(config.CABundle))
+	fmt.Fprintf(sum, "%q %q %q %t %d:", identity.UID, identity.SecretUID, config.Endpoint, config.InsecureSkipTLSVerify, len(config.CABundle))
 	sum.Write(config.CABundle)
 	sum.Write([]byte(config.Key.material()))
 

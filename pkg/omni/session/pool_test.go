@@ -58,7 +58,7 @@ func (o *opener) count() int {
 func mustAcquire(t *testing.T, p *Pool, uid, version string, config Config) *Lease {
 	t.Helper()
 
-	lease, err := p.Acquire(t.Context(), Identity{UID: uid, SecretVersion: version}, config)
+	lease, err := p.Acquire(t.Context(), Identity{UID: uid, SecretUID: version}, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestPoolOpensOnceForEverybody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 
-	if _, err := p.Acquire(ctx, Identity{UID: "uid-1", SecretVersion: "1"}, Config{Endpoint: "https://a"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := p.Acquire(ctx, Identity{UID: "uid-1", SecretUID: "1"}, Config{Endpoint: "https://a"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("gave up: %v", err)
 	}
 

@@ -39,7 +39,7 @@ func connect(t *testing.T, server *omnisim.Server, told *omnitest.Recorded) (*Po
 	})
 	t.Cleanup(pool.Close)
 
-	lease, err := pool.Acquire(t.Context(), Identity{UID: "uid-1", SecretVersion: "1"},
+	lease, err := pool.Acquire(t.Context(), Identity{UID: "uid-1", SecretUID: "1"},
 		Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: key})
 	if err != nil {
 		t.Fatal(err)

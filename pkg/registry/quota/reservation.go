@@ -91,7 +91,7 @@ func (r *Reservation) Updated(validate rest.ValidateObjectUpdateFunc) rest.Valid
 		}
 
 		tenths := int64(0)
-		if isUpkeep(updated, previous) {
+		if isMetadataOnly(updated, previous) {
 			tenths = upkeepTenths
 		}
 
@@ -99,8 +99,8 @@ func (r *Reservation) Updated(validate rest.ValidateObjectUpdateFunc) rest.Valid
 	}
 }
 
-// isUpkeep tells whether an update is about finalizers, owners and field ownership only.
-func isUpkeep(updated, previous metav1.Object) bool {
+// isMetadataOnly tells whether an update is about finalizers, owners and field ownership only.
+func isMetadataOnly(updated, previous metav1.Object) bool {
 	return updated.GetGeneration() == previous.GetGeneration() &&
 		maps.Equal(updated.GetLabels(), previous.GetLabels()) && maps.Equal(updated.GetAnnotations(), previous.GetAnnotations())
 }

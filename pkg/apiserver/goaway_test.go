@@ -11,7 +11,7 @@ import (
 
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &drainer{hold: make(chan struct{}), goAway: make(chan struct{})}
+		d := &goAwaySender{hold: make(chan struct{}), goAway: make(chan struct{})}
 		handler := d.wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		begin := time.Now()
 
@@ -46,7 +46,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestDrainEndsWithTheClient(t *testing.T) {
-	d := &drainer{hold: make(chan struct{}), goAway: make(chan struct{})}
+	d := &goAwaySender{hold: make(chan struct{}), goAway: make(chan struct{})}
 	close(d.hold)
 
 	ctx, cancel := context.WithCancel(t.Context())

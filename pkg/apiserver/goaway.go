@@ -11,7 +11,7 @@ import (
 // sends one request after the other needs to have sent its next.
 const holdTime = 300 * time.Millisecond
 
-// drain makes clients take their connections elsewhere before a stop, while requests are still served.
+// sendClientsAway makes clients take their connections elsewhere before a stop, while requests are still served.
 //
 // kube-apiserver keeps one HTTP/2 connection to one replica for as long as it lasts, whatever the readiness of that
 // replica. The library ends connections at the very moment at which it begins to refuse requests: those that are on
@@ -24,12 +24,12 @@ const holdTime = 300 * time.Millisecond
 // that arrives within the time that the GOAWAY travels can still fail; it did not take place.
 //
 // Without a shutdown delay nothing is different from the library.
-func drain(config *genericapiserver.Config) {
+func sendClientsAway(config *genericapiserver.Config) {
 	if config.ShutdownDelayDuration <= 0 {
 		return
 	}
 
-	d := &drainer{hold: make(chan struct{}), goAway: make(chan struct{})}
+	d := &goAwaySender{hold: make(chan struct{}), goAway: make(chan struct{})}
 	stopping, noticed := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration/2
 
 	go func() {
@@ -43,11 +43,11 @@ func drain(config *genericapiserver.Config) {
 	}
 }
 
-// drainer is how far the drain has come. Both channels are closed in turn.
-type drainer struct{ hold, goAway chan struct{} }
+// goAwaySender is how far that has come. Both channels are closed in turn.
+type goAwaySender struct{ hold, goAway chan struct{} }
 
 // begin waits until the stop was noticed, holds requests back, and then sends clients away.
-func (d *drainer) begin(noticed, hold time.Duration) {
+func (d *goAwaySender) begin(noticed, hold time.Duration) {
 	time.Sleep(noticed)
 	close(d.hold)
 	time.Sleep(hold)
@@ -55,7 +55,7 @@ func (d *drainer) begin(noticed, hold time.Duration) {
 }
 
 // wrap holds requests back when it is time for that, and later asks the client of each to leave.
-func (d *drainer) wrap(next http.Handler) http.Handler {
+func (d *goAwaySender) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-d.hold:
@@ -70,7 +70,7 @@ func (d *drainer) wrap(next http.Handler) http.Handler {
 }
 
 // wait returns when it is time to leave, and says so in the answer; or when the client has gone.
-func (d *drainer) wait(w http.ResponseWriter, r *http.Request) {
+func (d *goAwaySender) wait(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-d.goAway:
 		w.Header().Set("Connection", "close")

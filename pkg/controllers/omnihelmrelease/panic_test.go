@@ -10,7 +10,7 @@ import (
 )
 
 func TestAPanicIsAnError(t *testing.T) {
-	err := sheltered(func() error { panic("canary") })
+	err := recoverPanic(func() error { panic("canary") })
 
 	var failure *helm.Error
 	if !errors.As(err, &failure) || failure.Reason != helm.ReasonFailed || strings.Contains(err.Error(), "canary") {
