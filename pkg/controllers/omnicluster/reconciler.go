@@ -92,7 +92,6 @@ type scope struct {
 	unasked   []plan.Change // destructive changes that wait for an approval
 	claimed   bool          // the cluster is this object's to change
 	follows   bool          // Omni is made to follow the documents: nothing but they decide
-	reserve   bool          // write the endpoint, what is approved, and that a cluster is taken over, before Omni is written to
 	tried     bool          // what may be applied was tried in this run
 	refused   []refusal     // of the plan, what Omni refuses
 	wrote     bool          // Omni took a change in this run

@@ -241,7 +241,7 @@ func reportAdoption(s *scope) {
 	case leadsElsewhere(claimOf(s)): // what is adopted is not seen from here
 	case !s.live.Exists, s.plan != nil && s.plan.Empty():
 		status.Adopting = false
-	case s.adopting && (s.reserve || s.owns(s.live)):
+	case s.adopting && s.owns(s.live):
 		status.Adopting = true
 	}
 }

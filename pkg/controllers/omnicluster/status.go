@@ -72,7 +72,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.Plan, status.Refusals = onlyApprovals(*status), nil
 	}
 
-	if s.reserve || s.wrote || s.synced {
+	if s.wrote || s.synced {
 		status.Endpoint = s.connection.Spec.Endpoint
 	}
 

@@ -143,11 +143,11 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, allowed leave) 
 	// deletion after a crash would not look for it otherwise.
 	// And that a cluster was taken over has to be known before anything of it
 	// is changed: what was there is not drift. What was approved outlasts a crash.
-	status := s.cluster.Status
-	if status.Endpoint == "" || s.adopting && !status.Adopting || !isRemembered(status, s.approved, allowed.Destroy) {
-		s.reserve = true
+	status := &s.cluster.Status
+	if status.Endpoint == "" || s.adopting && !status.Adopting || !isRemembered(*status, s.approved, allowed.Destroy) {
+		status.Endpoint, status.Adopting = s.connection.Spec.Endpoint, status.Adopting || s.adopting
 
-		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "%s", planText(s.plan)+s.takeover()), true, nil
+		return loop.Persist(v1alpha1.ReasonProgressing, "%s", planText(s.plan)+s.takeover()), true, nil
 	}
 
 	if s.takeover() != "" {
