@@ -1,6 +1,7 @@
 package omnicluster
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,13 +24,11 @@ type announcement struct {
 }
 
 // announce sends one event for each change that Omni took, up to a limit, and
-// one more that counts the rest. A result is announced in the run that made it,
+// one more that counts the rest. What Omni took is announced in the run that made it,
 // so nothing is ever told twice.
 // corrected says that Omni had all that the documents say, so that whatever was to be
 // changed was changed there by somebody else.
-func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result plan.Result, corrected bool) {
-	taken := takenChanges(result)
-
+func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change, corrected bool) {
 	for _, change := range taken[:min(maxAnnounced, len(taken))] {
 		said := announcementOf(change)
 		if corrected {
@@ -42,30 +41,6 @@ func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result plan.Result,
 	if rest := len(taken) - maxAnnounced; rest > 0 {
 		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", plural(rest, "more change"))
 	}
-}
-
-// takenChanges are the changes that one apply made: destructive destroys first,
-// because they must not drown in the rest.
-func takenChanges(result plan.Result) []plan.Change {
-	var destructive, others []plan.Change
-
-	sort := func(changes []plan.Change, counts func(plan.Change) bool) {
-		for _, change := range changes {
-			switch {
-			case !counts(change):
-			case change.Destructive:
-				destructive = append(destructive, change)
-			default:
-				others = append(others, change)
-			}
-		}
-	}
-
-	// A destroy counts when it is requested; that it is over is no change of ours.
-	sort(result.Applied, func(change plan.Change) bool { return change.Action != plan.ActionDestroy })
-	sort(result.Requested, func(plan.Change) bool { return true })
-
-	return append(destructive, others...)
 }
 
 // corrects makes of an announcement that the change takes back somebody else's.
@@ -108,4 +83,12 @@ func announcementOf(change plan.Change) announcement {
 	}
 
 	return said
+}
+
+func plural(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", count, noun)
 }

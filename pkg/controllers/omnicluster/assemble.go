@@ -132,6 +132,23 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 	return loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
 }
 
+// hubFor is the hub in the mark that is rendered. A cluster that is only looked
+// at keeps the mark that it has: to complete it is no difference that somebody has
+// to know of.
+func (r *reconciler) hubFor(s *scope) template.Hub {
+	hub := template.Hub{ID: r.options.HubID, Name: r.options.ManagementCluster}
+
+	spec := s.cluster.Spec
+	if onlyLooks := spec.Suspend || spec.ChangePolicy == v1alpha1.ChangePolicyObserve; onlyLooks && s.owns(s.live) {
+		hub.ID = s.live.Marks.Hub
+		if hub.ID != r.options.HubID {
+			hub.Name = s.live.Marks.ManagementCluster
+		}
+	}
+
+	return hub
+}
+
 // missingValueError is a valueFrom that leads nowhere yet. The renderer's text
 // around it names the object, the field, and what the field refers to.
 type missingValueError struct {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -71,24 +72,5 @@ func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluste
 		return false, fmt.Errorf("read the object again: %w", err)
 	}
 
-	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && sameLeave(now.Status, cluster.Status), nil
-}
-
-// sameLeave tells whether two states of an object allow the same to be destroyed: what it applied
-// once, what was approved, and of which cluster. They differ, with one UID and generation, after
-// the storage was restored from an older snapshot and the documents were listed anew before the
-// object was.
-func sameLeave(a, b v1alpha1.OmniClusterStatus) bool {
-	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting &&
-		equality.Semantic.DeepEqual(a.AppliedMachineSets, b.AppliedMachineSets) &&
-		equality.Semantic.DeepEqual(a.AppliedManifests, b.AppliedManifests) &&
-		equality.Semantic.DeepEqual(approvals(a), approvals(b))
-}
-
-func approvals(status v1alpha1.OmniClusterStatus) []v1alpha1.ApprovedChange {
-	if status.Plan == nil {
-		return nil
-	}
-
-	return status.Plan.Approved
+	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && consent.AllowSame(now.Status, cluster.Status), nil
 }

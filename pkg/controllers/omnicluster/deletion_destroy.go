@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -40,7 +41,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Leave: plan.EveryChange})
-	r.announce(s.cluster, result, false)
+	r.announce(s.cluster, consent.EveryChange(planned).After(result, err).Taken(), false)
 
 	if err != nil {
 		return explainDestroy(err)
@@ -73,7 +74,7 @@ func (r *reconciler) confirmGone(ctx context.Context, s *scope) (loop.Outcome, e
 		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q still is in Omni", s.name), nil
 	}
 
-	return r.letGo(s, released("cluster %q was destroyed in Omni", s.name)), nil
+	return r.letGo(s, consent.Released("cluster %q was destroyed in Omni", s.name)), nil
 }
 
 // explainDestroy turns the error of a destruction into what the user is told.

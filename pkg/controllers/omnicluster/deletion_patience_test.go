@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 )
 
 // Without a connection nothing can ever have reached Omni.
@@ -62,7 +63,7 @@ func TestOldDeletionHasPatience(t *testing.T) {
 		t.Errorf("the status says %v", shown(b.get()))
 	}
 
-	b.advance(patience)
+	b.advance(consent.OutageTimeout)
 	b.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 	b.restart()
 	b.run()

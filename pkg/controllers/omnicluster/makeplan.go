@@ -3,11 +3,10 @@ package omnicluster
 import (
 	"context"
 	"errors"
-	"slices"
-	"strconv"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -20,7 +19,7 @@ import (
 // cluster that has just got another owner. What changes after the second answer
 // fails in Omni, because updates carry the version they were planned from.
 func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if verdict := judgeClaim(claimOf(s)); !verdict.Continues() {
+	if verdict := claimOf(s).Judge(); !verdict.Continues() {
 		return verdict, nil
 	}
 
@@ -37,57 +36,49 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	verdict := judgeClaim(claimOf(s))
+	verdict := claimOf(s).Judge()
 	if !verdict.Continues() {
 		return verdict, nil
 	}
 
 	// The plan was made by the first answer.
-	if isAdopting(claimOf(s), s.cluster.Status.Adopting) && !s.adopting {
+	if claimOf(s).IsAdopting(s.cluster.Status.Adopting) && !s.adopting {
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
 	}
 
-	s.plan, s.left, s.claimed = plan, slices.Concat(plan.Changes, plan.Waiting), true
+	s.plan = plan
 
 	if plan.Empty() {
 		return loop.Continue(v1alpha1.ReasonUpToDate, "no changes"), nil
 	}
 
-	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", planText(plan)+s.takeover()), nil
+	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", consent.Summary(plan)+claimOf(s).Takeover()), nil
 }
 
-// takeover says whose cluster is about to be taken over; empty if none is.
-func (s *scope) takeover() string {
-	switch {
-	case s.movesHere():
-		return "; cluster " + strconv.Quote(s.name) + " is taken over from hub " + otherHub(s.live.Marks) +
-			", which OmniConnection " + strconv.Quote(s.connection.Name) + " names (" + v1alpha1.AnnotationPreviousHub + ")"
-	case !s.live.Exists || s.owns(s.live):
-		return ""
-	case s.live.Marks.UID == "":
-		return "; cluster " + strconv.Quote(s.name) + ", which has no owner, is taken over (spec.adopt)"
-	default:
-		return "; cluster " + strconv.Quote(s.name) + " is taken over (spec.adopt) from " + owner(s.live.Marks)
-	}
+// owns reports whether a cluster in Omni carries this object's mark.
+func (s *scope) owns(live omni.Live) bool {
+	return consent.Claim{UID: string(s.cluster.UID), Hubs: s.hubs, Live: live}.Owned()
 }
 
-// owns tells whether a cluster in Omni carries this object's mark.
-func (s *scope) owns(live omni.Live) bool { return owned(live, string(s.cluster.UID), s.hubs) }
+// isMark reports whether a mark is this object's.
+func (s *scope) isMark(marks omni.Marks) bool {
+	return consent.IsMark(marks, string(s.cluster.UID), s.hubs)
+}
 
-// isMark tells whether a mark is this object's.
-func (s *scope) isMark(marks omni.Marks) bool { return isMark(marks, string(s.cluster.UID), s.hubs) }
-
-// movesHere tells whether the cluster carries this object's mark of the hub that
-// its connection names as the previous one.
-func (s *scope) movesHere() bool { return s.owns(s.live) && s.hubs.IsPrevious(s.live.Marks.Hub) }
-
-func claimOf(s *scope) claim {
-	return claim{
-		name: s.name, uid: string(s.cluster.UID), knownID: s.cluster.Status.OmniClusterID,
-		adopt: s.cluster.Spec.Adopt, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], live: s.live,
-		hubs: s.hubs, connection: s.connection.Name,
-		lastSeen: s.cluster.Status.Endpoint, endpoint: s.connection.Spec.Endpoint, ownerGone: s.ownerGone,
+// claimOf is what decides whose the cluster is. Without a connection there is no
+// endpoint to compare.
+func claimOf(s *scope) consent.Claim {
+	claim := consent.Claim{
+		Name: s.name, UID: string(s.cluster.UID), KnownID: s.cluster.Status.OmniClusterID,
+		Adopt: s.cluster.Spec.Adopt, Recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], Live: s.live,
+		Hubs: s.hubs, LastSeen: s.cluster.Status.Endpoint, OwnerGone: s.ownerGone,
 	}
+
+	if s.connection != nil {
+		claim.Connection, claim.Endpoint = s.connection.Name, s.connection.Spec.Endpoint
+	}
+
+	return claim
 }
 
 func (r *reconciler) explainPlan(ctx context.Context, s *scope, err error) (loop.Outcome, error) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -86,16 +87,10 @@ type scope struct {
 	secrets   secrets // what the documents got from Secrets
 	rendered  []byte
 	plan      *plan.Plan
-	left      []plan.Change // of the plan, what is not done yet
-	requested []plan.Change // of those, what Omni was asked to destroy in this run
-	approved  []v1alpha1.ApprovedChange
-	unasked   []plan.Change // destructive changes that wait for an approval
-	claimed   bool          // the cluster is this object's to change
-	follows   bool          // Omni is made to follow the documents: nothing but they decide
-	tried     bool          // what may be applied was tried in this run
-	refused   []refusal     // of the plan, what Omni refuses
-	wrote     bool          // Omni took a change in this run
-	synced    bool          // Omni has what the documents say
+	decision  consent.Decision // about the plan
+	refused   []refusal        // of the plan, what Omni refuses
+	wrote     bool             // Omni took a change in this run
+	synced    bool             // Omni has what the documents say
 	remote    *observe.Status
 }
 
@@ -223,9 +218,17 @@ func (r *reconciler) look(ctx context.Context, s *scope) (loop.Outcome, error) {
 
 	s.live, s.looked = live, true
 	s.ownerGone = r.isOwnerGone(ctx, s)
-	s.adopting = isAdopting(claimOf(s), s.cluster.Status.Adopting)
+	s.adopting = claimOf(s).IsAdopting(s.cluster.Status.Adopting)
 
 	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
+}
+
+// markKeys are the annotations that hold the owner's mark.
+func markKeys() omni.MarkKeys {
+	return omni.MarkKeys{
+		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace,
+		Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
+	}
 }
 
 // isOwnerGone looks for the object whose mark a cluster of somebody else carries. What

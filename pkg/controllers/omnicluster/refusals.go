@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -136,13 +137,9 @@ func (k knownRefusals) next(refused []*plan.ChangeError) []refusal {
 	return next
 }
 
-func isRefusal(refusals []refusal, failed *plan.ChangeError) bool {
-	return failed != nil && slices.ContainsFunc(refusals, func(one refusal) bool { return one.ChangeError == failed })
-}
-
 // explainRefusals tells which parts Omni refuses, and why. Whatever else the rest
 // of the plan waits for is told, too.
-func (r *reconciler) explainRefusals(ctx context.Context, s *scope, result plan.Result, others loop.Outcome) loop.Outcome {
+func (r *reconciler) explainRefusals(ctx context.Context, s *scope) loop.Outcome {
 	told := make([]string, 0, maxRefusalsTold)
 
 	for _, one := range s.refused[:min(maxRefusalsTold, len(s.refused))] {
@@ -159,17 +156,18 @@ func (r *reconciler) explainRefusals(ctx context.Context, s *scope, result plan.
 		text += fmt.Sprintf("; %d more refusals: see status.refusals", rest)
 	}
 
-	if len(result.Skipped) > 0 {
-		text += fmt.Sprintf("; %s until then: %s", waits(len(result.Skipped)), nameChanges(result.Skipped))
+	if untried := s.decision.Untried(); len(untried) > 0 {
+		text += fmt.Sprintf("; %s until then: %s", waits(len(untried)), consent.ChangeNames(untried))
 	}
 
-	if len(result.Applied) > 0 {
-		text += "; Omni took " + nameChanges(result.Applied)
+	if done := s.decision.Done(); len(done) > 0 {
+		text += "; Omni took " + consent.ChangeNames(done)
 	}
 
 	text += fmt.Sprintf("; it is tried again when a document or something of the cluster in Omni changes, and every %s",
 		r.kind().Interval(s.cluster))
 
+	others := s.decision.Outcome()
 	if others.Message() != "" {
 		text += "; besides: " + others.Message()
 	}
@@ -212,23 +210,12 @@ func refusalStatus(ctx context.Context, s *scope) []v1alpha1.RefusedChange {
 
 	for _, one := range s.refused[:min(maxRefusals, len(s.refused))] {
 		shown = append(shown, v1alpha1.RefusedChange{
-			Action: actionOf(one.Change), Type: one.Change.Type, ID: one.Change.ID,
+			Action: consent.ActionOf(one.Change), Type: one.Change.Type, ID: one.Change.ID,
 			Message: s.secrets.clean(ctx, omni.Message(one.ChangeError)), Documents: documentsOf(s, one.Change),
 		})
 	}
 
 	return shown
-}
-
-func actionOf(change plan.Change) v1alpha1.ChangeAction {
-	switch change.Action {
-	case plan.ActionCreate:
-		return v1alpha1.ActionCreate
-	case plan.ActionUpdate:
-		return v1alpha1.ActionUpdate
-	default:
-		return v1alpha1.ActionDestroy
-	}
 }
 
 // documentsOf are the documents whose part a change is: that of the machine set

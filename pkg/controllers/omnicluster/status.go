@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -18,8 +19,6 @@ import (
 )
 
 const (
-	// maxPlannedChanges is how many changes status.plan lists.
-	maxPlannedChanges = 50
 	// planVerbosity is the verbosity at which plans are logged in full.
 	planVerbosity = 2
 )
@@ -38,8 +37,6 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		r.forgetPhases(s.cluster)
 	}
 
-	record := recordOf(s)
-
 	if s.looked {
 		r.reportRemote(ctx, s)
 		reportAdoption(s)
@@ -53,23 +50,22 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 	// Whoever takes an approval back does not wait for a plan, or for Omni.
 	if s.cluster.Spec.ApprovedPlan == "" {
-		forgetApprovals(status)
+		consent.ForgetApprovals(status)
 	}
 
 	switch {
 	case s.plan != nil:
 		logPlan(ctx, s)
 
-		status.Plan = planStatus(s.plan, s.left, s.requested, s.approved, needsApproval(s))
-		next := r.nextRecord(ctx, s, record)
-		status.AppliedMachineSets, status.AppliedManifests = next.sets, next.manifests
+		status.Plan = s.decision.PlanStatus()
+		r.nextRecord(ctx, s).Store(status)
 
-		if s.tried {
+		if s.decision.Tried() {
 			status.Refusals = refusalStatus(ctx, s)
 		}
 	case s.looked:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
-		status.Plan, status.Refusals = onlyApprovals(*status), nil
+		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
 
 	if s.wrote || s.synced {
@@ -106,19 +102,19 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
 		}
 	}
 
-	if !s.owns(s.live) || s.remote == nil || !s.remote.Exists || leadsElsewhere(claimOf(s)) {
+	if !s.owns(s.live) || s.remote == nil || !s.remote.Exists || claimOf(s).LeadsElsewhere() {
 		status.Omni = nil
 
 		return
 	}
 
-	if status.OmniClusterID != "" && s.live.UUID == "" && moved(status.Endpoint, s.connection.Spec.Endpoint) {
+	if status.OmniClusterID != "" && s.live.UUID == "" && consent.Moved(status.Endpoint, s.connection.Spec.Endpoint) {
 		return // not known to be the same cluster: what was recorded protects the one that was seen last
 	}
 
 	status.Endpoint = s.connection.Spec.Endpoint
 
-	if s.live.UUID != "" && (s.claimed || status.OmniClusterID == "") {
+	if s.live.UUID != "" && (s.plan != nil || status.OmniClusterID == "") {
 		status.Starting = isStarting(s)
 		status.OmniClusterID = s.live.UUID
 	}
@@ -157,9 +153,11 @@ func reportPartly(s *scope) {
 
 	status.ControlPlaneRef, status.WorkersRefs, status.MachineRefs = nil, nil, nil
 
+	left := s.decision.Left()
+
 	for _, part := range partsOf(s) {
 		ref, had := stateBefore(before, part.document)
-		if !slices.ContainsFunc(s.left, part.has) {
+		if !slices.ContainsFunc(left, part.has) {
 			ref, had = applied(part.document), true
 		}
 
@@ -213,61 +211,47 @@ func logPlan(ctx context.Context, s *scope) {
 	}
 
 	if full := s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting)); s.wrote || plan.BoundedDiff(full) != shown {
-		logger.Info("plan", "changes", planText(s.plan), "diff", full)
+		logger.Info("plan", "changes", consent.Summary(s.plan), "diff", full)
 	}
 }
 
-// planStatus shows what is left of a plan, destructive changes first.
-func planStatus(
-	planned *plan.Plan, left, requested []plan.Change, approved []v1alpha1.ApprovedChange, needsApproval func(plan.Change) bool,
-) *v1alpha1.OmniClusterPlan {
-	status := &v1alpha1.OmniClusterPlan{
-		Hash:     hashToApprove(left, requested, needsApproval),
-		Approved: stillThere(notBegun(left, requested), approved), Diff: plan.BoundedDiff(planned.Diff(left)),
-	}
-	ordered := slices.Clone(left)
+// nextRecord is the record after a run. It grows only by what the API still has
+// in the object and its documents when it is asked past every cache: after a restore of the API's
+// storage the caches start again at different times, and a document that is gone
+// must not be what makes the destruction of its set look asked for. Whatever
+// made the list differ wakes the object again.
+func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {
+	follows := s.decision.Follows()
 
-	slices.SortStableFunc(ordered, func(a, b plan.Change) int {
-		switch {
-		case a.Destructive == b.Destructive:
-			return 0
-		case a.Destructive:
-			return -1
-		default:
-			return 1
-		}
-	})
-
-	for _, change := range ordered {
-		planned := v1alpha1.PlannedChange{
-			Type: change.Type, ID: change.ID, Destructive: change.Destructive,
-			NeedsApproval: needsApproval != nil && needsApproval(change),
-		}
-
-		if change.Destructive {
-			status.Destructive++
-		}
-
-		switch change.Action {
-		case plan.ActionCreate:
-			planned.Action = v1alpha1.ActionCreate
-			status.Creates++
-		case plan.ActionUpdate:
-			planned.Action = v1alpha1.ActionUpdate
-			status.Updates++
-		case plan.ActionDestroy:
-			planned.Action = v1alpha1.ActionDestroy
-			status.Destroys++
-		}
-
-		if len(status.Changes) < maxPlannedChanges {
-			status.Changes = append(status.Changes, planned)
-		} else {
-			status.OmittedChanges++
-		}
+	next := s.decision.NextRecord(follows)
+	if !follows || !s.decision.Grows(next) {
+		return next
 	}
 
-	return status
+	current, err := r.specIsCurrent(ctx, s.cluster)
+	if err == nil && current {
+		current, err = r.documentsAreCurrent(ctx, s)
+	}
+
+	if err != nil || !current {
+		return s.decision.NextRecord(false)
+	}
+
+	return next
+}
+
+// reportAdoption writes into the status whether an existing cluster is being
+// taken over.
+func reportAdoption(s *scope) {
+	status := &s.cluster.Status
+
+	switch {
+	case claimOf(s).LeadsElsewhere(): // what is adopted is not seen from here
+	case !s.live.Exists, s.plan != nil && s.plan.Empty():
+		status.Adopting = false
+	case s.adopting && s.owns(s.live):
+		status.Adopting = true
+	}
 }
 
 // measure updates the metrics of a cluster.
@@ -275,7 +259,7 @@ func (r *reconciler) measure(cluster *v1alpha1.OmniCluster) {
 	name := client.ObjectKeyFromObject(cluster)
 	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, cluster.Status.Conditions, cluster.Name)
 
-	if plan := cluster.Status.Plan; isPlan(plan) {
+	if plan := cluster.Status.Plan; consent.IsPlan(plan) {
 		r.options.Objects.SetPlan(name, &metrics.PlanCounts{Creates: int(plan.Creates), Updates: int(plan.Updates), Destroys: int(plan.Destroys)})
 	} else {
 		r.options.Objects.SetPlan(name, nil)

@@ -1,4 +1,4 @@
-package omnicluster
+package consent
 
 import (
 	"slices"
@@ -10,28 +10,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
-
-// hashToApprove is what spec.approvedPlan has to be: the hash of those of the
-// changes that need approval and have none; if there are none, that of all
-// destructive ones. What has begun is not among them.
-func hashToApprove(left, requested []plan.Change, needsApproval func(plan.Change) bool) string {
-	open := notBegun(left, requested)
-
-	if asks := slices.DeleteFunc(slices.Clone(open), func(change plan.Change) bool { return !needsApproval(change) }); len(asks) > 0 {
-		return plan.HashOf(asks)
-	}
-
-	return plan.HashOf(open)
-}
-
-// notBegun are the changes of those left that nobody has begun: neither an
-// earlier run, nor this one, which requested some. What has begun cannot be
-// stopped, and needs no approval any more.
-func notBegun(left, requested []plan.Change) []plan.Change {
-	return slices.DeleteFunc(slices.Clone(left), func(change plan.Change) bool {
-		return change.TearingDown || containsChange(requested, change)
-	})
-}
 
 // containsChange finds a change of a plan again.
 func containsChange(changes []plan.Change, change plan.Change) bool {
@@ -89,14 +67,6 @@ func stillThere(changes []plan.Change, remembered []v1alpha1.ApprovedChange) []v
 	return kept
 }
 
-// needsApproval tells which changes of a run's plan wait for spec.approvedPlan.
-func needsApproval(s *scope) func(plan.Change) bool {
-	return func(change plan.Change) bool {
-		return change.Destructive && !change.TearingDown &&
-			slices.ContainsFunc(s.unasked, func(one plan.Change) bool { return one.Key() == change.Key() })
-	}
-}
-
 func approvalsOf(changes []plan.Change) []v1alpha1.ApprovedChange {
 	approvals := make([]v1alpha1.ApprovedChange, 0, len(changes))
 	for _, change := range changes {
@@ -131,7 +101,7 @@ func approvalKeys(approvals []v1alpha1.ApprovedChange) []string {
 func approvalKey(approval v1alpha1.ApprovedChange) string {
 	created := ""
 	if approval.Created != nil {
-		created = shownTime(approval.Created.Time)
+		created = ShownTime(approval.Created.Time)
 	}
 
 	return strings.Join([]string{approval.Type, approval.ID, created, approval.OldSize, approval.NewSize, approval.Members}, "|")

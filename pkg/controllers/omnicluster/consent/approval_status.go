@@ -1,4 +1,4 @@
-package omnicluster
+package consent
 
 import (
 	"slices"
@@ -7,9 +7,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// onlyApprovals keeps what was approved for when there is a plan again; nil if
+func approvals(status v1alpha1.OmniClusterStatus) []v1alpha1.ApprovedChange {
+	if status.Plan == nil {
+		return nil
+	}
+
+	return status.Plan.Approved
+}
+
+// KeepApprovals keeps what was approved for when there is a plan again; nil if
 // nothing was.
-func onlyApprovals(status v1alpha1.OmniClusterStatus) *v1alpha1.OmniClusterPlan {
+func KeepApprovals(status v1alpha1.OmniClusterStatus) *v1alpha1.OmniClusterPlan {
 	if approved := approvals(status); len(approved) > 0 {
 		return &v1alpha1.OmniClusterPlan{Approved: approved}
 	}
@@ -17,15 +25,15 @@ func onlyApprovals(status v1alpha1.OmniClusterStatus) *v1alpha1.OmniClusterPlan 
 	return nil
 }
 
-// isPlan tells a plan from approvals that outlast runs without one. What is
+// IsPlan tells a plan from approvals that outlast runs without one. What is
 // approved and still to be done is counted in the plan.
-func isPlan(plan *v1alpha1.OmniClusterPlan) bool {
+func IsPlan(plan *v1alpha1.OmniClusterPlan) bool {
 	return plan != nil && (len(plan.Approved) == 0 || plan.Destructive > 0)
 }
 
-// forgetApprovals drops what was approved, but not the plan.
-func forgetApprovals(status *v1alpha1.OmniClusterStatus) {
-	if !isPlan(status.Plan) {
+// ForgetApprovals drops what was approved, but not the plan.
+func ForgetApprovals(status *v1alpha1.OmniClusterStatus) {
+	if !IsPlan(status.Plan) {
 		status.Plan = nil
 
 		return
@@ -34,7 +42,7 @@ func forgetApprovals(status *v1alpha1.OmniClusterStatus) {
 	status.Plan.Approved = nil
 }
 
-// isRemembered tells whether the status says of every approved change that is
+// isRemembered reports whether the status says of every approved change that is
 // about to be made that it was approved: after a crash in the middle it is what
 // is known of the leave for the rest.
 func isRemembered(status v1alpha1.OmniClusterStatus, approved []v1alpha1.ApprovedChange, about []plan.Change) bool {
