@@ -2,11 +2,13 @@ package omnicluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
@@ -41,6 +43,23 @@ func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change
 	if rest := len(taken) - maxAnnounced; rest > 0 {
 		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", plural(rest, "more change"))
 	}
+}
+
+// announceAdoption tells that the mark was put on somebody else's cluster.
+func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision consent.Decision) {
+	claim := decision.Claim()
+
+	text := claim.Takeover()
+	if text == "" || !slices.ContainsFunc(decision.Done(), func(change plan.Change) bool { return change.Type == plan.TypeCluster }) {
+		return
+	}
+
+	reason, action := "Adopted", "Adopt"
+	if claim.FromPreviousHub() {
+		reason, action = "TakenOver", "TakeOver"
+	}
+
+	r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
 }
 
 // corrects makes of an announcement that the change takes back somebody else's.

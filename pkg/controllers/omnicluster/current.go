@@ -17,12 +17,12 @@ import (
 // documentsAreCurrent lists the cluster's documents live: one that came back is
 // not destroyed because a watch has not told of it yet.
 func (r *reconciler) documentsAreCurrent(ctx context.Context, s *scope) (bool, error) {
-	now := &scope{cluster: s.cluster}
-	if err := collect(ctx, r.live, now); err != nil {
+	now, err := collect(ctx, r.live, s.cluster)
+	if err != nil {
 		return false, err
 	}
 
-	return maps.Equal(versions(s.input), versions(now.input)), nil
+	return maps.Equal(versions(s.input), versions(now)), nil
 }
 
 // versions are the documents that count, by UID, with their generations.
@@ -73,4 +73,29 @@ func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluste
 	}
 
 	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && consent.AllowSame(now.Status, cluster.Status), nil
+}
+
+// nextRecord is the record after a run. It grows only by what the API still has
+// in the object and its documents when it is asked past every cache: after a restore of the API's
+// storage the caches start again at different times, and a document that is gone
+// must not be what makes the destruction of its set look asked for. Whatever
+// made the list differ wakes the object again.
+func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {
+	follows := s.synced.Follows()
+
+	next := s.synced.NextRecord(follows)
+	if !follows || !s.synced.Grows(next) {
+		return next
+	}
+
+	current, err := r.specIsCurrent(ctx, s.cluster)
+	if err == nil && current {
+		current, err = r.documentsAreCurrent(ctx, s)
+	}
+
+	if err != nil || !current {
+		return s.synced.NextRecord(false)
+	}
+
+	return next
 }

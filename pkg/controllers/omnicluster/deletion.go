@@ -37,7 +37,7 @@ func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	session, err := r.findSession(ctx, s)
 	if err == nil && session.Continues() {
-		session, err = r.look(ctx, s)
+		s.seen, session, err = r.look(ctx, s)
 	}
 
 	if err != nil {

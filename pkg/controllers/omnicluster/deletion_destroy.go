@@ -36,7 +36,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	if live.Exists && (!s.owns(live) || live.UUID != s.live.UUID) {
+	if live.Exists && (!s.owns(live) || live.UUID != s.seen.live.UUID) {
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 

@@ -18,71 +18,48 @@ import (
 // and a plan that was made from a later state than the answer would take back a
 // cluster that has just got another owner. What changes after the second answer
 // fails in Omni, because updates carry the version they were planned from.
-func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, error) {
+func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.Outcome, error) {
 	if verdict := claimOf(s).Judge(); !verdict.Continues() {
-		return verdict, nil
+		return nil, verdict, nil
 	}
 
-	plan, err := s.lease.Plan(ctx, s.name, s.rendered, plan.Options{
-		EveryDestroyIsDestructive: s.adopting,
+	planned, err := s.lease.Plan(ctx, s.name, s.rendered.text, plan.Options{
+		EveryDestroyIsDestructive: s.seen.adopting,
 		// An old mark, or that of a hub that is taken over, must not outlive the first write.
-		ClusterFirst: s.owns(s.live) && s.live.Marks.Hub != r.options.HubID,
+		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,
 	})
 	if err != nil {
-		return r.explainPlan(ctx, s, err)
+		outcome, err := r.explainPlan(ctx, s, err)
+
+		return nil, outcome, err
 	}
 
-	if s.live, err = omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err != nil {
-		return loop.Outcome{}, errors.New(omni.Message(err))
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
+	if err != nil {
+		return nil, loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	verdict := claimOf(s).Judge()
-	if !verdict.Continues() {
-		return verdict, nil
+	s.seen.live = live
+
+	claim := claimOf(s)
+	if verdict := claim.Judge(); !verdict.Continues() {
+		return nil, verdict, nil
 	}
 
 	// The plan was made by the first answer.
-	if claimOf(s).IsAdopting(s.cluster.Status.Adopting) && !s.adopting {
-		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
+	if claim.IsAdopting(s.cluster.Status.Adopting) && !s.seen.adopting {
+		return nil, loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
 	}
 
-	s.plan = plan
-
-	if plan.Empty() {
-		return loop.Continue(v1alpha1.ReasonUpToDate, "no changes"), nil
+	if planned.Empty() {
+		return planned, loop.Continue(v1alpha1.ReasonUpToDate, "no changes"), nil
 	}
 
-	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", consent.Summary(plan)+claimOf(s).Takeover()), nil
-}
-
-// owns reports whether a cluster in Omni carries this object's mark.
-func (s *scope) owns(live omni.Live) bool {
-	return consent.Claim{UID: string(s.cluster.UID), Hubs: s.hubs, Live: live}.Owned()
-}
-
-// isMark reports whether a mark is this object's.
-func (s *scope) isMark(marks omni.Marks) bool {
-	return consent.IsMark(marks, string(s.cluster.UID), s.hubs)
-}
-
-// claimOf is what decides whose the cluster is. Without a connection there is no
-// endpoint to compare.
-func claimOf(s *scope) consent.Claim {
-	claim := consent.Claim{
-		Name: s.name, UID: string(s.cluster.UID), KnownID: s.cluster.Status.OmniClusterID,
-		Adopt: s.cluster.Spec.Adopt, Recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate], Live: s.live,
-		Hubs: s.hubs, LastSeen: s.cluster.Status.Endpoint, OwnerGone: s.ownerGone,
-	}
-
-	if s.connection != nil {
-		claim.Connection, claim.Endpoint = s.connection.Name, s.connection.Spec.Endpoint
-	}
-
-	return claim
+	return planned, loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", consent.Summary(planned)+claim.Takeover()), nil
 }
 
 func (r *reconciler) explainPlan(ctx context.Context, s *scope, err error) (loop.Outcome, error) {
-	message := s.secrets.clean(ctx, omni.Message(err))
+	message := s.rendered.secrets.clean(ctx, omni.Message(err))
 
 	switch {
 	case errors.Is(err, omni.ErrTemplate):

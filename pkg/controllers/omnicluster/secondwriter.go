@@ -14,7 +14,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // A resource that had to be changed back so often in that time has a second writer,
@@ -183,7 +182,7 @@ func (m *rivalMemory) wrote(s *scope, changes []plan.Change, now time.Time) stri
 
 	entry.look(wishOf(s))
 
-	content := template.Hash(s.rendered)
+	content := s.rendered.hash
 	if change, found := entry.wrote(changes, content, s.cluster.Status.TemplateHash == content, now); found {
 		entry.found = describeRival(s, change, now)
 	}

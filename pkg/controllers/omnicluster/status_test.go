@@ -25,11 +25,11 @@ func TestEndpointIsKeptUntilTheIDIsTold(t *testing.T) {
 		cluster.UID, cluster.Status.OmniClusterID, cluster.Status.Endpoint = "uid-1", "id-1", "https://a"
 		s := &scope{
 			cluster: cluster, name: "demo", remote: &observe.Status{Exists: true}, hubs: hubs.Hubs{Own: "hub-1"},
-			live:       omni.Live{Exists: true, UUID: test.live, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}},
+			seen:       &seen{live: omni.Live{Exists: true, UUID: test.live, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}}},
 			connection: &v1alpha1.OmniConnection{Spec: v1alpha1.OmniConnectionSpec{Endpoint: "https://b"}},
 		}
 
-		(&reconciler{}).reportRemote(t.Context(), s)
+		(&reconciler{}).reportRemote(t.Context(), s, claimOf(s))
 
 		if got := cluster.Status.Endpoint; got != test.want {
 			t.Errorf("%s: %s", name, got)

@@ -48,7 +48,7 @@ type Decision struct {
 // choice: nothing is destroyed.
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
-	d := Decision{facts: f, record: RecordOf(f.Cluster.Status, f.Claim.Live), stop: f.stop()}
+	d := Decision{facts: f, stop: f.stop(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
 	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.Adopting)
 
 	var settling []string
@@ -143,6 +143,9 @@ func (d Decision) Tried() bool { return d.applied || !d.MayApply() && d.stop != 
 // Follows reports whether Omni was made to follow the documents: nothing but they
 // decide.
 func (d Decision) Follows() bool { return d.stop == HoldNone && d.Tried() }
+
+// Claim is what decided whose the cluster is.
+func (d Decision) Claim() Claim { return d.facts.Claim }
 
 // NextRecord is what to remember of what Omni has from this object. With grow false
 // nothing new is recorded.
