@@ -60,8 +60,8 @@ func NewConfig() (*Config, error) {
 		scheme:  scheme,
 		codecs:  codecs,
 
-		requestGracePeriod:  requestGracePeriod,
-		listTimeout: listTimeout,
+		requestGracePeriod: requestGracePeriod,
+		listTimeout:        listTimeout,
 	}, nil
 }
 

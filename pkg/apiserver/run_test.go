@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	watchDrain  = 2 * time.Second
-	requestGracePeriod  = time.Second
-	stopTimeout = 40 * time.Second
+	watchDrain         = 2 * time.Second
+	requestGracePeriod = time.Second
+	stopTimeout        = 40 * time.Second
 	// stopSlack is what a stop may take beside what it waits for. One that waited for a client would take a minute or more.
 	stopSlack = 30 * time.Second
 )

@@ -1,11 +1,14 @@
 package omnicluster
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
@@ -23,13 +26,11 @@ type announcement struct {
 }
 
 // announce sends one event for each change that Omni took, up to a limit, and
-// one more that counts the rest. A result is announced in the run that made it,
+// one more that counts the rest. What Omni took is announced in the run that made it,
 // so nothing is ever told twice.
 // corrected says that Omni had all that the documents say, so that whatever was to be
 // changed was changed there by somebody else.
-func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result plan.Result, corrected bool) {
-	taken := takenChanges(result)
-
+func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change, corrected bool) {
 	for _, change := range taken[:min(maxAnnounced, len(taken))] {
 		said := announcementOf(change)
 		if corrected {
@@ -44,28 +45,21 @@ func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, result plan.Result,
 	}
 }
 
-// takenChanges are the changes that one apply made: destructive destroys first,
-// because they must not drown in the rest.
-func takenChanges(result plan.Result) []plan.Change {
-	var destructive, others []plan.Change
+// announceAdoption tells that the mark was put on somebody else's cluster.
+func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision consent.Decision) {
+	claim := decision.Claim()
 
-	sort := func(changes []plan.Change, counts func(plan.Change) bool) {
-		for _, change := range changes {
-			switch {
-			case !counts(change):
-			case change.Destructive:
-				destructive = append(destructive, change)
-			default:
-				others = append(others, change)
-			}
-		}
+	text := claim.Takeover()
+	if text == "" || !slices.ContainsFunc(decision.Done(), func(change plan.Change) bool { return change.Type == plan.TypeCluster }) {
+		return
 	}
 
-	// A destroy counts when it is requested; that it is over is no change of ours.
-	sort(result.Applied, func(change plan.Change) bool { return change.Action != plan.ActionDestroy })
-	sort(result.Requested, func(plan.Change) bool { return true })
+	reason, action := "Adopted", "Adopt"
+	if claim.FromPreviousHub() {
+		reason, action = "TakenOver", "TakeOver"
+	}
 
-	return append(destructive, others...)
+	r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
 }
 
 // corrects makes of an announcement that the change takes back somebody else's.
@@ -108,4 +102,12 @@ func announcementOf(change plan.Change) announcement {
 	}
 
 	return said
+}
+
+func plural(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", count, noun)
 }

@@ -3,18 +3,18 @@ package omnicluster
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/events"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // announced are the events of one result.
 func announced(result plan.Result) []string {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), result, false)
+	(&reconciler{events: recorder}).announce(newCluster(), consent.EveryChange(&plan.Plan{}).After(result, nil).Taken(), false)
 	close(recorder.Events)
 
 	var got []string
@@ -32,7 +32,7 @@ func TestAnnounce(t *testing.T) {
 		Destructive: true, Reason: "lowers its machine count",
 	}
 	patch := plan.Change{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}
-	set := teardown("demo-x", time.Unix(0, 0))
+	set := plan.Change{Action: plan.ActionDestroy, Type: plan.TypeMachineSet, ID: "demo-x", Set: "demo-x", Destructive: true, OldSize: "3"}
 	set.Reason = "resets the machines of the set"
 
 	got := announced(plan.Result{
@@ -60,13 +60,13 @@ func TestAnnounce(t *testing.T) {
 // What somebody else changed in Omni is not told like a change of the documents.
 func TestAnnounceCorrections(t *testing.T) {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), plan.Result{
+	(&reconciler{events: recorder}).announce(newCluster(), consent.EveryChange(&plan.Plan{}).After(plan.Result{
 		Applied: []plan.Change{
 			{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "400-demo"},
 			{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"},
 		},
 		Requested: []plan.Change{{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}},
-	}, true)
+	}, nil).Taken(), true)
 	close(recorder.Events)
 
 	var got []string

@@ -30,12 +30,12 @@ import (
 )
 
 const (
-	benchNamespace = "team"
-	benchCluster   = "demo"
-	benchHub       = "hub-1"
-	machineClass   = "pool"
-	settleTime     = 10 * time.Second
-	patienceOfTest = 20 * time.Second
+	benchNamespace    = "team"
+	benchCluster      = "demo"
+	benchHub          = "hub-1"
+	machineClass      = "pool"
+	settleTime        = 10 * time.Second
+	eventuallyTimeout = 20 * time.Second
 )
 
 // bench is the controller over a fake API and a simulated Omni, driven by hand:
@@ -214,7 +214,7 @@ func (b *bench) run() reconcile.Result {
 func (b *bench) eventually(what string, check func() string) {
 	b.t.Helper()
 
-	deadline := time.Now().Add(patienceOfTest)
+	deadline := time.Now().Add(eventuallyTimeout)
 
 	for {
 		problem := check()

@@ -10,18 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // documentsAreCurrent lists the cluster's documents live: one that came back is
 // not destroyed because a watch has not told of it yet.
 func (r *reconciler) documentsAreCurrent(ctx context.Context, s *scope) (bool, error) {
-	now := &scope{cluster: s.cluster}
-	if err := collect(ctx, r.live, now); err != nil {
+	now, err := collect(ctx, r.live, s.cluster)
+	if err != nil {
 		return false, err
 	}
 
-	return maps.Equal(versions(s.input), versions(now.input)), nil
+	return maps.Equal(versions(s.input), versions(now)), nil
 }
 
 // versions are the documents that count, by UID, with their generations.
@@ -71,24 +72,30 @@ func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluste
 		return false, fmt.Errorf("read the object again: %w", err)
 	}
 
-	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && sameLeave(now.Status, cluster.Status), nil
+	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && consent.AllowSame(now.Status, cluster.Status), nil
 }
 
-// sameLeave tells whether two states of an object allow the same to be destroyed: what it applied
-// once, what was approved, and of which cluster. They differ, with one UID and generation, after
-// the storage was restored from an older snapshot and the documents were listed anew before the
-// object was.
-func sameLeave(a, b v1alpha1.OmniClusterStatus) bool {
-	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting &&
-		equality.Semantic.DeepEqual(a.AppliedMachineSets, b.AppliedMachineSets) &&
-		equality.Semantic.DeepEqual(a.AppliedManifests, b.AppliedManifests) &&
-		equality.Semantic.DeepEqual(approvals(a), approvals(b))
-}
+// nextRecord is the record after a run. It grows only by what the API still has
+// in the object and its documents when it is asked past every cache: after a restore of the API's
+// storage the caches start again at different times, and a document that is gone
+// must not be what makes the destruction of its set look asked for. Whatever
+// made the list differ wakes the object again.
+func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {
+	follows := s.synced.Follows()
 
-func approvals(status v1alpha1.OmniClusterStatus) []v1alpha1.ApprovedChange {
-	if status.Plan == nil {
-		return nil
+	next := s.synced.NextRecord(follows)
+	if !follows || !s.synced.Grows(next) {
+		return next
 	}
 
-	return status.Plan.Approved
+	current, err := r.specIsCurrent(ctx, s.cluster)
+	if err == nil && current {
+		current, err = r.documentsAreCurrent(ctx, s)
+	}
+
+	if err != nil || !current {
+		return s.synced.NextRecord(false)
+	}
+
+	return next
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -36,7 +37,7 @@ func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	session, err := r.findSession(ctx, s)
 	if err == nil && session.Continues() {
-		session, err = r.look(ctx, s)
+		s.seen, session, err = r.look(ctx, s)
 	}
 
 	if err != nil {
@@ -48,32 +49,32 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 
 	decision := r.decisionFor(s, session)
-	next, outcome := decision.decide()
+	next, outcome := decision.Decide()
 
 	// Nothing is let go by what a copy says: it may not show the cluster yet.
-	if next == stepLetGo && session.Continues() && !decision.observe {
-		decision.live, err = s.lease.InspectLive(ctx, s.name, markKeys())
+	if next == consent.StepLetGo && session.Continues() && !decision.Observe {
+		decision.Live, err = s.lease.InspectLive(ctx, s.name, markKeys())
 
 		switch {
-		case err != nil && !decision.orphan:
+		case err != nil && !decision.Orphan:
 			return loop.Outcome{}, errors.New(omni.Message(err))
 		case err != nil:
-			decision.session = loop.Wait(deletionPoll, v1alpha1.ReasonConnectionNotReady, "%s", omni.Message(err))
-			decision.outage = r.outage(s)
+			decision.Session = loop.Wait(deletionPoll, v1alpha1.ReasonConnectionNotReady, "%s", omni.Message(err))
+			decision.Outage = r.outage(s)
 		}
 
-		if next, outcome = decision.decide(); next == stepDestroy {
+		if next, outcome = decision.Decide(); next == consent.StepDestroy {
 			// What is destroyed is planned from the copy, which would have nothing to destroy.
 			return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "%s; the local copy of Omni's resources does not show it yet", outcome.Message()), nil
 		}
 	}
 
 	switch next {
-	case stepLetGo:
+	case consent.StepLetGo:
 		return r.letGo(s, outcome), nil
-	case stepUnmark:
+	case consent.StepUnmark:
 		return r.unmark(ctx, s, outcome)
-	case stepDestroy:
+	case consent.StepDestroy:
 		return r.destroy(ctx, s)
 	default:
 		return outcome, nil
@@ -81,29 +82,21 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 }
 
 // decisionFor gathers what a deletion is decided by.
-func (r *reconciler) decisionFor(s *scope, session loop.Outcome) deletion {
+func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletion {
 	status := s.cluster.Status
 
-	decision := deletion{
-		name: s.name, uid: string(s.cluster.UID), hubs: s.hubs, rival: r.rivals.look(s),
-		orphan:     s.cluster.Spec.DeletePolicy.Orphan,
-		observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
-		everSynced: status.Endpoint != "" || status.OmniClusterID != "",
-		recorded:   status.Endpoint, session: session, live: s.live,
-		knownID: status.OmniClusterID, recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate],
-		blocked: apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDeletionBlocked),
-		behind:  s.behind,
+	decision := consent.Deletion{
+		Claim: claimOf(s), Rival: r.rivals.look(s), Orphan: s.cluster.Spec.DeletePolicy.Orphan,
+		Observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
+		EverSynced: status.Endpoint != "" || status.OmniClusterID != "", Session: session, Behind: s.behind,
+		Blocked: apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDeletionBlocked),
 	}
 
 	switch reached := session.Continues() || s.behind; {
 	case !reached:
-		decision.outage = r.outage(s)
-	case !decision.orphan: // with orphan, taking the mark off tells whether Omni can be used
+		decision.Outage = r.outage(s)
+	case !decision.Orphan: // with orphan, taking the mark off tells whether Omni can be used
 		r.outages.forget(client.ObjectKeyFromObject(s.cluster))
-	}
-
-	if s.connection != nil {
-		decision.current = s.connection.Spec.Endpoint
 	}
 
 	return decision
@@ -124,11 +117,11 @@ func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
 // unmark takes our mark off a cluster that stays.
 func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome) (loop.Outcome, error) {
 	if _, err := plan.RemoveMarks(ctx, s.lease.Live(), s.name, markKeys(), s.isMark); err != nil {
-		if r.outage(s) < patience {
+		if r.outage(s) < consent.OutageTimeout {
 			return loop.Wait(5*time.Second, v1alpha1.ReasonDeleting, "the mark could not be taken off yet: %s", omni.Message(err)), nil
 		}
 
-		outcome = released("cluster %q stays in Omni with this object's mark: %s", s.name, omni.Message(err))
+		outcome = consent.Released("cluster %q stays in Omni with this object's mark: %s", s.name, omni.Message(err))
 	}
 
 	return r.letGo(s, outcome), nil

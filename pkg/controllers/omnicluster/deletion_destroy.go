@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -35,12 +36,12 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	if live.Exists && (!s.owns(live) || live.UUID != s.live.UUID) {
+	if live.Exists && (!s.owns(live) || live.UUID != s.seen.live.UUID) {
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
-	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Leave: plan.EveryChange})
-	r.announce(s.cluster, result, false)
+	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange})
+	r.announce(s.cluster, consent.EveryChange(planned).After(result, err).Taken(), false)
 
 	if err != nil {
 		return explainDestroy(err)
@@ -73,7 +74,7 @@ func (r *reconciler) confirmGone(ctx context.Context, s *scope) (loop.Outcome, e
 		return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "cluster %q still is in Omni", s.name), nil
 	}
 
-	return r.letGo(s, released("cluster %q was destroyed in Omni", s.name)), nil
+	return r.letGo(s, consent.Released("cluster %q was destroyed in Omni", s.name)), nil
 }
 
 // explainDestroy turns the error of a destruction into what the user is told.

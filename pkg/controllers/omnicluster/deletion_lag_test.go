@@ -139,7 +139,7 @@ func TestDestroyedIsConfirmedByOmni(t *testing.T) {
 	lease, _ := b.pool.Get("uid-connection")
 	defer lease.Release()
 
-	outcome, err := b.reconciler.destroy(t.Context(), &scope{cluster: b.get(), name: benchCluster, lease: lease})
+	outcome, err := b.reconciler.destroy(t.Context(), &scope{cluster: b.get(), name: benchCluster, lease: lease, seen: &seen{}})
 	if err != nil || outcome.Continues() {
 		t.Errorf("%+v, %v", outcome, err)
 	}

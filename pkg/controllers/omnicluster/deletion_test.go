@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -105,7 +106,7 @@ func TestDeletedBeforeAnythingWasMade(t *testing.T) {
 	b.advance(time.Hour)
 	b.delete(newCluster())
 	b.until("Ready", metav1.ConditionFalse, "ConnectionNotReady")
-	b.advance(patience)
+	b.advance(consent.OutageTimeout)
 	b.untilGone()
 }
 

@@ -2,9 +2,7 @@
 // of a cluster, renders them into one Omni cluster template, plans against the
 // local copy of Omni's state, applies, and says what Omni makes of it.
 //
-// Everything that could destroy something is decided by pure functions in files
-// of their own: whose cluster it is (ownership.go), which part of a plan may be
-// applied now (gate.go), what the user has approved (approval.go), what a
-// deletion does (deletion_decide.go), and whether a set of destructive changes
-// has settled (settle.go).
+// Everything that could destroy something is decided by package consent: whose
+// cluster it is, which part of a plan may be applied now, and what a deletion does.
+// This package finds out the facts for it, and does what was decided.
 package omnicluster

@@ -4,74 +4,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
-
-func TestHashToApprove(t *testing.T) {
-	asked, theirs, other := teardown("asked", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0)), teardown("other", time.Unix(0, 0))
-	begun := teardown("begun", time.Unix(0, 0))
-	begun.TearingDown = true
-	harmless := plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"}
-	list := func(changes ...plan.Change) []plan.Change { return changes }
-
-	for name, test := range map[string]struct {
-		left, requested, unasked, want []plan.Change
-	}{
-		"nothing":                      {},
-		"nothing destructive":          {left: list(harmless)},
-		"what needs approval":          {left: list(harmless, asked, theirs), unasked: list(theirs), want: list(theirs)},
-		"nothing needs approval":       {left: list(asked, harmless), want: list(asked)},
-		"all of it":                    {left: list(theirs, other), unasked: list(theirs, other), want: list(other, theirs)},
-		"some was done":                {left: list(other), unasked: list(theirs, other), want: list(other)},
-		"some was requested":           {left: list(asked, theirs), requested: list(asked), unasked: list(theirs), want: list(theirs)},
-		"everything was requested":     {left: list(asked, theirs), requested: list(asked, theirs)},
-		"requested by an earlier run":  {left: list(begun)},
-		"what is left after a refusal": {left: list(asked, other), requested: list(asked), want: list(other)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := hashToApprove(test.left, test.requested, needsApproval(&scope{unasked: test.unasked}))
-			if got != plan.HashOf(test.want) {
-				t.Errorf("got %q", got)
-			}
-		})
-	}
-}
-
-// A hash that was shown approves what needed approval then, also when the rest of the plan is done.
-func TestApproveByTheHashOfWhatNeedsIt(t *testing.T) {
-	asked, theirs, later := teardown("asked", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0)), teardown("later", time.Unix(0, 0))
-	hash := plan.HashOf([]plan.Change{theirs})
-
-	for name, test := range map[string]struct {
-		plan     *plan.Plan
-		unasked  []plan.Change
-		approved bool
-	}{
-		"beside what was asked for":   {planned(asked, theirs), []plan.Change{theirs}, true},
-		"alone":                       {planned(theirs), []plan.Change{theirs}, true},
-		"beside something new":        {planned(later, theirs), []plan.Change{later, theirs}, false},
-		"another policy asks for all": {planned(asked, theirs), []plan.Change{asked, theirs}, false},
-		"it is gone":                  {planned(asked), nil, true}, // nothing is left to approve
-	} {
-		t.Run(name, func(t *testing.T) {
-			approved, remember := approve(hash, test.plan, test.unasked, nil)
-			if approved != test.approved {
-				t.Errorf("approved: %v", approved)
-			}
-
-			for _, one := range remember {
-				if one.ID != "theirs" {
-					t.Errorf("remembers %v", one)
-				}
-			}
-		})
-	}
-}
 
 var commandHash = regexp.MustCompile(`"approvedPlan":"([0-9a-f]{64})"`)
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -28,7 +28,7 @@ func describeProgress(name string, progress observe.DeleteProgress, destroyMachi
 	case len(progress.Blockers) > 0:
 		message += "; it waits for " + nameBlockers(progress.Blockers)
 	case len(progress.Finalizers) > 0:
-		message += "; it waits for Omni's own clean-up: " + nameSome(progress.Finalizers)
+		message += "; it waits for Omni's own clean-up: " + consent.Names(progress.Finalizers)
 	}
 
 	long := progress.TearingDown && now.Sub(progress.Since) > blockedAfter
@@ -63,7 +63,7 @@ func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []plan
 }
 
 func leavingText(waits []plan.Change, machines []observe.Blocker) string {
-	text := "waiting for Omni to destroy " + nameChanges(waits)
+	text := "waiting for Omni to destroy " + consent.ChangeNames(waits)
 	if len(machines) == 0 {
 		return text
 	}
@@ -89,7 +89,7 @@ func nameBlockers(blockers []observe.Blocker) string {
 		named = append(named, text+since(blocker.Since))
 	}
 
-	return nameSome(named)
+	return consent.Names(named)
 }
 
 func since(moment time.Time) string {
@@ -97,12 +97,7 @@ func since(moment time.Time) string {
 		return ""
 	}
 
-	return " since " + shownTime(moment)
-}
-
-// nameSome lists a few of many, and counts the rest.
-func nameSome(names []string) string {
-	return strings.Join(names[:min(maxNamed, len(names))], ", ") + more(len(names))
+	return " since " + consent.ShownTime(moment)
 }
 
 func countUnreachable(blockers []observe.Blocker) int {

@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 )
 
 // restOfAnApprovedPlan is a suspended cluster whose approved plan was to destroy
-// two sets. One of them is gone since, so that only the status knows of the leave
+// two sets. One of them is gone since, so that only the status knows of the consent
 // for the other one.
 func restOfAnApprovedPlan(t *testing.T) *bench {
 	t.Helper()
@@ -59,7 +60,7 @@ func TestApprovalOutlastsRunsWithoutAPlan(t *testing.T) {
 	b := restOfAnApprovedPlan(t)
 	b.loseControlPlane()
 
-	if plan := b.get().Status.Plan; isPlan(plan) || len(plan.Approved) != 1 {
+	if plan := b.get().Status.Plan; consent.IsPlan(plan) || len(plan.Approved) != 1 {
 		t.Errorf("plan %+v", plan)
 	}
 
@@ -95,7 +96,7 @@ func TestApprovalIsWrittenBeforeItIsUsed(t *testing.T) {
 	b.client = interceptor.NewClient(b.client, interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if cluster, ok := o.(*v1alpha1.OmniCluster); ok && len(b.tornDown()) == 0 {
-				written = written || len(approvals(cluster.Status)) == 1
+				written = written || cluster.Status.Plan != nil && len(cluster.Status.Plan.Approved) == 1
 			}
 
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)

@@ -13,7 +13,7 @@ import (
 
 func deleteEverything() plan.DeleteOptions { return plan.DeleteOptions{} }
 
-func everythingAllowed() plan.ApplyOptions { return plan.ApplyOptions{Leave: plan.EveryChange} }
+func everythingAllowed() plan.ApplyOptions { return plan.ApplyOptions{Consent: plan.EveryChange} }
 
 // clusterPointer is the Cluster in Omni's own state.
 func clusterPointer() resource.Pointer {

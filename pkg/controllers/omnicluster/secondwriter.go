@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // A resource that had to be changed back so often in that time has a second writer,
@@ -133,7 +133,7 @@ func describeRival(s *scope, change plan.Change, now time.Time) string {
 		"something else writes it, too. Since then this object writes and destroys nothing. Look for a second hub with the same objects "+
 		"(a copy of this one's etcd has the same ID: give it another --hub-id), or for another program that changes this cluster in Omni. "+
 		"When only one is left, go on: kubectl annotate omnicluster %s -n %s --overwrite %s=$(date +%%s)",
-		omni.KindOf(change.Type), change.ID, revertLimit, shownTime(now), s.cluster.Name, s.cluster.Namespace, v1alpha1.AnnotationReconcileRequestedAt)
+		omni.KindOf(change.Type), change.ID, revertLimit, consent.ShownTime(now), s.cluster.Name, s.cluster.Namespace, v1alpha1.AnnotationReconcileRequestedAt)
 }
 
 // rivalMemory keeps the rivalry of every cluster. It lives in the process: a
@@ -162,10 +162,9 @@ func (m *rivalMemory) look(s *scope) string {
 	return entry.found
 }
 
-// wrote takes in what Omni took in this run, and says which second writer is found
+// wrote takes in the changes that Omni took in this run, and says which second writer is found
 // with it; empty: none.
-func (m *rivalMemory) wrote(s *scope, result plan.Result, now time.Time) string {
-	changes := takenChanges(result)
+func (m *rivalMemory) wrote(s *scope, changes []plan.Change, now time.Time) string {
 	if len(changes) == 0 {
 		return ""
 	}
@@ -183,7 +182,7 @@ func (m *rivalMemory) wrote(s *scope, result plan.Result, now time.Time) string 
 
 	entry.look(wishOf(s))
 
-	content := template.Hash(s.rendered)
+	content := s.rendered.hash
 	if change, found := entry.wrote(changes, content, s.cluster.Status.TemplateHash == content, now); found {
 		entry.found = describeRival(s, change, now)
 	}

@@ -10,16 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 const (
-	// maxPlannedChanges is how many changes status.plan lists.
-	maxPlannedChanges = 50
 	// planVerbosity is the verbosity at which plans are logged in full.
 	planVerbosity = 2
 )
@@ -38,11 +36,10 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		r.forgetPhases(s.cluster)
 	}
 
-	record := recordOf(s)
-
-	if s.looked {
-		r.reportRemote(ctx, s)
-		reportAdoption(s)
+	if s.seen != nil {
+		claim := r.claimNow(ctx, s)
+		r.reportRemote(ctx, s, claim)
+		reportAdoption(s, claim)
 	}
 
 	// A settle time counts only while the plan is watched: what was to be
@@ -53,150 +50,99 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 	// Whoever takes an approval back does not wait for a plan, or for Omni.
 	if s.cluster.Spec.ApprovedPlan == "" {
-		forgetApprovals(status)
+		consent.ForgetApprovals(status)
 	}
 
 	switch {
-	case s.plan != nil:
+	case s.synced != nil:
 		logPlan(ctx, s)
 
-		status.Plan = planStatus(s.plan, s.left, s.requested, s.approved, needsApproval(s))
-		next := r.nextRecord(ctx, s, record)
-		status.AppliedMachineSets, status.AppliedManifests = next.sets, next.manifests
+		status.Plan = s.synced.PlanStatus()
+		r.nextRecord(ctx, s).Store(status)
 
-		if s.tried {
+		if s.synced.Tried() {
 			status.Refusals = refusalStatus(ctx, s)
 		}
-	case s.looked:
+	case s.seen != nil:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
-		status.Plan, status.Refusals = onlyApprovals(*status), nil
+		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
 
-	if s.reserve || s.wrote || s.synced {
+	if s.synced != nil {
+		r.reportSynced(s)
+	}
+}
+
+// reportSynced writes what became of the plan.
+func (r *reconciler) reportSynced(s *scope) {
+	status := &s.cluster.Status
+
+	if s.wrote() || s.synced.complete {
 		status.Endpoint = s.connection.Spec.Endpoint
 	}
 
-	if s.wrote {
+	if s.wrote() {
 		// The API keeps whole seconds.
 		status.LastSyncTime = &metav1.Time{Time: r.options.Now().UTC().Truncate(time.Second)}
 	}
 
 	switch {
-	case s.synced:
-		reportApplied(status, s.documents, template.Hash(s.rendered))
-	case len(s.refused) > 0:
+	case s.synced.complete:
+		reportApplied(status, s.documents, s.rendered.hash)
+	case len(s.synced.refused) > 0:
 		reportPartly(s)
 	}
 }
 
+// claimNow is what decides whose the cluster is after this run's writes: it may be
+// there, and carry our mark, only since them.
+func (r *reconciler) claimNow(ctx context.Context, s *scope) consent.Claim {
+	claim := claimOf(s)
+
+	if s.wrote() && !claim.Owned() {
+		if live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err == nil {
+			claim.Live = live
+		}
+	}
+
+	return claim
+}
+
 // reportRemote writes what Omni says of the cluster, if it is ours.
-func (r *reconciler) reportRemote(ctx context.Context, s *scope) {
-	status := &s.cluster.Status
+func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.Claim) {
+	status, remote := &s.cluster.Status, s.remote
 
 	// After writes the cluster may be there that was not there when the run began.
-	if s.remote == nil || s.wrote {
+	if remote == nil || s.wrote() {
 		if observed, err := observe.Observe(ctx, s.lease.Copy(), s.name); err == nil {
-			s.remote = &observed
+			remote = &observed
 		}
 	}
 
-	if s.wrote && !s.owns(s.live) {
-		if live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err == nil {
-			s.live = live
-		}
-	}
-
-	if !s.owns(s.live) || s.remote == nil || !s.remote.Exists || leadsElsewhere(claimOf(s)) {
+	if !claim.Owned() || remote == nil || !remote.Exists || claim.LeadsElsewhere() {
 		status.Omni = nil
 
 		return
 	}
 
-	if status.OmniClusterID != "" && s.live.UUID == "" && moved(status.Endpoint, s.connection.Spec.Endpoint) {
+	id := claim.Live.UUID
+
+	if status.OmniClusterID != "" && id == "" && consent.Moved(status.Endpoint, s.connection.Spec.Endpoint) {
 		return // not known to be the same cluster: what was recorded protects the one that was seen last
 	}
 
 	status.Endpoint = s.connection.Spec.Endpoint
 
-	if s.live.UUID != "" && (s.claimed || status.OmniClusterID == "") {
-		status.Starting = isStarting(s)
-		status.OmniClusterID = s.live.UUID
+	if id != "" && (s.plan != nil || status.OmniClusterID == "") {
+		status.Starting = isStarting(*status, claim.Live)
+		status.OmniClusterID = id
 	}
 
-	if answered, _ := observe.Answered(*s.remote); answered {
+	if answered, _ := observe.Answered(*remote); answered {
 		status.Starting = false
 	}
 
-	status.Omni = remoteStatus(*s.remote, describedMachines(s.input))
-}
-
-// reportApplied notes the documents whose content Omni has now.
-func reportApplied(status *v1alpha1.OmniClusterStatus, documents *template.Documents, hash string) {
-	status.TemplateHash = hash
-	status.ControlPlaneRef = new(applied(documents.ControlPlane))
-	status.WorkersRefs, status.MachineRefs = nil, nil
-
-	for i := range documents.Workers {
-		status.WorkersRefs = append(status.WorkersRefs, applied(&documents.Workers[i]))
-	}
-
-	for i := range documents.Machines {
-		status.MachineRefs = append(status.MachineRefs, applied(&documents.Machines[i]))
-	}
-}
-
-// reportPartly notes the documents of which nothing is left to do, while Omni
-// refuses a part of others. Those keep what Omni had of them before.
-func reportPartly(s *scope) {
-	status := &s.cluster.Status
-	before := slices.Concat(status.WorkersRefs, status.MachineRefs)
-
-	if status.ControlPlaneRef != nil {
-		before = append(before, *status.ControlPlaneRef)
-	}
-
-	status.ControlPlaneRef, status.WorkersRefs, status.MachineRefs = nil, nil, nil
-
-	for _, part := range partsOf(s) {
-		ref, had := stateBefore(before, part.document)
-		if !slices.ContainsFunc(s.left, part.has) {
-			ref, had = applied(part.document), true
-		}
-
-		switch {
-		case !had:
-		case part.kind == "OmniControlPlane":
-			status.ControlPlaneRef = &ref
-		case part.kind == "OmniWorkers":
-			status.WorkersRefs = append(status.WorkersRefs, ref)
-		default:
-			status.MachineRefs = append(status.MachineRefs, ref)
-		}
-	}
-}
-
-func stateBefore(refs []v1alpha1.AppliedReference, document client.Object) (v1alpha1.AppliedReference, bool) {
-	for _, ref := range refs {
-		if ref.UID == string(document.GetUID()) {
-			return ref, true
-		}
-	}
-
-	return v1alpha1.AppliedReference{}, false
-}
-
-func applied(object client.Object) v1alpha1.AppliedReference {
-	return v1alpha1.AppliedReference{Name: object.GetName(), UID: string(object.GetUID()), Generation: object.GetGeneration()}
-}
-
-// describedMachines are the machines that an OmniMachine of the cluster describes.
-func describedMachines(input template.Input) map[string]bool {
-	described := map[string]bool{}
-	for i := range input.Machines {
-		described[input.Machines[i].EffectiveMachineID()] = true
-	}
-
-	return described
+	status.Omni = remoteStatus(*remote, describedMachines(s.input))
 }
 
 // logPlan logs a plan in full, once for each time that it is another than the
@@ -212,62 +158,23 @@ func logPlan(ctx context.Context, s *scope) {
 		shown = s.cluster.Status.Plan.Diff
 	}
 
-	if full := s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting)); s.wrote || plan.BoundedDiff(full) != shown {
-		logger.Info("plan", "changes", planText(s.plan), "diff", full)
+	if full := s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting)); s.wrote() || plan.BoundedDiff(full) != shown {
+		logger.Info("plan", "changes", consent.Summary(s.plan), "diff", full)
 	}
 }
 
-// planStatus shows what is left of a plan, destructive changes first.
-func planStatus(
-	planned *plan.Plan, left, requested []plan.Change, approved []v1alpha1.ApprovedChange, needsApproval func(plan.Change) bool,
-) *v1alpha1.OmniClusterPlan {
-	status := &v1alpha1.OmniClusterPlan{
-		Hash:     hashToApprove(left, requested, needsApproval),
-		Approved: stillThere(notBegun(left, requested), approved), Diff: plan.BoundedDiff(planned.Diff(left)),
+// reportAdoption writes into the status whether an existing cluster is being
+// taken over.
+func reportAdoption(s *scope, claim consent.Claim) {
+	status := &s.cluster.Status
+
+	switch {
+	case claim.LeadsElsewhere(): // what is adopted is not seen from here
+	case !claim.Live.Exists, s.plan != nil && s.plan.Empty():
+		status.Adopting = false
+	case s.seen.adopting && claim.Owned():
+		status.Adopting = true
 	}
-	ordered := slices.Clone(left)
-
-	slices.SortStableFunc(ordered, func(a, b plan.Change) int {
-		switch {
-		case a.Destructive == b.Destructive:
-			return 0
-		case a.Destructive:
-			return -1
-		default:
-			return 1
-		}
-	})
-
-	for _, change := range ordered {
-		planned := v1alpha1.PlannedChange{
-			Type: change.Type, ID: change.ID, Destructive: change.Destructive,
-			NeedsApproval: needsApproval != nil && needsApproval(change),
-		}
-
-		if change.Destructive {
-			status.Destructive++
-		}
-
-		switch change.Action {
-		case plan.ActionCreate:
-			planned.Action = v1alpha1.ActionCreate
-			status.Creates++
-		case plan.ActionUpdate:
-			planned.Action = v1alpha1.ActionUpdate
-			status.Updates++
-		case plan.ActionDestroy:
-			planned.Action = v1alpha1.ActionDestroy
-			status.Destroys++
-		}
-
-		if len(status.Changes) < maxPlannedChanges {
-			status.Changes = append(status.Changes, planned)
-		} else {
-			status.OmittedChanges++
-		}
-	}
-
-	return status
 }
 
 // measure updates the metrics of a cluster.
@@ -275,7 +182,7 @@ func (r *reconciler) measure(cluster *v1alpha1.OmniCluster) {
 	name := client.ObjectKeyFromObject(cluster)
 	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, cluster.Status.Conditions, cluster.Name)
 
-	if plan := cluster.Status.Plan; isPlan(plan) {
+	if plan := cluster.Status.Plan; consent.IsPlan(plan) {
 		r.options.Objects.SetPlan(name, &metrics.PlanCounts{Creates: int(plan.Creates), Updates: int(plan.Updates), Destroys: int(plan.Destroys)})
 	} else {
 		r.options.Objects.SetPlan(name, nil)

@@ -3,63 +3,14 @@ package omnicluster
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
-
-func TestPlanStatusListsDestructiveChangesFirstAndCapsTheList(t *testing.T) {
-	changes := []plan.Change{{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}}
-	for range 60 {
-		changes = append(changes, plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"})
-	}
-
-	changes = append(changes, teardown("w", time.Unix(0, 0)))
-	planned := planned(changes...)
-
-	got := planStatus(planned, planned.Changes, nil, nil, func(change plan.Change) bool { return change.ID == "w" })
-	if got.Creates != 60 || got.Updates != 1 || got.Destroys != 1 || got.Destructive != 1 || got.Hash != plan.HashOf(changes[61:]) {
-		t.Errorf("%+v", got)
-	}
-
-	if len(got.Changes) != 50 || got.OmittedChanges != 12 {
-		t.Errorf("%d changes, %d omitted", len(got.Changes), got.OmittedChanges)
-	}
-
-	want := v1alpha1.PlannedChange{Action: "Destroy", Type: "MachineSets.omni.sidero.dev", ID: "w", Destructive: true, NeedsApproval: true}
-	if diff := cmp.Diff(want, got.Changes[0]); diff != "" {
-		t.Error(diff)
-	}
-
-	if done := planStatus(planned, nil, nil, nil, nil); done.Hash != "" || done.Destroys != 0 || done.Diff != "" {
-		t.Errorf("a plan that is done: %+v", done)
-	}
-}
-
-// What has begun needs no approval any more: the status does not keep it for
-// every machine until Omni has reset it.
-func TestPlanStatusForgetsApprovalsOfWhatHasBegun(t *testing.T) {
-	waits, requested, begun := teardown("waits", time.Unix(0, 0)), teardown("requested", time.Unix(0, 0)), teardown("begun", time.Unix(0, 0))
-	all := []plan.Change{waits, requested, begun}
-	approved := approvalsOf(all)
-	begun.TearingDown = true
-
-	got := planStatus(planned(all...), []plan.Change{waits, requested, begun}, []plan.Change{requested}, approved, needsApproval(&scope{}))
-	if diff := cmp.Diff(approved[:1], got.Approved); diff != "" {
-		t.Error(diff)
-	}
-
-	if got.Hash != plan.HashOf([]plan.Change{waits}) || got.Destructive != 3 {
-		t.Errorf("%+v", got)
-	}
-}
 
 // A plan that waits is shown in the status, and a second run writes nothing.
 // A cluster with our mark at another endpoint, whose ID Omni has not told yet, may be another one: where ours was seen last
@@ -74,11 +25,11 @@ func TestEndpointIsKeptUntilTheIDIsTold(t *testing.T) {
 		cluster.UID, cluster.Status.OmniClusterID, cluster.Status.Endpoint = "uid-1", "id-1", "https://a"
 		s := &scope{
 			cluster: cluster, name: "demo", remote: &observe.Status{Exists: true}, hubs: hubs.Hubs{Own: "hub-1"},
-			live:       omni.Live{Exists: true, UUID: test.live, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}},
+			seen:       &seen{live: omni.Live{Exists: true, UUID: test.live, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}}},
 			connection: &v1alpha1.OmniConnection{Spec: v1alpha1.OmniConnectionSpec{Endpoint: "https://b"}},
 		}
 
-		(&reconciler{}).reportRemote(t.Context(), s)
+		(&reconciler{}).reportRemote(t.Context(), s, claimOf(s))
 
 		if got := cluster.Status.Endpoint; got != test.want {
 			t.Errorf("%s: %s", name, got)

@@ -3,88 +3,80 @@ package omnicluster
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// sync applies as much of the plan as may be applied now.
-func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
-	gate := r.openGate(s)
+// sync applies as much of the plan as may be applied now. What became of the plan is
+// returned in every case, for the status.
+func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome, error) {
+	found := &synced{Decision: r.decide(s)}
 
-	// After the gate, which remembers approvals.
-	if rival := r.rivals.look(s); rival != "" {
-		s.follows = false
-		// What was to be destroyed before waits for its whole settle time again.
-		r.settled.forget(client.ObjectKeyFromObject(s.cluster))
+	if found.MayApply() {
+		outcome, err := r.prepareWrite(ctx, s, found.Decision)
+		if err == nil && outcome.Continues() {
+			outcome, err = r.apply(ctx, s, found)
+		}
 
-		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", rival), nil
+		if err != nil || !outcome.Continues() {
+			return found, outcome, err
+		}
 	}
 
-	allowed := gate.decide()
-	if !allowed.Apply {
-		s.tried = true
+	outcome := r.whatIsLeft(ctx, s, found.Decision)
+	found.complete = outcome.Continues()
 
-		return r.finishSync(ctx, s, allowed, plan.Result{}), nil
-	}
+	return found, outcome, nil
+}
 
-	if outcome, stop, err := r.prepareWrite(ctx, s, allowed); stop || err != nil {
-		s.follows = false
+// decide decides how far the plan may be applied, and remembers since when what was
+// asked for settles.
+func (r *reconciler) decide(s *scope) consent.Decision {
+	name := client.ObjectKeyFromObject(s.cluster)
 
-		return outcome, err
-	}
+	decision := consent.Decide(consent.Facts{
+		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, Rival: r.rivals.look(s),
+		Settling: r.settled.of(name), SettleTime: r.options.SettleTime, Now: r.options.Now(),
+	})
+	r.settled.keep(name, decision.Settling)
 
+	return decision
+}
+
+// apply makes the changes that may be made, and tells of them. It continues if
+// nothing but what was decided before keeps a change from being made.
+func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.Outcome, error) {
 	known := r.refused.of(s, r.options.Now())
 
-	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Leave: allowed.allows, Known: known.find})
-	s.wrote, s.tried = result.Wrote(), true
-	r.announceAdoption(s, result)
-	s.left, s.requested = slices.Concat(result.Held, result.Skipped, result.Pending, s.plan.Waiting), result.Requested
-	r.announce(s.cluster, result, s.hadAll())
+	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Consent: found.MayDestroy, Known: known.find})
+	found.Decision = found.After(result, err)
+	r.announceAdoption(s.cluster, found.Decision)
+	r.announce(s.cluster, found.Taken(), s.hadAll())
 
-	rival := r.rivals.wrote(s, result, r.options.Now())
+	rival := r.rivals.wrote(s, found.Taken(), r.options.Now())
 
-	s.refused = known.next(result.Refused)
-	r.refused.keep(s, s.refused)
+	found.refused = known.next(result.Refused)
+	r.refused.keep(s, found.refused)
 
-	for _, refusal := range s.refused {
-		s.left = append(s.left, refusal.Change)
-	}
-
-	var failed *plan.ChangeError
-
-	refused := errors.As(err, &failed) && isRefusal(s.refused, failed)
-	if failed != nil && !refused {
-		s.left = append(s.left, failed.Change)
-	}
-
-	switch {
+	switch refused := consent.IsRefusal(result, err); {
 	case err != nil && !refused:
-		return explainApply(ctx, &s.secrets, result, err)
+		return explainApply(ctx, s.rendered.secrets, found.Done(), err)
 	case rival != "":
 		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", rival), nil
+	case refused:
+		return r.explainRefusals(ctx, s, found), nil
+	default:
+		return loop.Continue(v1alpha1.ReasonUpToDate, "Omni took what may be applied"), nil
 	}
-
-	// What was done since does not wait for approval any more.
-	gate.ask = howToApprove(s.cluster, s.hashToApprove())
-
-	if refused {
-		return r.explainRefusals(ctx, s, result, gate.decide().After), nil
-	}
-
-	return r.finishSync(ctx, s, gate.decide(), result), nil
 }
 
 // hadAll tells whether Omni had all that the documents say before this run: this
@@ -94,164 +86,79 @@ func (s *scope) hadAll() bool {
 	synced := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced)
 
 	return synced != nil && synced.Status == metav1.ConditionTrue && synced.ObservedGeneration == s.cluster.Generation &&
-		status.TemplateHash == template.Hash(s.rendered)
-}
-
-// hashToApprove is the hash that the status and its messages show.
-func (s *scope) hashToApprove() string { return hashToApprove(s.left, s.requested, needsApproval(s)) }
-
-// openGate asks the pure decisions, and remembers what they have to remember.
-func (r *reconciler) openGate(s *scope) gate {
-	spec := s.cluster.Spec
-	now := r.options.Now()
-	sorted := sortDestructive(s.plan, recordOf(s), spec.ChangePolicy, s.adopting)
-	keys := make([]string, 0, len(sorted.asked))
-
-	// A suspension starts the settle time again when it ends.
-	if !spec.Suspend {
-		for _, change := range sorted.asked {
-			keys = append(keys, change.Key())
-		}
-	}
-
-	settling := r.settled.update(client.ObjectKeyFromObject(s.cluster), func(before settling) settling {
-		return before.settle(s.cluster.UID, keys, now, r.options.SettleTime)
-	})
-
-	approved, remember := approve(spec.ApprovedPlan, s.plan, sorted.unasked, approvals(s.cluster.Status))
-	s.approved = remember
-
-	observes := spec.ChangePolicy == v1alpha1.ChangePolicyObserve
-	s.follows = !spec.Suspend && !observes && !s.live.Locked
-
-	if !approved && !observes {
-		s.unasked = sorted.unasked
-	}
-
-	return gate{
-		suspend: spec.Suspend, locked: s.live.Locked, policy: spec.ChangePolicy,
-		changes: len(s.plan.Changes), waiting: len(s.plan.Waiting), planned: planText(s.plan), destructive: sorted,
-		settled: settling.settled, settlesIn: settling.remaining(now, r.options.SettleTime),
-		approved: approved, ask: howToApprove(s.cluster, s.hashToApprove()),
-	}
+		status.TemplateHash == s.rendered.hash
 }
 
 // prepareWrite makes sure that what is written to Omni can be found again, and
-// that a destructive change is still wanted.
-func (r *reconciler) prepareWrite(ctx context.Context, s *scope, allowed leave) (outcome loop.Outcome, stop bool, err error) {
-	// The status has to say where a cluster may be before there is one: a
-	// deletion after a crash would not look for it otherwise.
-	// And that a cluster was taken over has to be known before anything of it
-	// is changed: what was there is not drift. What was approved outlasts a crash.
-	status := s.cluster.Status
-	if status.Endpoint == "" || s.adopting && !status.Adopting || !isRemembered(status, s.approved, allowed.Destroy) {
-		s.reserve = true
+// that a destructive change is still wanted. It continues if the plan may be applied.
+func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consent.Decision) (loop.Outcome, error) {
+	ready := loop.Continue(v1alpha1.ReasonUpToDate, "the plan may be applied")
 
-		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "%s", planText(s.plan)+s.takeover()), true, nil
+	if decision.Unstored() {
+		status := &s.cluster.Status
+		status.Endpoint, status.Adopting = s.connection.Spec.Endpoint, status.Adopting || s.seen.adopting
+
+		return loop.Persist(v1alpha1.ReasonProgressing, "%s", decision.Summary()), nil
 	}
 
-	if s.takeover() != "" {
-		if outcome, stop, err := r.checkTakeover(ctx, s); stop || err != nil {
-			return outcome, true, err
-		}
+	if same, err := r.isPlannedCluster(ctx, s, decision.Claim()); err != nil {
+		return loop.Outcome{}, err
+	} else if !same {
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), nil
 	}
 
-	if len(allowed.Destroy) == 0 {
-		return loop.Outcome{}, false, nil
+	if len(decision.Destroys()) == 0 {
+		return ready, nil
 	}
 
 	current, err := r.isCurrent(ctx, s.cluster)
-	if err != nil {
-		return loop.Outcome{}, true, err
-	}
-
-	if current {
+	if err == nil && current {
 		current, err = r.documentsAreCurrent(ctx, s)
 	}
 
 	if err != nil {
-		return loop.Outcome{}, true, err
+		return loop.Outcome{}, err
 	}
 
 	if !current {
 		r.settled.forget(client.ObjectKeyFromObject(s.cluster))
 
-		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object or its documents changed meanwhile; the plan is made anew"), true, nil
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object or its documents changed meanwhile; the plan is made anew"), nil
 	}
 
-	return loop.Outcome{}, false, nil
+	return ready, nil
 }
 
-// checkTakeover looks past the local copy before the first write to a cluster of
+// isPlannedCluster looks past the local copy before the first write to a cluster of
 // somebody else: it must be the one that was planned for.
-func (r *reconciler) checkTakeover(ctx context.Context, s *scope) (outcome loop.Outcome, stop bool, err error) {
+func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim consent.Claim) (bool, error) {
+	if claim.Takeover() == "" {
+		return true, nil
+	}
+
 	now, err := s.lease.InspectLive(ctx, s.name, markKeys())
 	if err != nil {
-		return loop.Outcome{}, true, errors.New(omni.Message(err))
+		return false, errors.New(omni.Message(err))
 	}
 
-	if sameCluster := now.Exists && now.UUID == s.live.UUID && now.Marks == s.live.Marks; !sameCluster || now.TearingDown || now.Locked {
-		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), true, nil
-	}
-
-	return loop.Outcome{}, false, nil
+	return now.Exists && now.UUID == claim.Live.UUID && now.Marks == claim.Live.Marks && !now.TearingDown && !now.Locked, nil
 }
 
-// announceAdoption tells that the mark was put on somebody else's cluster.
-func (r *reconciler) announceAdoption(s *scope, result plan.Result) {
-	text := s.takeover()
-	if text == "" || !slices.ContainsFunc(result.Applied, func(change plan.Change) bool { return change.Type == plan.TypeCluster }) {
-		return
-	}
+// whatIsLeft says what is left of the plan after what may be applied was applied. It
+// continues if nothing is.
+func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.Decision) loop.Outcome {
+	outcome, leaving, held := decision.Outcome(), decision.Leaving(), decision.HeldBack()
 
-	reason, action := "Adopted", "Adopt"
-	if s.movesHere() {
-		reason, action = "TakenOver", "TakeOver"
-	}
-
-	r.events.Eventf(s.cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
-}
-
-// finishSync says what is left of the plan after what was allowed was applied.
-func (r *reconciler) finishSync(ctx context.Context, s *scope, allowed leave, result plan.Result) loop.Outcome {
 	switch {
-	case allowed.After.Reason() != "":
-		return allowed.After
-	case len(result.Pending)+len(result.Skipped) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, slices.Concat(result.Pending, result.Skipped)))
+	case outcome.Reason() != "":
+		return outcome
+	case len(leaving) > 0:
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, leaving))
 	case len(s.plan.Waiting) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", nameChanges(s.plan.Waiting), s.plan.Waiting[0].Reason)
-	case len(result.Held) > 0:
-		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", nameChanges(result.Held))
-	}
-
-	s.synced = true
-
-	return loop.Continue(v1alpha1.ReasonUpToDate, "Omni has what the objects say")
-}
-
-// explainApply turns the error of an apply into what the user is told. What was
-// applied before stays, and is named.
-func explainApply(ctx context.Context, secrets *secrets, result plan.Result, err error) (loop.Outcome, error) {
-	message := secrets.clean(ctx, omni.Message(err))
-	if len(result.Applied) > 0 {
-		message = fmt.Sprintf("%s; before that Omni took %s", message, nameChanges(result.Applied))
-	}
-
-	switch omni.Classify(err) {
-	case omni.ClassRefused:
-		if errors.Is(err, omni.ErrClusterLocked) {
-			return loop.Stall(v1alpha1.ReasonRemoteLocked, "%s", message), nil
-		}
-
-		return loop.Stall(v1alpha1.ReasonRefused, "%s", message), nil
-	case omni.ClassDenied:
-		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s", message), nil
-	case omni.ClassConflict, omni.ClassGone:
-		return loop.Overtaken(v1alpha1.ReasonConflict, "%s", message), nil
-	case omni.ClassNotReady, omni.ClassUnauthenticated, omni.ClassKeyExpired, omni.ClassKeyInvalid:
-		return loop.Wait(5*time.Second, v1alpha1.ReasonConnectionNotReady, "%s", message), nil
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", consent.ChangeNames(s.plan.Waiting), s.plan.Waiting[0].Reason)
+	case len(held) > 0:
+		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(held))
 	default:
-		return loop.Outcome{}, errors.New(message)
+		return loop.Continue(v1alpha1.ReasonUpToDate, "Omni has what the objects say")
 	}
 }

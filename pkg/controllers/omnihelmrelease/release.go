@@ -92,9 +92,9 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 	// The status has to say where a release may be before there is one: a deletion
 	// after a crash would not look for it otherwise.
 	if s.release.Status.ReleaseName == "" {
-		s.reserve = true
+		s.release.Status.ReleaseName, s.release.Status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
 
-		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to %s release %s", s.decision.Action, fullName(s.release)), nil
+		return loop.Persist(v1alpha1.ReasonProgressing, "about to %s release %s", s.decision.Action, fullName(s.release)), nil
 	}
 
 	r.begin(s, s.decision.Action, r.action(s))

@@ -28,7 +28,6 @@ type scope struct {
 	want     helm.Wanted
 	decision helm.Decision
 
-	reserve bool // note in the status where a release is about to be made
 	settled bool // the release is as wanted
 }
 

@@ -22,10 +22,6 @@ const (
 func (r *reconciler) report(ctx context.Context, s *scope) {
 	status := &s.release.Status
 
-	if s.reserve {
-		status.ReleaseName, status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
-	}
-
 	if s.opened != nil && status.ReleaseName != "" {
 		// What it made in another cluster before stays there, and nobody would know.
 		if moved := clusteraccess.Moved(status.ClusterID, s.opened.ClusterID); moved != "" {

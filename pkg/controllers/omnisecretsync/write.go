@@ -29,7 +29,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 		s.reserve = true
 
-		return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to write Secret %s", wanted), nil
+		return loop.Persist(v1alpha1.ReasonProgressing, "about to write Secret %s", wanted), nil
 	}
 
 	outcome, err := r.writeTarget(ctx, s, wanted)
@@ -81,7 +81,7 @@ func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, 
 
 	s.dropped = true
 
-	return loop.Wait(time.Millisecond, v1alpha1.ReasonProgressing, "about to write Secret %s", wantedLocation(s.sync)), nil
+	return loop.Persist(v1alpha1.ReasonProgressing, "about to write Secret %s", wantedLocation(s.sync)), nil
 }
 
 // writeTarget carries out what target.decide says.

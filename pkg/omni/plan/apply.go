@@ -12,10 +12,10 @@ import (
 
 // ApplyOptions says how far Apply may go.
 type ApplyOptions struct {
-	// Leave is asked about each change that Plan.Hash stands for, whether it may
+	// Consent is asked about each change that Plan.Hash stands for, whether it may
 	// be made now. Those that may not are held, together with what depends on
 	// them, and everything else is applied. Nil: none may.
-	Leave func(Change) bool
+	Consent func(Change) bool
 	// Known is asked about each change whether Omni refused it a moment ago, so that
 	// it need not be tried again now: the refusal, or nil. It may be nil.
 	Known func(Change) *ChangeError
@@ -24,7 +24,7 @@ type ApplyOptions struct {
 	Written func(written resource.Metadata, effect omni.Effect)
 }
 
-// EveryChange is an ApplyOptions.Leave for the destruction of a whole cluster,
+// EveryChange is an ApplyOptions.Consent for the destruction of a whole cluster,
 // which was asked for as a whole.
 func EveryChange(Change) bool { return true }
 
@@ -35,7 +35,7 @@ type Result struct {
 	// Pending are destroys that were requested and wait for Omni to finish;
 	// the mirror wakes the caller then.
 	Pending []Change
-	// Held are the changes that had no leave.
+	// Held are the changes that had no consent.
 	Held []Change
 	// Refused are the changes whose content Omni does not accept, now or, for those
 	// that ApplyOptions.Known names, a moment ago.
@@ -102,7 +102,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 		}
 	}
 
-	held, refused := holdBack(plan.steps, options.Leave), newRefusals(plan)
+	held, refused := holdBack(plan.steps, options.Consent), newRefusals(plan)
 	blockedPhase := -1
 
 	for i, s := range plan.steps {

@@ -75,7 +75,7 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 		return a.checkManifests(ctx, s, found)
 	}
 
-	// The leave was for a set of this size.
+	// The consent was for a set of this size.
 	now, isSet := found.(*omnires.MachineSet)
 	planned, wasSet := s.old.(*omnires.MachineSet)
 
@@ -135,7 +135,7 @@ func (a *applier) checkMachine(ctx context.Context, s step) error {
 
 // checkMembers makes sure that a set which is about to go holds no machine that
 // somebody put into it since the plan was made: the set takes it along, and the
-// leave was not for that. Machines that Omni takes from a class come and go.
+// consent was not for that. Machines that Omni takes from a class come and go.
 func (a *applier) checkMembers(ctx context.Context, s step) error {
 	found, err := a.live.List(ctx,
 		resource.NewMetadata(s.old.Metadata().Namespace(), omnires.MachineSetNodeType, "", resource.VersionUndefined),

@@ -3,19 +3,19 @@ package plan
 import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 // holdBack decides which steps of a plan have to wait: destructive changes that
-// have no leave, and what makes no sense without them. The rest of the plan
+// have no consent, and what makes no sense without them. The rest of the plan
 // goes ahead.
 //
 //   - Machines of a set whose own change is held: the set still is of another
 //     kind, and Omni would refuse new ones; one that is to go waits with its set.
 //   - The removal of patches, extensions and kernel arguments of machines and
 //     sets that are to go: they would run on without their configuration.
-//   - The teardown of a set while a machine of it has no leave: the set would
+//   - The teardown of a set while a machine of it has no consent: the set would
 //     take the machine with it.
-func holdBack(steps []step, leave func(Change) bool) []bool {
+func holdBack(steps []step, consent func(Change) bool) []bool {
 	held := make([]bool, len(steps))
-	has := func(change Change) bool { return !change.gated() || leave != nil && leave(change) }
-	spared := map[string]bool{} // sets with a machine that has no leave
+	has := func(change Change) bool { return !change.gated() || consent != nil && consent(change) }
+	spared := map[string]bool{} // sets with a machine that has no consent
 
 	for _, s := range steps {
 		if s.change.Type == omnires.MachineSetNodeType && !has(s.change) {

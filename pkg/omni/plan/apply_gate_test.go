@@ -67,13 +67,13 @@ func TestHoldBack(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(make([]bool, len(test.steps)), holdBack(test.steps, EveryChange)); diff != "" {
-				t.Errorf("with leave: %s", diff)
+				t.Errorf("with consent: %s", diff)
 			}
 		})
 	}
 }
 
-// Leave is given change by change: what has none stays, with what depends on it,
+// Consent is given change by change: what has none stays, with what depends on it,
 // and takes its set's teardown with it.
 func TestHoldBackByChange(t *testing.T) {
 	node := func(set, machine string) step {
@@ -90,23 +90,23 @@ func TestHoldBackByChange(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		steps []step
-		leave []string // IDs
-		want  []bool
+		steps   []step
+		consent []string // IDs
+		want    []bool
 	}{
-		"one of two sets":                      {[]step{set("demo-a"), set("demo-b")}, []string{"demo-a"}, []bool{false, true}},
-		"one of two machines":                  {[]step{node("demo-a", omnitest.Machine1), node("demo-a", omnitest.Machine2)}, []string{omnitest.Machine1}, []bool{false, true}},
-		"a set with a machine that has none":   {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, true}},
-		"a set whose machines have leave, too": {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{"demo-a", omnitest.Machine1}, []bool{false, false}},
-		"a machine waits with its set":         {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{omnitest.Machine1}, []bool{true, true}},
-		"a machine of another set":             {[]step{node("demo-b", omnitest.Machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, false}},
+		"one of two sets":                        {[]step{set("demo-a"), set("demo-b")}, []string{"demo-a"}, []bool{false, true}},
+		"one of two machines":                    {[]step{node("demo-a", omnitest.Machine1), node("demo-a", omnitest.Machine2)}, []string{omnitest.Machine1}, []bool{false, true}},
+		"a set with a machine that has none":     {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, true}},
+		"a set whose machines have consent, too": {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{"demo-a", omnitest.Machine1}, []bool{false, false}},
+		"a machine waits with its set":           {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{omnitest.Machine1}, []bool{true, true}},
+		"a machine of another set":               {[]step{node("demo-b", omnitest.Machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, false}},
 		"patches go with their machine": {
 			[]step{patchOf("demo-a", omnitest.Machine1), patchOf("demo-b", omnitest.Machine2), node("demo-a", omnitest.Machine1), node("demo-b", omnitest.Machine2)},
 			[]string{omnitest.Machine1}, []bool{false, true, false, true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := holdBack(test.steps, func(change Change) bool { return slices.Contains(test.leave, change.ID) })
+			got := holdBack(test.steps, func(change Change) bool { return slices.Contains(test.consent, change.ID) })
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -144,7 +144,7 @@ func TestApplyLooksAgainBeforeItDestroys(t *testing.T) {
 			plan := mustPlan(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument, Options{})
 			meanwhile(t, st)
 
-			result, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+			result, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange})
 			if !errors.Is(err, omni.ErrPlanOutdated) || omni.Classify(err) != omni.ClassConflict || result.Wrote() {
 				t.Errorf("%v, %+v", err, result)
 			}

@@ -113,7 +113,7 @@ func TestApplyKeepsTheSetWhoseSuccessorIsRefused(t *testing.T) {
 	plan := mustPlan(t, st, renamed, Options{})
 	noting := &omnitest.RefusingOmni{CoreState: st, Refuse: "demo-renamed", With: errNoClass}
 
-	result, err := Apply(t.Context(), state.WrapCore(noting), plan, ApplyOptions{Leave: EveryChange})
+	result, err := Apply(t.Context(), state.WrapCore(noting), plan, ApplyOptions{Consent: EveryChange})
 	if refusalOf(err) == nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestApplyInOrder(t *testing.T) {
 	// The second run writes nothing.
 	noting.Writes = nil
 
-	result, err = Apply(t.Context(), state.WrapCore(noting), mustPlan(t, st, omnitest.FullTemplate, Options{}), ApplyOptions{Leave: EveryChange})
+	result, err = Apply(t.Context(), state.WrapCore(noting), mustPlan(t, st, omnitest.FullTemplate, Options{}), ApplyOptions{Consent: EveryChange})
 	if err != nil || len(noting.Writes) > 0 || result.Wrote() {
 		t.Errorf("second run: %v, %v", noting.Writes, err)
 	}
@@ -153,7 +153,7 @@ func TestApplyKeepsOffALockedCluster(t *testing.T) {
 	noting := &omnitest.RefusingOmni{CoreState: st}
 	plan := mustPlan(t, st, strings.Replace(omnitest.FullTemplate, "v1.35.0", "v1.35.1", 1), Options{})
 
-	result, err := Apply(t.Context(), state.WrapCore(noting), plan, ApplyOptions{Leave: EveryChange})
+	result, err := Apply(t.Context(), state.WrapCore(noting), plan, ApplyOptions{Consent: EveryChange})
 	if !errors.Is(err, omni.ErrClusterLocked) || len(noting.Writes) > 0 || len(result.Skipped) != 1 {
 		t.Errorf("error %v, writes %v", err, noting.Writes)
 	}
@@ -187,7 +187,7 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 	plan := mustPlan(t, st, document, Options{})
 	started := time.Now()
 
-	result, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+	result, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange})
 	if err != nil || time.Since(started) > 5*time.Second {
 		t.Fatal(err)
 	}
@@ -205,10 +205,10 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Again, without leave: it was begun, so it only goes on. Nothing is requested twice.
+	// Again, without consent: it was begun, so it only goes on. Nothing is requested twice.
 	plan = mustPlan(t, st, document, Options{})
 	if plan.Hash != "" {
-		t.Error("what was begun asks for leave again")
+		t.Error("what was begun asks for consent again")
 	}
 
 	result, err = Apply(t.Context(), st, plan, ApplyOptions{})
@@ -269,7 +269,7 @@ func TestApplyDoesNotHitAnotherClusterOfTheSameName(t *testing.T) {
 	time.Sleep(2 * time.Millisecond)
 	omnitest.MustCreate(t, st, omnitest.ClusterNamed("demo"))
 
-	if _, err = Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
+	if _, err = Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
 		t.Errorf("error %v", err)
 	}
 
@@ -332,7 +332,7 @@ func TestApplyNoticesANewCluster(t *testing.T) {
 
 	omnitest.MustCreate(t, st, omnitest.ClusterNamed("demo"))
 
-	if _, err = Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
+	if _, err = Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
 		t.Errorf("error %v", err)
 	}
 

@@ -59,7 +59,7 @@ type Change struct {
 	Version string
 	// Members identifies the machines that a MachineSet to destroy holds, but for
 	// those that Omni took from a class; else empty. It is a part of Key: the set
-	// takes them with it, and leave was given for no others.
+	// takes them with it, and consent was given for no others.
 	Members string
 	// TearingDown is true for the destruction of what is being torn down
 	// already: it only has to be finished and is not gated again.
@@ -91,7 +91,7 @@ func orNone(size string) string {
 	return size
 }
 
-// gated tells whether the change needs leave: destructive, and not begun yet.
+// gated tells whether the change needs consent: destructive, and not begun yet.
 func (c Change) gated() bool { return c.Destructive && !c.TearingDown }
 
 // HashOf is the sha256, in hexadecimal, over the sorted keys of the gated

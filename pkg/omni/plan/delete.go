@@ -24,7 +24,7 @@ type DeleteOptions struct {
 }
 
 // Delete plans the next step of a whole cluster's destruction. It is
-// re-entrant: plan and apply (with leave for EveryChange) again each time
+// re-entrant: plan and apply (with consent for EveryChange) again each time
 // the mirror tells of a change, until the plan is Empty and Live says that the
 // cluster does not exist.
 //

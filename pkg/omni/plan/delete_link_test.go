@@ -94,7 +94,7 @@ func TestDeleteLooksAtAMachineOnceMore(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if _, err = Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
+			if _, err = Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
 				t.Errorf("error %v", err)
 			}
 

@@ -24,7 +24,7 @@ func deleteStep(t *testing.T, st state.State, options DeleteOptions) (*Plan, Res
 		t.Fatal(err)
 	}
 
-	result, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+	result, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestDeleteDisconnectedMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	result, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+	result, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestDeleteKeepsOffALockedCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err = Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange}); !errors.Is(err, omni.ErrClusterLocked) {
+	if _, err = Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange}); !errors.Is(err, omni.ErrClusterLocked) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -4,7 +4,7 @@
 // destruction; both only read. A Plan is a list of changes in the order in which Apply
 // makes them, with a hash over those that destroy something. Apply is the one place
 // that writes to Omni, but for RemoveMarks: it asks the caller about each destructive
-// change, holds back what has no leave and what depends on it, and goes on past what
+// change, holds back what has no consent and what depends on it, and goes on past what
 // Omni refuses.
 //
 // States are those of COSI: the local copy for planning, Omni itself for applying.

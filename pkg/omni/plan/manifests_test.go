@@ -126,7 +126,7 @@ func TestPlanKnowsWhatManifestsRemove(t *testing.T) {
 				t.Error(diff)
 			}
 
-			// Without leave the rest is done, and nothing of that.
+			// Without consent the rest is done, and nothing of that.
 			result, err := Apply(t.Context(), st, plan, ApplyOptions{})
 			if err != nil || len(result.Held) != len(test.want) {
 				t.Errorf("held %v, %v", changes(result.Held), err)
@@ -211,7 +211,7 @@ func TestApplyLooksAgainBeforeItDestroysManifests(t *testing.T) {
 			plan := mustPlan(t, st, manifests(test.after...), Options{})
 			test.meanwhile(t, st)
 
-			_, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+			_, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange})
 			if omni.Classify(err) != omni.ClassConflict {
 				t.Errorf("error %v", err)
 			}
@@ -255,7 +255,7 @@ func TestApplyLooksForTheKeepersOfManifests(t *testing.T) {
 
 			meanwhile(t, st)
 
-			result, err := Apply(t.Context(), st, plan, ApplyOptions{Leave: EveryChange})
+			result, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange})
 			if !errors.Is(err, omni.ErrPlanOutdated) || result.Wrote() {
 				t.Errorf("%v, %+v", err, result)
 			}

@@ -29,7 +29,7 @@ func mustPlan(t *testing.T, st state.State, document string, options Options) *P
 func mustSync(t *testing.T, st state.State, document string) {
 	t.Helper()
 
-	if _, err := Apply(t.Context(), st, mustPlan(t, st, document, Options{}), ApplyOptions{Leave: EveryChange}); err != nil {
+	if _, err := Apply(t.Context(), st, mustPlan(t, st, document, Options{}), ApplyOptions{Consent: EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 }

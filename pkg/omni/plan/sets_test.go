@@ -104,7 +104,7 @@ func TestApplyThatIsInterruptedSkipsTheRest(t *testing.T) {
 	}
 }
 
-// The leave to destroy a set is for the machines that people put there. Those that
+// The consent to destroy a set is for the machines that people put there. Those that
 // Omni takes from a class come and go.
 func TestHashCoversTheMachinesOfASet(t *testing.T) {
 	base := omnitest.ClusterDocument + omnitest.ControlPlaneDocument

@@ -62,7 +62,7 @@ func TestWritesGoThroughTheGate(t *testing.T) {
 	}
 }
 
-// Without leave no destructive kind of change passes, whatever the plan holds.
+// Without consent no destructive kind of change passes, whatever the plan holds.
 func TestNothingDestructivePassesWithoutLeave(t *testing.T) {
 	for name, document := range map[string]string{
 		"a set goes":             omnitest.ClusterDocument + omnitest.ControlPlaneDocument,

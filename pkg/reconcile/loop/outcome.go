@@ -15,6 +15,7 @@ const (
 	verdictStall
 	verdictBlock
 	verdictPostpone
+	verdictPersist
 	verdictNote
 	verdictSkip
 )
@@ -32,6 +33,8 @@ func (v verdict) String() string {
 		return "block"
 	case verdictPostpone:
 		return "postpone"
+	case verdictPersist:
+		return "persist"
 	case verdictNote:
 		return "note"
 	case verdictSkip:
@@ -43,7 +46,7 @@ func (v verdict) String() string {
 }
 
 // Outcome is what a phase found. Make it with Continue, Note, Skip, Wait, Overtaken,
-// Stall, Block or Postpone.
+// Stall, Block, Postpone or Persist.
 type Outcome struct {
 	verdict   verdict
 	reason    string
@@ -92,6 +95,14 @@ func Postpone(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictPostpone, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
 
+// Persist says that the status has to be stored before the phase goes on: it is about
+// to do something remote, and after a crash the status is all that is known of it. The
+// phase or Report has put there what is needed. The object is looked at again as soon
+// as the cache has that status; an earlier run would find the old one, and ask again.
+func Persist(reason, format string, args ...any) Outcome {
+	return Outcome{verdict: verdictPersist, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
 // Note says that the phase's condition is not as it should be, and that this does
 // not keep the object from being Ready: the next phase runs. It is for what was
 // asked to be shown only.
@@ -134,6 +145,9 @@ func (o Outcome) Blocks() bool { return o.verdict == verdictBlock }
 
 // Postpones tells whether nothing can be known yet.
 func (o Outcome) Postpones() bool { return o.verdict == verdictPostpone }
+
+// Persists tells whether the status has to be stored before the phase goes on.
+func (o Outcome) Persists() bool { return o.verdict == verdictPersist }
 
 // IsOvertaken tells whether the pause grows from one such outcome to the next.
 func (o Outcome) IsOvertaken() bool { return o.overtaken }

@@ -28,8 +28,9 @@ const (
 
 // Reconciler runs one kind. It is safe for concurrent use.
 type Reconciler[O Object, S any] struct {
-	kind     Kind[O, S]
-	settings Settings
+	kind      Kind[O, S]
+	settings  Settings
+	persisted *persisted
 }
 
 // New makes the reconciler of a kind.
@@ -47,7 +48,7 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 		settings.Backoff = NewBackoff()
 	}
 
-	return &Reconciler[O, S]{kind: kind, settings: settings}
+	return &Reconciler[O, S]{kind: kind, settings: settings, persisted: newPersisted()}
 }
 
 // Reconcile implements reconcile.Reconciler. An error is returned only for what
@@ -58,6 +59,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	err := r.settings.Client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
 		r.settings.Backoff.succeeded(request)
+		r.persisted.forget(request)
 
 		if r.kind.Gone != nil {
 			r.kind.Gone(request.NamespacedName)
@@ -73,6 +75,10 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	what := contentOf(object)
 	if pause := r.settings.Backoff.hold(request, what); pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+
+	if r.persisted.awaited(request, object) {
+		return reconcile.Result{RequeueAfter: persistPoll}, nil
 	}
 
 	quiet := r.settings.Backoff.conflicts(request) < quietConflicts
@@ -152,9 +158,13 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 		return reconcile.Result{}, true, run.err
 	}
 
-	if run.last.IsOvertaken() {
-		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 
+	if run.last.Persists() {
+		return reconcile.Result{RequeueAfter: persistPoll}, true, r.persisted.stored(request, before, object)
+	}
+
+	if run.last.IsOvertaken() {
 		return reconcile.Result{RequeueAfter: r.settings.Backoff.overtaken(request, contentOf(object))}, false, nil
 	}
 

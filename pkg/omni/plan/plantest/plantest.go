@@ -19,7 +19,7 @@ func Sync(t *testing.T, st state.State, document string) {
 		t.Fatal(err)
 	}
 
-	if _, err = plan.Apply(t.Context(), st, made, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+	if _, err = plan.Apply(t.Context(), st, made, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 }

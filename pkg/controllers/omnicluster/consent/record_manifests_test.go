@@ -1,4 +1,4 @@
-package omnicluster
+package consent
 
 import (
 	"testing"
@@ -53,7 +53,7 @@ func TestManifestRecord(t *testing.T) {
 }
 
 func TestManifestRecordKnowsWhatIsForeign(t *testing.T) {
-	record := known{sets: appliedRecord{{ID: "demo-w"}}, manifests: manifestRecord{"ours"}}
+	record := Record{sets: appliedRecord{{ID: "demo-w"}}, manifests: manifestRecord{"ours"}}
 
 	for _, test := range []struct {
 		action plan.Action
@@ -76,19 +76,19 @@ func TestManifestRecordKnowsWhatIsForeign(t *testing.T) {
 	}
 }
 
-func TestKnownExceeds(t *testing.T) {
-	before := known{sets: appliedRecord{{ID: "w"}}, manifests: manifestRecord{"a"}}
+func TestRecordOfBothExceeds(t *testing.T) {
+	before := Record{sets: appliedRecord{{ID: "w"}}, manifests: manifestRecord{"a"}}
 
 	for name, test := range map[string]struct {
-		after known
+		after Record
 		want  bool
 	}{
 		"the same":     {before, false},
-		"less":         {known{}, false},
-		"a group more": {known{manifests: manifestRecord{"a", "b"}}, true},
-		"a set more":   {known{sets: appliedRecord{{ID: "x"}}}, true},
+		"less":         {Record{}, false},
+		"a group more": {Record{manifests: manifestRecord{"a", "b"}}, true},
+		"a set more":   {Record{sets: appliedRecord{{ID: "x"}}}, true},
 	} {
-		if got := test.after.exceeds(before); got != test.want {
+		if got := test.after.Exceeds(before); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -1,6 +1,7 @@
-package omnicluster
+package consent
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
@@ -55,15 +57,76 @@ func TestGate(t *testing.T) {
 			}
 
 			got := test.gate.decide()
-			if diff := cmp.Diff(test.destroy, ids(got.Destroy)); diff != "" || got.Apply != test.apply {
-				t.Errorf("apply %v, destroy %s", got.Apply, diff)
+			if diff := cmp.Diff(test.destroy, ids(got.Destroys())); diff != "" || got.MayApply() != test.apply {
+				t.Errorf("apply %v, destroy %s", got.MayApply(), diff)
 			}
 
-			if got.After.Reason() != test.reason || got.After.Stalls() != test.stalls {
-				t.Errorf("after: %q, stalls %v", got.After.Reason(), got.After.Stalls())
+			if outcome := got.Outcome(); outcome.Reason() != test.reason || outcome.Stalls() != test.stalls {
+				t.Errorf("outcome: %q, stalls %v", outcome.Reason(), outcome.Stalls())
 			}
 		})
 	}
+}
+
+// gate are facts of which nothing has to be worked out, and the items that they are
+// about.
+type gate struct {
+	suspend, locked bool
+	policy          v1alpha1.ChangePolicy
+	// changes and waiting are how many there are at least.
+	changes, waiting int
+	destructive
+	settled   bool
+	settlesIn time.Duration
+	approved  bool
+}
+
+// destructive are the destructive changes, by what they need.
+type destructive struct {
+	asked, unasked []plan.Change
+}
+
+// decide is Decide for such facts.
+func (g gate) decide() Decision {
+	var items []Item
+
+	for _, change := range g.unasked {
+		items = append(items, Item{Change: change, Needs: NeedsApproval})
+	}
+
+	for _, change := range g.asked {
+		items = append(items, Item{Change: change, Needs: NeedsSettling})
+	}
+
+	for len(items) < g.changes {
+		items = append(items, Item{Change: plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: fmt.Sprint(len(items))}})
+	}
+
+	return g.decideItems(items)
+}
+
+// decideItems is decide for items that were made elsewhere, and for some that wait.
+func (g gate) decideItems(items []Item) Decision {
+	planned := &plan.Plan{Changes: changesIn(items)}
+
+	for range g.waiting {
+		item := Item{Change: plan.Change{Action: plan.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "waits"}, State: Held, Hold: HoldOmni}
+		planned.Waiting = append(planned.Waiting, item.Change)
+		items = append(items, item)
+	}
+
+	cluster := newCluster()
+	cluster.Spec.Suspend, cluster.Spec.ChangePolicy = g.suspend, g.policy
+	facts := Facts{Cluster: cluster, Claim: Claim{Live: omni.Live{Locked: g.locked}}, Plan: planned, SettleTime: g.settlesIn}
+
+	return Decision{
+		Items: items, facts: facts, stop: facts.stop(), settled: g.settled, approved: g.approved,
+		Settling: Settling{keys: []string{"one"}, settled: g.settled},
+	}.judged()
+}
+
+func newCluster() *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "uid-demo"}}
 }
 
 func ids(changes []plan.Change) []string {
@@ -85,7 +148,7 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 	}
 	ours, theirs := teardown("ours", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0))
 	planned := planned(ours, theirs)
-	record := known{sets: appliedRecord{{ID: "ours", Size: "3"}}}
+	record := Record{sets: appliedRecord{{ID: "ours", Size: "3"}}}
 	planned.Live = []plan.SetState{{ID: "ours", Size: "3"}, {ID: "theirs", Size: "3"}}
 
 	for bits := range 1 << 5 {
@@ -93,17 +156,17 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 			adopting := bits&16 != 0
 			g := gate{
 				suspend: bits&1 != 0, locked: bits&2 != 0, settled: bits&4 != 0, approved: bits&8 != 0,
-				policy: policy, changes: 2, destructive: sortDestructive(planned, record, policy, adopting),
+				policy: policy,
 			}
 			writes := !g.suspend && !g.locked && policy != v1alpha1.ChangePolicyObserve
 			trusts := (policy == "" || policy == v1alpha1.ChangePolicyApply) && !adopting
-			got := g.decide()
+			got := g.decideItems(itemsOf(planned, record, policy, adopting))
 
-			if want := writes && (trusts && g.settled || !trusts && g.approved); got.allows(ours) != want {
+			if want := writes && (trusts && g.settled || !trusts && g.approved); got.MayDestroy(ours) != want {
 				t.Errorf("%+v: ours %v", g, !want)
 			}
 
-			if want := writes && g.approved; got.allows(theirs) != want {
+			if want := writes && g.approved; got.MayDestroy(theirs) != want {
 				t.Errorf("%+v: theirs %v", g, !want)
 			}
 		}
@@ -113,59 +176,75 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 // What an on-call engineer reads.
 func TestGateMessages(t *testing.T) {
 	ours, theirs := teardown("demo-a", time.Unix(0, 0)), teardown("demo-b", time.Unix(0, 0))
-	planned := planned(ours, theirs)
+	planned := planned(
+		plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "new"},
+		plan.Change{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"}, ours, theirs)
 	planned.Live = []plan.SetState{{ID: "demo-a", Size: "pool/3"}, {ID: "demo-b"}}
-	record := known{sets: appliedRecord{{ID: "demo-a", Size: "pool/3"}}}
-	cluster := newCluster()
-	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"the-hash"}}'`
+	record := Record{sets: appliedRecord{{ID: "demo-a", Size: "pool/3"}}}
+	hash := plan.HashOf([]plan.Change{theirs})
+	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"` + hash + `"}}'`
+	items := itemsOf(planned, record, v1alpha1.ChangePolicyApply, false)
+	g := gate{waiting: 1, settled: true}
 
-	g := gate{changes: 4, waiting: 1, planned: "1 to create, 1 to update, 2 to destroy, 1 waiting for Omni", destructive: sortDestructive(planned, record, v1alpha1.ChangePolicyApply, false), settled: true, ask: howToApprove(cluster, "the-hash")}
-
-	if got, want := g.decide().After.Message(),
+	if got, want := g.decideItems(items).Outcome().Message(),
 		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive); these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
 	g.settled, g.settlesIn = false, time.Second
 
-	if got, want := g.decide().After.Message(),
+	if got, want := g.decideItems(items).Outcome().Message(),
 		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive); those that were asked for wait until they have not changed for the settle time; `+
 			`these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
-	cluster.Spec.ApprovedPlan = "0123456789abcdef0123"
+	g.approved = true
 
-	if got, want := howToApprove(cluster, "the-hash"),
-		"spec.approvedPlan (0123456789ab...) approves another plan, the current one is the-hash; "+command; got != want {
+	if got, want := g.decideItems(items).Outcome().Message(),
+		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive) (MachineSet "demo-b", MachineSet "demo-a"); `+
+			`those that destroy wait until they have not changed for the settle time`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
-	cluster.Spec.ApprovedPlan = "the-hash"
+	cluster := newCluster()
+	cluster.Spec.ApprovedPlan = "0123456789abcdef0123"
 
-	if got := howToApprove(cluster, "the-hash"); got != command {
+	if got, want := howToApprove(cluster, hash),
+		"spec.approvedPlan (0123456789ab...) approves another plan, the current one is "+hash+"; "+command; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	cluster.Spec.ApprovedPlan = hash
+
+	if got := howToApprove(cluster, hash); got != command {
 		t.Errorf("got  %s", got)
 	}
 }
 
 // What waits for something else than approval does not need it.
 func TestNeedsApproval(t *testing.T) {
-	waits := teardown("w", time.Unix(0, 0))
-	begun, other := waits, waits
-	begun.TearingDown, other.ID = true, "other"
-	needs := needsApproval(&scope{unasked: []plan.Change{waits}})
+	waits, ours := teardown("w", time.Unix(0, 0)), teardown("ours", time.Unix(0, 0))
+	begun := waits
+	begun.TearingDown = true
+	record := Record{sets: appliedRecord{{ID: "ours"}}}
 
 	for name, test := range map[string]struct {
 		change plan.Change
+		gate   gate
 		want   bool
 	}{
-		"waits":                 {waits, true},
-		"begun":                 {begun, false},
-		"another, or asked for": {other, false},
-		"not destructive":       {plan.Change{Action: plan.ActionCreate}, false},
+		"waits":           {waits, gate{}, true},
+		"has it":          {waits, gate{approved: true}, false},
+		"only observed":   {waits, gate{policy: v1alpha1.ChangePolicyObserve}, false},
+		"suspended":       {waits, gate{suspend: true}, true},
+		"begun":           {begun, gate{}, false},
+		"asked for":       {ours, gate{}, false},
+		"not destructive": {plan.Change{Action: plan.ActionCreate}, gate{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := needs(test.change); got != test.want {
+			d := test.gate.decideItems(itemsOf(planned(test.change), record, v1alpha1.ChangePolicyApply, false))
+			if got := d.asksForApproval(d.Items[0]); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -178,51 +257,4 @@ func planned(changes ...plan.Change) *plan.Plan {
 
 func teardown(id string, created time.Time) plan.Change {
 	return plan.Change{Action: plan.ActionDestroy, Type: "MachineSets.omni.sidero.dev", ID: id, Set: id, Destructive: true, Created: created, OldSize: "3"}
-}
-
-func TestApprove(t *testing.T) {
-	created := time.Unix(1700000000, 123456789)
-	a, b := teardown("a", created), teardown("b", created)
-	begun := b
-	begun.TearingDown = true
-	again := teardown("a", created.Add(time.Hour))
-
-	approvalA := v1alpha1.ApprovedChange{
-		Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "3", Created: &metav1.Time{Time: time.Unix(1700000000, 0).UTC()},
-	}
-	approvalB := approvalA
-	approvalB.ID = "b"
-
-	for name, test := range map[string]struct {
-		approvedPlan string
-		plan         *plan.Plan
-		remembered   []v1alpha1.ApprovedChange
-		approved     bool
-		remember     []v1alpha1.ApprovedChange
-	}{
-		"nothing destructive":              {"", planned(), nil, false, nil},
-		"not approved":                     {"", planned(a), nil, false, nil},
-		"another plan was approved":        {"other", planned(a), nil, false, nil},
-		"approved":                         {"the-hash", planned(a, b), nil, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
-		"what is left of an approved plan": {"older", planned(a, begun), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
-		"what is done is forgotten":        {"older", planned(a), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA}},
-		"all done":                         {"older", planned(), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
-		"something new":                    {"older", planned(a, b), []v1alpha1.ApprovedChange{approvalA}, false, []v1alpha1.ApprovedChange{approvalA}},
-		"made again since":                 {"older", planned(again), []v1alpha1.ApprovedChange{approvalA}, false, nil},
-		"an empty approval approves nothing": {
-			"", &plan.Plan{Changes: []plan.Change{a}}, nil, false, nil,
-		},
-		"taken back": {"", planned(a, b), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			approved, remember := approve(test.approvedPlan, test.plan, test.plan.Destructive(), test.remembered)
-			if approved != test.approved {
-				t.Errorf("approved: %v", approved)
-			}
-
-			if diff := cmp.Diff(test.remember, remember); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
 }

@@ -1,4 +1,4 @@
-package omnicluster
+package consent
 
 import (
 	"testing"

@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // A conflict that lasts must not take the calls to Omni from other clusters.
 func TestConflictsAreTriedAgainWithGrowingPauses(t *testing.T) {
-	outcome, err := explainApply(t.Context(), &secrets{}, plan.Result{}, fmt.Errorf("%w: the cluster was made again since", omni.ErrPlanOutdated))
+	outcome, err := explainApply(t.Context(), &secrets{}, nil, fmt.Errorf("%w: the cluster was made again since", omni.ErrPlanOutdated))
 	if err != nil || outcome.Reason() != "Conflict" || !outcome.IsOvertaken() {
 		t.Errorf("%+v, %v", outcome, err)
 	}

@@ -1,4 +1,4 @@
-package omnicluster
+package consent
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 )
 
 // What a cached object allows to be destroyed counts only if the stored one allows it, too.
-func TestSameLeave(t *testing.T) {
+func TestAllowSame(t *testing.T) {
 	status := func(change func(*v1alpha1.OmniClusterStatus)) v1alpha1.OmniClusterStatus {
 		s := v1alpha1.OmniClusterStatus{OmniClusterID: "id", AppliedMachineSets: []v1alpha1.AppliedMachineSet{{ID: "c-w", Size: "pool/2"}}}
 		change(&s)
@@ -33,7 +33,7 @@ func TestSameLeave(t *testing.T) {
 		"adopting":              {status(func(s *v1alpha1.OmniClusterStatus) { s.Adopting = true }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := sameLeave(stored, tc.cached); got != tc.same {
+			if got := AllowSame(stored, tc.cached); got != tc.same {
 				t.Errorf("got %v, want %v", got, tc.same)
 			}
 		})

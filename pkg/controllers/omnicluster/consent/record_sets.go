@@ -1,8 +1,7 @@
-package omnicluster
+package consent
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -118,29 +117,6 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 	return sorted(next)
 }
 
-// nextRecord is the record after a run. It grows only by what the API still has
-// in the object and its documents when it is asked past every cache: after a restore of the API's
-// storage the caches start again at different times, and a document that is gone
-// must not be what makes the destruction of its set look asked for. Whatever
-// made the list differ wakes the object again.
-func (r *reconciler) nextRecord(ctx context.Context, s *scope, record known) known {
-	next := record.updated(s.plan, s.left, s.follows)
-	if !s.follows || !next.exceeds(record) {
-		return next
-	}
-
-	current, err := r.specIsCurrent(ctx, s.cluster)
-	if err == nil && current {
-		current, err = r.documentsAreCurrent(ctx, s)
-	}
-
-	if err != nil || !current {
-		return record.updated(s.plan, s.left, false)
-	}
-
-	return next
-}
-
 // exceeds tells whether a record holds a set, a machine or a size that another
 // does not.
 func (r appliedRecord) exceeds(other appliedRecord) bool {
@@ -219,29 +195,4 @@ func sorted(sets map[string]v1alpha1.AppliedMachineSet) appliedRecord {
 	slices.SortFunc(record, func(a, b v1alpha1.AppliedMachineSet) int { return cmp.Compare(a.ID, b.ID) })
 
 	return record
-}
-
-// recordOf is the record that counts for the cluster that Omni has: that of a
-// cluster which is gone says nothing about the one in its place.
-func recordOf(s *scope) known {
-	status := s.cluster.Status
-	if status.OmniClusterID != "" && s.live.UUID != status.OmniClusterID {
-		return known{}
-	}
-
-	return known{sets: status.AppliedMachineSets, manifests: status.AppliedManifests}
-}
-
-// reportAdoption writes into the status whether an existing cluster is being
-// taken over.
-func reportAdoption(s *scope) {
-	status := &s.cluster.Status
-
-	switch {
-	case leadsElsewhere(claimOf(s)): // what is adopted is not seen from here
-	case !s.live.Exists, s.plan != nil && s.plan.Empty():
-		status.Adopting = false
-	case s.adopting && (s.reserve || s.owns(s.live)):
-		status.Adopting = true
-	}
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 )
 
 // Without a connection nothing can ever have reached Omni.
@@ -45,7 +46,7 @@ func TestDeletedWithoutStatusAndSession(t *testing.T) {
 
 // A session that is missing for a moment does not block an old deletion, nor does
 // it make another one of its message.
-func TestOldDeletionHasPatience(t *testing.T) {
+func TestOldDeletionWaitsForASession(t *testing.T) {
 	b := running(t)
 	b.omni.KillMachine(b.machines[0])
 	b.delete(newCluster())
@@ -62,7 +63,7 @@ func TestOldDeletionHasPatience(t *testing.T) {
 		t.Errorf("the status says %v", shown(b.get()))
 	}
 
-	b.advance(patience)
+	b.advance(consent.OutageTimeout)
 	b.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 	b.restart()
 	b.run()
@@ -72,7 +73,7 @@ func TestOldDeletionHasPatience(t *testing.T) {
 }
 
 // Setting orphan late does not leave the mark because of a moment without a session.
-func TestLateOrphanHasPatience(t *testing.T) {
+func TestLateOrphanWaitsForASession(t *testing.T) {
 	b := running(t)
 	cluster := b.get()
 	cluster.Status.OmniClusterID = "another"

@@ -1,4 +1,4 @@
-package omnicluster
+package consent
 
 import (
 	"testing"
@@ -68,7 +68,7 @@ func TestSettle(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s settling
+			var s Settling
 
 			for i, step := range steps {
 				now := start.Add(step.at)
@@ -79,24 +79,5 @@ func TestSettle(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestSettleMemoryForgets(t *testing.T) {
-	memory := newSettleMemory()
-	name := types.NamespacedName{Namespace: "team", Name: "demo"}
-	add := func(s settling) settling { return s.settle("u", []string{"a"}, time.Unix(0, 0), time.Second) }
-
-	memory.update(name, add)
-
-	if len(memory.entries) != 1 {
-		t.Fatal(memory.entries)
-	}
-
-	memory.forget(name)
-	memory.update(types.NamespacedName{Name: "calm"}, func(s settling) settling { return s.settle("u", nil, time.Unix(0, 0), time.Second) })
-
-	if len(memory.entries) != 0 {
-		t.Error(memory.entries)
 	}
 }

@@ -1,4 +1,4 @@
-package omnicluster
+package consent
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-func TestPlanText(t *testing.T) {
+func TestSummary(t *testing.T) {
 	create, update, destroy := plan.Change{Action: plan.ActionCreate}, plan.Change{Action: plan.ActionUpdate}, plan.Change{Action: plan.ActionDestroy}
 
 	for _, test := range []struct {
@@ -16,7 +16,7 @@ func TestPlanText(t *testing.T) {
 		{&plan.Plan{Changes: []plan.Change{create, create}}, "2 to create"},
 		{&plan.Plan{Changes: []plan.Change{update, destroy}, Waiting: []plan.Change{create}}, "1 to update, 1 to destroy, 1 waiting for Omni"},
 	} {
-		if got := planText(test.plan); got != test.want {
+		if got := Summary(test.plan); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}

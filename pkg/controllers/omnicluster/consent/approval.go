@@ -1,37 +1,16 @@
-package omnicluster
+package consent
 
 import (
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
-
-// hashToApprove is what spec.approvedPlan has to be: the hash of those of the
-// changes that need approval and have none; if there are none, that of all
-// destructive ones. What has begun is not among them.
-func hashToApprove(left, requested []plan.Change, needsApproval func(plan.Change) bool) string {
-	open := notBegun(left, requested)
-
-	if asks := slices.DeleteFunc(slices.Clone(open), func(change plan.Change) bool { return !needsApproval(change) }); len(asks) > 0 {
-		return plan.HashOf(asks)
-	}
-
-	return plan.HashOf(open)
-}
-
-// notBegun are the changes of those left that nobody has begun: neither an
-// earlier run, nor this one, which requested some. What has begun cannot be
-// stopped, and needs no approval any more.
-func notBegun(left, requested []plan.Change) []plan.Change {
-	return slices.DeleteFunc(slices.Clone(left), func(change plan.Change) bool {
-		return change.TearingDown || containsChange(requested, change)
-	})
-}
 
 // containsChange finds a change of a plan again.
 func containsChange(changes []plan.Change, change plan.Change) bool {
@@ -89,14 +68,6 @@ func stillThere(changes []plan.Change, remembered []v1alpha1.ApprovedChange) []v
 	return kept
 }
 
-// needsApproval tells which changes of a run's plan wait for spec.approvedPlan.
-func needsApproval(s *scope) func(plan.Change) bool {
-	return func(change plan.Change) bool {
-		return change.Destructive && !change.TearingDown &&
-			slices.ContainsFunc(s.unasked, func(one plan.Change) bool { return one.Key() == change.Key() })
-	}
-}
-
 func approvalsOf(changes []plan.Change) []v1alpha1.ApprovedChange {
 	approvals := make([]v1alpha1.ApprovedChange, 0, len(changes))
 	for _, change := range changes {
@@ -131,8 +102,68 @@ func approvalKeys(approvals []v1alpha1.ApprovedChange) []string {
 func approvalKey(approval v1alpha1.ApprovedChange) string {
 	created := ""
 	if approval.Created != nil {
-		created = shownTime(approval.Created.Time)
+		created = ShownTime(approval.Created.Time)
 	}
 
 	return strings.Join([]string{approval.Type, approval.ID, created, approval.OldSize, approval.NewSize, approval.Members}, "|")
+}
+
+// approvals are those that a status remembers.
+func approvals(status v1alpha1.OmniClusterStatus) []v1alpha1.ApprovedChange {
+	if status.Plan == nil {
+		return nil
+	}
+
+	return status.Plan.Approved
+}
+
+// KeepApprovals keeps what was approved for when there is a plan again; nil if
+// nothing was.
+func KeepApprovals(status v1alpha1.OmniClusterStatus) *v1alpha1.OmniClusterPlan {
+	if approved := approvals(status); len(approved) > 0 {
+		return &v1alpha1.OmniClusterPlan{Approved: approved}
+	}
+
+	return nil
+}
+
+// IsPlan tells a plan from approvals that outlast runs without one. What is
+// approved and still to be done is counted in the plan.
+func IsPlan(plan *v1alpha1.OmniClusterPlan) bool {
+	return plan != nil && (len(plan.Approved) == 0 || plan.Destructive > 0)
+}
+
+// ForgetApprovals drops what was approved, but not the plan.
+func ForgetApprovals(status *v1alpha1.OmniClusterStatus) {
+	if !IsPlan(status.Plan) {
+		status.Plan = nil
+
+		return
+	}
+
+	status.Plan.Approved = nil
+}
+
+// isRemembered reports whether the status says of every approved change that is
+// about to be made that it was approved: after a crash in the middle it is what
+// is known of the consent for the rest.
+func isRemembered(status v1alpha1.OmniClusterStatus, approved []v1alpha1.ApprovedChange, about []plan.Change) bool {
+	keys, remembered := approvalKeys(approved), approvalKeys(approvals(status))
+
+	return !slices.ContainsFunc(about, func(change plan.Change) bool {
+		key := approvalKey(approvalOf(change))
+
+		return slices.Contains(keys, key) && !slices.Contains(remembered, key)
+	})
+}
+
+// AllowSame reports whether two states of an object allow the same to be destroyed: what it applied
+// once, what was approved, and of which cluster. They differ, with one UID and generation, after
+// the storage was restored from an older snapshot and the documents were listed anew before the
+// object was.
+func AllowSame(a, b v1alpha1.OmniClusterStatus) bool {
+	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting &&
+		equality.Semantic.DeepEqual(a.AppliedMachineSets, b.AppliedMachineSets) &&
+		equality.Semantic.DeepEqual(a.AppliedManifests, b.AppliedManifests) &&
+		equality.Semantic.DeepEqual(approvals(a), approvals(b))
 }

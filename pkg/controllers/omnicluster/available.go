@@ -1,0 +1,56 @@
+package omnicluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// checkAvailable asks whether Omni says that the cluster runs.
+func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Status, loop.Outcome, error) {
+	if s.wrote() {
+		// Omni's own verdicts are about the time before our changes.
+		if err := r.catchUp(ctx, s); err != nil {
+			return nil, loop.Wait(time.Second, v1alpha1.ReasonNotRunning, "Omni has just taken changes: %s", omni.Message(err)), nil
+		}
+	}
+
+	status, err := observe.Observe(ctx, s.lease.Copy(), s.name)
+	if err != nil {
+		return nil, loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	running, reason, message := observe.Running(status)
+	if !running {
+		return &status, loop.Wait(0, availableReason(reason), "%s", message), nil
+	}
+
+	if answered, missing := observe.Answered(status); !answered && isStarting(s.cluster.Status, s.seen.live) {
+		return &status, loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
+	}
+
+	return &status, loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
+}
+
+// isStarting tells whether Kubernetes has yet to be seen to work in this very
+// cluster. What the status does not say to be starting, and knows by its ID, ran
+// before, or is known from a version that did not ask.
+func isStarting(status v1alpha1.OmniClusterStatus, live omni.Live) bool {
+	return status.Starting || live.UUID == "" || status.OmniClusterID != live.UUID
+}
+
+func availableReason(reason string) string {
+	switch reason {
+	case observe.ReasonKubernetesUpgrading, observe.ReasonTalosUpgrading:
+		return v1alpha1.ReasonUpgrading
+	case observe.ReasonUpgradeFailed:
+		return v1alpha1.ReasonUpgradeFailed
+	default:
+		return v1alpha1.ReasonNotRunning
+	}
+}

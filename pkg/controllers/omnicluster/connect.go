@@ -1,0 +1,121 @@
+package omnicluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// slotPause is how long a run without a slot waits when nobody wakes it. The
+// next free slot does, so this is for lost wake-ups only.
+const slotPause = 5 * time.Second
+
+// connect finds the session with Omni and looks at the cluster there.
+func (r *reconciler) connect(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
+	var err error
+
+	if s.input, err = collect(ctx, r.client, s.cluster); err != nil {
+		return nil, loop.Outcome{}, err
+	}
+
+	outcome, err := r.findSession(ctx, s)
+	if err != nil || !outcome.Continues() {
+		return nil, outcome, err
+	}
+
+	return r.look(ctx, s)
+}
+
+// findSession leases the session that the connection's controller keeps.
+func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, error) {
+	name := s.cluster.Spec.ConnectionRef.Name
+	connection := &v1alpha1.OmniConnection{}
+
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, connection)
+	if client.IgnoreNotFound(err) != nil {
+		return loop.Outcome{}, fmt.Errorf("read OmniConnection %q: %w", name, err)
+	}
+
+	if err != nil {
+		return loop.Wait(0, v1alpha1.ReasonConnectionNotFound, "OmniConnection %q does not exist", name), nil
+	}
+
+	s.connection, s.hubs = connection, hubs.Of(r.options.HubID, connection)
+
+	lease, open := r.options.Pool.Get(string(connection.UID))
+	if !open {
+		return r.unlessStarting(loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "%s", notConnected(connection))), nil
+	}
+
+	s.lease = lease
+
+	if session := lease.Client(); session != nil && session.Endpoint() != connection.Spec.Endpoint {
+		return loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", name), nil
+	}
+
+	if health := lease.Health(); !health.Synced {
+		outcome := loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", name, health.Message)
+		if health.Class == omni.ClassNotReady {
+			outcome = r.unlessStarting(outcome)
+		}
+
+		return outcome, nil
+	}
+
+	return takeSlot(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
+}
+
+// unlessStarting postpones in the first moments of the process: the controller
+// of OmniConnection is about to open the sessions, and rings when it has.
+func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
+	left := startGrace - r.options.Now().Sub(r.started)
+	if left <= 0 {
+		return outcome
+	}
+
+	return loop.Postpone(min(left, time.Second), outcome.Reason(), "%s", outcome.Message())
+}
+
+// takeSlot makes sure that the runs of one connection do not take all workers.
+// Without a slot nothing is wrong with the cluster, so its status stays; only a
+// cluster that is not Ready is told what it waits for, when that may take long.
+// A deletion is never told: it would take it for a connection that is broken.
+func takeSlot(s *scope, connected loop.Outcome) loop.Outcome {
+	if s.lease.Enter(s.name) {
+		return connected
+	}
+
+	pause := slotPause - rand.N(slotPause/2)
+	ready := apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady)
+
+	if ready || !s.cluster.DeletionTimestamp.IsZero() || !s.lease.Slow() {
+		return loop.Postpone(pause, v1alpha1.ReasonProgressing, "other clusters of the connection come first")
+	}
+
+	return loop.Wait(pause, v1alpha1.ReasonConnectionNotReady,
+		"OmniConnection %q: Omni answers slowly or not at all, and other clusters wait for it; this one comes next by itself", s.connection.Name)
+}
+
+// notConnected says why a connection cannot be used, in the words of its own
+// condition, so that nobody has to look there first. The message of a condition
+// holds no secrets.
+func notConnected(connection *v1alpha1.OmniConnection) string {
+	text := fmt.Sprintf("OmniConnection %q is not connected to Omni", connection.Name)
+
+	ready := apimeta.FindStatusCondition(connection.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == "" {
+		return text + "; see its conditions"
+	}
+
+	return text + ": " + ready.Reason + ": " + ready.Message
+}

@@ -1,0 +1,150 @@
+package consent
+
+import (
+	"errors"
+	"slices"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// After is the decision once it was carried out, as far as that went. err is that of
+// the Apply.
+func (d Decision) After(result plan.Result, err error) Decision {
+	d.Items, d.applied = slices.Clone(d.Items), true
+
+	key := func(change plan.Change) string { return string(change.Action) + "|" + change.Key() }
+	index := make(map[string][]int, len(d.Items))
+
+	for i, item := range d.Items {
+		index[key(item.Change)] = append(index[key(item.Change)], i)
+	}
+
+	mark := func(change plan.Change, set func(*Item)) {
+		if len(index[key(change)]) == 0 {
+			index[key(change)] = []int{len(d.Items)}
+			d.Items = append(d.Items, Item{Change: change})
+		}
+
+		for _, i := range index[key(change)] {
+			set(&d.Items[i])
+		}
+	}
+
+	// What is said last counts: a change counts as done only if nothing else is said of it.
+	for _, group := range []struct {
+		changes []plan.Change
+		set     func(*Item)
+	}{
+		{result.Applied, func(item *Item) {
+			item.State, item.Hold, item.Took = Done, HoldNone, item.Change.Action != plan.ActionDestroy
+		}},
+		{result.Pending, func(item *Item) { item.State, item.Hold = Requested, HoldOmni }},
+		{result.Held, func(item *Item) {
+			if item.Hold == HoldNone {
+				item.Hold = HoldAnother
+			}
+
+			item.State = Held
+		}},
+		{result.Skipped, func(item *Item) { item.State, item.Hold = Held, HoldUntried }},
+		{changesOf(result.Refused), func(item *Item) { item.State, item.Hold = Held, HoldRefused }},
+		{failedIn(result, err), func(item *Item) { item.State, item.Hold = Held, HoldFailed }},
+		{result.Requested, func(item *Item) { item.Took = true }},
+	} {
+		for _, change := range group.changes {
+			mark(change, group.set)
+		}
+	}
+
+	return d
+}
+
+// IsRefusal reports whether an Apply's error only says what its result lists as
+// refused: everything else was tried.
+func IsRefusal(result plan.Result, err error) bool {
+	var failed *plan.ChangeError
+
+	return errors.As(err, &failed) && slices.Contains(result.Refused, failed)
+}
+
+func changesOf(refused []*plan.ChangeError) []plan.Change {
+	changes := make([]plan.Change, 0, len(refused))
+	for _, one := range refused {
+		changes = append(changes, one.Change)
+	}
+
+	return changes
+}
+
+// failedIn is the change that stopped an Apply; none if nothing did.
+func failedIn(result plan.Result, err error) []plan.Change {
+	var failed *plan.ChangeError
+
+	if IsRefusal(result, err) || !errors.As(err, &failed) {
+		return nil
+	}
+
+	return []plan.Change{failed.Change}
+}
+
+// Left are the changes that are not done, for whatever reason.
+func (d Decision) Left() []plan.Change { return changesIn(d.left()) }
+
+func (d Decision) left() []Item {
+	left := slices.DeleteFunc(slices.Clone(d.Items), func(item Item) bool { return item.State == Done })
+	slices.SortStableFunc(left, func(a, b Item) int { return a.order() - b.order() })
+
+	return left
+}
+
+func changesIn(items []Item) []plan.Change {
+	changes := make([]plan.Change, 0, len(items))
+	for _, item := range items {
+		changes = append(changes, item.Change)
+	}
+
+	return changes
+}
+
+// Done are the changes that Omni took.
+func (d Decision) Done() []plan.Change {
+	return d.where(func(item Item) bool { return item.State == Done })
+}
+
+// Untried are the changes that were not tried because of another one.
+func (d Decision) Untried() []plan.Change {
+	return d.where(func(item Item) bool { return item.Hold == HoldUntried })
+}
+
+// Leaving are the destructions that Omni has begun, and what comes after them.
+func (d Decision) Leaving() []plan.Change {
+	return slices.Concat(d.where(func(item Item) bool { return item.State == Requested }), d.Untried())
+}
+
+// HeldBack are the changes that an Apply had no consent for, and those of which it says
+// nothing.
+func (d Decision) HeldBack() []plan.Change {
+	return d.where(func(item Item) bool {
+		return item.State == Planned || item.Hold == HoldApproval || item.Hold == HoldSettling || item.Hold == HoldAnother
+	})
+}
+
+// Taken are the changes that this run made or began: destructive destroys first,
+// because they must not drown in the rest. A destroy counts when it is requested; that
+// it is over is no change of ours.
+func (d Decision) Taken() []plan.Change {
+	taken := d.where(func(item Item) bool { return item.Took })
+
+	slices.SortStableFunc(taken, func(a, b plan.Change) int { return first(a.Destructive) - first(b.Destructive) })
+
+	return taken
+}
+
+// first sorts what is true before what is not.
+func first(destructive bool) int {
+	if destructive {
+		return 0
+	}
+
+	return 1
+}

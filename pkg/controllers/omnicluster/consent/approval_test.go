@@ -1,0 +1,90 @@
+package consent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+func TestApprove(t *testing.T) {
+	created := time.Unix(1700000000, 123456789)
+	a, b := teardown("a", created), teardown("b", created)
+	begun := b
+	begun.TearingDown = true
+	again := teardown("a", created.Add(time.Hour))
+
+	approvalA := v1alpha1.ApprovedChange{
+		Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "3", Created: &metav1.Time{Time: time.Unix(1700000000, 0).UTC()},
+	}
+	approvalB := approvalA
+	approvalB.ID = "b"
+
+	for name, test := range map[string]struct {
+		approvedPlan string
+		plan         *plan.Plan
+		remembered   []v1alpha1.ApprovedChange
+		approved     bool
+		remember     []v1alpha1.ApprovedChange
+	}{
+		"nothing destructive":              {"", planned(), nil, false, nil},
+		"not approved":                     {"", planned(a), nil, false, nil},
+		"another plan was approved":        {"other", planned(a), nil, false, nil},
+		"approved":                         {"the-hash", planned(a, b), nil, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
+		"what is left of an approved plan": {"older", planned(a, begun), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
+		"what is done is forgotten":        {"older", planned(a), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA}},
+		"all done":                         {"older", planned(), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
+		"something new":                    {"older", planned(a, b), []v1alpha1.ApprovedChange{approvalA}, false, []v1alpha1.ApprovedChange{approvalA}},
+		"made again since":                 {"older", planned(again), []v1alpha1.ApprovedChange{approvalA}, false, nil},
+		"an empty approval approves nothing": {
+			"", &plan.Plan{Changes: []plan.Change{a}}, nil, false, nil,
+		},
+		"taken back": {"", planned(a, b), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			approved, remember := approve(test.approvedPlan, test.plan, test.plan.Destructive(), test.remembered)
+			if approved != test.approved {
+				t.Errorf("approved: %v", approved)
+			}
+
+			if diff := cmp.Diff(test.remember, remember); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A hash that was shown approves what needed approval then, also when the rest of the plan is done.
+func TestApproveByTheHashOfWhatNeedsIt(t *testing.T) {
+	asked, theirs, later := teardown("asked", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0)), teardown("later", time.Unix(0, 0))
+	hash := plan.HashOf([]plan.Change{theirs})
+
+	for name, test := range map[string]struct {
+		plan     *plan.Plan
+		unasked  []plan.Change
+		approved bool
+	}{
+		"beside what was asked for":   {planned(asked, theirs), []plan.Change{theirs}, true},
+		"alone":                       {planned(theirs), []plan.Change{theirs}, true},
+		"beside something new":        {planned(later, theirs), []plan.Change{later, theirs}, false},
+		"another policy asks for all": {planned(asked, theirs), []plan.Change{asked, theirs}, false},
+		"it is gone":                  {planned(asked), nil, true}, // nothing is left to approve
+	} {
+		t.Run(name, func(t *testing.T) {
+			approved, remember := approve(hash, test.plan, test.unasked, nil)
+			if approved != test.approved {
+				t.Errorf("approved: %v", approved)
+			}
+
+			for _, one := range remember {
+				if one.ID != "theirs" {
+					t.Errorf("remembers %v", one)
+				}
+			}
+		})
+	}
+}

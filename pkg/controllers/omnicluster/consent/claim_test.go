@@ -1,0 +1,214 @@
+package consent
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+)
+
+func TestJudgeClaim(t *testing.T) {
+	ours := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo"}
+	theirs := omni.Marks{UID: "uid-2", Namespace: "other", Name: "boss", ManagementCluster: "hub-b"}
+
+	copied := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo", Hub: "hub-2", ManagementCluster: "berlin"}
+	complete := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo", Hub: "hub-1"}
+	here := hubs.Hubs{Own: "hub-1"}
+	moved := hubs.Hubs{Own: "hub-1", Previous: "hub-2"}
+
+	for name, test := range map[string]struct {
+		claim  Claim
+		goesOn bool
+		stalls bool
+		reason string
+		text   string
+	}{
+		"free name": {Claim{}, true, false, "UpToDate", "free"},
+		"ours":      {Claim{Live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark"},
+		"ours, with the ID that we know": {
+			Claim{KnownID: "id", Live: omni.Live{Exists: true, Marks: ours, UUID: "id"}}, true, false, "UpToDate", "mark",
+		},
+		"ours, but another one than we made": {
+			Claim{KnownID: "old", Live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, false, true, "RemoteClusterReplaced",
+			"its ID is new, not old; nothing is changed. To take the new one, set the annotation omni.texashpc.com/recreate: old",
+		},
+		"ours, another one, allowed": {
+			Claim{KnownID: "old", Recreate: "old", Live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, true, false, "UpToDate", "mark",
+		},
+		"ours, another one, an old permission": {
+			Claim{KnownID: "old", Recreate: "older", Live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, false, true, "RemoteClusterReplaced", "old",
+		},
+		"ours, Omni has not told the ID": {
+			Claim{KnownID: "old", Live: omni.Live{Exists: true, Marks: ours}}, false, false, "Progressing", "waiting for Omni to tell the ID",
+		},
+		"ours, made again by us, Omni has not told the ID": {
+			Claim{KnownID: "old", Recreate: "old", Live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark",
+		},
+		"ours, with our hub": {Claim{Hubs: here, Live: omni.Live{Exists: true, Marks: complete}}, true, false, "UpToDate", "mark"},
+		"ours, an old mark":  {Claim{Hubs: here, Live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark"},
+		"another hub's": {
+			Claim{Hubs: here, Connection: "omni", KnownID: "id", Live: omni.Live{Exists: true, Marks: copied, UUID: "id"}}, false, true, "OwnedByOtherHub",
+			"on another hub, hub-2 (management cluster berlin); this hub is hub-1",
+		},
+		"another hub's, what to do": {
+			Claim{Hubs: here, Connection: "omni", Live: omni.Live{Exists: true, Marks: copied}}, false, true, "OwnedByOtherHub",
+			`set the annotation omni.texashpc.com/previous-hub: hub-2 on OmniConnection "omni"`,
+		},
+		"another hub's, adopt": {
+			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: copied, UUID: "id"}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"another hub's, another one than we made": {
+			Claim{Hubs: here, KnownID: "old", Recreate: "old", Live: omni.Live{Exists: true, Marks: copied, UUID: "new"}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"another hub's, elsewhere once": {
+			Claim{Hubs: here, LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, Marks: copied}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"the previous hub's":              {Claim{Hubs: moved, KnownID: "id", Live: omni.Live{Exists: true, Marks: copied, UUID: "id"}}, true, false, "UpToDate", "mark"},
+		"ours, and there was another hub": {Claim{Hubs: moved, Live: omni.Live{Exists: true, Marks: complete}}, true, false, "UpToDate", "mark"},
+		"a third hub's": {
+			Claim{Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-3"}, Live: omni.Live{Exists: true, Marks: copied}}, false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"somebody made it by hand": {Claim{Live: omni.Live{Exists: true}}, false, true, "NotOwned", `cluster "demo" exists`},
+		"somebody made it by hand, adopt": {
+			Claim{Adopt: true, Live: omni.Live{Exists: true, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"somebody made it by hand, adopt, Omni has not told the ID": {
+			Claim{Adopt: true, Live: omni.Live{Exists: true}}, false, false, "Progressing", "waiting for Omni to tell its ID",
+		},
+		"another object's": {
+			Claim{Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "OmniCluster other/boss of management cluster hub-b (UID uid-2)",
+		},
+		"another object's, which is gone": {
+			Claim{OwnerGone: true, Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "(UID uid-2), which does not exist in this management cluster; nothing is changed. To take it over set spec.adopt",
+		},
+		"another object took it, and is gone": {
+			Claim{KnownID: "id", OwnerGone: true, Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "(UID uid-2), which does not exist in this management cluster; it is not taken back",
+		},
+		"another object's, adopt": {
+			Claim{Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"another object took it": {
+			Claim{KnownID: "id", Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "other/boss",
+		},
+		"another object took it, adopt": {
+			Claim{Adopt: true, KnownID: "id", Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "not taken back",
+		},
+		"somebody erased the mark": {
+			Claim{KnownID: "id", Live: omni.Live{Exists: true, UUID: "id"}}, false, true, "NotOwned", "put the annotation back in Omni: omni.texashpc.com/owner-uid: uid-1",
+		},
+		"somebody erased the mark, adopt": {
+			Claim{Adopt: true, KnownID: "id", Live: omni.Live{Exists: true, UUID: "id"}}, false, true, "NotOwned", "put the annotation back",
+		},
+		"somebody else's, adopt, being torn down": {
+			Claim{Adopt: true, Live: omni.Live{Exists: true, TearingDown: true}}, false, false, "RemoteDeleting", "torn down",
+		},
+		"elsewhere once": {Claim{LastSeen: "https://a", Endpoint: "https://b"}, false, true, "EndpointChanged", "may be at https://a"},
+		"elsewhere once, somebody else's here, adopt": {
+			Claim{Adopt: true, LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, UUID: "id"}}, false, true, "EndpointChanged", "https://b",
+		},
+		"the endpoint has another name": {
+			Claim{LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark",
+		},
+		"elsewhere once, its ID known": {
+			Claim{KnownID: "id", LastSeen: "https://a", Endpoint: "https://b"}, false, true, "EndpointChanged", `cluster "demo" was last seen at https://a, but the connection leads to https://b, which has no such cluster`,
+		},
+		"elsewhere once, to be made again here": {
+			Claim{KnownID: "id", Recreate: "id", LastSeen: "https://a", Endpoint: "https://b"}, false, true, "EndpointChanged", "the annotation omni.texashpc.com/recreate does not help",
+		},
+		"elsewhere once, another's of the name here": {
+			Claim{KnownID: "id", LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, UUID: "other", Marks: theirs}}, false, true, "EndpointChanged",
+			"change it back (spec.endpoint of the OmniConnection). To make the cluster anew at https://b and leave what is at https://a, delete this object with spec.deletePolicy.orphan",
+		},
+		"elsewhere once, another's of the name is being torn down here": {
+			Claim{KnownID: "id", LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, TearingDown: true, UUID: "other", Marks: theirs}}, false, true, "EndpointChanged", "does not carry this object's mark",
+		},
+		"elsewhere once, our mark on another one here, allowed": {
+			Claim{KnownID: "id", Recreate: "id", LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, UUID: "other", Marks: ours}}, false, true, "EndpointChanged", "has the ID other, not id",
+		},
+		"elsewhere once, our mark here, Omni has not told the ID, allowed": {
+			Claim{KnownID: "id", Recreate: "id", LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, Marks: ours}}, false, false, "Progressing", "waiting for Omni to tell the ID",
+		},
+		"the Omni has another name": {
+			Claim{KnownID: "id", LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, UUID: "id", Marks: ours}}, true, false, "UpToDate", "mark",
+		},
+		"the Omni has another name, the mark was erased": {
+			Claim{KnownID: "id", LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, UUID: "id"}}, false, true, "NotOwned", "put the annotation back in Omni",
+		},
+		"the endpoint is written in another way, gone": {
+			Claim{KnownID: "id", LastSeen: "https://A:443", Endpoint: "https://a/"}, false, true, "RemoteClusterGone", "empty",
+		},
+		"gone": {Claim{KnownID: "id"}, false, true, "RemoteClusterGone", "omni.texashpc.com/recreate: id"},
+		"gone, to be made again": {
+			Claim{KnownID: "id", Recreate: "id"}, true, false, "UpToDate", "free",
+		},
+		"gone, an old permission": {
+			Claim{KnownID: "id", Recreate: "older"}, false, true, "RemoteClusterGone", "empty",
+		},
+		"ours, being torn down": {
+			Claim{Live: omni.Live{Exists: true, Marks: ours, TearingDown: true, TearingDownSince: time.Unix(0, 0)}},
+			false, false, "RemoteDeleting", "since 1970-01-01T00:00:00Z",
+		},
+		"not ours, being torn down": {
+			Claim{Live: omni.Live{Exists: true, TearingDown: true}}, false, false, "RemoteDeleting", "torn down",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.claim.Name, test.claim.UID = "demo", "uid-1"
+
+			got := test.claim.Judge()
+			if got.Continues() != test.goesOn || got.Stalls() != test.stalls || got.Reason() != test.reason {
+				t.Errorf("%+v", got)
+			}
+
+			if !strings.Contains(got.Message(), test.text) {
+				t.Errorf("message %q does not say %q", got.Message(), test.text)
+			}
+		})
+	}
+}
+
+func TestIsAdopting(t *testing.T) {
+	ours := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-1"}}
+	theirs := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-2"}}
+
+	for name, test := range map[string]struct {
+		claim  Claim
+		status bool
+		want   bool
+	}{
+		"ours":                                     {Claim{KnownID: "id", Live: ours}, false, false},
+		"ours, adopt is still set":                 {Claim{Adopt: true, KnownID: "id", Live: ours}, false, false},
+		"ours, not finished":                       {Claim{Adopt: true, KnownID: "id", Live: ours}, true, true},
+		"ours, not finished, adopt is unset":       {Claim{KnownID: "id", Live: ours}, true, true},
+		"ours, the status was lost":                {Claim{Adopt: true, Live: ours}, false, true},
+		"ours, the status was lost, without adopt": {Claim{Live: ours}, false, false},
+		"theirs":                            {Claim{Adopt: true, Live: theirs}, false, true},
+		"nobody's":                          {Claim{Adopt: true, Live: omni.Live{Exists: true}}, false, true},
+		"nobody's, without adopt":           {Claim{Live: omni.Live{Exists: true}}, false, false},
+		"no cluster":                        {Claim{Adopt: true}, false, false},
+		"no cluster any more":               {Claim{Adopt: true, KnownID: "id"}, true, false},
+		"another one than we made, allowed": {Claim{KnownID: "old", Recreate: "old", Live: ours}, false, true},
+		"another one than we made":          {Claim{KnownID: "old", Live: ours}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.claim.UID = "uid-1"
+
+			if got := test.claim.IsAdopting(test.status); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// A cluster without any mark never belongs to an object without a UID.
+func TestNobodyOwnsByAccident(t *testing.T) {
+	if (Claim{Live: omni.Live{Exists: true}, Hubs: hubs.Hubs{Own: "hub-1"}}).Owned() {
+		t.Error("an empty mark equals an empty UID")
+	}
+
+	if (Claim{Live: omni.Live{Marks: omni.Marks{UID: "uid-1"}}, UID: "uid-1", Hubs: hubs.Hubs{Own: "hub-1"}}).Owned() {
+		t.Error("owned, but it does not exist")
+	}
+}

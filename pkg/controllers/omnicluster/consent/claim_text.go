@@ -1,0 +1,103 @@
+package consent
+
+import (
+	"fmt"
+	"strconv"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// endpointChanged says where the cluster is, and what helps.
+func (c Claim) endpointChanged() string {
+	where := fmt.Sprintf("cluster %q was last seen at %s", c.Name, c.LastSeen)
+	if c.KnownID == "" {
+		where = fmt.Sprintf("cluster %q may be at %s (Omni had not told its ID yet)", c.Name, c.LastSeen)
+	}
+
+	here := "which has no such cluster"
+
+	switch {
+	case c.Owned():
+		here = fmt.Sprintf("where the cluster of that name has the ID %s, not %s", c.Live.UUID, c.KnownID)
+	case c.Live.Exists:
+		here = "where the cluster of that name does not carry this object's mark"
+	}
+
+	return fmt.Sprintf("%s, but the connection leads to %s, %s; nothing is changed there, and the annotation %s does not help: "+
+		"change it back (spec.endpoint of the OmniConnection). To make the cluster anew at %s and leave what is at %s, "+
+		"delete this object with spec.deletePolicy.orphan and create it again",
+		where, c.Endpoint, here, v1alpha1.AnnotationRecreate, c.Endpoint, c.LastSeen)
+}
+
+// belongsToOtherHub says what to do about a copy of the objects.
+func (c Claim) belongsToOtherHub() string {
+	return fmt.Sprintf("cluster %q in Omni belongs to this same object on another hub, %s; this hub is %s and has a copy of the object. Nothing is changed. "+
+		"If that hub works, delete the copy here: that destroys nothing. "+
+		"If it is gone for good, take over its clusters: set the annotation %s: %s on OmniConnection %q",
+		c.Name, otherHub(c.Live.Marks), c.Hubs.Own, v1alpha1.AnnotationPreviousHub, omni.Sanitize(c.Live.Marks.Hub), c.Connection)
+}
+
+// otherHub names the hub that wrote a mark.
+func otherHub(marks omni.Marks) string {
+	text := omni.Sanitize(marks.Hub)
+	if marks.ManagementCluster != "" {
+		text += " (management cluster " + omni.Sanitize(marks.ManagementCluster) + ")"
+	}
+
+	return text
+}
+
+func (c Claim) notOwned() string {
+	text := fmt.Sprintf("cluster %q exists in Omni and was not made by this object", c.Name)
+	if c.Live.Marks.UID != "" {
+		text = fmt.Sprintf("cluster %q exists in Omni and belongs to %s", c.Name, c.owner())
+	}
+
+	if c.KnownID != "" {
+		return text + fmt.Sprintf("; nothing is changed. If it is the one that this object made and somebody erased its mark, put the annotation back in Omni: %s: %s",
+			v1alpha1.MarkOwnerUID, c.UID)
+	}
+
+	return text + "; nothing is changed. To take it over set spec.adopt: true, or make a new OmniCluster with another spec.clusterName"
+}
+
+// owner names the holder of the cluster's mark for people.
+func (c Claim) owner() string {
+	if c.OwnerGone {
+		return owner(c.Live.Marks) + ", which does not exist in this management cluster"
+	}
+
+	return owner(c.Live.Marks)
+}
+
+// owner names the holder of a mark for people.
+func owner(marks omni.Marks) string {
+	text := fmt.Sprintf("OmniCluster %s/%s", marks.Namespace, marks.Name)
+	if marks.ManagementCluster != "" {
+		text += " of management cluster " + marks.ManagementCluster
+	}
+
+	id := "UID " + marks.UID
+	if marks.Hub != "" {
+		id += ", hub " + marks.Hub
+	}
+
+	return omni.Sanitize(text) + " (" + omni.Sanitize(id) + ")"
+}
+
+// Takeover says whose cluster is about to be taken over, as the end of a message;
+// empty if none is.
+func (c Claim) Takeover() string {
+	switch {
+	case c.FromPreviousHub():
+		return "; cluster " + strconv.Quote(c.Name) + " is taken over from hub " + otherHub(c.Live.Marks) +
+			", which OmniConnection " + strconv.Quote(c.Connection) + " names (" + v1alpha1.AnnotationPreviousHub + ")"
+	case !c.Live.Exists || c.Owned():
+		return ""
+	case c.Live.Marks.UID == "":
+		return "; cluster " + strconv.Quote(c.Name) + ", which has no owner, is taken over (spec.adopt)"
+	default:
+		return "; cluster " + strconv.Quote(c.Name) + " is taken over (spec.adopt) from " + owner(c.Live.Marks)
+	}
+}

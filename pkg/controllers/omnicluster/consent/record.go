@@ -1,0 +1,52 @@
+package consent
+
+import (
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// Record is all that Omni has from this object, as its status records it.
+type Record struct {
+	sets      appliedRecord
+	manifests manifestRecord
+}
+
+// RecordOf is the record that counts for the cluster that Omni has: that of a
+// cluster which is gone says nothing about the one in its place.
+func RecordOf(status v1alpha1.OmniClusterStatus, live omni.Live) Record {
+	if status.OmniClusterID != "" && live.UUID != status.OmniClusterID {
+		return Record{}
+	}
+
+	return Record{sets: status.AppliedMachineSets, manifests: status.AppliedManifests}
+}
+
+// Store writes the record into a status.
+func (r Record) Store(status *v1alpha1.OmniClusterStatus) {
+	status.AppliedMachineSets, status.AppliedManifests = r.sets, r.manifests
+}
+
+// foreign says for people why a destructive change hits something that this
+// object did not ask for; empty if it only takes back what this object made.
+func (r Record) foreign(change plan.Change, live []plan.SetState) string {
+	if change.Type == plan.TypeManifestGroup {
+		return r.manifests.foreign(change)
+	}
+
+	return r.sets.foreign(change, live)
+}
+
+// Next is the record after a run that left these changes. With grow false nothing
+// new is recorded.
+func (r Record) Next(planned *plan.Plan, left []plan.Change, grow bool) Record {
+	return Record{
+		sets:      r.sets.updated(planned.Wanted, planned.Live, left, grow),
+		manifests: r.manifests.updated(planned.WantedManifests, planned.LiveManifests, left, grow),
+	}
+}
+
+// Exceeds reports whether a record holds anything that another does not.
+func (r Record) Exceeds(other Record) bool {
+	return r.sets.exceeds(other.sets) || r.manifests.exceeds(other.manifests)
+}

@@ -1,0 +1,57 @@
+package consent
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// maxNamed is how many things a message names one by one.
+const maxNamed = 5
+
+// ShownTime is a time as messages have it.
+func ShownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Summary counts a plan's changes, leaving out what there is none of.
+func Summary(planned *plan.Plan) string {
+	var parts []string
+
+	for _, part := range []struct {
+		count int
+		what  string
+	}{
+		{planned.Count(plan.ActionCreate), "to create"}, {planned.Count(plan.ActionUpdate), "to update"},
+		{planned.Count(plan.ActionDestroy), "to destroy"}, {len(planned.Waiting), "waiting for Omni"},
+	} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
+		}
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// Names lists a few of many, and counts the rest.
+func Names(names []string) string { return few(names, ", ") }
+
+// ChangeNames names a few changes, and counts the rest.
+func ChangeNames(changes []plan.Change) string {
+	named := make([]string, 0, len(changes))
+	for _, change := range changes {
+		named = append(named, fmt.Sprintf("%s %q", omni.KindOf(change.Type), change.ID))
+	}
+
+	return Names(named)
+}
+
+func few(texts []string, separator string) string {
+	text := strings.Join(texts[:min(maxNamed, len(texts))], separator)
+	if rest := len(texts) - maxNamed; rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+
+	return text
+}

@@ -1,0 +1,87 @@
+package omnicluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// markKeys are the annotations that hold the owner's mark.
+func markKeys() omni.MarkKeys {
+	return omni.MarkKeys{
+		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace,
+		Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
+	}
+}
+
+// look reads what Omni has of the cluster, once the local copy shows our own
+// last writes.
+func (r *reconciler) look(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
+	if err := r.catchUp(ctx, s); err != nil {
+		if errors.Is(err, omni.ErrBehind) || errors.Is(err, omni.ErrNotSynced) {
+			s.behind = errors.Is(err, omni.ErrBehind)
+
+			return nil, loop.Wait(time.Second, v1alpha1.ReasonMirrorNotSynced, "%s", omni.Message(err)), nil
+		}
+
+		return nil, loop.Outcome{}, err
+	}
+
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
+	if err != nil {
+		return nil, loop.Outcome{}, errors.New(omni.Message(err))
+	}
+
+	found := &seen{live: live, ownerGone: r.isOwnerGone(ctx, s, live)}
+	claim := claimOf(s)
+	claim.Live = live
+	found.adopting = claim.IsAdopting(s.cluster.Status.Adopting)
+
+	return found, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
+}
+
+// isOwnerGone looks for the object whose mark a cluster of somebody else carries. What
+// cannot be told from here, such as an object of another management cluster or of a
+// namespace that is not watched, counts as there.
+func (r *reconciler) isOwnerGone(ctx context.Context, s *scope, live omni.Live) bool {
+	marks := live.Marks
+	if !live.Exists || marks.UID == "" || s.owns(live) || !s.hubs.Ours(marks.Hub) || marks.ManagementCluster != r.options.ManagementCluster {
+		return false
+	}
+
+	other := &v1alpha1.OmniCluster{}
+
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: marks.Namespace, Name: marks.Name}, other)
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+
+	return string(other.UID) != marks.UID
+}
+
+// catchUp waits a moment for the local copy to show our own last writes, so that
+// every write does not cost a run that finds nothing to do yet.
+func (r *reconciler) catchUp(ctx context.Context, s *scope) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+
+	for {
+		err := s.lease.Ready(s.name)
+		if !errors.Is(err, omni.ErrBehind) {
+			return err
+		}
+
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(catchUpPoll):
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package omnicluster
+
+import (
+	"context"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+)
+
+// scope is what the phases of one run share: the object, how Omni is reached, and what
+// each phase found. What a phase finds is nil until it has run.
+type scope struct {
+	cluster *v1alpha1.OmniCluster
+	name    string         // of the cluster in Omni
+	input   template.Input // the documents that name the cluster
+
+	connection *v1alpha1.OmniConnection
+	hubs       hubs.Hubs // whose marks count as ours
+	lease      *session.Lease
+	behind     bool // our own last writes are not to be seen yet
+
+	seen      *seen               // by connect
+	documents *template.Documents // by assemble
+	rendered  *rendered           // by validate
+	plan      *plan.Plan          // by makePlan
+	synced    *synced             // by sync
+	remote    *observe.Status     // by checkAvailable
+}
+
+// seen is what a run knows of its cluster in Omni.
+type seen struct {
+	live      omni.Live
+	ownerGone bool // the object whose mark the cluster carries does not exist here
+	adopting  bool // every destroy has to be approved, as long as the plan is not empty
+}
+
+// rendered is the template that the documents make.
+type rendered struct {
+	text    []byte
+	hash    string
+	secrets *secrets // what it got from Secrets
+}
+
+// synced is what became of a plan.
+type synced struct {
+	consent.Decision
+	refused  []refusal // what Omni refuses of it
+	complete bool      // Omni has what the documents say
+}
+
+// keeping makes a phase of a step that returns what it found, for the phases after it
+// and for the status: also if it does not continue.
+func keeping[F any](
+	step func(context.Context, *scope) (*F, loop.Outcome, error), keep func(*scope, *F),
+) func(context.Context, *scope) (loop.Outcome, error) {
+	return func(ctx context.Context, s *scope) (loop.Outcome, error) {
+		found, outcome, err := step(ctx, s)
+		if found != nil {
+			keep(s, found)
+		}
+
+		return outcome, err
+	}
+}
+
+// owns reports whether a cluster in Omni carries this object's mark.
+func (s *scope) owns(live omni.Live) bool {
+	return consent.Claim{UID: string(s.cluster.UID), Hubs: s.hubs, Live: live}.Owned()
+}
+
+// isMark reports whether a mark is this object's.
+func (s *scope) isMark(marks omni.Marks) bool {
+	return consent.IsMark(marks, string(s.cluster.UID), s.hubs)
+}
+
+// claimOf is what decides whose the cluster is. It holds what is known
+// of it by now.
+func claimOf(s *scope) consent.Claim {
+	claim := consent.Claim{
+		Name: s.name, UID: string(s.cluster.UID), KnownID: s.cluster.Status.OmniClusterID,
+		Adopt: s.cluster.Spec.Adopt, Recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate],
+		Hubs: s.hubs, LastSeen: s.cluster.Status.Endpoint,
+	}
+
+	if s.seen != nil {
+		claim.Live, claim.OwnerGone = s.seen.live, s.seen.ownerGone
+	}
+
+	if s.connection != nil {
+		claim.Connection, claim.Endpoint = s.connection.Name, s.connection.Spec.Endpoint
+	}
+
+	return claim
+}
+
+// wrote reports whether Omni took a change in this run.
+func (s *scope) wrote() bool { return s.synced != nil && len(s.synced.Taken()) > 0 }
