@@ -34,8 +34,12 @@ test-unit: ## Run the tests of the pure packages (under two minutes).
 	go test $(UNIT_PACKAGES)
 
 .PHONY: test
-test: ## Run every test but those with Flux, cert-manager, a real Omni and the 100 kills, with real Kubernetes processes (builds them once).
-	hack/test.sh
+test: ## Run the tests, with real Kubernetes processes (builds them once), but for those of test-slow and of the targets below.
+	hack/test.sh fast
+
+.PHONY: test-slow
+test-slow: ## Run the tests that kill our programs or wait for a minute, the others with the race detector, and the fuzz targets for a moment.
+	hack/test.sh slow
 
 .PHONY: e2e-flux
 e2e-flux: ## Run the operator together with Flux's own controllers (builds them once).

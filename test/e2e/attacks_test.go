@@ -30,6 +30,7 @@ const healthyClusters = 10
 // Whatever a tenant does, and whatever a chart, a workload cluster or an Omni does that the tenant refers to: all of it
 // at the same time, both programs stay below the memory that their Pods have, and another tenant's clusters are served.
 func TestAttacks(t *testing.T) {
+	slow(t)
 	t.Parallel()
 
 	hub := startAttacked(t)

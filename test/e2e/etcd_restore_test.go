@@ -18,6 +18,7 @@ import (
 // a loss of the volume, a restore. The controller runs all the time. Objects and watches of the time
 // after the snapshot are gone, and nothing is destroyed for that.
 func TestEtcdSnapshotAndRestore(t *testing.T) {
+	slow(t)
 	f := newFleet(t)
 	f.cluster("c")
 

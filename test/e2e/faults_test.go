@@ -158,6 +158,7 @@ func TestOmniGoesAwayAndComesBack(t *testing.T) {
 
 // The controller is killed at any moment: the next one finishes.
 func TestControllerKilled(t *testing.T) {
+	slow(t)
 	f := newFleet(t)
 	f.apply(clusterManifest("killed"), controlPlaneManifest("killed-cp", "killed", f.machines[0]), workersManifest("killed-w", "killed", classOf(pool, 2)))
 
@@ -189,6 +190,7 @@ func TestControllerKilled(t *testing.T) {
 
 // The API server is killed: what it acknowledged is there after the restart.
 func TestAPIServerKilled(t *testing.T) {
+	slow(t)
 	s := newSpace(t)
 	s.apply(clusterManifest("kept", "  suspend: true"))
 

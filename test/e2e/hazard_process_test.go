@@ -21,6 +21,7 @@ const killRounds = 2
 
 // TestHazardAlone runs the rows that stop or kill our programs, one after another.
 func TestHazardAlone(t *testing.T) {
+	slow(t)
 	for _, row := range processHazards() {
 		t.Run(row.name, func(t *testing.T) { inFreshFleets(t, row.run) })
 	}

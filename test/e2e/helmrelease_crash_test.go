@@ -63,6 +63,7 @@ func (r *releasing) crash() {
 // The controller is killed in the middle of an install, an upgrade and an uninstall: the next one finishes them, with
 // no second revision for the same content. A restart, a kill and another kubeconfig make no revision and no download.
 func TestHelmReleaseCrash(t *testing.T) {
+	slow(t)
 	r := newReleasing(t)
 	r.charts.Add(slowChart("2.0.0"))
 	r.charts.Add(slowChart("2.1.0"))
@@ -122,6 +123,7 @@ func TestHelmReleaseCrash(t *testing.T) {
 
 // The controller is killed in the middle of a rollback: the next one finishes it.
 func TestHelmReleaseCrashInRollback(t *testing.T) {
+	slow(t)
 	r := newReleasing(t)
 	r.charts.Add(hookChart("1.2.0", "pre-rollback"))
 	r.charts.Add(brokenChart("1.3.0"))
@@ -160,6 +162,7 @@ func (r *releasing) hold(name string, finalizers ...string) {
 
 // A stop in order, in the middle of an install, marks it; the next controller makes the same revision again.
 func TestHelmReleaseStop(t *testing.T) {
+	slow(t)
 	r := newReleasing(t)
 	r.charts.Add(slowChart("2.0.0"))
 	r.apply(r.releaseOf("app", "2.0.0", "  wait: true"))

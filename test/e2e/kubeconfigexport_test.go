@@ -273,6 +273,7 @@ func TestKubeconfigExportConflicts(t *testing.T) {
 // A renewal is due while Omni is down: the old Secret and status stay, the object stays Ready and
 // says why; when Omni is back it is renewed.
 func TestKubeconfigExportRotation(t *testing.T) {
+	slow(t)
 	e := newExporting(t)
 	e.timeout = time.Minute + 2*eventually
 	// The shortest that there is: a kubeconfig lives a minute at least.
@@ -312,6 +313,7 @@ func TestKubeconfigExportRotation(t *testing.T) {
 // The controller is killed at any moment of a renewal: the Secret is never lost, and at most one
 // more kubeconfig is issued.
 func TestControllerIsKilledWhileItRenews(t *testing.T) {
+	slow(t)
 	e := newExporting(t)
 	e.apply(exportManifest("robot", "access", "robot", "deployers"))
 	e.ready("robot")

@@ -29,6 +29,7 @@ type standby struct {
 // TestLeaderElection: of two controllers one works. A leader that stops hands over at once, one that is killed is
 // replaced when its lease runs out, and nothing is done twice.
 func TestLeaderElection(t *testing.T) {
+	slow(t)
 	t.Parallel()
 
 	s := newStandby(t)

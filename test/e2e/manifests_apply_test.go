@@ -11,6 +11,7 @@ import (
 // The manifests that users already have, and our own examples, are accepted as they are: through
 // kubectl with strict validation, without a warning about an unknown field.
 func TestPublishedManifestsApply(t *testing.T) {
+	slow(t)
 	root, err := env.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)

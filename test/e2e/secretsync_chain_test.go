@@ -51,6 +51,7 @@ func newChain(t *testing.T) *releasing {
 // The exported kubeconfig is deleted while objects hold it: it goes after a moment, the export writes it again
 // with one new kubeconfig, and the objects go on and hold the new one.
 func TestExportedKubeconfigDeletedAlone(t *testing.T) {
+	slow(t)
 	d := newChain(t)
 
 	before := get[corev1.Secret](d.space, "secret", "demo-kubeconfig")

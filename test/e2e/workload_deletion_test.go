@@ -134,6 +134,7 @@ func TestWorkloadClusterDead(t *testing.T) {
 // The namespace goes at once, with the cluster, its export, a copy and a release: whoever is first, nothing hangs, Omni
 // has nothing left, and what stays in the workload cluster, which outlives its teardown here, is named.
 func TestWorkloadNamespaceDeletedWithItsCluster(t *testing.T) {
+	slow(t)
 	t.Parallel()
 
 	r := newChain(t)
