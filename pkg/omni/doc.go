@@ -17,7 +17,7 @@
 //
 //	live, err := omni.Inspect(ctx, s.Copy(), cluster, keys)          // exists, owner's marks, locked, tearing down, UUID
 //	changes, err := s.Plan(ctx, cluster, template, plan.Options{})   // ErrTemplate, ErrCollision, ErrClusterTearingDown, ErrNotSynced, ErrBehind
-//	result, err := s.Apply(ctx, changes, plan.ApplyOptions{Leave: leave})
+//	result, err := s.Apply(ctx, changes, plan.ApplyOptions{Consent: consent})
 //	status, err := observe.Observe(ctx, s.Copy(), cluster)
 //	ok, reason, message := observe.Running(status)
 //

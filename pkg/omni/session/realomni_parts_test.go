@@ -102,7 +102,7 @@ func TestRealCollisionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 

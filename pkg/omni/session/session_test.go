@@ -43,7 +43,7 @@ func TestSessionNeverPlansAgainstStaleData(t *testing.T) {
 			t.Fatal("nothing to do")
 		}
 
-		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -79,7 +79,7 @@ func TestSessionDeletes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 

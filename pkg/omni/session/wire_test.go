@@ -93,7 +93,7 @@ func converge(t *testing.T, s *Session, document string) {
 			t.Fatal(err)
 		}
 
-		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -204,7 +204,7 @@ func deleteAll(t *testing.T, s *Session, options plan.DeleteOptions) {
 			t.Fatal(err)
 		}
 
-		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -235,7 +235,7 @@ func TestDeadMachinesBlockADeletion(t *testing.T) {
 
 	started := time.Now()
 
-	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); err != nil {
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -289,7 +289,7 @@ func TestMarksOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Leave: plan.EveryChange}); !errors.Is(err, omni.ErrClusterLocked) {
+	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); !errors.Is(err, omni.ErrClusterLocked) {
 		t.Errorf("error %v", err)
 	}
 }
