@@ -140,6 +140,7 @@ func (s *Server) serve(address string) error {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.MaxSendMsgSize(constants.GRPCMaxMessageSize),
+		grpc.WaitForHandlers(true),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAllowed, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(s.faults.unary, s.authenticateUnary, s.journal.unary),
 		grpc.ChainStreamInterceptor(s.faults.stream, s.authenticateStream, s.journal.stream),
@@ -209,7 +210,8 @@ func (s *Server) State() state.State { return state.WrapCore(s.checked) }
 func (s *Server) Unchecked() state.State { return s.resources }
 
 // GoDown ends all connections, those of the Kubernetes proxy included, and stops listening, as a
-// crashed server does. Resources stay, and the engine goes on. It does nothing if the server is
+// crashed server does. Resources stay, and the engine goes on. It returns when no request is under
+// way any more: what is counted afterwards was sent afterwards. It does nothing if the server is
 // down.
 func (s *Server) GoDown() {
 	s.mu.Lock()

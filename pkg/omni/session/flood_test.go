@@ -171,8 +171,13 @@ func TestFloodEndsTheSession(t *testing.T) {
 				t.Errorf("%d MiB were in use", got>>20)
 			}
 
-			// Nothing is sent any more.
+			// Nothing is sent any more, but for a watch that may still have been on its way to the server.
+			hostile.GoDown()
 			hostile.ForgetRequests()
+
+			if err := hostile.ComeBack(); err != nil {
+				t.Fatal(err)
+			}
 
 			for range 3 {
 				_ = again()
