@@ -98,7 +98,7 @@ type knownRefusals struct {
 	refusals []refusal
 }
 
-// find is omni.ApplyOptions.Known.
+// find is plan.ApplyOptions.Known.
 func (k knownRefusals) find(change plan.Change) *plan.ChangeError {
 	for _, one := range k.refusals {
 		if known := one.Change; known.Action == change.Action && known.Key() == change.Key() {

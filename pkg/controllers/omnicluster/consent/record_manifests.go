@@ -53,7 +53,7 @@ func (m manifestRecord) updated(wanted, live []string, left []plan.Change, grow 
 	return next
 }
 
-// exceeds tells whether a record holds a group that another does not.
+// exceeds reports whether a record holds a group that another does not.
 func (m manifestRecord) exceeds(other manifestRecord) bool {
 	return slices.ContainsFunc(m, func(id string) bool { return !slices.Contains(other, id) })
 }

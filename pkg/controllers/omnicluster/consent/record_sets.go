@@ -117,7 +117,7 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 	return sorted(next)
 }
 
-// exceeds tells whether a record holds a set, a machine or a size that another
+// exceeds reports whether a record holds a set, a machine or a size that another
 // does not.
 func (r appliedRecord) exceeds(other appliedRecord) bool {
 	for _, set := range r {

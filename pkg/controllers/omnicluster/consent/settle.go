@@ -51,7 +51,7 @@ func (s Settling) remaining(now time.Time, settleTime time.Duration) time.Durati
 	return max(settleTime-now.Sub(s.since), 0)
 }
 
-// subset tells whether every key of a sorted list is in another sorted list.
+// subset reports whether every key of a sorted list is in another sorted list.
 func subset(some, all []string) bool {
 	for _, key := range some {
 		if _, found := slices.BinarySearch(all, key); !found {
