@@ -21,7 +21,9 @@ fast() {
 
 slow() {
   output=$(mktemp -d)
-  trap 'rm -rf "$output"' EXIT
+  trap stop EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
 
   # All of this waits most of the time, so it runs side by side, each with a management cluster of its own.
   # shellcheck disable=SC2046 # lists of packages
@@ -50,8 +52,11 @@ declare -A parts
 begin() {
   local name=$1
   shift
+
+  set -m # a process group for each part, so that stop reaches what the part has started
   "$@" >"$output/$name" 2>&1 &
   parts[$name]=$!
+  set +m
 }
 
 # finish NAME...: waits for these parts, in this order, and adds those that fail to the list.
@@ -59,9 +64,20 @@ finish() {
   local name
   for name in "$@"; do
     wait "${parts[$name]}" || failed+=("$name")
+    unset "parts[$name]"
     echo "== $name"
     cat "$output/$name"
   done
+}
+
+# stop ends the parts that still run: nobody waits for them any more.
+stop() {
+  local part
+  for part in "${parts[@]}"; do
+    kill -TERM -- "-$part" 2>/dev/null || true
+  done
+
+  rm -rf "$output"
 }
 
 case ${1:-} in
