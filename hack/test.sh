@@ -13,42 +13,62 @@ go run ./test/env/tools >/dev/null
 export GOFLAGS="${GOFLAGS:-} -ldflags=-w"
 
 fast() {
-  # Packages with processes wait for them most of the time, so there is one more than there are cores. The longest
-  # comes first.
-  # shellcheck disable=SC2046 # lists of packages
-  go test -short -p 3 -timeout 30m "$@" ./test/e2e $(hack/test-packages.sh processes | grep -v '/test/e2e$') $(hack/test-packages.sh in-process)
+  local others
+  others=$(hack/test-packages.sh processes | grep -v '/test/e2e$' && hack/test-packages.sh in-process)
+  prepare
+
+  # The longest by far, so it runs beside the others, which print as they end. Two packages with processes share the
+  # cores well: they wait for them half of the time.
+  begin e2e go test -short -timeout 30m "$@" ./test/e2e
+  # shellcheck disable=SC2086 # a list of packages
+  go test -short -p 2 -timeout 30m "$@" $others || failed+=("all but e2e")
+  finish e2e
+  report
 }
 
 slow() {
-  output=$(mktemp -d)
-  trap stop EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
+  local kills alone parallel in_process
+  kills=$(hack/test-packages.sh kills)
+  alone=$(hack/slow-tests.sh alone)
+  parallel=$(hack/slow-tests.sh parallel)
+  in_process=$(hack/test-packages.sh in-process)
+  prepare
 
   # All of this waits most of the time, so it runs side by side, each with a management cluster of its own.
-  # shellcheck disable=SC2046 # lists of packages
-  begin kills go test -timeout 30m "$@" $(hack/test-packages.sh kills)
-  begin alone go test -timeout 30m -run "$(hack/slow-tests.sh alone)" "$@" ./test/e2e
-  begin parallel go test -timeout 30m -run "$(hack/slow-tests.sh parallel)" "$@" ./test/e2e
+  # shellcheck disable=SC2086 # a list of packages
+  begin kills go test -timeout 30m "$@" $kills
+  begin alone go test -timeout 30m -run "$alone" "$@" ./test/e2e
+  begin parallel go test -timeout 30m -run "$parallel" "$@" ./test/e2e
   # What needs the cores has what the others leave.
-  # shellcheck disable=SC2046 # lists of packages
-  begin race nice -n 19 go test -race -timeout 30m "$@" $(hack/test-packages.sh in-process)
-
-  failed=()
+  # shellcheck disable=SC2086 # a list of packages
+  begin race nice -n 19 go test -race -timeout 30m "$@" $in_process
   finish kills alone parallel race
 
   # The seeds of every fuzz target have run as tests above. Fuzzed for a moment is what reads all foreign text; elsewhere
   # the fuzzer's instruments are a build of minutes (`make fuzz`).
   FUZZTIME=5s hack/fuzz.sh ./pkg/foreign/... || failed+=(fuzz)
+  report
+}
 
+# prepare makes ready what the functions below need. A stage that is stopped stops its parts.
+prepare() {
+  declare -gA parts=()
+  failed=()
+  output=$(mktemp -d)
+  trap stop EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+}
+
+# report says what failed, if anything did.
+report() {
   if [ ${#failed[@]} -gt 0 ]; then
-    echo "FAILED: ${failed[*]}" >&2
+    printf 'FAILED: %s\n' "${failed[@]}" >&2
     exit 1
   fi
 }
 
 # begin NAME COMMAND...: starts a part of a stage. It prints when it has ended, so that parts do not mix.
-declare -A parts
 begin() {
   local name=$1
   shift
