@@ -30,7 +30,7 @@ verify: ## Check formatting, vet, import rules, decoders of foreign text, module
 	hack/verify-all.sh
 
 .PHONY: test-unit
-test-unit: ## Run the tests of the pure packages (under two minutes).
+test-unit: ## Run the tests of the pure packages (under a minute).
 	go test $(UNIT_PACKAGES)
 
 .PHONY: test

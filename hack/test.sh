@@ -2,40 +2,108 @@
 # Runs the tests. `fast` is the first stage: all of them without the race detector, but for those that kill our programs
 # or wait for minutes. `slow` is the rest: the race detector, the fuzz targets for a moment, and what the first stage left
 # out. The tests with Flux, those with cert-manager and the long run of kills have targets of their own.
+# More arguments are options of `go test`.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-
-# Packages whose tests start processes, and so share the machine: they run two at a time, in the first stage or in the second.
-elsewhere='/test/(e2eflux|e2ecertmanager)(/|$)'
-processes='/(test/(env|deploy|e2e)|pkg/helm/live)(/|$)'
-kills='/test/durability(/|$)'
-
-all=$(go list ./... | grep -vE "$elsewhere")
-in_process=$(grep -vE "$processes|$kills" <<<"$all")
 
 # Built before, so that a cold build does not count against a test's time.
 go run ./test/env/tools >/dev/null
 
-# shellcheck disable=SC2046,SC2086 # lists of packages
-case ${1:-} in
-  fast)
-    go test -short -p 3 -timeout 30m "${@:2}" $(grep -E "$processes" <<<"$all") $in_process
-    ;;
-  slow)
-    # Both wait most of the time.
-    status=0
-    go test -timeout 30m "${@:2}" $(grep -E "$kills" <<<"$all") &
-    go test -timeout 30m -run "$(hack/slow-tests.sh)" "${@:2}" ./test/e2e || status=$?
-    wait $! || status=$?
-    ((status == 0)) || exit "$status"
+# Linking takes a third of the time without what only debuggers read, and there are fifty test programs.
+export GOFLAGS="${GOFLAGS:-} -ldflags=-w"
 
-    go test -race -timeout 15m "${@:2}" $in_process
-    # The seeds of every fuzz target have run as tests above. Fuzzed for a moment is what reads all foreign text;
-    # elsewhere the fuzzer's instruments are a build of minutes (`make fuzz`).
-    FUZZTIME=5s hack/fuzz.sh ./pkg/foreign/...
-    ;;
+fast() {
+  local others
+  others=$(hack/test-packages.sh processes | grep -v '/test/e2e$' && hack/test-packages.sh in-process)
+  prepare
+
+  # The longest by far, so it runs beside the others, which print as they end. Two packages with processes share the
+  # cores well: they wait for them half of the time.
+  begin e2e go test -short -timeout 30m "$@" ./test/e2e
+  # shellcheck disable=SC2086 # a list of packages
+  go test -short -p 2 -timeout 30m "$@" $others || failed+=("all but e2e")
+  finish e2e
+  report
+}
+
+slow() {
+  local kills alone parallel in_process
+  kills=$(hack/test-packages.sh kills)
+  alone=$(hack/slow-tests.sh alone)
+  parallel=$(hack/slow-tests.sh parallel)
+  in_process=$(hack/test-packages.sh in-process)
+  prepare
+
+  # All of this waits most of the time, so it runs side by side, each with a management cluster of its own.
+  # shellcheck disable=SC2086 # a list of packages
+  begin kills go test -timeout 30m "$@" $kills
+  begin alone go test -timeout 30m -run "$alone" "$@" ./test/e2e
+  begin parallel go test -timeout 30m -run "$parallel" "$@" ./test/e2e
+  # What needs the cores has what the others leave.
+  # shellcheck disable=SC2086 # a list of packages
+  begin race nice -n 19 go test -race -timeout 30m "$@" $in_process
+  finish kills alone parallel race
+
+  # The seeds of every fuzz target have run as tests above. Fuzzed for a moment is what reads all foreign text; elsewhere
+  # the fuzzer's instruments are a build of minutes (`make fuzz`).
+  FUZZTIME=5s hack/fuzz.sh ./pkg/foreign/... || failed+=(fuzz)
+  report
+}
+
+# prepare makes ready what the functions below need. A stage that is stopped stops its parts.
+prepare() {
+  declare -gA parts=()
+  failed=()
+  output=$(mktemp -d)
+  trap stop EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+}
+
+# report says what failed, if anything did.
+report() {
+  if [ ${#failed[@]} -gt 0 ]; then
+    printf 'FAILED: %s\n' "${failed[@]}" >&2
+    exit 1
+  fi
+}
+
+# begin NAME COMMAND...: starts a part of a stage. It prints when it has ended, so that parts do not mix.
+begin() {
+  local name=$1
+  shift
+
+  set -m # a process group for each part, so that stop reaches what the part has started
+  "$@" >"$output/$name" 2>&1 &
+  parts[$name]=$!
+  set +m
+}
+
+# finish NAME...: waits for these parts, in this order, and adds those that fail to the list.
+finish() {
+  local name
+  for name in "$@"; do
+    wait "${parts[$name]}" || failed+=("$name")
+    unset "parts[$name]"
+    echo "== $name"
+    cat "$output/$name"
+  done
+}
+
+# stop ends the parts that still run: nobody waits for them any more.
+stop() {
+  local part
+  for part in "${parts[@]}"; do
+    kill -TERM -- "-$part" 2>/dev/null || true
+  done
+
+  rm -rf "$output"
+}
+
+case ${1:-} in
+  fast | slow) "$@" ;;
   *)
-    echo "usage: hack/test.sh fast|slow [go test's options]" >&2
+    echo "usage: hack/test.sh fast|slow [options of go test]" >&2
     exit 2
     ;;
 esac

@@ -100,6 +100,7 @@ func spaceOn(t *testing.T, hub *env.Stack, name string) *space {
 	t.Helper()
 
 	s := &space{t: t, name: name, hub: hub, timeout: attackTimeout}
+	s.explainsFailure()
 	s.run("create", "namespace", name)
 
 	return s

@@ -15,6 +15,8 @@ import (
 
 // The life of a cluster: made, shown, scaled, staged, applied, deleted.
 func TestClusterLife(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 	f.waitCondition("oconn", "omni", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
@@ -71,6 +73,7 @@ func TestClusterLife(t *testing.T) {
 // A second run with nothing changed writes nothing, neither to Omni nor to Kubernetes, also after
 // a restart of the controller.
 func TestSecondRunWritesNothing(t *testing.T) {
+	slow(t)
 	f, before, after := restartedFleet(t, "")
 	if after != before {
 		// A write that was late before the restart looks like one of the restart. In another fleet that is not so again.
@@ -224,6 +227,8 @@ func TestDestroyingChangeWaitsToSettle(t *testing.T) {
 
 // A rename that arrives in two applies: the old set goes, the new one comes, nothing else.
 func TestChildDeletedAndMadeAgainWithinTheSettleTime(t *testing.T) {
+	t.Parallel()
+
 	inFreshFleets(t, func(f *fleet) {
 		f.cluster("again")
 		f.follow("again")

@@ -61,6 +61,7 @@ func (c copiedHub) of(f *fleet, args ...string) *fleet {
 	f.t.Helper()
 
 	copied := &fleet{space: &space{t: f.t, name: f.name, hub: c.Stack}, omni: f.omni, key: f.key, machines: f.machines}
+	copied.explainsFailure()
 	copied.run("create", "namespace", f.name)
 	c.copyContents(f)
 

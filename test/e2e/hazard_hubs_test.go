@@ -28,6 +28,7 @@ type hubsHazard struct {
 
 // TestHazardTwoHubs runs the rows one after another, on one copy of the shared management cluster.
 func TestHazardTwoHubs(t *testing.T) {
+	slow(t)
 	t.Parallel()
 
 	rows := hubsHazards()

@@ -300,6 +300,7 @@ func (f *fleet) onAnotherHub() *fleet {
 	})
 
 	other := &fleet{space: &space{t: f.t, name: f.name, hub: hub}, omni: f.omni, key: f.key, machines: f.machines}
+	other.explainsFailure()
 	other.run("create", "namespace", other.name)
 	other.apply(secretManifest("key", f.key, f.omni.Endpoint()), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
 

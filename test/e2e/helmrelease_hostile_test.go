@@ -18,6 +18,7 @@ func hostileChart(version, template string) chartserver.Chart {
 // A chart that ends whatever renders it ends nothing but a worker: the release stalls, what is deployed stays, others go
 // on. A restart of the controller, which finds the same chart again, changes nothing.
 func TestHelmReleaseHostileCharts(t *testing.T) {
+	slow(t)
 	r := newReleasing(t)
 	r.charts.Add(hostileChart("6.0.0", `{{ $a := dict }}{{ $_ := set $a "a" $a }}{{ $a }}`))
 	r.charts.Add(hostileChart("6.1.0", `{{ $a := "x" }}{{ range until 40 }}{{ $a = print $a $a }}{{ end }}`))

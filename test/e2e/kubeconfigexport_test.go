@@ -98,6 +98,8 @@ func (e *exporting) kubectl(secret string, args ...string) error {
 // An exported kubeconfig reaches a real workload cluster through the proxy of Omni, where RBAC sees
 // its user and groups; it is repaired when somebody changes it, and goes with its object.
 func TestKubeconfigExportReachesTheWorkloadCluster(t *testing.T) {
+	t.Parallel()
+
 	e := newExporting(t)
 	hub := e.attach()
 
@@ -180,6 +182,7 @@ func (e *exporting) tokenIsNeverShown(secret string) {
 
 // With nothing changed nothing is written and Omni is not asked, also after a restart.
 func TestKubeconfigExportSecondRunWritesNothing(t *testing.T) {
+	slow(t)
 	e := newExporting(t)
 	e.apply(exportManifest("robot", "access", "robot", "deployers"),
 		exportManifest("argo", "argo", "argo", "deployers", "  format: ArgoCD"))
@@ -233,6 +236,8 @@ func secretVersions(all string) string {
 
 // A Secret of somebody else is never written, and of two exports with one target one waits.
 func TestKubeconfigExportConflicts(t *testing.T) {
+	t.Parallel()
+
 	e := newExporting(t)
 	e.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: theirs}\nstringData: {a: b}")
 	e.apply(exportManifest("greedy", "theirs", "robot", "deployers"))
@@ -274,6 +279,8 @@ func TestKubeconfigExportConflicts(t *testing.T) {
 // says why; when Omni is back it is renewed.
 func TestKubeconfigExportRotation(t *testing.T) {
 	slow(t)
+	t.Parallel()
+
 	e := newExporting(t)
 	e.timeout = time.Minute + 2*eventually
 	// The shortest that there is: a kubeconfig lives a minute at least.

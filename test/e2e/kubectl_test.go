@@ -42,6 +42,7 @@ func newSpaceNamed(t *testing.T, suffix string) *space {
 	name := "e2e-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	s := &space{t: t, name: name[:min(len(name), 60-len(suffix))] + suffix}
 	t.Cleanup(func() { revive(t) })
+	s.explainsFailure()
 	s.run("create", "namespace", s.name)
 
 	return s
@@ -91,6 +92,7 @@ func (s *space) try(args ...string) (string, error) {
 
 func (s *space) tryInput(stdin string, args ...string) (string, error) {
 	s.t.Helper()
+	defer s.timed("kubectl " + strings.Join(args, " "))()
 
 	stdout, stderr, err := s.stack().KubectlInput(s.t.Context(), strings.NewReader(stdin), append([]string{"-n", s.name}, args...)...)
 
@@ -141,6 +143,7 @@ func (s *space) refused(manifest string, texts ...string) {
 // ended by itself: nothing is done any more.
 func (s *space) wait(what string, check func() error) {
 	s.t.Helper()
+	defer s.timed("the wait for " + what)()
 
 	if err := env.Eventually(s.t.Context(), cmp.Or(s.timeout, eventually), what, func(context.Context) error {
 		if s.hub == nil {

@@ -77,6 +77,7 @@ func newStandby(t *testing.T) *standby {
 		fleet:       &fleet{space: &space{t: t, name: f.name, hub: hub}, omni: f.omni, key: f.key, machines: f.machines},
 		controllers: []*env.Controller{hub.Controller, other},
 	}
+	s.explainsFailure()
 	s.apply(secretManifest("key", f.key, f.omni.Endpoint()), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
 
 	return s

@@ -86,7 +86,7 @@ func runWithStack(m *testing.M) (int, error) {
 	return code, errors.Join(workloads.Stop(), stack.Stop())
 }
 
-// printLogs shows the end of our programs' logs, which Stop removes.
+// printLogs shows the end of our programs' logs, and keeps all that Stop removes.
 func printLogs() {
 	for _, path := range []string{stack.OmniAPIServer.LogPath(), stack.Controller.LogPath()} {
 		data, err := os.ReadFile(path)
@@ -94,6 +94,12 @@ func printLogs() {
 			continue
 		}
 
-		fmt.Fprintf(os.Stderr, "\n== %s\n%s\n", path, data[max(0, len(data)-8000):])
+		fmt.Fprintf(os.Stderr, "\n== the end of %s\n%s\n", filepath.Base(path), data[max(0, len(data)-8000):])
+	}
+
+	if to, err := copyLogs(stack.Hub, "shared"); err != nil {
+		fmt.Fprintf(os.Stderr, "the logs cannot be kept: %v\n", err)
+	} else {
+		fmt.Fprintf(os.Stderr, "logs: %s\n", to)
 	}
 }

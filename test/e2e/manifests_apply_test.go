@@ -12,6 +12,8 @@ import (
 // kubectl with strict validation, without a warning about an unknown field.
 func TestPublishedManifestsApply(t *testing.T) {
 	slow(t)
+	t.Parallel()
+
 	root, err := env.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)

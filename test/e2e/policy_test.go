@@ -17,6 +17,8 @@ import (
 
 // The commands of docs/how-to/approve.md, as they stand there.
 func TestApproveAPlan(t *testing.T) {
+	t.Parallel()
+
 	f := newFleet(t)
 	f.cluster("c", "  changePolicy: ConfirmDestructive")
 	f.run("delete", "ow", "c-w")
@@ -52,6 +54,7 @@ func TestApproveAPlan(t *testing.T) {
 // The commands of docs/how-to/adopt.md: a cluster made by hand is looked at, taken over and cleaned up.
 // It kills the controller, so it is not parallel.
 func TestAdoptAClusterMadeByHand(t *testing.T) {
+	slow(t)
 	f := newFleet(t)
 
 	if err := omnisim.CreateForeignCluster(t.Context(), f.omni.State(), "c", "1.35.1", "1.13.3"); err != nil {

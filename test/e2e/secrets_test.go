@@ -12,6 +12,8 @@ import (
 // No secret is ever shown: canaries in the key and in a patch from a Secret, then a search
 // through everything a user or operator can read.
 func TestSecretsAreNeverShown(t *testing.T) {
+	t.Parallel()
+
 	const canary = "c4n4ry-0f-4-s3cr3t"
 
 	f := newFleet(t)

@@ -52,6 +52,8 @@ func newChain(t *testing.T) *releasing {
 // with one new kubeconfig, and the objects go on and hold the new one.
 func TestExportedKubeconfigDeletedAlone(t *testing.T) {
 	slow(t)
+	t.Parallel()
+
 	d := newChain(t)
 
 	before := get[corev1.Secret](d.space, "secret", "demo-kubeconfig")
@@ -94,6 +96,8 @@ func TestExportedKubeconfigDeletedAlone(t *testing.T) {
 
 // The namespace goes at once, with everything in it, and the cluster stays in Omni: it is cleaned up first.
 func TestNamespaceOfTheChainDeleted(t *testing.T) {
+	t.Parallel()
+
 	d := newChain(t)
 	d.run("patch", "ocl", "demo", "--type=merge", "-p", `{"spec":{"deletePolicy":{"orphan":true}}}`)
 	d.run("delete", "namespace", d.name, namespaceTimeout)

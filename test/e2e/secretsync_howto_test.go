@@ -12,6 +12,8 @@ import (
 // The page docs/how-to/sync-secret.md says what is enough: its commands are run and its manifest is applied,
 // with an exported kubeconfig that may do nothing else.
 func TestSyncSecretHowTo(t *testing.T) {
+	t.Parallel()
+
 	e := newExporting(t)
 	hub := e.attach()
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 )
 
 // Binaries holds the paths of this repository's programs.
@@ -16,9 +17,32 @@ type Binaries struct {
 	OmniController string
 }
 
-// BuildBinaries compiles this repository's programs as they are now. The first build takes a
-// few minutes and prints to progress; with nothing changed a call costs about a second.
+// built is what BuildBinaries has built in this process, nil before.
+var built struct {
+	sync.Mutex
+
+	binaries *Binaries
+}
+
+// BuildBinaries compiles this repository's programs as they are at its first call in a process. The first build takes a
+// few minutes and prints to progress; one with nothing changed costs two seconds.
 func BuildBinaries(ctx context.Context, progress io.Writer) (Binaries, error) {
+	built.Lock()
+	defer built.Unlock()
+
+	if built.binaries != nil {
+		return *built.binaries, nil
+	}
+
+	binaries, err := buildBinaries(ctx, progress)
+	if err == nil {
+		built.binaries = &binaries
+	}
+
+	return binaries, err
+}
+
+func buildBinaries(ctx context.Context, progress io.Writer) (Binaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
 

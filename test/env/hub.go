@@ -175,10 +175,13 @@ func (h *Hub) RESTConfig() *rest.Config {
 // Client returns a typed client for the administrator.
 func (h *Hub) Client() kubernetes.Interface { return h.client }
 
+// LogDir returns the directory with the log files of all processes.
+func (h *Hub) LogDir() string { return filepath.Join(h.Dir, "logs") }
+
 // LogPath returns the log file of a process: etcd, kube-apiserver, kube-controller-manager,
 // or the name given to a process of this repository.
 func (h *Hub) LogPath(process string) string {
-	return filepath.Join(h.Dir, "logs", process+".log")
+	return filepath.Join(h.LogDir(), process+".log")
 }
 
 // connect makes the administrator's client.
