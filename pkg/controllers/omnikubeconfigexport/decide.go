@@ -64,18 +64,22 @@ func marked(secret metav1.Object, uid types.UID, written string) bool {
 	return as == writtenAs(secret.GetNamespace(), secret.GetName()) || written == secret.GetName() || as == "" && written == ""
 }
 
-// lacksOnlyHub tells whether a Secret that is there has another mark than wanted and else is the same: the mark is from
-// before it named a hub, or of a hub that was taken over.
-func lacksOnlyHub(has, want *corev1.Secret) bool {
-	hub := want.Labels[v1alpha1.MarkHub]
-	if has == nil || has.Labels[v1alpha1.LabelExportUID] == "" || has.Labels[v1alpha1.MarkHub] == hub {
+// lacksOnlyMarks reports whether a Secret that is there lacks marks and else is as wanted: it was written before a mark
+// named the hub or the cluster, or by a hub that was taken over.
+func lacksOnlyMarks(has, want *corev1.Secret) bool {
+	if has == nil || has.Labels[v1alpha1.LabelExportUID] == "" {
 		return false
 	}
 
 	completed := has.DeepCopy()
-	completed.Labels[v1alpha1.MarkHub] = hub
 
-	return apiequality.Semantic.DeepEqual(completed, want)
+	for _, label := range []string{v1alpha1.MarkHub, v1alpha1.LabelCluster} {
+		if value, ok := want.Labels[label]; ok {
+			completed.Labels[label] = value
+		}
+	}
+
+	return !apiequality.Semantic.DeepEqual(has, want) && apiequality.Semantic.DeepEqual(completed, want)
 }
 
 // writtenAs is the value of AnnotationExportSecret.

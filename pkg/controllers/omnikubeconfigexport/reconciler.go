@@ -63,6 +63,8 @@ type scope struct {
 	cause  cause          // of a fresh kubeconfig
 	late   string         // why a renewal that is due did not happen; empty if all is well
 	stored bool           // the target holds what it should
+
+	adopted bool // the target was somebody else's until now
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniKubeconfigExport, *scope] {

@@ -114,7 +114,9 @@ func TestSecretTemplate(t *testing.T) {
 	b.ready()
 
 	secret := b.secret("target")
-	want := map[string]string{v1alpha1.LabelExportUID: "uid-automation", v1alpha1.MarkHub: thisHub, "stage": "b", "somebody": "else"}
+	want := map[string]string{
+		v1alpha1.LabelExportUID: "uid-automation", v1alpha1.MarkHub: thisHub, v1alpha1.LabelCluster: "cluster-01", "stage": "b", "somebody": "else",
+	}
 
 	if diff := cmp.Diff(want, secret.Labels); diff != "" || secret.Annotations["note"] != "" {
 		t.Errorf("annotation %q, labels (-want +got):\n%s", secret.Annotations["note"], diff)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -33,7 +34,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, fmt.Errorf("render the kubeconfig: %w", err)
 	}
 
-	onlyMarks, former := lacksOnlyHub(s.secret, want), ""
+	onlyMarks, former := lacksOnlyMarks(s.secret, want), ""
 	if s.secret != nil {
 		former = s.secret.Labels[v1alpha1.MarkHub]
 	}
@@ -50,12 +51,15 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
 			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", want.Name, s.want.User, shownTime(content.claims.expires()), s.cause)
+	} else if s.adopted {
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretAdopted", "WriteSecret",
+			"Secret %q was taken over, as spec.adopt says, with the kubeconfig that it held", want.Name)
 	} else if corrected && !onlyMarks {
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretCorrected", "WriteSecret",
 			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", want.Name)
 	}
 
-	if onlyMarks || s.hubs.IsPrevious(former) {
+	if onlyMarks && former != s.hubs.Own || s.hubs.IsPrevious(former) {
 		r.marked(s, former)
 	}
 
@@ -125,7 +129,12 @@ func (r *reconciler) create(ctx context.Context, want *corev1.Secret) error {
 // desired is the target as it should be. Labels and annotations of others stay,
 // data of others does not.
 func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, error) {
-	data, err := s.shape.render(content.access)
+	var has map[string][]byte
+	if s.secret != nil && s.fresh == nil {
+		has = s.secret.Data
+	}
+
+	data, err := s.shape.dataOf(content.access, has)
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +146,14 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 
 	want.Type, want.Data, want.Immutable = corev1.SecretTypeOpaque, data, nil
 	want.Labels, want.Annotations = nonNil(want.Labels), nonNil(want.Annotations)
+	forgetFormer(want)
 	s.applyTemplate(want)
 
 	want.Labels[v1alpha1.LabelExportUID], want.Labels[v1alpha1.MarkHub] = string(s.export.UID), s.hubs.Own
+
+	if cluster := s.export.Spec.ClusterRef.Name; len(validation.IsValidLabelValue(cluster)) == 0 {
+		want.Labels[v1alpha1.LabelCluster] = cluster
+	}
 
 	if s.shape.format == v1alpha1.FormatArgoCD {
 		want.Labels[argoLabel] = argoLabelValue

@@ -10,20 +10,32 @@ import (
 // ControlPlaneSetName is the name that Omni gives the machine set of a control plane.
 const ControlPlaneSetName = "control-planes"
 
-// UnlimitedSize is the machine class size that takes every matching machine.
-const UnlimitedSize = "unlimited"
-
 // EffectiveClusterName is the cluster's name in Omni: spec.clusterName, or the object's name.
 func (o *OmniCluster) EffectiveClusterName() string { return cmp.Or(o.Spec.ClusterName, o.Name) }
 
 // EffectiveWorkerSetName is the set's name in Omni: spec.workerSetName, or the object's name.
 func (o *OmniWorkers) EffectiveWorkerSetName() string { return cmp.Or(o.Spec.WorkerSetName, o.Name) }
 
-// EffectiveMachineID is the machine's UUID: spec.machineID, or the object's name.
-func (o *OmniMachine) EffectiveMachineID() string { return cmp.Or(o.Spec.MachineID, o.Name) }
+// EffectiveMachineID is the machine's UUID as Omni writes it: spec.machineID, or the object's name.
+func (o *OmniMachine) EffectiveMachineID() string {
+	id := cmp.Or(o.Spec.MachineID, o.Name)
+	if canonical, ok := CanonicalUUID(id); ok {
+		return canonical
+	}
+
+	return id
+}
 
 // EffectiveReleaseName is Helm's name of the release: spec.releaseName, or the object's name.
 func (o *OmniHelmRelease) EffectiveReleaseName() string { return cmp.Or(o.Spec.ReleaseName, o.Name) }
+
+// RollsBack reports whether a failed upgrade goes back to the last good revision: spec.rollbackOnFailure, or atomic, its
+// older name.
+func (s *OmniHelmReleaseSpec) RollsBack() bool {
+	rollback := cmp.Or(s.RollbackOnFailure, s.Atomic)
+
+	return rollback != nil && *rollback
+}
 
 // Parse reads the duration; an empty one is 0. The error is time.ParseDuration's.
 func (d Duration) Parse() (time.Duration, error) {

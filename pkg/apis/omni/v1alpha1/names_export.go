@@ -5,6 +5,9 @@ const (
 	// LabelExportUID is the UID of the OmniKubeconfigExport that wrote the Secret. Together with
 	// AnnotationExportSecret it decides who owns it.
 	LabelExportUID = GroupName + "/kubeconfig-export-uid"
+	// LabelCluster is the name of the OmniCluster, to select exported Secrets by. It says nothing of who owns the
+	// Secret. A name that is longer than a label may be, 63 bytes, is left out.
+	LabelCluster = GroupName + "/cluster"
 	// AnnotationExportName is the name of that OmniKubeconfigExport, in the Secret's namespace.
 	AnnotationExportName = GroupName + "/kubeconfig-export"
 	// AnnotationExportSecret is the namespace and name, with a slash between, that the Secret was written as. A

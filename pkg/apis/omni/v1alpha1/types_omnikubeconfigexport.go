@@ -38,7 +38,7 @@ type OmniKubeconfigExportSpec struct {
 	// +required
 	ServiceAccount KubeconfigServiceAccount `json:"serviceAccount"`
 
-	// ttl is how long a kubeconfig is valid, 10m to 8760h. Omni cannot revoke one token: prefer a short ttl.
+	// ttl is how long a kubeconfig is valid, 5m to 8760h. Omni cannot revoke one token: prefer a short ttl.
 	// +required
 	TTL Duration `json:"ttl"`
 
@@ -58,6 +58,11 @@ type OmniKubeconfigExportSpec struct {
 	// format is Kubeconfig (the default) or ArgoCD, an Argo CD cluster Secret.
 	// +optional
 	Format KubeconfigFormat `json:"format,omitempty"`
+
+	// adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a
+	// person. It has to hold a kubeconfig and nothing else. A kubeconfig that is what this export asks for stays.
+	// +optional
+	Adopt bool `json:"adopt"`
 
 	// secretTemplate adds labels and annotations to the Secret.
 	// +optional

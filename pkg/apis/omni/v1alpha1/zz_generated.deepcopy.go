@@ -1258,6 +1258,16 @@ func (in *OmniHelmReleaseSpec) DeepCopyInto(out *OmniHelmReleaseSpec) {
 	out.ClusterRef = in.ClusterRef
 	out.KubeconfigSecretRef = in.KubeconfigSecretRef
 	in.Chart.DeepCopyInto(&out.Chart)
+	if in.RollbackOnFailure != nil {
+		in, out := &in.RollbackOnFailure, &out.RollbackOnFailure
+		*out = new(bool)
+		**out = **in
+	}
+	if in.Atomic != nil {
+		in, out := &in.Atomic, &out.Atomic
+		*out = new(bool)
+		**out = **in
+	}
 	if in.MaxHistory != nil {
 		in, out := &in.MaxHistory, &out.MaxHistory
 		*out = new(int32)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	minTTL = 10 * time.Minute
+	minTTL = 5 * time.Minute
 	maxTTL = 8760 * time.Hour
 	// systemPrefix is the prefix of the users and groups that Kubernetes itself gives a meaning.
 	systemPrefix = "system:"
