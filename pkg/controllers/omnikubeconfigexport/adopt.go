@@ -1,6 +1,7 @@
 package omnikubeconfigexport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
@@ -17,7 +20,7 @@ import (
 // What the operator with CRDs writes on an exported Secret beside the labels that both have.
 const (
 	formerName         = v1alpha1.GroupName + "/kubeconfig-export-name"
-	formerNamespace    = v1alpha1.GroupName + "/kubeconfig-export-namespace"
+	formerNamespace    = v1alpha1.AnnotationExportNamespace
 	formerSpecHash     = v1alpha1.GroupName + "/kubeconfig-export-spec-hash"
 	formerExpiration   = v1alpha1.GroupName + "/kubeconfig-expiration-time"
 	formerLastRotation = v1alpha1.GroupName + "/kubeconfig-last-rotation-time"
@@ -45,15 +48,16 @@ func (r *reconciler) adopt(ctx context.Context, s *scope) (refused string, err e
 // besides a kubeconfig would be lost, and what is still somebody's stays theirs. owner is the name of the living export
 // whose mark it bears.
 func mayAdopt(secret *corev1.Secret, export *v1alpha1.OmniKubeconfigExport, of shape, owner string) string {
-	annotations := secret.Annotations
-
-	switch writer := annotations[formerNamespace] + "/" + annotations[formerName]; {
+	switch writer := writerOf(secret); {
 	case owner != "":
 		return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", owner)
 	case copied(secret):
-		return fmt.Sprintf("it is a copy of Secret %q that somebody made", annotations[v1alpha1.AnnotationExportSecret])
-	case writer != "/" && writer != writtenAs(export.Namespace, export.Name):
+		return fmt.Sprintf("it is a copy of Secret %q that somebody made", secret.Annotations[v1alpha1.AnnotationExportSecret])
+	case secret.Annotations[formerName] != "" && writer != keyOf(export):
 		return fmt.Sprintf("the operator with CRDs made it for its OmniKubeconfigExport %q", writer)
+	case writer.Namespace != export.Namespace:
+		// Whether it lives cannot be seen from here.
+		return fmt.Sprintf("it was made for OmniKubeconfigExport %q", writer)
 	case secret.Type != corev1.SecretTypeOpaque && secret.Type != "":
 		return fmt.Sprintf("its type is %s, and that of a kubeconfig's Secret is %s", secret.Type, corev1.SecretTypeOpaque)
 	case secret.Immutable != nil && *secret.Immutable:
@@ -71,11 +75,22 @@ func mayAdopt(secret *corev1.Secret, export *v1alpha1.OmniKubeconfigExport, of s
 	return ""
 }
 
+// writerOf names the export that a Secret was written for, as far as its annotations tell. The operator with CRDs writes the
+// namespace always, we write it where it is not the Secret's.
+func writerOf(secret metav1.Object) types.NamespacedName {
+	annotations := secret.GetAnnotations()
+
+	return types.NamespacedName{
+		Namespace: cmp.Or(annotations[v1alpha1.AnnotationExportNamespace], secret.GetNamespace()),
+		Name:      cmp.Or(annotations[v1alpha1.AnnotationExportName], annotations[formerName]),
+	}
+}
+
 // copied reports whether somebody made a Secret as a copy of an exported one, with its marks.
 func copied(secret *corev1.Secret) bool {
 	as := secret.Annotations[v1alpha1.AnnotationExportSecret]
 
-	return as != "" && as != writtenAs(secret.Namespace, secret.Name)
+	return as != "" && as != keyOf(secret).String()
 }
 
 // adoptable reads what a Secret of somebody else holds. Where its kubeconfig is what this export would ask for, it counts

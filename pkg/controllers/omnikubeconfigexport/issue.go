@@ -18,11 +18,15 @@ import (
 // issue makes sure that there is a kubeconfig to store: the one in the target,
 // or a new one. Omni is asked only when one is needed and could be stored.
 func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if outcome := r.mayWrite(s.export); !outcome.Continues() {
+		return outcome, nil
+	}
+
 	if err := r.readTarget(ctx, s); err != nil {
 		return loop.Outcome{}, err
 	}
 
-	owner := judgeOwner(s.secret, s.export.UID, s.shape, last{name: writtenName(s.export), hash: s.export.Status.KubeconfigHash}, s.hubs)
+	owner := judgeOwner(s.secret, s.export.UID, s.shape, lastOf(s.export), s.hubs)
 	if outcome, err := r.judgeTarget(ctx, owner, s); err != nil || !outcome.Continues() {
 		return outcome, err
 	}
@@ -58,7 +62,7 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 // judgeTarget says whether a kubeconfig could be stored.
 func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope) (loop.Outcome, error) {
-	name := s.export.Spec.TargetSecretRef.Name
+	name := shownTarget(s.export, s.export.EffectiveTarget())
 
 	switch {
 	case owner == otherHubs:
@@ -68,7 +72,7 @@ func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope)
 	case owner == others:
 		return r.judgeOthers(ctx, s)
 	case owner == ours && !s.secret.DeletionTimestamp.IsZero():
-		return targetDeleting(s.secret), nil
+		return targetDeleting(name, s.secret), nil
 	}
 
 	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
@@ -76,7 +80,7 @@ func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope)
 
 // judgeOthers says whether a Secret that is not this export's is taken over.
 func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, error) {
-	name := s.secret.Name
+	name := shownTarget(s.export, s.export.EffectiveTarget())
 
 	switch {
 	case !s.export.Spec.Adopt:
@@ -87,7 +91,7 @@ func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, e
 
 		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; %s", name, why, remedy), nil
 	case !s.secret.DeletionTimestamp.IsZero():
-		return targetDeleting(s.secret), nil
+		return targetDeleting(name, s.secret), nil
 	case !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]):
 		hub := s.secret.Labels[v1alpha1.MarkHub]
 
@@ -108,9 +112,9 @@ func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, e
 }
 
 // targetDeleting waits for a target that goes.
-func targetDeleting(secret *corev1.Secret) loop.Outcome {
+func targetDeleting(name string, secret *corev1.Secret) loop.Outcome {
 	return loop.Wait(0, v1alpha1.ReasonTargetDeleting, "Secret %q is being deleted and is made again when it is gone; it is held by finalizers %v",
-		secret.Name, secret.Finalizers)
+		name, secret.Finalizers)
 }
 
 // obtain takes the kubeconfig that was issued and not stored, or asks for one.

@@ -62,7 +62,7 @@ func (r *reconciler) livingOwner(ctx context.Context, s *scope) (string, error) 
 // formerOwner says what is known of an owner that does not exist.
 func formerOwner(s *scope, uid string) string {
 	annotations := s.secret.Annotations
-	name := annotations[v1alpha1.AnnotationExportName]
+	name, writer := annotations[v1alpha1.AnnotationExportName], writerOf(s.secret)
 	gone := fmt.Sprintf("(UID %s), which does not exist in this namespace any more", uid)
 
 	if hub := s.secret.Labels[v1alpha1.MarkHub]; !s.hubs.Ours(hub) {
@@ -70,12 +70,14 @@ func formerOwner(s *scope, uid string) string {
 	}
 
 	switch {
+	case name != "" && writer.Namespace != s.export.Namespace:
+		return fmt.Sprintf("it was made by OmniKubeconfigExport %q (UID %s)", writer, uid)
 	case name != "" && name == s.export.Name:
 		return "it was made by an earlier OmniKubeconfigExport of this name " + gone
 	case name != "":
 		return fmt.Sprintf("it was made by OmniKubeconfigExport %q %s", name, gone)
 	case annotations[formerName] != "":
-		return fmt.Sprintf("it was made by the operator with CRDs for its OmniKubeconfigExport %q %s", annotations[formerNamespace]+"/"+annotations[formerName], gone)
+		return fmt.Sprintf("it was made by the operator with CRDs for its OmniKubeconfigExport %q %s", writer, gone)
 	default:
 		return "it was made by an OmniKubeconfigExport of which only the UID is known " + gone
 	}
@@ -94,7 +96,7 @@ func takeOver(s *scope) string {
 	labelled := s.secret.DeepCopy()
 	metav1.SetMetaDataLabel(&labelled.ObjectMeta, v1alpha1.LabelExportUID, string(s.export.UID))
 
-	if s.secret.Labels[v1alpha1.LabelExportUID] == "" || !marked(labelled, s.export.UID, writtenName(s.export)) {
+	if s.secret.Labels[v1alpha1.LabelExportUID] == "" || !marked(labelled, s.export.UID, s.export.WrittenTarget()) {
 		return chooseAnother
 	}
 

@@ -156,16 +156,16 @@ func plan(export *v1alpha1.OmniKubeconfigExport, cluster *v1alpha1.OmniCluster, 
 
 // readTarget reads the target Secret live, so that no cache holds its content.
 func (r *reconciler) readTarget(ctx context.Context, s *scope) error {
-	name := s.export.Spec.TargetSecretRef.Name
+	target := s.export.EffectiveTarget()
 	secret := &corev1.Secret{}
 
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.export.Namespace, Name: name}, secret)
+	err := r.live.Get(ctx, target, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 
 	if err != nil {
-		return fmt.Errorf("read Secret %q: %w", name, err)
+		return fmt.Errorf("read Secret %q: %w", shownTarget(s.export, target), err)
 	}
 
 	s.secret = secret

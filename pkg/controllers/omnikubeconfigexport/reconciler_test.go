@@ -40,7 +40,7 @@ func TestFirstExport(t *testing.T) {
 	}
 
 	if status.ClusterName != "production" || status.KubeconfigHash != hexSum(secret.Data["kubeconfig"]) ||
-		!status.ExpirationTime.Time.Equal(token.expires()) || *status.TargetSecretRef != (v1alpha1.SecretKeyReference{Name: "target", Key: "kubeconfig"}) {
+		!status.ExpirationTime.Time.Equal(token.expires()) || *status.TargetSecretRef != (v1alpha1.TargetSecretReference{Name: "target", Key: "kubeconfig"}) {
 		t.Errorf("status: %+v", status)
 	}
 

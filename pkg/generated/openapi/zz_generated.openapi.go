@@ -191,6 +191,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.SecretTemplate{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_SecretTemplate(ref),
 		v1alpha1.Strategy{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_Strategy(ref),
 		v1alpha1.SyncedSecret{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_SyncedSecret(ref),
+		v1alpha1.TargetSecretReference{}.OpenAPIModelName():      schema_pkg_apis_omni_v1alpha1_TargetSecretReference(ref),
 		v1alpha1.UpgradeStatus{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_UpgradeStatus(ref),
 		v1alpha1.UpgradeStatuses{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_UpgradeStatuses(ref),
 		v1alpha1.ValueSource{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_ValueSource(ref),
@@ -7027,7 +7028,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExport(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret of this namespace, and rotates it before it expires.",
+				Description: "OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret, and rotates it before it expires.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7140,9 +7141,9 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"targetSecretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "targetSecretRef names the Secret to write, in this namespace. The key defaults to kubeconfig.",
+							Description: "targetSecretRef names the Secret to write. The key defaults to kubeconfig, the namespace to that of this object.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.TargetSecretReference{}.OpenAPIModelName()),
 						},
 					},
 					"serviceAccount": {
@@ -7210,7 +7211,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.KubeconfigServiceAccount{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.SecretTemplate{}.OpenAPIModelName()},
+			v1alpha1.KubeconfigServiceAccount{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.SecretTemplate{}.OpenAPIModelName(), v1alpha1.TargetSecretReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -7268,7 +7269,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportStatus(ref common.Referen
 					"targetSecretRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "targetSecretRef is the Secret and key that were written.",
-							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.TargetSecretReference{}.OpenAPIModelName()),
 						},
 					},
 					"kubeconfigHash": {
@@ -7300,7 +7301,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportStatus(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.TargetSecretReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -8783,6 +8784,42 @@ func schema_pkg_apis_omni_v1alpha1_SyncedSecret(ref common.ReferenceCallback) co
 					},
 				},
 				Required: []string{"name", "namespace"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_TargetSecretReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetSecretReference names one key of a Secret to write.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace of the Secret, if it is another than that of this object. The controller has to be told of it (--export-namespaces), and who writes this object has to have the right to create and update Secrets there.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key inside the Secret's data.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
 			},
 		},
 	}

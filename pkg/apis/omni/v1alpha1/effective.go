@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ControlPlaneSetName is the name that Omni gives the machine set of a control plane.
@@ -24,6 +25,23 @@ func (o *OmniMachine) EffectiveMachineID() string {
 	}
 
 	return id
+}
+
+// EffectiveTarget is the Secret to write: in spec.targetSecretRef.namespace, or in the object's namespace.
+func (o *OmniKubeconfigExport) EffectiveTarget() types.NamespacedName {
+	ref := o.Spec.TargetSecretRef
+
+	return types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}
+}
+
+// WrittenTarget is the Secret that the status says was written; empty if none was.
+func (o *OmniKubeconfigExport) WrittenTarget() types.NamespacedName {
+	ref := o.Status.TargetSecretRef
+	if ref == nil || ref.Name == "" {
+		return types.NamespacedName{}
+	}
+
+	return types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}
 }
 
 // EffectiveReleaseName is Helm's name of the release: spec.releaseName, or the object's name.

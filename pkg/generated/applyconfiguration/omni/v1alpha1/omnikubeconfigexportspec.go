@@ -29,8 +29,8 @@ import (
 type OmniKubeconfigExportSpecApplyConfiguration struct {
 	// clusterRef names the OmniCluster.
 	ClusterRef *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
-	// targetSecretRef names the Secret to write, in this namespace. The key defaults to kubeconfig.
-	TargetSecretRef *SecretKeyReferenceApplyConfiguration `json:"targetSecretRef,omitempty"`
+	// targetSecretRef names the Secret to write. The key defaults to kubeconfig, the namespace to that of this object.
+	TargetSecretRef *TargetSecretReferenceApplyConfiguration `json:"targetSecretRef,omitempty"`
 	// serviceAccount is who the kubeconfig speaks for.
 	ServiceAccount *KubeconfigServiceAccountApplyConfiguration `json:"serviceAccount,omitempty"`
 	// ttl is how long a kubeconfig is valid, 5m to 8760h. Omni cannot revoke one token: prefer a short ttl.
@@ -68,7 +68,7 @@ func (b *OmniKubeconfigExportSpecApplyConfiguration) WithClusterRef(value *Local
 // WithTargetSecretRef sets the TargetSecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the TargetSecretRef field is set to the value of the last call.
-func (b *OmniKubeconfigExportSpecApplyConfiguration) WithTargetSecretRef(value *SecretKeyReferenceApplyConfiguration) *OmniKubeconfigExportSpecApplyConfiguration {
+func (b *OmniKubeconfigExportSpecApplyConfiguration) WithTargetSecretRef(value *TargetSecretReferenceApplyConfiguration) *OmniKubeconfigExportSpecApplyConfiguration {
 	b.TargetSecretRef = value
 	return b
 }
