@@ -32,7 +32,7 @@ type Settings struct {
 	TakeOwnership bool
 	// CreateNamespace makes the namespace if it is missing.
 	CreateNamespace bool
-	// MaxHistory is how many revisions are kept; at least 1.
+	// MaxHistory is how many revisions are kept; 0 keeps all of them.
 	MaxHistory int
 }
 

@@ -44,6 +44,11 @@ func Run(ctx context.Context, options *Options) error {
 
 	klog.InfoS("The hub in marks of ownership", "id", hubID)
 
+	if err := options.checkExportNamespaces(ctx, config.Hub); err != nil {
+		return err
+	}
+
+	config.Manager.Cache = options.cacheOptions()
 	config.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 
 	guard, err := options.guard()
@@ -79,6 +84,7 @@ func Run(ctx context.Context, options *Options) error {
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
 		HubID:             hubID,
+		ExportNamespaces:  options.ExportNamespaces,
 		Endpoints:         endpoints,
 		Sources:           sources,
 		Guard:             guard,

@@ -21,9 +21,8 @@ import (
 const kindName = "OmniCluster"
 
 const (
-	// defaultInterval and minimumInterval bound spec.syncInterval.
+	// defaultInterval stands for a spec.syncInterval that cannot be read.
 	defaultInterval = 5 * time.Minute
-	minimumInterval = 30 * time.Second
 	// catchUpTime is how long a run waits for the local copy to show our own
 	// last writes before it gives the worker back.
 	catchUpTime = 2 * time.Second
@@ -65,7 +64,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		New:       func() *v1alpha1.OmniCluster { return &v1alpha1.OmniCluster{} },
 		Finalizer: v1alpha1.Finalizer,
 		Interval: func(cluster *v1alpha1.OmniCluster) time.Duration {
-			return max(cluster.Spec.SyncInterval.OrDefault(defaultInterval), minimumInterval)
+			return max(cluster.Spec.SyncInterval.OrDefault(defaultInterval), v1alpha1.MinSyncInterval)
 		},
 		Suspended:    func(cluster *v1alpha1.OmniCluster) bool { return cluster.Spec.Suspend },
 		RunSuspended: true,

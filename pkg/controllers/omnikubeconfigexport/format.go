@@ -58,6 +58,31 @@ func (s shape) mainKey() string {
 	return s.key
 }
 
+// writes reports whether a Secret has this key.
+func (s shape) writes(key string) bool {
+	if s.format == v1alpha1.FormatArgoCD {
+		return slices.Contains([]string{argoName, argoServer, argoConfig}, key)
+	}
+
+	return key == s.key || key == fluxKey && s.key == v1alpha1.DefaultKubeconfigKey
+}
+
+// dataOf is render, but for a kubeconfig that is there and says the same: it stays, byte by byte.
+func (s shape) dataOf(to access, has map[string][]byte) (map[string][]byte, error) {
+	data, err := s.render(to)
+	if err != nil || s.format == v1alpha1.FormatArgoCD {
+		return data, err
+	}
+
+	if same, err := s.read(has); err == nil && same == to {
+		for key := range data {
+			data[key] = has[s.key]
+		}
+	}
+
+	return data, nil
+}
+
 // kubeconfigLimits bound a kubeconfig with one context, whose certificates take some KiB. In a Secret it may be
 // anybody's.
 //

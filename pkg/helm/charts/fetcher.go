@@ -58,7 +58,7 @@ func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, 
 	defer s.close()
 
 	resolve := f.resolveRepository
-	if source.isOCI() {
+	if source.IsOCI() {
 		resolve = f.resolveOCI
 	}
 
