@@ -74,19 +74,35 @@ func TestAdopt(t *testing.T) {
 
 // A kubeconfig that is not what the export asks for is replaced.
 func TestAdoptAnother(t *testing.T) {
-	for name, edit := range map[string]func(*v1alpha1.OmniKubeconfigExportSpec){
-		"for other groups": func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.ServiceAccount.Groups = []string{"deployers"} },
-		"that lives longer": func(spec *v1alpha1.OmniKubeconfigExportSpec) {
+	replaced := func(old, text string) func(*corev1.Secret) {
+		return func(secret *corev1.Secret) {
+			secret.Data["kubeconfig"] = bytes.Replace(secret.Data["kubeconfig"], []byte(old), []byte(text), 1)
+		}
+	}
+
+	for name, test := range map[string]struct {
+		edit  func(*v1alpha1.OmniKubeconfigExportSpec)
+		there func(*corev1.Secret)
+	}{
+		"for other groups": {func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.ServiceAccount.Groups = []string{"deployers"} }, nil},
+		"that lives longer": {func(spec *v1alpha1.OmniKubeconfigExportSpec) {
 			spec.TTL, spec.RenewBefore = "5m", "1m"
-		},
+		}, nil},
+		"for another namespace": {func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.ContextNamespace = "apps" }, nil},
+		"with a program to run": {nil, replaced("    token: ", "    exec: {apiVersion: client.authentication.k8s.io/v1, command: evil, interactiveMode: Never}\n    token: ")},
+		"that trusts everybody": {nil, replaced("    server: ", "    insecure-skip-tls-verify: true\n    server: ")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.edit(func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.TTL = "72h" })
 			b.ready()
-			before := b.theirs(nil)
+			before := b.theirs(test.there)
 			b.edit(adopts)
-			b.edit(edit)
+
+			if test.edit != nil {
+				b.edit(test.edit)
+			}
+
 			b.ready()
 
 			if got := b.secret("target").Data["kubeconfig"]; bytes.Equal(got, before.Data["kubeconfig"]) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -118,6 +119,26 @@ func readKubeconfig(raw []byte) (access, error) {
 	}
 
 	return access{server: cluster.Server, token: user.Token}, nil
+}
+
+// isPlain reports whether a kubeconfig says nothing but what render would: one server, one bearer token, the same
+// namespace. One with a program to run, a file to read or TLS that is not checked is no such.
+func (s shape) isPlain(raw []byte) bool {
+	config, err := clientcmd.Load(raw)
+	if err != nil || len(config.Clusters) != 1 || len(config.AuthInfos) != 1 || len(config.Contexts) != 1 {
+		return false
+	}
+
+	current := config.Contexts[config.CurrentContext]
+	if current == nil || config.Clusters[current.Cluster] == nil || config.AuthInfos[current.AuthInfo] == nil {
+		return false
+	}
+
+	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
+	plainCluster := &clientcmdapi.Cluster{Server: cluster.Server, CertificateAuthorityData: cluster.CertificateAuthorityData}
+	plainUser := &clientcmdapi.AuthInfo{Token: user.Token}
+
+	return current.Namespace == s.namespace && apiequality.Semantic.DeepEqual(cluster, plainCluster) && apiequality.Semantic.DeepEqual(user, plainUser)
 }
 
 // render writes the data of a Secret. The same input gives the same bytes.
