@@ -21,7 +21,7 @@ func event(kind state.EventType, name string) state.Event {
 }
 
 // newTestReception is one of clusters, to a mirror that no watch feeds.
-func newTestReception(t *testing.T, counted *bounds.Account) *reception {
+func newTestReception(t *testing.T, counted *bounds.Account) *watchReader {
 	t.Helper()
 
 	m := Start(t.Context(), omnitest.SilentOmni{State: omnitest.NewFakeOmni()}, Options{
@@ -32,7 +32,7 @@ func newTestReception(t *testing.T, counted *bounds.Account) *reception {
 	alarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { alarm.Stop() })
 
-	return newReception(m, omnires.ClusterType, alarm)
+	return newWatchReader(m, omnires.ClusterType, alarm)
 }
 
 func TestReceptionOfASnapshot(t *testing.T) {
@@ -106,7 +106,7 @@ func TestReceptionKeepsWhatIsKnown(t *testing.T) {
 		}
 	}
 
-	again := newReception(first.mirror, omnires.ClusterType, time.NewTimer(time.Hour))
+	again := newWatchReader(first.mirror, omnires.ClusterType, time.NewTimer(time.Hour))
 
 	for _, known := range contents {
 		if err := again.receive(state.Event{Type: state.Created, Resource: known.Resource.DeepCopy()}); err != nil {
