@@ -154,7 +154,7 @@ func laterObject(old, live *unstructured.Unstructured) unstructured.Unstructured
 		merged.SetFinalizers(old.GetFinalizers())
 	}
 
-	if isHarmless(live) {
+	if isHarmless(live) && weOwn(live, "spec", policyField(live.GetKind())) {
 		restorePolicy(merged, old)
 	}
 
