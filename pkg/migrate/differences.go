@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,16 +102,14 @@ func adaptCluster(obj *v1alpha1.OmniCluster) []Finding {
 
 // adaptExport takes the exported Secret over in place, so that its consumers notice nothing.
 func adaptExport(obj *v1alpha1.OmniKubeconfigExport) []Finding {
-	setAdopt(&obj.Spec)
+	obj.Spec.Adopt = true
+	found := []Finding{{"spec.adopt", "true: the Secret is taken over as it is"}}
 
-	return []Finding{{"spec.adopt", "true: the Secret is taken over as it is"}}
-}
-
-// setAdopt sets spec.adopt, in whichever version of the API has it.
-func setAdopt(spec *v1alpha1.OmniKubeconfigExportSpec) {
-	if adopt := reflect.ValueOf(spec).Elem().FieldByName("Adopt"); adopt.IsValid() {
-		adopt.SetBool(true)
+	if namespace := obj.Spec.TargetSecretRef.Namespace; namespace != "" && namespace != obj.Namespace {
+		found = append(found, Finding{"spec.targetSecretRef.namespace", "omni-controller writes to " + namespace + " only with --export-namespaces"})
 	}
+
+	return found
 }
 
 func adaptSync(obj *v1alpha1.OmniSecretSync) []Finding {
