@@ -128,7 +128,7 @@ func (o *Options) serves() string {
 
 // newManager makes the manager, with a lease that is stricter than the library's.
 func newManager(config *Config) (manager.Manager, error) {
-	lease, lock, err := newLease(config.Hub, config.Manager.LeaderElectionNamespace)
+	lease, lock, err := newLeaderLease(config.Hub, config.Manager.LeaderElectionNamespace)
 	if err != nil {
 		return nil, err
 	}

@@ -415,11 +415,11 @@ func TestErrorsAreDiscreet(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got := discreet(&helm.Error{Reason: helm.ReasonForbidden, Message: "canary is refused"}, values).Error(); got != "[removed] is refused" {
+	if got := redactSecrets(&helm.Error{Reason: helm.ReasonForbidden, Message: "canary is refused"}, values).Error(); got != "[removed] is refused" {
 		t.Error(got)
 	}
 
-	if got := discreet(helm.ErrRevisionGone, values); !errors.Is(got, helm.ErrRevisionGone) {
+	if got := redactSecrets(helm.ErrRevisionGone, values); !errors.Is(got, helm.ErrRevisionGone) {
 		t.Error(got)
 	}
 }

@@ -90,17 +90,27 @@ func (s shape) dataOf(to access, has map[string][]byte) (map[string][]byte, erro
 //nolint:gochecknoglobals // a constant
 var kubeconfigLimits = foreign.Limits{Bytes: 256 << 10, Depth: 32, Nodes: 2000, Expanded: 256 << 10}
 
-// readKubeconfig takes server and token out of a kubeconfig. Everything else is
-// left behind.
-func readKubeconfig(raw []byte) (access, error) {
+// loadKubeconfig decodes a kubeconfig within kubeconfigLimits.
+func loadKubeconfig(raw []byte) (*clientcmdapi.Config, error) {
 	// Who else reads at the same time is soon done, so this waits without a deadline.
 	if foreign.Check(context.Background(), raw, kubeconfigLimits) != nil {
-		return access{}, errKubeconfig
+		return nil, errKubeconfig
 	}
 
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return access{}, errKubeconfig
+		return nil, errKubeconfig
+	}
+
+	return config, nil
+}
+
+// readKubeconfig takes server and token out of a kubeconfig. Everything else is
+// left behind.
+func readKubeconfig(raw []byte) (access, error) {
+	config, err := loadKubeconfig(raw)
+	if err != nil {
+		return access{}, err
 	}
 
 	current := config.Contexts[config.CurrentContext]
@@ -124,7 +134,7 @@ func readKubeconfig(raw []byte) (access, error) {
 // isPlain reports whether a kubeconfig says nothing but what render would: one server, one bearer token, the same
 // namespace. One with a program to run, a file to read or TLS that is not checked is no such.
 func (s shape) isPlain(raw []byte) bool {
-	config, err := clientcmd.Load(raw)
+	config, err := loadKubeconfig(raw)
 	if err != nil || len(config.Clusters) != 1 || len(config.AuthInfos) != 1 || len(config.Contexts) != 1 {
 		return false
 	}

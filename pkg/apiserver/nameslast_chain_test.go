@@ -34,7 +34,7 @@ func TestGrantFirstInTheChain(t *testing.T) {
 			asked := &reviewer{allows: map[string]bool{"alice get ": test.path != "/metrics", "alice delete demo": true}}
 			served := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 			resolver := &genericapirequest.RequestInfoFactory{APIPrefixes: sets.NewString("apis")}
-			chain := filters.WithRequestInfo(filters.WithAuthorization(served, grantFirst{asked}, scheme.Codecs), resolver)
+			chain := filters.WithRequestInfo(filters.WithAuthorization(served, namesLast{asked}, scheme.Codecs), resolver)
 
 			request := httptest.NewRequest(test.method, test.path, nil)
 			request = request.WithContext(genericapirequest.WithUser(request.Context(), proxied{&user.DefaultInfo{Name: "alice"}}))

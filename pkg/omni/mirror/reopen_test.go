@@ -13,11 +13,11 @@ import (
 // After an outage the first watch that succeeds ends the pauses of the others,
 // and so does whoever knows that Omni is back.
 func TestLostWatchesAreHurried(t *testing.T) {
-	for name, hurry := range map[string]func(*Mirror){
+	for name, reopen := range map[string]func(*Mirror){
 		"by another watch": func(m *Mirror) {
-			_ = newReception(m, omnires.MachineSetType, time.NewTimer(time.Hour)).complete()
+			_ = newWatchReader(m, omnires.MachineSetType, time.NewTimer(time.Hour)).complete()
 		},
-		"from outside": func(m *Mirror) { m.Hurry() },
+		"from outside": func(m *Mirror) { m.ReopenWatches() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := omnitest.NewFakeOmni()
@@ -29,7 +29,7 @@ func TestLostWatchesAreHurried(t *testing.T) {
 			// By then the pauses are longer than the test waits for anything.
 			m.rests(t, omnires.ClusterType)
 			source.RefuseWatch(omnires.ClusterType, nil)
-			hurry(m)
+			reopen(m)
 
 			omnitest.Eventually(t, "synced", m.Synced)
 		})
@@ -50,12 +50,12 @@ func (m *Mirror) rests(t *testing.T, resourceType string) {
 }
 
 func TestRestIsShortForTheHurried(t *testing.T) {
-	m := &Mirror{options: Options{ResyncMinDelay: 10 * time.Millisecond}.withDefaults(), hurried: make(chan struct{})}
-	waiting := m.nextHurry()
-	m.Hurry()
+	m := &Mirror{options: Options{ResyncMinDelay: 10 * time.Millisecond}.withDefaults(), reopened: make(chan struct{})}
+	waiting := m.nextReopening()
+	m.ReopenWatches()
 
 	started := time.Now()
-	m.rest(t.Context(), time.Hour, waiting)
+	m.waitToReopen(t.Context(), time.Hour, waiting)
 
 	if took := time.Since(started); took < 4*time.Millisecond || took > 10*time.Second {
 		t.Errorf("took %s", took)

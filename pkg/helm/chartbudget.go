@@ -11,8 +11,8 @@ import (
 // What this process holds of charts while their actions run: what workers answer, the manifests, and what Helm makes
 // of both. An action can wait for hours, and there may be 64 of them at the same time.
 const (
-	// roomBytes is how much that may be together, in bytes. A chart that takes more has all that one namespace may have.
-	roomBytes = 288 << 20
+	// totalBytes is how much that may be together, in bytes. A chart that takes more has all that one namespace may have.
+	totalBytes = 288 << 20
 	// tenantBytes is how much of it one namespace may have.
 	tenantBytes = 192 << 20
 	// smallBytes is what an action may take without being counted, so that it never waits.
@@ -28,23 +28,23 @@ const (
 // a usual size does not wait for the end of a very large one.
 //
 //nolint:gochecknoglobals // see above
-var chartMemory = newChartRoom(roomBytes, tenantBytes)
+var chartMemory = newChartBudget(totalBytes, tenantBytes)
 
 // costOf is about what a text takes whose size is this, in bytes.
 func costOf(size foreign.Size, copies int64) int64 {
 	return int64(size.Nodes)*bytesPerValue + int64(size.Bytes)*copies
 }
 
-// chartRoom bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
-type chartRoom struct{ bytes *limiter.Limiter[string] }
+// chartBudget bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
+type chartBudget struct{ bytes *limiter.Limiter[string] }
 
-func newChartRoom(total, share int64) chartRoom {
-	return chartRoom{limiter.New(limiter.Limits[string]{PerKey: share, Total: total})}
+func newChartBudget(total, share int64) chartBudget {
+	return chartBudget{limiter.New(limiter.Limits[string]{PerKey: share, Total: total})}
 }
 
 // enter waits until there is room. What is returned gives it back, once, however often it is called. The error is that of
 // ctx.
-func (r chartRoom) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
+func (r chartBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
 	release, err = r.bytes.Acquire(ctx, tenant, counted(cost))
 	if err != nil {
 		return nil, fmt.Errorf("wait until other large charts are done: %w", err)
@@ -54,7 +54,7 @@ func (r chartRoom) enter(ctx context.Context, tenant string, cost int64) (releas
 }
 
 // try enters if there is room now.
-func (r chartRoom) try(tenant string, cost int64) (release func(), ok bool) {
+func (r chartBudget) try(tenant string, cost int64) (release func(), ok bool) {
 	return r.bytes.TryAcquire(tenant, counted(cost), limiter.Waiter{})
 }
 

@@ -62,7 +62,7 @@ func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Char
 	}
 	defer s.releaseMemory()
 
-	standIn, err := c.prepare(ctx, ctx, s, Request{Chart: packed{chart}}, render.Release{Revision: 1}, false)
+	prerendered, err := c.prepare(ctx, ctx, s, Request{Chart: packed{chart}}, render.Release{Revision: 1}, false)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Char
 	config := action.NewConfiguration()
 	config.CustomTemplateFuncs = s.config.CustomTemplateFuncs
 
-	made := dryRun(t, config, standIn, nil)
+	made := dryRun(t, config, prerendered, nil)
 
 	hold()
 

@@ -125,7 +125,7 @@ func TestGrantFirstIsForTheRequestItself(t *testing.T) {
 	t.Run("no request", func(t *testing.T) {
 		asked := &reviewer{allows: map[string]bool{"alice get ": true}}
 
-		decision, _, err := grantFirst{asked}.Authorize(t.Context(), questionAbout("demo"))
+		decision, _, err := namesLast{asked}.Authorize(t.Context(), questionAbout("demo"))
 		if err != nil || decision != authorizer.DecisionNoOpinion || len(asked.asked) != 1 {
 			t.Errorf("decision %v, %v, asked %q", decision, err, asked.asked)
 		}
@@ -150,7 +150,7 @@ func checkGrantFirst(t *testing.T, request, question authorizer.AttributesRecord
 		APIGroup: request.APIGroup, APIVersion: request.APIVersion, Resource: request.Resource, Subresource: request.Subresource,
 	})
 
-	decision, _, err := grantFirst{asked}.Authorize(ctx, question)
+	decision, _, err := namesLast{asked}.Authorize(ctx, question)
 	if err != nil || decision != want {
 		t.Errorf("decision %v, %v, want %v", decision, err, want)
 	}

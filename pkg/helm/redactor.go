@@ -2,19 +2,19 @@ package helm
 
 import "sync"
 
-// discretion is what has to be kept out of the messages of one action: values, and
+// redactor is what has to be kept out of the messages of one action: values, and
 // the credentials that lead to the cluster. It grows when an action finds older
 // values. It is safe for concurrent use.
-type discretion struct {
+type redactor struct {
 	scrub func(text string) string // takes the credentials out; nil if there are none
 
 	mu     sync.RWMutex
 	values Values
 }
 
-// discretion keeps values and the client's own credentials out of messages.
-func (c *Client) discretion(values Values) *discretion {
-	return &discretion{scrub: c.scrub, values: values}
+// redactorFor keeps values and the client's own credentials out of messages.
+func (c *Client) redactorFor(values Values) *redactor {
+	return &redactor{scrub: c.scrub, values: values}
 }
 
 // scrub takes the client's credentials out of a text.
@@ -27,7 +27,7 @@ func (c *Client) scrub(text string) string {
 }
 
 // redact makes a text fit for conditions and logs.
-func (d *discretion) redact(text string) string {
+func (d *redactor) redact(text string) string {
 	if d == nil {
 		return Values{}.Redact(text)
 	}
@@ -46,7 +46,7 @@ func (d *discretion) redact(text string) string {
 // add keeps the values of an older revision out of messages, too. Which of them
 // came from a Secret is not known any more: all count that are not among today's
 // values that did not.
-func (d *discretion) add(config map[string]any) {
+func (d *redactor) add(config map[string]any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 

@@ -12,7 +12,7 @@ func TestOlderValuesAreKeptOutOfMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := &discretion{values: values}
+	d := &redactor{values: values}
 
 	if got, want := d.redact("old-canary new-canary nginx-web"), "old-canary [removed] nginx-web"; got != want {
 		t.Errorf("before: %q, want %q", got, want)

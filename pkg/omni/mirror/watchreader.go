@@ -12,8 +12,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// reception is what has arrived of one watch: first the snapshot, then changes.
-type reception struct {
+// watchReader is what has arrived of one watch: first the snapshot, then changes.
+type watchReader struct {
 	mirror       *Mirror
 	resourceType resource.Type
 	alarm        *time.Timer // rings if the first contents take too long
@@ -21,12 +21,12 @@ type reception struct {
 	synced       bool
 }
 
-func newReception(m *Mirror, resourceType resource.Type, alarm *time.Timer) *reception {
-	return &reception{mirror: m, resourceType: resourceType, alarm: alarm, snapshot: map[resource.ID]item{}}
+func newWatchReader(m *Mirror, resourceType resource.Type, alarm *time.Timer) *watchReader {
+	return &watchReader{mirror: m, resourceType: resourceType, alarm: alarm, snapshot: map[resource.ID]item{}}
 }
 
 // receive takes over one event.
-func (r *reception) receive(event state.Event) error {
+func (r *watchReader) receive(event state.Event) error {
 	switch event.Type {
 	case state.Created, state.Updated, state.Destroyed:
 		return r.receiveResource(event)
@@ -44,7 +44,7 @@ func (r *reception) receive(event state.Event) error {
 	return nil
 }
 
-func (r *reception) receiveResource(event state.Event) error {
+func (r *watchReader) receiveResource(event state.Event) error {
 	if event.Resource == nil || event.Resource.Metadata().Type() != r.resourceType {
 		return fmt.Errorf("%w: an event without the resource it is about", bounds.ErrMalformed)
 	}
@@ -94,7 +94,7 @@ func (r *reception) receiveResource(event state.Event) error {
 // take weighs a resource, counts it and decodes it. What the copy has in the
 // same revision is that very resource: a watch that is opened anew must not
 // take the memory of the copy twice.
-func (r *reception) take(sent resource.Resource) (item, error) {
+func (r *watchReader) take(sent resource.Resource) (item, error) {
 	if kept := r.mirror.store.find(sent.Metadata()); kept.Resource != nil && sameRevision(kept, sent) {
 		return kept, nil
 	}
@@ -124,14 +124,14 @@ func (r *reception) take(sent resource.Resource) (item, error) {
 }
 
 // drop takes what is not kept off the account, unless the copy has it.
-func (r *reception) drop(dropped item) {
+func (r *watchReader) drop(dropped item) {
 	if dropped.Resource != nil && r.mirror.store.find(dropped.Metadata()).Resource != dropped.Resource {
 		_ = r.mirror.account.Charge(-1, -dropped.weight) // an account that is over holds nothing
 	}
 }
 
 // abandon drops a snapshot that never got complete.
-func (r *reception) abandon() {
+func (r *watchReader) abandon() {
 	for _, kept := range r.snapshot {
 		r.drop(kept)
 	}
@@ -143,7 +143,7 @@ func (r *reception) abandon() {
 // time the mirror stays silent about clusters until every table is complete,
 // because nobody can read before that: the health callback comes then, and
 // whoever waits for it looks at all of its clusters.
-func (r *reception) complete() error {
+func (r *watchReader) complete() error {
 	if r.synced {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r *reception) complete() error {
 
 	changed := m.health.found(r.resourceType)
 
-	m.Hurry()
+	m.ReopenWatches()
 
 	if m.store.complete() {
 		m.tell(touched)

@@ -16,12 +16,12 @@ import (
 // the layout of one deeply nested object can take a hundred times the object.
 const maxForPeople = 64 << 10
 
-// inParts encodes lists element by element in the formats for people, too. The library does so in plain JSON only, and
+// perElement encodes lists element by element in the formats for people, too. The library does so in plain JSON only, and
 // needs up to seven times the length of any other list. Tables have an encoder that cannot be replaced.
-type inParts struct{ runtime.NegotiatedSerializer }
+type perElement struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes replaces the encoders.
-func (s inParts) SupportedMediaTypes() []runtime.SerializerInfo {
+func (s perElement) SupportedMediaTypes() []runtime.SerializerInfo {
 	offered := slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes())
 
 	for i := range offered {

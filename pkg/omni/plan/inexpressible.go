@@ -12,26 +12,26 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Gaps says what a template would change in Omni beyond the owner's mark: for a template that was exported,
+// Inexpressible says what a template would change in Omni beyond the owner's mark: for a template that was exported,
 // this is what it cannot say. The changes are those of Sync for an adoption, without the update of the Cluster
 // if that only puts the mark on. None means: applying the template changes nothing.
 //
 // Errors are those of Sync.
-func Gaps(ctx context.Context, st state.State, template []byte, keys omni.MarkKeys) ([]Change, error) {
+func Inexpressible(ctx context.Context, st state.State, template []byte, keys omni.MarkKeys) ([]Change, error) {
 	plan, err := Sync(ctx, st, template, Options{EveryDestroyIsDestructive: true})
 	if err != nil {
 		return nil, fmt.Errorf("compare the export with Omni: %w", err)
 	}
 
-	gaps := slices.Clone(plan.Waiting)
+	left := slices.Clone(plan.Waiting)
 
 	for _, s := range plan.steps {
 		if !onlyMarks(s, keys) {
-			gaps = append(gaps, s.change)
+			left = append(left, s.change)
 		}
 	}
 
-	return gaps, nil
+	return left, nil
 }
 
 // onlyMarks tells whether a step is the update that writes who manages the cluster, and no more.

@@ -25,9 +25,9 @@ const (
 	userAgent = "omni-controller"
 )
 
-// session is what one look at one source uses: its own connections, so that
+// sourceClient is what one look at one source uses: its own connections, so that
 // nothing of one source is shared with another.
-type session struct {
+type sourceClient struct {
 	client      *http.Client
 	downloads   *downloads
 	transport   *http.Transport
@@ -36,7 +36,7 @@ type session struct {
 	token       string // of a registry; empty before it asks for one
 }
 
-func (f *Fetcher) newSession(source *Source) (*session, error) {
+func (f *Fetcher) newSourceClient(source *Source) (*sourceClient, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 
 	if len(source.CA) > 0 {
@@ -64,7 +64,7 @@ func (f *Fetcher) newSession(source *Source) (*session, error) {
 		DisableCompression: true,
 	}
 
-	return &session{
+	return &sourceClient{
 		client:      &http.Client{Transport: transport, CheckRedirect: checkRedirect},
 		downloads:   f.downloads,
 		transport:   transport,
@@ -73,7 +73,7 @@ func (f *Fetcher) newSession(source *Source) (*session, error) {
 	}, nil
 }
 
-func (s *session) close() { s.transport.CloseIdleConnections() }
+func (s *sourceClient) close() { s.transport.CloseIdleConnections() }
 
 // checkRedirect follows few redirects, never from encrypted to plain, and drops
 // the credentials as soon as a redirect has left the first host.
@@ -121,7 +121,7 @@ func shownText(location string) string {
 
 // do sends a request. Credentials go along only to the repository's own host.
 // The caller closes the body.
-func (s *session) do(ctx context.Context, method, location string, header http.Header) (*http.Response, error) {
+func (s *sourceClient) do(ctx context.Context, method, location string, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, location, nil)
 	if err != nil {
 		return nil, fail(Invalid, "the repository names a URL that cannot be used")

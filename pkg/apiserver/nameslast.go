@@ -12,7 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// AskForGrantsFirst makes the authorisation of requests that came through the hub's kube-apiserver cheaper.
+// AuthorizeNamesLast makes the authorisation of requests that came through the hub's kube-apiserver cheaper.
 //
 // The library asks the hub by a SubjectAccessReview and remembers the answer for some seconds, but under a key with
 // the object's name: the first look at each of a thousand objects is a thousand questions. kube-apiserver has already
@@ -22,14 +22,14 @@ import (
 // An authoriser of the hub may deny single names. So whatever kube-apiserver has not authorised itself is asked about
 // exactly, and only exactly: requests that came past it or impersonate somebody here, and the further questions of a
 // request, such as the one for create of an apply that makes its object, or those of an admission policy.
-func AskForGrantsFirst(config *genericapiserver.Config) {
+func AuthorizeNamesLast(config *genericapiserver.Config) {
 	headers := config.Authentication.RequestHeaderConfig
 	if headers == nil {
 		return
 	}
 
 	config.Authentication.Authenticator = markProxied(config.Authentication.Authenticator, headers.UsernameHeaders.Value)
-	config.Authorization.Authorizer = grantFirst{config.Authorization.Authorizer}
+	config.Authorization.Authorizer = namesLast{config.Authorization.Authorizer}
 }
 
 // proxied is a user whom the front proxy vouches for.
@@ -57,11 +57,11 @@ func markProxied(inner authenticator.Request, headers func() []string) authentic
 	})
 }
 
-// grantFirst asks about all names before it asks about one.
-type grantFirst struct{ authorizer.Authorizer }
+// namesLast asks about all names before it asks about one.
+type namesLast struct{ authorizer.Authorizer }
 
 // Authorize implements authorizer.Authorizer.
-func (g grantFirst) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+func (g namesLast) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
 	if _, vouched := asked.GetUser().(proxied); vouched && asked.GetName() != "" && isTheRequest(ctx, asked) {
 		if decision, reason, err := g.Authorizer.Authorize(ctx, anyName{asked}); decision == authorizer.DecisionAllow && err == nil {
 			return decision, reason, nil
@@ -82,7 +82,7 @@ func isTheRequest(ctx context.Context, asked authorizer.Attributes) bool {
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer.
-func (g grantFirst) ConditionsAwareAuthorize(ctx context.Context, asked authorizer.Attributes) authorizer.ConditionsAwareDecision {
+func (g namesLast) ConditionsAwareAuthorize(ctx context.Context, asked authorizer.Attributes) authorizer.ConditionsAwareDecision {
 	return authorizer.ConditionsAwareDecisionFromParts(g.Authorize(ctx, asked))
 }
 
