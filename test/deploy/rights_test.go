@@ -33,6 +33,7 @@ var (
 func TestRights(t *testing.T) {
 	hub := startHub(t)
 	sets := valueSets(t)
+	sets["own accounts"] = merged(t, sets["everything"], `controller: {serviceAccount: {create: false, name: robot}}`)
 
 	// By the account of a controller: where its lease is, and where it may use Secrets.
 	type rights struct{ leases, secrets []string }
@@ -44,6 +45,10 @@ func TestRights(t *testing.T) {
 			"omni-controller-team-b": {[]string{"team-b"}, []string{"team-b"}},
 			// What all had together before each got its own.
 			"omni-controller": {},
+		},
+		"own accounts": {
+			"robot-team-a": {[]string{"team-a"}, []string{"team-a"}}, "robot-team-b": {[]string{"team-b"}, []string{"team-b"}},
+			"robot": {}, "omni-controller-team-a": {},
 		},
 		"all-namespaces": {"omni-controller": {[]string{namespace}, []string{namespace, "team-a", "team-b", "kube-system", ""}}},
 	} {

@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 			check: func(t *testing.T, r *running) { checkAtRest(t, r, false) },
 		},
 		{
-			name: "external etcd, all namespaces", values: external, serves: []string{"team-a", "team-b"},
+			name: "external etcd, all namespaces, other names", values: "fullnameOverride: hub-a\n" + external, serves: []string{"team-a", "team-b"},
 			secrets: map[string]map[string]string{"etcd-client": etcdFiles},
 		},
 		{
@@ -122,7 +122,7 @@ func prepare(t *testing.T, hub *env.Hub, values string) *running {
 			continue
 		}
 
-		if p := newPod(t, hub, object); object.GetName() == "omni-apiserver" {
+		if p := newPod(t, hub, object); object.GetLabels()["app.kubernetes.io/name"] == "omni-apiserver" {
 			r.apiserver = p
 		} else {
 			r.controllers = append(r.controllers, p)
@@ -145,7 +145,7 @@ func (r *running) start(t *testing.T, binaries env.Binaries, sources map[string]
 		}
 	})
 
-	r.apiserver.fill(t, "omni-apiserver-tls", r.secrets["omni-apiserver-tls"])
+	r.apiserver.fillIssued(t, r.secrets)
 
 	for name, files := range sources {
 		r.apiserver.fill(t, name, files)
@@ -156,7 +156,7 @@ func (r *running) start(t *testing.T, binaries env.Binaries, sources map[string]
 	connectAPI(t, r.hub, registration, r.secrets, r.apiserver.Port(8443))
 
 	for _, controller := range r.controllers {
-		controller.fill(t, "omni-controller-metrics-tls", r.secrets["omni-controller-metrics-tls"])
+		controller.fillIssued(t, r.secrets)
 		r.programs = append(r.programs, controller.start(t, r.hub, binaries))
 	}
 }

@@ -8,7 +8,7 @@ metadata:
   annotations:
     {{- merge (dict) ($settings.podAnnotations | default dict) (dict "kubectl.kubernetes.io/default-container" "omni-apiserver") | toYaml | nindent 4 }}
 spec:
-  serviceAccountName: omni-apiserver
+  serviceAccountName: {{ include "omni.apiserverAccount" . }}
   automountServiceAccountToken: true
   enableServiceLinks: false
   {{- with .Values.image.pullSecrets }}
@@ -181,7 +181,7 @@ readinessProbe:
 # Made by cert-manager; the Pod waits for it.
 - name: tls
   secret:
-    secretName: omni-apiserver-tls
+    secretName: {{ include "omni.prefix" $ }}-apiserver-tls
     defaultMode: 0440
 {{- if not $settings.etcd.embedded.enabled }}
 - name: etcd-client

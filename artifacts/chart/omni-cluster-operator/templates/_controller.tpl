@@ -1,16 +1,4 @@
-{{/* The Deployment of omni-controller that serves a namespace, and its ServiceAccount: each has one of its own, so that
-     whoever takes over one controller has the rights of one namespace. No name is cut: 16 and 63 characters fit.
-     Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
-{{- define "omni.controllerName" -}}
-{{- if or (not .serves) (eq .serves .root.Release.Namespace) }}omni-controller{{ else }}omni-controller-{{ .serves }}{{ end -}}
-{{- end }}
-
-{{/* The label that tells Deployments apart. Selectors are immutable, so the Deployment that serves the release's
-     namespace keeps it when it serves all; the underscores keep it apart from any namespace. */}}
-{{- define "omni.controllerServes" -}}
-{{- if or (not .serves) (eq .serves .root.Release.Namespace) }}own_or_all{{ else }}{{ .serves }}{{ end -}}
-{{- end }}
-
+{{/* The Deployment of omni-controller that serves a namespace. Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
 {{- define "omni.controller" -}}
 {{- $settings := .root.Values.controller -}}
 {{- $selector := include "omni.selector" (dict "name" "omni-controller" "serves" (include "omni.controllerServes" .)) -}}
@@ -35,7 +23,7 @@ spec:
       annotations:
         {{- merge (dict) ($settings.podAnnotations | default dict) (dict "kubectl.kubernetes.io/default-container" "omni-controller") | toYaml | nindent 8 }}
     spec:
-      serviceAccountName: {{ include "omni.controllerName" . }}
+      serviceAccountName: {{ include "omni.controllerAccount" . }}
       automountServiceAccountToken: true
       enableServiceLinks: false
       {{- with .root.Values.image.pullSecrets }}
@@ -95,7 +83,7 @@ spec:
         # Made by cert-manager; the Pod waits for it.
         - name: metrics-tls
           secret:
-            secretName: omni-controller-metrics-tls
+            secretName: {{ include "omni.prefix" .root }}-controller-metrics-tls
             defaultMode: 0440
         {{- end }}
         {{- with $settings.extraVolumes }}
@@ -144,7 +132,8 @@ spec:
      Those that cert-manager makes have a label as well; to those of the user's the chart cannot give one. */}}
 {{- define "omni.protectedSecrets" -}}
 {{- $values := .root.Values -}}
-{{- $names := list "omni-apiserver-ca" "omni-apiserver-tls" "omni-controller-metrics-tls" $values.apiserver.encryption.secretName -}}
+{{- $prefix := include "omni.prefix" .root -}}
+{{- $names := list (printf "%s-apiserver-ca" $prefix) (printf "%s-apiserver-tls" $prefix) (printf "%s-controller-metrics-tls" $prefix) $values.apiserver.encryption.secretName -}}
 {{- if not $values.apiserver.etcd.embedded.enabled -}}
 {{- $names = append $names $values.apiserver.etcd.external.tlsSecretName -}}
 {{- end -}}
@@ -166,7 +155,7 @@ spec:
 {{- define "omni.controllerSubjects" -}}
 {{- range include "omni.namespaces" . | fromJsonArray | default (list "") }}
 - kind: ServiceAccount
-  name: {{ include "omni.controllerName" (dict "root" $ "serves" .) }}
+  name: {{ include "omni.controllerAccount" (dict "root" $ "serves" .) }}
   namespace: {{ $.Release.Namespace }}
 {{- end }}
 {{- end }}

@@ -134,15 +134,23 @@ topologySpreadConstraints:
 {{- end -}}
 {{- end }}
 
-{{/* Fails if the other storage is in use: a `helm upgrade` that forgot some values would otherwise serve an empty API, and
-     the garbage collector would remove exported kubeconfigs, whose owners are not there. Without a cluster, as in
-     `helm template`, nothing is found and nothing refused. */}}
+{{/* Fails if the objects are elsewhere: a `helm upgrade` that forgot some values, or changed the names, would otherwise serve an
+     empty API, and the garbage collector would remove exported kubeconfigs, whose owners are not there. Without a cluster,
+     as in `helm template`, nothing is found and nothing refused. */}}
 {{- define "omni.refuseOtherStorage" -}}
-{{- $now := ternary "embedded" "external" .Values.apiserver.etcd.embedded.enabled -}}
-{{- $before := ternary "external" "embedded" .Values.apiserver.etcd.embedded.enabled -}}
-{{- $workload := ternary "Deployment" "StatefulSet" .Values.apiserver.etcd.embedded.enabled -}}
-{{- if lookup "apps/v1" $workload .Release.Namespace "omni-apiserver" -}}
-{{- fail (printf "apiserver.etcd: the %s omni-apiserver has the objects in the %s etcd, and these values ask for the %s one, which does not have them. Give all values of the release again (helm get values). If you moved the objects (docs/how-to/high-availability.md) or want to begin without any, delete the %s first" $workload $before $now $workload) -}}
+{{- $embedded := .Values.apiserver.etcd.embedded.enabled -}}
+{{- $now := ternary "embedded" "external" $embedded -}}
+{{- $name := printf "%s-apiserver" (include "omni.prefix" .) -}}
+{{- range $kind, $before := dict "StatefulSet" "embedded" "Deployment" "external" -}}
+{{- range (lookup "apps/v1" $kind $.Release.Namespace "").items -}}
+{{- if eq (get (.metadata.labels | default dict) "app.kubernetes.io/name") "omni-apiserver" -}}
+{{- if ne $before $now -}}
+{{- fail (printf "apiserver.etcd: the %s %s has the objects in the %s etcd, and these values ask for the %s one, which does not have them. Give all values of the release again (helm get values). If you moved the objects (docs/how-to/high-availability.md) or want to begin without any, delete the %s first" $kind .metadata.name $before $now $kind) -}}
+{{- else if and $embedded (ne .metadata.name $name) -}}
+{{- fail (printf "nameOverride, fullnameOverride: the StatefulSet %s has the objects on the claim data-%s-0, and %s would begin without any. Give the names of before again. To change them, see docs/how-to/install.md (Names)" .metadata.name .metadata.name $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end }}
 
