@@ -115,7 +115,11 @@ func prepare(t *testing.T, hub *env.Hub, values string) *running {
 
 	r := &running{hub: hub, manifest: stream(mustRender(t, values))}
 	r.objects = decode(t, r.manifest)
-	r.secrets = issueSecrets(t, r.objects)
+
+	// The test has those of the user's.
+	if _, leaves := certificates(t, r.objects); len(leaves) > 0 {
+		r.secrets = issueSecrets(t, r.objects)
+	}
 
 	for _, object := range r.objects {
 		if kind := object.GetKind(); kind != "StatefulSet" && kind != "Deployment" {

@@ -1,6 +1,7 @@
 {{/* The Deployment of omni-controller that serves a namespace. Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
 {{- define "omni.controller" -}}
 {{- $settings := .root.Values.controller -}}
+{{- $certificate := include "omni.metricsSecret" .root -}}
 {{- $selector := include "omni.selector" (dict "name" "omni-controller" "serves" (include "omni.controllerServes" .)) -}}
 {{- $labels := include "omni.labels" (dict "root" .root "name" "omni-controller" "serves" (include "omni.controllerServes" .)) -}}
 apiVersion: apps/v1
@@ -31,8 +32,10 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       terminationGracePeriodSeconds: {{ $settings.terminationGracePeriodSeconds }}
+      {{- with .root.Values.podSecurityContext }}
       securityContext:
-        {{- include "omni.podSecurity" .root | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       {{- with include "omni.placement" (dict "settings" $settings "selector" $selector "replicas" $settings.replicas) }}
       {{- . | trim | nindent 6 }}
       {{- end }}
@@ -57,17 +60,19 @@ spec:
               containerPort: 8080
               protocol: TCP
             - name: health
-              containerPort: 8081
+              containerPort: {{ $settings.healthProbe.port }}
               protocol: TCP
-          {{- include "omni.controllerProbes" . | nindent 10 }}
+          {{- include "omni.controllerProbes" $settings.healthProbe | nindent 10 }}
           resources:
             {{- toYaml $settings.resources | nindent 12 }}
+          {{- with .root.Values.securityContext }}
           securityContext:
-            {{- include "omni.containerSecurity" .root | nindent 12 }}
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           volumeMounts:
             - name: tmp
               mountPath: /tmp
-            {{- if $settings.metrics.secure }}
+            {{- if $certificate }}
             - name: metrics-tls
               mountPath: /etc/omni-controller/metrics
               readOnly: true
@@ -79,11 +84,11 @@ spec:
         - name: tmp
           emptyDir:
             sizeLimit: 256Mi
-        {{- if $settings.metrics.secure }}
-        # Made by cert-manager; the Pod waits for it.
+        {{- with $certificate }}
+        # Made by cert-manager or by you; the Pod waits for it.
         - name: metrics-tls
           secret:
-            secretName: {{ include "omni.prefix" .root }}-controller-metrics-tls
+            secretName: {{ . }}
             defaultMode: 0440
         {{- end }}
         {{- with $settings.extraVolumes }}
@@ -101,10 +106,10 @@ spec:
 - --leader-elect=true
 - --metrics-bind-address=:8080
 - --metrics-secure={{ .root.Values.controller.metrics.secure }}
-{{- if .root.Values.controller.metrics.secure }}
+{{- if include "omni.metricsSecret" .root }}
 - --metrics-cert-path=/etc/omni-controller/metrics
 {{- end }}
-- --health-probe-bind-address=:8081
+- --health-probe-bind-address=:{{ .root.Values.controller.healthProbe.port }}
 {{- with .root.Values.controller.deniedNetworks }}
 - {{ printf "--denied-networks=%s" (join "," .) | quote }}
 {{- end }}
@@ -133,7 +138,11 @@ spec:
 {{- define "omni.protectedSecrets" -}}
 {{- $values := .root.Values -}}
 {{- $prefix := include "omni.prefix" .root -}}
-{{- $names := list (printf "%s-apiserver-ca" $prefix) (printf "%s-apiserver-tls" $prefix) (printf "%s-controller-metrics-tls" $prefix) $values.apiserver.encryption.secretName -}}
+{{- $names := list (printf "%s-apiserver-ca" $prefix) (printf "%s-apiserver-tls" $prefix) (printf "%s-controller-metrics-tls" $prefix) -}}
+{{- if not $values.certificates.certManager.enabled -}}
+{{- $names = list $values.certificates.serving.secretName $values.certificates.metrics.secretName -}}
+{{- end -}}
+{{- $names = append $names $values.apiserver.encryption.secretName -}}
 {{- if not $values.apiserver.etcd.embedded.enabled -}}
 {{- $names = append $names $values.apiserver.etcd.external.tlsSecretName -}}
 {{- end -}}
@@ -166,20 +175,15 @@ startupProbe:
   httpGet:
     port: health
     path: /healthz
-  periodSeconds: 5
-  timeoutSeconds: 5
-  failureThreshold: 132
+  {{- include "omni.probeTiming" (dict "of" .startup) | nindent 2 }}
 livenessProbe:
   httpGet:
     port: health
     path: /healthz
-  periodSeconds: 20
-  timeoutSeconds: 10
-  failureThreshold: 3
+  {{- include "omni.probeTiming" (dict "of" .liveness) | nindent 2 }}
 readinessProbe:
   httpGet:
     port: health
     path: /readyz
-  periodSeconds: 10
-  timeoutSeconds: 5
+  {{- include "omni.probeTiming" (dict "of" .readiness) | nindent 2 }}
 {{- end }}

@@ -55,25 +55,6 @@ omni.texashpc.com/serves: {{ . }}
 {{- end -}}
 {{- end }}
 
-{{/* What the restricted Pod Security Standard asks of a Pod. */}}
-{{- define "omni.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
-{{- end }}
-
-{{/* What it asks of a container, and a root file system that nobody can write to. */}}
-{{- define "omni.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
-{{- end }}
-
 {{/* Where Pods go: what both programs have in common.
      Call with (dict "root" $ "settings" .Values.apiserver "selector" <selector labels> "replicas" 2). */}}
 {{- define "omni.placement" -}}
@@ -154,6 +135,13 @@ topologySpreadConstraints:
 {{- end -}}
 {{- end }}
 
+{{/* The lines of a probe that say how often and how long. Call with (dict "of" <values>), with "failures" where Kubernetes' 3 is not the default. */}}
+{{- define "omni.probeTiming" -}}
+periodSeconds: {{ .of.periodSeconds }}
+timeoutSeconds: {{ .of.timeoutSeconds }}
+failureThreshold: {{ .of.failureThreshold | default .failures | default 3 }}
+{{- end }}
+
 {{/* How many Pods of the API server there are. */}}
 {{- define "omni.apiserverReplicas" -}}
 {{- if .Values.apiserver.etcd.embedded.enabled }}1{{ else }}{{ .Values.apiserver.etcd.external.replicas }}{{ end -}}
@@ -173,7 +161,7 @@ topologySpreadConstraints:
      that it signed is in use. Here and not by cert-manager's webhook, half-way through an installation. */}}
 {{- define "omni.refuseDurations" -}}
 {{- $own := not .Values.certificates.serving.issuerRef.name -}}
-{{- range $name, $of := .Values.certificates -}}
+{{- range $name, $of := dict "ca" .Values.certificates.ca "serving" .Values.certificates.serving -}}
 {{- if or $own (ne $name "ca") -}}
 {{- $duration := include "omni.seconds" $of.duration | atoi -}}
 {{- $renewBefore := include "omni.seconds" $of.renewBefore | atoi -}}

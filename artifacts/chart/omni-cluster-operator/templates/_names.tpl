@@ -45,3 +45,18 @@ omni-cluster-operator
 {{- define "omni.controllerAccount" -}}
 {{ .root.Values.controller.serviceAccount.name | default (printf "%s-controller" (include "omni.prefix" .root)) }}{{ include "omni.controllerSuffix" . }}
 {{- end }}
+
+{{/* The Secret with the certificate of omni-apiserver. */}}
+{{- define "omni.servingSecret" -}}
+{{- if .Values.certificates.certManager.enabled }}{{ include "omni.prefix" . }}-apiserver-tls{{ else }}{{ .Values.certificates.serving.secretName }}{{ end -}}
+{{- end }}
+
+{{/* The Secret with the certificate of the controllers' metrics; empty if there is none. */}}
+{{- define "omni.metricsSecret" -}}
+{{- if not .Values.controller.metrics.secure -}}
+{{- else if .Values.certificates.certManager.enabled -}}
+{{ include "omni.prefix" . }}-controller-metrics-tls
+{{- else -}}
+{{ .Values.certificates.metrics.secretName }}
+{{- end -}}
+{{- end }}
