@@ -11,6 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controllernamespaces"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controlplane"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/exporttarget"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
@@ -29,9 +30,10 @@ func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	controlplane.Register(options.Plugins)
 	controllernamespaces.Register(options.Plugins)
 	references.Register(options.Plugins)
+	exporttarget.Register(options.Plugins)
 
 	options.RecommendedPluginOrder = append(options.RecommendedPluginOrder,
-		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName, references.PluginName)
+		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName, references.PluginName, exporttarget.PluginName)
 
 	return options
 }

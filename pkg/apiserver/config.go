@@ -107,7 +107,7 @@ func (c CompletedConfig) New() (*Server, error) {
 
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.config.scheme,
 		runtime.NewParameterCodec(c.config.scheme), c.config.codecs)
-	group.NegotiatedSerializer = inParts{withoutProtobuf{group.NegotiatedSerializer}}
+	group.NegotiatedSerializer = perElement{withoutProtobuf{group.NegotiatedSerializer}}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = served
 
 	if err := generic.InstallAPIGroup(&group); err != nil {

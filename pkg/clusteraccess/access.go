@@ -33,7 +33,7 @@ type Access struct {
 	// HubID is the ID of this hub in marks of ownership.
 	HubID string
 
-	troubles troubles
+	stuckCleanups stuckCleanups
 }
 
 // Requester is an object that wants in.

@@ -48,12 +48,12 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 	}
 
 	if policy.Problem != "" {
-		policy.First = a.troubles.first(requester.Object.GetUID(), stepOpen, now)
+		policy.First = a.stuckCleanups.first(requester.Object.GetUID(), stepOpen, now)
 	}
 
 	action, why := policy.Decide()
 	if action != ActionWait {
-		a.troubles.over(requester.Object.GetUID(), stepOpen)
+		a.stuckCleanups.over(requester.Object.GetUID(), stepOpen)
 	}
 
 	if action == ActionWait {

@@ -69,7 +69,7 @@ func TestCleanupPolicyAfterTheDeadline(t *testing.T) {
 }
 
 func TestTroubles(t *testing.T) {
-	var known troubles
+	var known stuckCleanups
 
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 

@@ -162,7 +162,7 @@ func TestCleanupWithAParent(t *testing.T) {
 
 	// Another process, long after the deadline.
 	l.clock = l.clock.Add(3 * time.Hour)
-	l.access.troubles = troubles{}
+	l.access.stuckCleanups = stuckCleanups{}
 	l.expect(ActionWait, "until 2026-01-01T15:02:00Z")
 
 	l.clock = l.clock.Add(3 * time.Minute)

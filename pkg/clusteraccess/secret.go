@@ -74,7 +74,7 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 func (a *Access) whoWrites(ctx context.Context, secret types.NamespacedName) string {
 	exports := &v1alpha1.OmniKubeconfigExportList{}
 
-	err := a.Client.List(ctx, exports, client.InNamespace(secret.Namespace), client.MatchingFields{index.ByTargetSecret: secret.Name})
+	err := a.Client.List(ctx, exports, client.MatchingFields{index.ByTargetSecret: secret.String()})
 
 	switch {
 	case err != nil:

@@ -41,6 +41,8 @@ type Options struct {
 	ManagementCluster string
 	// HubID is the ID of the hub in marks of ownership; see package hub.
 	HubID string
+	// ExportNamespaces are those besides its own to which an OmniKubeconfigExport may write its Secret.
+	ExportNamespaces []string
 	// Endpoints says where the keys of OmniConnections may be used.
 	Endpoints EndpointPolicy
 	// Sources says which Secrets users may not have the controllers use.
@@ -161,7 +163,8 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	}
 
 	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
-		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, HubID: options.HubID, Concurrency: options.Concurrency.OmniKubeconfigExport,
+		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, Namespaces: options.ExportNamespaces, HubID: options.HubID,
+		Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)
 	}

@@ -201,14 +201,14 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, fmt.Errorf("the exported objects do not fit together: %s", omni.Sanitize(err.Error()))
 	}
 
-	gaps, err := plan.Gaps(ctx, st, text, keys)
+	inexpressible, err := plan.Inexpressible(ctx, st, text, keys)
 	if err != nil {
 		return File{}, nil, explain(err, options)
 	}
 
 	file, err := fileOf(objects.Cluster.Name, objects.Manifests())
 
-	return file, warningsFor(name, exported, objects, gaps), err
+	return file, warningsFor(name, exported, objects, inexpressible), err
 }
 
 // proofUID stands for the UID that the OmniCluster does not have yet.

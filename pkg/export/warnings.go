@@ -12,7 +12,7 @@ import (
 )
 
 // warningsFor says what the person who applies the manifests has to know.
-func warningsFor(name string, exported *observe.Exported, objects *manifests.Objects, gaps []plan.Change) []string {
+func warningsFor(name string, exported *observe.Exported, objects *manifests.Objects, inexpressible []plan.Change) []string {
 	var warnings []string
 
 	warn := func(format string, args ...any) {
@@ -37,19 +37,19 @@ func warningsFor(name string, exported *observe.Exported, objects *manifests.Obj
 			strings.Join(exported.Unmanaged, ", "))
 	}
 
-	for _, gap := range gaps {
-		warn("applying the manifests would %s: %s", gap.String(), meaning(gap))
+	for _, change := range inexpressible {
+		warn("applying the manifests would %s: %s", change.String(), meaning(change))
 	}
 
 	return warnings
 }
 
-// meaning explains a gap, which is something that our kinds cannot say.
-func meaning(gap plan.Change) string {
-	switch kind := omni.KindOf(gap.Type); {
-	case gap.Action == plan.ActionDestroy:
+// meaning explains a change, which is something that our kinds cannot say.
+func meaning(change plan.Change) string {
+	switch kind := omni.KindOf(change.Type); {
+	case change.Action == plan.ActionDestroy:
 		return "no document can express it; while a cluster is being adopted nothing is destroyed without spec.approvedPlan"
-	case gap.Action == plan.ActionCreate:
+	case change.Action == plan.ActionCreate:
 		return "Omni has it under another ID or not at all"
 	case kind == "KubernetesHealthCheck":
 		return "its job is written in another format, with the same content"

@@ -21,9 +21,9 @@ func TestWarnings(t *testing.T) {
 	const kind = ".omni.sidero.dev"
 
 	for name, test := range map[string]struct {
-		exported observe.Exported
-		gaps     []plan.Change
-		want     []string
+		exported      observe.Exported
+		inexpressible []plan.Change
+		want          []string
 	}{
 		"nothing to say": {},
 		"owned": {
@@ -39,7 +39,7 @@ func TestWarnings(t *testing.T) {
 			want:     []string{`cluster "c": kernel arguments of m1, m2 are set in Omni beside every template: they are not in the manifests, and stay as they are`},
 		},
 		"gaps": {
-			gaps: []plan.Change{
+			inexpressible: []plan.Change{
 				{Action: plan.ActionDestroy, Type: "ConfigPatches" + kind, ID: "500-by-hand"},
 				{Action: plan.ActionCreate, Type: "KubernetesManifestGroups" + kind, ID: "c-a"},
 				{Action: plan.ActionUpdate, Type: "KubernetesHealthChecks" + kind, ID: "check"},
@@ -54,7 +54,7 @@ func TestWarnings(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, warningsFor("c", &test.exported, bare(), test.gaps)); diff != "" {
+			if diff := cmp.Diff(test.want, warningsFor("c", &test.exported, bare(), test.inexpressible)); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})

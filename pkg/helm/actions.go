@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
-func (c *Client) install(hard, soft context.Context, s *session, request Request) error {
+func (c *Client) install(hard, soft context.Context, s *attempt, request Request) error {
 	// Helm begins anew over a record that it cannot read.
 	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
@@ -26,7 +26,7 @@ func (c *Client) install(hard, soft context.Context, s *session, request Request
 	}
 
 	// Helm gives every install the number 1, whatever is recorded.
-	standIn, err := c.prepare(hard, soft, s, request, render.Release{Revision: 1}, !request.Settings.SkipCRDs)
+	prerendered, err := c.prepare(hard, soft, s, request, render.Release{Revision: 1}, !request.Settings.SkipCRDs)
 	if err != nil {
 		return err
 	}
@@ -44,12 +44,12 @@ func (c *Client) install(hard, soft context.Context, s *session, request Request
 	ctx, cancel := rendering(soft, s)
 	defer cancel()
 
-	_, err = install.RunWithContext(ctx, standIn, request.Values.Tree())
+	_, err = install.RunWithContext(ctx, prerendered, request.Values.Tree())
 
 	return err
 }
 
-func (c *Client) upgrade(hard, soft context.Context, s *session, request Request) error {
+func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request) error {
 	last, err := c.last(s)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (c *Client) upgrade(hard, soft context.Context, s *session, request Request
 		return err
 	}
 
-	standIn, err := c.prepare(hard, soft, s, request, render.Release{Revision: last.Version + 1, Upgrade: true}, crds)
+	prerendered, err := c.prepare(hard, soft, s, request, render.Release{Revision: last.Version + 1, Upgrade: true}, crds)
 	if err != nil {
 		return err
 	}
@@ -82,20 +82,20 @@ func (c *Client) upgrade(hard, soft context.Context, s *session, request Request
 	ctx, cancel := rendering(soft, s)
 	defer cancel()
 
-	_, err = upgrade.RunWithContext(ctx, c.target.Name, standIn, request.Values.Tree())
+	_, err = upgrade.RunWithContext(ctx, c.target.Name, prerendered, request.Values.Tree())
 
 	return err
 }
 
 // needsCRDs tells whether CRDs are installed before an upgrade: over attempts of
 // which none was ever in effect, it stands for the install.
-func needsCRDs(s *session, request Request) (bool, error) {
+func needsCRDs(s *attempt, request Request) (bool, error) {
 	observed, err := s.storage.list()
 
 	return err == nil && !request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
 }
 
-func (c *Client) rollBack(soft context.Context, s *session, request Request) error {
+func (c *Client) rollBack(soft context.Context, s *attempt, request Request) error {
 	target, err := s.config.Releases.Get(c.target.Name, request.Decision.Revision)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *Client) rollBack(soft context.Context, s *session, request Request) err
 }
 
 // last is the record of the newest revision.
-func (c *Client) last(s *session) (*releasev1.Release, error) {
+func (c *Client) last(s *attempt) (*releasev1.Release, error) {
 	found, err := s.config.Releases.Last(c.target.Name)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (c *Client) last(s *session) (*releasev1.Release, error) {
 
 // newest is the record of the newest revision. What that was made from is kept
 // out of messages: hooks were rendered with it.
-func (c *Client) newest(s *session) (*releasev1.Release, error) {
+func (c *Client) newest(s *attempt) (*releasev1.Release, error) {
 	record, err := c.last(s)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (c *Client) newest(s *session) (*releasev1.Release, error) {
 
 // test runs the chart's tests and notes the result on the revision. A test that
 // fails is an error.
-func (c *Client) test(soft context.Context, s *session, request Request) error {
+func (c *Client) test(soft context.Context, s *attempt, request Request) error {
 	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}

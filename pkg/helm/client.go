@@ -77,12 +77,12 @@ func New(target Target, log logr.Logger, grace time.Duration) *Client {
 	return &Client{target: target, log: log, grace: grace}
 }
 
-// session is what one action uses.
-type session struct {
+// attempt is what one action uses.
+type attempt struct {
 	config  *action.Configuration
 	storage *resumable
 	last    *lastError
-	values  *discretion
+	values  *redactor
 
 	// room is what the action has of the room for charts, in bytes, and release gives it back.
 	room    int64
@@ -90,20 +90,20 @@ type session struct {
 }
 
 // releaseMemory gives back what the action has of the room for charts.
-func (s *session) releaseMemory() {
+func (s *attempt) releaseMemory() {
 	s.release()
 	s.room, s.release = 0, func() {}
 }
 
 // open makes Helm's configuration for one action. All its requests end with ctx.
-func (c *Client) open(ctx context.Context, values Values) (*session, error) {
+func (c *Client) open(ctx context.Context, values Values) (*attempt, error) {
 	clients, err := newGetter(bounded(ctx, c.target.Config), c.target.Namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	last, discreet := &lastError{}, c.discretion(values)
-	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: discreet, last: last}))
+	last, redactor := &lastError{}, c.redactorFor(values)
+	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: redactor, last: last}))
 
 	if err := config.Init(clients, c.target.Namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
@@ -121,7 +121,7 @@ func (c *Client) open(ctx context.Context, values Values) (*session, error) {
 	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
 	config.Releases.Driver = storage
 
-	return &session{config: config, storage: storage, last: last, values: discreet, release: func() {}}, nil
+	return &attempt{config: config, storage: storage, last: last, values: redactor, release: func() {}}, nil
 }
 
 // Details is what the record of a revision says about its chart.
@@ -172,7 +172,7 @@ func (c *Client) record(ctx context.Context, revision int) (*releasev1.Release, 
 	}
 
 	if err != nil {
-		return nil, classify(fmt.Sprintf("read revision %d", revision), err, c.discretion(Values{}))
+		return nil, classify(fmt.Sprintf("read revision %d", revision), err, c.redactorFor(Values{}))
 	}
 
 	return asRelease(found)

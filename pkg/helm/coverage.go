@@ -16,7 +16,7 @@ import (
 // uninstalls what the newest names, and attempts that failed removed nothing, or
 // not all, of what was there before them. Helm itself spares objects that do not
 // bear the marks of the release.
-func (c *Client) coverAll(s *session, newest *releasev1.Release) error {
+func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
 	numbers, err := s.storage.visible()
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (c *Client) missingCRDs(ctx context.Context, files []render.CRD) ([]render.
 
 // installCRDs installs the CRDs of a chart that the cluster does not have, as Helm
 // does it before an install.
-func (c *Client) installCRDs(hard, soft context.Context, s *session, files []render.CRD) error {
+func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []render.CRD) error {
 	if _, name, err := checkTexts(soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
 	}
@@ -103,7 +103,7 @@ func crdTexts(files []render.CRD) map[string]string {
 
 // awaitCRDs waits until new CRDs are in use, and forgets what was known of the
 // kinds of the cluster.
-func awaitCRDs(ctx context.Context, s *session, made kube.ResourceList) error {
+func awaitCRDs(ctx context.Context, s *attempt, made kube.ResourceList) error {
 	client, ok := s.config.KubeClient.(kube.InterfaceWaitOptions)
 	if !ok {
 		return fmt.Errorf("the client of Helm has the unknown type %T", s.config.KubeClient)

@@ -150,14 +150,14 @@ func decideDeployed(wanted Wanted, latest *Revision) Decision {
 
 func decideFailed(wanted Wanted, observed Observed, latest *Revision) Decision {
 	if latest.Interrupted {
-		return put(observed, latest.Number, latest.Number, "the last action was interrupted")
+		return installOrUpgrade(observed, latest.Number, latest.Number, "the last action was interrupted")
 	}
 
 	if wanted.RollBack && observed.lastGood(latest.Number) != nil {
 		return rollBack(observed, latest, fmt.Sprintf("revision %d failed", latest.Number))
 	}
 
-	return put(observed, latest.Number+1, 0, fmt.Sprintf("revision %d failed", latest.Number))
+	return installOrUpgrade(observed, latest.Number+1, 0, fmt.Sprintf("revision %d failed", latest.Number))
 }
 
 // rollBack goes back to the last good revision before the latest, which there is.
@@ -175,7 +175,7 @@ func decidePending(wanted Wanted, observed Observed, latest *Revision, now time.
 	}
 
 	if latest.Owner == wanted.Owner && latest.Content == wanted.Content && latest.Status != StatusPendingRollback {
-		return put(observed, latest.Number, latest.Number, "the last action was interrupted")
+		return installOrUpgrade(observed, latest.Number, latest.Number, "the last action was interrupted")
 	}
 
 	return Decision{Action: ActionUnlock, Revision: latest.Number, Why: fmt.Sprintf("revision %d was left %s", latest.Number, latest.Status)}
@@ -207,8 +207,8 @@ func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
 		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, latest.Modified.UTC().Format(time.RFC3339))}
 }
 
-// put installs if nothing before the revision to make was ever in effect, else upgrades.
-func put(observed Observed, number, resume int, why string) Decision {
+// installOrUpgrade installs if nothing before the revision to make was ever in effect, else upgrades.
+func installOrUpgrade(observed Observed, number, resume int, why string) Decision {
 	if observed.lastGood(number) == nil {
 		return Decision{Action: ActionInstall, Resume: resume, Why: why}
 	}

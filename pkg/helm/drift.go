@@ -61,7 +61,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []Ignore, co
 
 	objects, err := s.config.KubeClient.Build(strings.NewReader(record.Manifest), false)
 	if err != nil {
-		failed := classify("read the manifest of the release", err, c.discretion(Values{}))
+		failed := classify("read the manifest of the release", err, c.redactorFor(Values{}))
 		if len(objects) == 0 || endsComparison(ctx, failed) {
 			return nil, failed
 		}
@@ -80,7 +80,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []Ignore, co
 			continue
 		}
 
-		failed := classify("compare "+identify(info).String(), err, c.discretion(Values{}))
+		failed := classify("compare "+identify(info).String(), err, c.redactorFor(Values{}))
 		if problems = append(problems, failed); endsComparison(ctx, failed) {
 			break
 		}

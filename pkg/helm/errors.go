@@ -64,7 +64,7 @@ type unusableError struct{ cause error }
 func (e *unusableError) Error() string { return e.cause.Error() }
 
 // classify makes an *Error of what Helm or the cluster said while doing something.
-func classify(doing string, err error, secrets *discretion) error {
+func classify(doing string, err error, secrets *redactor) error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known

@@ -10,7 +10,7 @@ import (
 
 // unlock marks a revision as failed whose action has no result. If it has one
 // by now, that counts.
-func (c *Client) unlock(s *session, revision int) error {
+func (c *Client) unlock(s *attempt, revision int) error {
 	return c.change(s, revision, func(record *releasev1.Release) {
 		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown {
 			return
@@ -22,13 +22,13 @@ func (c *Client) unlock(s *session, revision int) error {
 
 // interruption is the error of an action that a stop of the controller ended. Its revision is marked (see resumable), so that
 // it is made again under its own number, or it stays pending, which leads to the same.
-func interruption(s *session, request Request, cause error) error {
+func interruption(s *attempt, request Request, cause error) error {
 	return &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
 		s.values.redact(cause.Error()))}
 }
 
 // change reads, changes and writes the record of a revision.
-func (c *Client) change(s *session, revision int, change func(*releasev1.Release)) error {
+func (c *Client) change(s *attempt, revision int, change func(*releasev1.Release)) error {
 	var (
 		found release.Releaser
 		err   error

@@ -18,7 +18,7 @@ const (
 // and remembers the last error: some of Helm's own errors leave the cause out.
 type logHandler struct {
 	log    logr.Logger
-	values *discretion
+	values *redactor
 	last   *lastError
 	attrs  []slog.Attr
 }

@@ -25,7 +25,7 @@ type lookups struct {
 	client *rest.RESTClient
 }
 
-func (c *Client) newLookups(ctx context.Context, s *session) (*lookups, error) {
+func (c *Client) newLookups(ctx context.Context, s *attempt) (*lookups, error) {
 	kinds, err := s.config.RESTClientGetter.ToDiscoveryClient()
 	if err != nil {
 		return nil, err

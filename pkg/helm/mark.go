@@ -37,7 +37,7 @@ func (c *Client) Mark(ctx context.Context, mark Mark) error {
 	}
 
 	if err != nil {
-		return classify("read Secret "+name, err, c.discretion(Values{}))
+		return classify("read Secret "+name, err, c.redactorFor(Values{}))
 	}
 
 	if record.Labels[labelOwner] != mark.Owner || record.Labels[labelHub] != mark.From {
@@ -59,6 +59,6 @@ func (c *Client) Mark(ctx context.Context, mark Mark) error {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return changedMeanwhile(c.target.Name, mark.Revision)
 	default:
-		return classify("write the hub on Secret "+name, err, c.discretion(Values{}))
+		return classify("write the hub on Secret "+name, err, c.redactorFor(Values{}))
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
-// rendered is the function that the templates of a stand-in consist of.
+// rendered is the function that the templates of a prerendered chart consist of.
 const rendered = "rendered"
 
 // noValue is what Helm takes out of what templates print, once.
@@ -28,7 +28,7 @@ const noValue = "<no value>"
 // templates have the same names and print the worker's text. Nothing is rendered
 // twice, and nothing of the chart itself is executed or parsed unbounded here. The
 // release needs a number only.
-func (c *Client) prepare(hard, soft context.Context, s *session, request Request, release render.Release, crds bool) (*chart.Chart, error) {
+func (c *Client) prepare(hard, soft context.Context, s *attempt, request Request, release render.Release, crds bool) (*chart.Chart, error) {
 	values, err := render.EncodeValues(request.Values.tree)
 	if err != nil {
 		return nil, err
@@ -61,25 +61,25 @@ func (c *Client) prepare(hard, soft context.Context, s *session, request Request
 		return nil, err
 	}
 
-	standIn, functions := standInFor(answer.Chart, files)
+	prerendered, functions := prerenderedChart(answer.Chart, files)
 	s.config.CustomTemplateFuncs = functions
-	s.storage.standIn, s.storage.original = standIn, answer.Chart
+	s.storage.prerendered, s.storage.original = prerendered, answer.Chart
 
-	return standIn, nil
+	return prerendered, nil
 }
 
-// standInFor makes a chart with a template for each rendered file, which prints its
+// prerenderedChart makes a chart with a template for each rendered file, which prints its
 // text with the function that comes with it.
-func standInFor(original *chart.Chart, files map[string]string) (*chart.Chart, template.FuncMap) {
-	standIn := &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: original.Name(), Version: original.Metadata.Version}}
+func prerenderedChart(original *chart.Chart, files map[string]string) (*chart.Chart, template.FuncMap) {
+	prerendered := &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: original.Name(), Version: original.Metadata.Version}}
 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		standIn.Templates = append(standIn.Templates, &common.File{
+		prerendered.Templates = append(prerendered.Templates, &common.File{
 			Name: strings.TrimPrefix(name, original.Name()+"/"), Data: []byte("{{ " + rendered + " .Template.Name }}"),
 		})
 	}
 
-	return standIn, template.FuncMap{rendered: func(name string) (string, error) {
+	return prerendered, template.FuncMap{rendered: func(name string) (string, error) {
 		text, known := files[name]
 		if !known {
 			return "", fmt.Errorf("%s was not rendered", name)
@@ -99,7 +99,7 @@ type renderedChart struct {
 // admitted has the chart rendered and makes room for what it became. If there is none, what was rendered is dropped, so
 // that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
 // room is the action's, until it ends or asks again.
-func (c *Client) admitted(ctx context.Context, s *session, request Request, job render.Job) (*renderedChart, error) {
+func (c *Client) admitted(ctx context.Context, s *attempt, request Request, job render.Job) (*renderedChart, error) {
 	s.releaseMemory()
 
 	one, err := c.render(ctx, s, request, job)
@@ -123,8 +123,8 @@ func (c *Client) admitted(ctx context.Context, s *session, request Request, job 
 	return one, err
 }
 
-// makeRoom is asked with what a worker answers, in the worker's place.
-func (c *Client) makeRoom(ctx context.Context, s *session, one *renderedChart) error {
+// reserveMemory is asked with what a worker answers, in the worker's place.
+func (c *Client) reserveMemory(ctx context.Context, s *attempt, one *renderedChart) error {
 	one.found = look(ctx, one.files)
 	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
 
@@ -155,7 +155,7 @@ func (c *Client) makeRoom(ctx context.Context, s *session, one *renderedChart) e
 }
 
 // render asks a worker, for the cluster as it is now.
-func (c *Client) render(ctx context.Context, s *session, request Request, job render.Job) (*renderedChart, error) {
+func (c *Client) render(ctx context.Context, s *attempt, request Request, job render.Job) (*renderedChart, error) {
 	if c.target.Charts == nil || request.Chart == nil {
 		return nil, errors.New("there is no chart, or nothing that renders it")
 	}
@@ -179,7 +179,7 @@ func (c *Client) render(ctx context.Context, s *session, request Request, job re
 	job.Admit = func(answer *render.Answer, files map[string]string) error {
 		one.answer, one.files = answer, files
 
-		return c.makeRoom(ctx, s, one)
+		return c.reserveMemory(ctx, s, one)
 	}
 
 	if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookups.answer); err != nil {
@@ -195,7 +195,7 @@ func (c *Client) render(ctx context.Context, s *session, request Request, job re
 
 // lookAtCluster finds out what the cluster is able to do, as Helm does it. Helm
 // itself does not ask again then.
-func lookAtCluster(s *session) (*common.Capabilities, error) {
+func lookAtCluster(s *attempt) (*common.Capabilities, error) {
 	client, err := s.config.RESTClientGetter.ToDiscoveryClient()
 	if err != nil {
 		return nil, err

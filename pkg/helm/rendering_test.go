@@ -115,9 +115,9 @@ func TestTheStandInPrintsTheSame(t *testing.T) {
 	}
 
 	config := action.NewConfiguration()
-	standIn, functions := standInFor(answer.Chart, files)
+	prerendered, functions := prerenderedChart(answer.Chart, files)
 	config.CustomTemplateFuncs = functions
-	got := dryRun(t, config, standIn, values)
+	got := dryRun(t, config, prerendered, values)
 
 	if diff := cmp.Diff(want.Manifest, got.Manifest); diff != "" {
 		t.Error(diff)
@@ -147,16 +147,16 @@ func TestTheStandInPrintsTheSame(t *testing.T) {
 // The record gets the chart, whoever writes it.
 func TestTheChartItselfIsRecorded(t *testing.T) {
 	_, wrapped, _ := newStorage(t, 0)
-	wrapped.standIn, wrapped.original = &chart.Chart{}, &chart.Chart{Metadata: &chart.Metadata{Name: "real"}}
+	wrapped.prerendered, wrapped.original = &chart.Chart{}, &chart.Chart{Metadata: &chart.Metadata{Name: "real"}}
 
 	made := record(1, releasecommon.StatusPendingInstall)
-	made.Chart = wrapped.standIn
+	made.Chart = wrapped.prerendered
 
 	if err := wrapped.Create(key("demo", 1), made); err != nil || made.Chart != wrapped.original {
 		t.Errorf("%v, %+v", err, made.Chart)
 	}
 
-	made.Chart = wrapped.standIn
+	made.Chart = wrapped.prerendered
 	if err := wrapped.Update(key("demo", 1), made); err != nil || made.Chart != wrapped.original {
 		t.Errorf("%v, %+v", err, made.Chart)
 	}

@@ -186,7 +186,7 @@ func (c *Client) Observe(ctx context.Context) (Observed, error) {
 
 	list, err := client.Resource(secretsResource()).Namespace(c.target.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return Observed{}, classify("list the revisions of the release", err, c.discretion(Values{}))
+		return Observed{}, classify("list the revisions of the release", err, c.redactorFor(Values{}))
 	}
 
 	observed := Observed{Revisions: make([]Revision, 0, len(list.Items))}

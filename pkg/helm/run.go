@@ -32,7 +32,7 @@ type Settings struct {
 	TakeOwnership bool
 	// CreateNamespace makes the namespace if it is missing.
 	CreateNamespace bool
-	// MaxHistory is how many revisions are kept; at least 1.
+	// MaxHistory is how many revisions are kept; 0 keeps all of them.
 	MaxHistory int
 }
 
@@ -103,7 +103,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 
 	s, err := c.open(hard, request.Values)
 	if err != nil {
-		return classify("prepare "+string(request.Decision.Action), err, c.discretion(request.Values))
+		return classify("prepare "+string(request.Decision.Action), err, c.redactorFor(request.Values))
 	}
 
 	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
@@ -151,7 +151,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 // runBounded does the action and leaves it alone if it does not end with hard: what
 // Helm computes cannot be stopped. Nothing that is left alone reaches the cluster any
 // more.
-func (c *Client) runBounded(hard, soft context.Context, s *session, request Request) error {
+func (c *Client) runBounded(hard, soft context.Context, s *attempt, request Request) error {
 	done, returned := make(chan error, 1), make(chan struct{})
 
 	go func() {
@@ -182,7 +182,7 @@ func (c *Client) runBounded(hard, soft context.Context, s *session, request Requ
 	}
 }
 
-func (c *Client) act(hard, soft context.Context, s *session, request Request) error {
+func (c *Client) act(hard, soft context.Context, s *attempt, request Request) error {
 	switch request.Decision.Action {
 	case ActionInstall:
 		return c.install(hard, soft, s, request)
@@ -213,7 +213,7 @@ func waitStrategy(wait bool) kube.WaitStrategy {
 // rendering is the context that Helm gets: it ends with soft until the first
 // record is made. After that Helm would only stop listening to its own work
 // while that goes on, so the waits alone are ended.
-func rendering(soft context.Context, s *session) (context.Context, func()) {
+func rendering(soft context.Context, s *attempt) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(soft))
 	stop := context.AfterFunc(soft, cancel)
 	s.storage.begun = func() { stop() }

@@ -31,14 +31,14 @@ import (
 // The first record that an action makes is told of: from then on, what the
 // action does has to be ended in order.
 //
-// Helm is given a stand-in for the chart, which prints what was rendered elsewhere.
+// Helm is given a chart that prints what was rendered elsewhere.
 // The chart itself is recorded.
 //
 // And a record is read once. Helm lists all of a release's records, with the
 // charts in them, many times in one action. Here the labels of the records are
 // listed once, or not at all if they are known, and only those records are read
 // that Helm looks into: the newest, and the one that is deployed. The others are
-// hollow, and never written.
+// placeholders, and never written.
 type resumable struct {
 	driver.Driver
 
@@ -53,22 +53,22 @@ type resumable struct {
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
 	// a rollback from it fails, too: the next rollback would go to it.
 	rollback bool
-	// standIn is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
-	standIn, original *chart.Chart
+	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
+	prerendered, original *chart.Chart
 	// list tells which revisions there are.
 	list func() (Observed, error)
 	// keep says why no record may be removed; nil, or a nil error, if one may be.
 	keep func() error
 
-	statuses map[int]Status // of all revisions; nil before they were listed
-	read     map[string]*releasev1.Release
-	hollow   map[*releasev1.Release]struct{}
+	statuses     map[int]Status // of all revisions; nil before they were listed
+	read         map[string]*releasev1.Release
+	placeholders map[*releasev1.Release]struct{}
 }
 
 func newResumable(wrapped driver.Driver, name string, list func() (Observed, error)) *resumable {
 	return &resumable{
 		Driver: wrapped, release: name, begun: func() {}, stopped: func() bool { return false }, list: list,
-		read: map[string]*releasev1.Release{}, hollow: map[*releasev1.Release]struct{}{},
+		read: map[string]*releasev1.Release{}, placeholders: map[*releasev1.Release]struct{}{},
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *resumable) Query(labels map[string]string) ([]release.Releaser, error) 
 		}
 
 		if i < len(numbers)-1 && r.statuses[number] != StatusDeployed {
-			found = append(found, r.stub(number))
+			found = append(found, r.placeholder(number))
 
 			continue
 		}
@@ -159,10 +159,10 @@ func (r *resumable) visible() ([]int, error) {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.statuses)), func(number int) bool { return number == r.hidden }), nil
 }
 
-// stub stands for a record of which Helm wants to know its number and status only.
-func (r *resumable) stub(number int) *releasev1.Release {
+// placeholder stands for a record of which Helm wants to know its number and status only.
+func (r *resumable) placeholder(number int) *releasev1.Release {
 	made := &releasev1.Release{Name: r.release, Version: number, Info: &releasev1.Info{Status: common.Status(r.statuses[number])}}
-	r.hollow[made] = struct{}{}
+	r.placeholders[made] = struct{}{}
 
 	return made
 }
@@ -225,7 +225,7 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 
 	r.restore(record)
 
-	if _, hollow := r.hollow[record]; hollow {
+	if _, placeholder := r.placeholders[record]; placeholder {
 		return fmt.Errorf("revision %d was not read and must not be written", record.Version)
 	}
 
@@ -270,7 +270,7 @@ func (r *resumable) Delete(name string) (release.Releaser, error) {
 
 // restore puts the chart in the place of its stand-in.
 func (r *resumable) restore(record *releasev1.Release) {
-	if r.standIn != nil && record.Chart == r.standIn {
+	if r.prerendered != nil && record.Chart == r.prerendered {
 		record.Chart = r.original
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func (c *Client) uninstall(soft context.Context, s *session, request Request) error {
+func (c *Client) uninstall(soft context.Context, s *attempt, request Request) error {
 	record, err := c.newest(s)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil
@@ -92,7 +92,7 @@ func onceFine(ask func() error) func() error {
 // allGone is an error if an object of a manifest is still there, or cannot be
 // looked for. Helm deletes only what it can read, says nothing of the rest, and
 // takes an object in an unknown state for one that is gone.
-func (c *Client) allGone(s *session, manifest string) error {
+func (c *Client) allGone(s *attempt, manifest string) error {
 	due, err := toDelete(manifest)
 	if err != nil {
 		return err

@@ -102,13 +102,13 @@ func listedMachines(controlPlanes []v1alpha1.OmniControlPlane, workers []v1alpha
 	}
 
 	for _, controlPlane := range controlPlanes {
-		if err := list(fmt.Sprintf("OmniControlPlane %q", controlPlane.Name), controlPlane.Spec.Machines); err != nil {
+		if err := list(fmt.Sprintf("OmniControlPlane %q", controlPlane.Name), controlPlane.Spec.MachineIDs()); err != nil {
 			return nil, err
 		}
 	}
 
 	for _, set := range workers {
-		if err := list(fmt.Sprintf("OmniWorkers %q", set.Name), set.Spec.Machines); err != nil {
+		if err := list(fmt.Sprintf("OmniWorkers %q", set.Name), set.Spec.MachineIDs()); err != nil {
 			return nil, err
 		}
 	}

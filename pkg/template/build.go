@@ -1,12 +1,9 @@
 package template
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -146,7 +143,7 @@ func (b builder) machineSet(
 		Labels:      config.Labels,
 		Annotations: config.Annotations,
 		// The list is a set: the order in which it was written says nothing.
-		Machines:         slices.Sorted(slices.Values(machines.Machines)),
+		Machines:         slices.Sorted(slices.Values(machines.MachineIDs())),
 		MachineClass:     class,
 		Patches:          patches,
 		SystemExtensions: config.SystemExtensions,
@@ -156,17 +153,19 @@ func (b builder) machineSet(
 
 // machineClass refuses a missing size, which Omni would read as 0: a set without machines.
 func machineClass(class *v1alpha1.MachineClass) (*machineClassSection, error) {
-	switch {
-	case class == nil:
+	if class == nil {
 		return nil, nil //nolint:nilnil // none is no error
-	case class.Size == nil:
-		return nil, errors.New("machineClass: size is missing")
-	case class.Size.Type == intstr.Int:
-		return &machineClassSection{Name: class.Name, Size: class.Size.IntVal}, nil
-	case class.Size.StrVal == v1alpha1.UnlimitedSize:
+	}
+
+	count, unlimited, err := class.Machines()
+
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("machineClass: %w", err)
+	case unlimited:
 		return &machineClassSection{Name: class.Name, Size: v1alpha1.UnlimitedSize}, nil
 	default:
-		return nil, fmt.Errorf("machineClass: size %q is neither a number nor %q", class.Size.StrVal, v1alpha1.UnlimitedSize)
+		return &machineClassSection{Name: class.Name, Size: count}, nil
 	}
 }
 
@@ -177,7 +176,8 @@ func strategy(in *v1alpha1.Strategy) *strategySection {
 
 	section := &strategySection{Type: string(in.Type)}
 	if in.Rolling != nil {
-		section.Rolling = &rollingSection{MaxParallelism: in.Rolling.MaxParallelism}
+		// Omni would take 0 at its word, and change no machine.
+		section.Rolling = &rollingSection{MaxParallelism: max(in.Rolling.MaxParallelism, 1)}
 	}
 
 	return section

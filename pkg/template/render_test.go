@@ -202,7 +202,7 @@ func TestRenderErrors(t *testing.T) {
 				in.Workers = []v1alpha1.OmniWorkers{workers("w", "pool")}
 				in.Workers[0].Spec.MachineClass = &v1alpha1.MachineClass{Name: "c", Size: &size}
 			},
-			want: `render template: OmniWorkers "w": machineClass: size "many" is neither a number nor "unlimited"`,
+			want: `render template: OmniWorkers "w": machineClass: size "many" is neither a number of machines up to 2147483647 nor unlimited`,
 		},
 		"machine's patch": {
 			change: func(in *Input) {

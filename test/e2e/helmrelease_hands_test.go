@@ -62,12 +62,13 @@ func (r *releasing) byHand(name string, from int, status string) {
 	made.Labels["version"], made.Labels["status"] = strconv.Itoa(from+1), status
 	made.Data = map[string][]byte{"release": r.rewritten(last.Data["release"], from+1, status)}
 
-	if _, err := r.hub.Client().CoreV1().Secrets(r.apps).Create(r.t.Context(), made, metav1.CreateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
-
+	// The object first: once the record says deployed, the controller may put it right at any moment.
 	if _, stderr, err := r.hub.Kubectl(r.t.Context(), "-n", r.apps, "patch", "configmap", name, "-p", `{"data":{"greeting":"by hand"}}`); err != nil {
 		r.t.Fatal(err, stderr)
+	}
+
+	if _, err := r.hub.Client().CoreV1().Secrets(r.apps).Create(r.t.Context(), made, metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
 	}
 }
 

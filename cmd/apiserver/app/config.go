@@ -139,7 +139,7 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 		return fmt.Errorf("set up authorisation: %w", err)
 	}
 
-	apiserver.AskForGrantsFirst(&generic.Config)
+	apiserver.AuthorizeNamesLast(&generic.Config)
 
 	if err := o.Features.ApplyTo(&generic.Config, client, generic.SharedInformerFactory); err != nil {
 		return fmt.Errorf("set up features: %w", err)

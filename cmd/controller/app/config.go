@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -64,7 +65,6 @@ func (o *Options) Config() (*Config, error) {
 
 	return &Config{Options: o, Hub: hub, Manager: manager.Options{
 		Scheme:                        scheme,
-		Cache:                         o.cacheOptions(),
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.leaseNamespace(),
@@ -99,13 +99,20 @@ func (o *Options) hub() (*rest.Config, error) {
 	return hub, nil
 }
 
-// cacheOptions restrict every watch to the one namespace that is served, and keep managed fields out
-// of memory: nothing here reads them, they can be half of an object, and a write without them leaves
-// those of the server as they are.
+// cacheOptions restrict every watch to the one namespace that is served, that of Secrets to those as well to which
+// exports may write, and keep managed fields out of memory: nothing here reads them, they can be half of an object, and
+// a write without them leaves those of the server as they are.
 func (o *Options) cacheOptions() cache.Options {
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), NewInformer: newInformer}
 	if !o.AllNamespaces {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
+
+		secrets := map[string]cache.Config{o.Namespace: {}}
+		for _, namespace := range o.ExportNamespaces {
+			secrets[namespace] = cache.Config{}
+		}
+
+		options.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: secrets}}
 	}
 
 	return options

@@ -31,13 +31,13 @@ const (
 	leaderElectionLost = "leader election lost"
 )
 
-// lease is the lease of the leader election, and ends the process before another controller can hold it too.
+// leaderLease is the lease of the leader election, and ends the process before another controller can hold it too.
 //
 // The library alone does not: when the hub hangs it first tries to hand the lease back, for up to another ten
 // seconds; and a leader that was itself frozen (a node that was suspended, a virtual machine that was moved) goes on
 // for ten seconds after it sees another's name in the lease. Two controllers that write to one Omni at a time undo
 // each other's safeguards: each settles, asks and checks for itself.
-type lease struct {
+type leaderLease struct {
 	resourcelock.Interface
 
 	// lost ends the process.
@@ -48,8 +48,8 @@ type lease struct {
 	watchdog *time.Timer
 }
 
-// newLease makes the lease. The lock that it returns too is its inside, which takes a recorder of events.
-func newLease(hub *rest.Config, namespace string) (*lease, *resourcelock.LeaseLock, error) {
+// newLeaderLease makes the lease. The lock that it returns too is its inside, which takes a recorder of events.
+func newLeaderLease(hub *rest.Config, namespace string) (*leaderLease, *resourcelock.LeaseLock, error) {
 	config := rest.CopyConfig(hub)
 	config.Timeout = leaseCallTimeout
 
@@ -69,7 +69,7 @@ func newLease(hub *rest.Config, namespace string) (*lease, *resourcelock.LeaseLo
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}
 
-	return &lease{Interface: inner, lost: endProcess}, inner, nil
+	return &leaderLease{Interface: inner, lost: endProcess}, inner, nil
 }
 
 // endProcess ends this process at once, with what it is doing. That is as safe as a kill, and the only way to be sure
@@ -91,7 +91,7 @@ func explainLost(err error) error {
 }
 
 // Get implements resourcelock.Interface.
-func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l *leaderLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() && l.held() {
 		l.lost("the lease " + l.Describe() + " is held by " + record.HolderIdentity)
@@ -101,7 +101,7 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 }
 
 // Create implements resourcelock.Interface.
-func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *leaderLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	begin := time.Now()
 
 	err := l.Interface.Create(ctx, record)
@@ -111,7 +111,7 @@ func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 }
 
 // Update implements resourcelock.Interface.
-func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *leaderLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	begin := time.Now()
 
 	err := l.Interface.Update(ctx, record)
@@ -122,7 +122,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 
 // wrote notes until when the lease is surely ours. Others count from when they see the record, which is after the
 // beginning of the request that wrote it.
-func (l *lease) wrote(begin time.Time, record resourcelock.LeaderElectionRecord, err error) {
+func (l *leaderLease) wrote(begin time.Time, record resourcelock.LeaderElectionRecord, err error) {
 	if err != nil {
 		return
 	}
@@ -144,7 +144,7 @@ func (l *lease) wrote(begin time.Time, record resourcelock.LeaderElectionRecord,
 }
 
 // held reports whether this process took the lease and did not give it back.
-func (l *lease) held() bool {
+func (l *leaderLease) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 

@@ -76,10 +76,10 @@ func (e *ended) get() end {
 	return e.last
 }
 
-func leaseOn(inner resourcelock.Interface) (*lease, *ended) {
+func leaseOn(inner resourcelock.Interface) (*leaderLease, *ended) {
 	begin, e := time.Now(), &ended{}
 
-	return &lease{Interface: inner, lost: func(reason string) {
+	return &leaderLease{Interface: inner, lost: func(reason string) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 
@@ -90,7 +90,7 @@ func leaseOn(inner resourcelock.Interface) (*lease, *ended) {
 func TestLeaseEndsTheProcess(t *testing.T) {
 	renewal := resourcelock.LeaderElectionRecord{HolderIdentity: ours}
 	release := resourcelock.LeaderElectionRecord{}
-	update := func(t *testing.T, l *lease, r resourcelock.LeaderElectionRecord) {
+	update := func(t *testing.T, l *leaderLease, r resourcelock.LeaderElectionRecord) {
 		t.Helper()
 
 		if err := l.Update(t.Context(), r); err != nil {
@@ -100,26 +100,26 @@ func TestLeaseEndsTheProcess(t *testing.T) {
 
 	for _, tc := range []struct {
 		name  string
-		do    func(*testing.T, *lease, *record)
+		do    func(*testing.T, *leaderLease, *record)
 		after time.Duration // 0: it does not
 		says  string
 	}{
-		{"never held", func(t *testing.T, l *lease, r *record) {
+		{"never held", func(t *testing.T, l *leaderLease, r *record) {
 			r.holder = theirs
 			_, _, _ = l.Get(t.Context())
 		}, 0, ""},
-		{"not renewed", func(t *testing.T, l *lease, _ *record) { update(t, l, renewal) }, 13 * time.Second, "could not be renewed for 13s"},
-		{"made, not renewed", func(t *testing.T, l *lease, _ *record) {
+		{"not renewed", func(t *testing.T, l *leaderLease, _ *record) { update(t, l, renewal) }, 13 * time.Second, "could not be renewed for 13s"},
+		{"made, not renewed", func(t *testing.T, l *leaderLease, _ *record) {
 			if err := l.Create(t.Context(), renewal); err != nil {
 				t.Fatal(err)
 			}
 		}, 13 * time.Second, "could not be renewed"},
-		{"renewed once", func(t *testing.T, l *lease, _ *record) {
+		{"renewed once", func(t *testing.T, l *leaderLease, _ *record) {
 			update(t, l, renewal)
 			time.Sleep(10 * time.Second)
 			update(t, l, renewal)
 		}, 23 * time.Second, "could not be renewed"},
-		{"a renewal that fails does not count", func(t *testing.T, l *lease, r *record) {
+		{"a renewal that fails does not count", func(t *testing.T, l *leaderLease, r *record) {
 			update(t, l, renewal)
 			time.Sleep(10 * time.Second)
 
@@ -128,25 +128,25 @@ func TestLeaseEndsTheProcess(t *testing.T) {
 				t.Error("no error")
 			}
 		}, 13 * time.Second, "could not be renewed"},
-		{"given back", func(t *testing.T, l *lease, _ *record) {
+		{"given back", func(t *testing.T, l *leaderLease, _ *record) {
 			update(t, l, renewal)
 			update(t, l, release)
 		}, 0, ""},
-		{"given back, and another's then", func(t *testing.T, l *lease, r *record) {
+		{"given back, and another's then", func(t *testing.T, l *leaderLease, r *record) {
 			update(t, l, renewal)
 			update(t, l, release)
 
 			r.holder = theirs
 			_, _, _ = l.Get(t.Context())
 		}, 0, ""},
-		{"another's although held", func(t *testing.T, l *lease, r *record) {
+		{"another's although held", func(t *testing.T, l *leaderLease, r *record) {
 			update(t, l, renewal)
 			time.Sleep(time.Second)
 
 			r.holder = theirs
 			_, _, _ = l.Get(t.Context())
 		}, time.Second, "apps/omni-controller is held by them"},
-		{"nobody's although held", func(t *testing.T, l *lease, r *record) {
+		{"nobody's although held", func(t *testing.T, l *leaderLease, r *record) {
 			update(t, l, renewal)
 
 			r.holder = ""
@@ -235,12 +235,12 @@ func TestNewLease(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	first, inner, err := newLease(&rest.Config{Host: server.URL, UserAgent: "omni-controller"}, "apps")
+	first, inner, err := newLeaderLease(&rest.Config{Host: server.URL, UserAgent: "omni-controller"}, "apps")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	second, _, err := newLease(&rest.Config{Host: server.URL}, "apps")
+	second, _, err := newLeaderLease(&rest.Config{Host: server.URL}, "apps")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
@@ -31,10 +32,11 @@ const (
 	namespaceEnvironment = "POD_NAMESPACE"
 )
 
-// Flags that messages of the connections name, too.
+// Flags that messages of the connections and exports name, too.
 const (
-	flagAllowedNetworks = "allowed-networks"
-	flagDeniedNetworks  = "denied-networks"
+	flagExportNamespaces = "export-namespaces"
+	flagAllowedNetworks  = "allowed-networks"
+	flagDeniedNetworks   = "denied-networks"
 )
 
 // Options are the flags of omni-controller.
@@ -47,6 +49,8 @@ type Options struct {
 	AllNamespaces bool
 	// LeaderElect lets one of several controllers work.
 	LeaderElect bool
+	// ExportNamespaces are those besides its own to which an OmniKubeconfigExport may write its Secret.
+	ExportNamespaces []string
 	// LeaderElectionNamespace holds the lease. Empty: Namespace.
 	LeaderElectionNamespace string
 	// Metrics says where metrics are, and for whom.
@@ -120,6 +124,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the management cluster. Inside a cluster, the pod's service account is used without it.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "The namespace to serve. Default: "+namespaceEnvironment+" of the environment.")
 	flags.BoolVar(&o.AllNamespaces, "all-namespaces", o.AllNamespaces, "Serve every namespace. Needs the role omni-controller in all of them.")
+	flags.StringSliceVar(&o.ExportNamespaces, flagExportNamespaces, o.ExportNamespaces, "Namespaces (separated by commas) besides its own to which an OmniKubeconfigExport may write its Secret. Needs a role for Secrets in each, such as the one that the chart makes (controller.exportNamespaces). Default: none.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Let only one of several controllers work.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "Namespace of the lease. Default: --namespace.")
 	o.Metrics.addFlags(flags)
@@ -180,6 +185,12 @@ func (o *Options) Validate() error {
 
 	if o.Namespace == "" && !o.AllNamespaces {
 		problems = append(problems, fmt.Errorf("--namespace (or %s) or --all-namespaces is required", namespaceEnvironment))
+	}
+
+	for _, namespace := range o.ExportNamespaces {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			problems = append(problems, fmt.Errorf("--%s: %q is not the name of a namespace", flagExportNamespaces, namespace))
+		}
 	}
 
 	if o.LeaderElect && o.leaseNamespace() == "" {

@@ -135,6 +135,12 @@ func TestCacheIsRestrictedToTheNamespace(t *testing.T) {
 		t.Errorf("%+v", one.DefaultNamespaces)
 	}
 
+	for object, by := range parse(t, "--namespace=a", "--export-namespaces=b,c").cacheOptions().ByObject {
+		if _, isSecret := object.(*corev1.Secret); !isSecret || len(by.Namespaces) != 3 {
+			t.Errorf("%T: %+v", object, by.Namespaces)
+		}
+	}
+
 	if all := parse(t, "--namespace=a", "--all-namespaces").cacheOptions(); all.DefaultNamespaces != nil {
 		t.Errorf("%+v", all.DefaultNamespaces)
 	}

@@ -44,6 +44,11 @@ func Run(ctx context.Context, options *Options) error {
 
 	klog.InfoS("The hub in marks of ownership", "id", hubID)
 
+	if err := options.checkExportNamespaces(ctx, config.Hub); err != nil {
+		return err
+	}
+
+	config.Manager.Cache = options.cacheOptions()
 	config.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 
 	guard, err := options.guard()
@@ -79,6 +84,7 @@ func Run(ctx context.Context, options *Options) error {
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
 		HubID:             hubID,
+		ExportNamespaces:  options.ExportNamespaces,
 		Endpoints:         endpoints,
 		Sources:           sources,
 		Guard:             guard,
@@ -122,7 +128,7 @@ func (o *Options) serves() string {
 
 // newManager makes the manager, with a lease that is stricter than the library's.
 func newManager(config *Config) (manager.Manager, error) {
-	lease, lock, err := newLease(config.Hub, config.Manager.LeaderElectionNamespace)
+	lease, lock, err := newLeaderLease(config.Hub, config.Manager.LeaderElectionNamespace)
 	if err != nil {
 		return nil, err
 	}

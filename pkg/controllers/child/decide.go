@@ -33,14 +33,14 @@ func newSiblings(controlPlanes []v1alpha1.OmniControlPlane, workers []v1alpha1.O
 	for i := range controlPlanes {
 		if o := &controlPlanes[i]; o.DeletionTimestamp.IsZero() {
 			s.controlPlanes = append(s.controlPlanes, o.Name)
-			list(o.Spec.Machines)
+			list(o.Spec.MachineIDs())
 		}
 	}
 
 	for i := range workers {
 		if o := &workers[i]; o.DeletionTimestamp.IsZero() {
 			s.sets[o.EffectiveWorkerSetName()] = append(s.sets[o.EffectiveWorkerSetName()], o.Name)
-			list(o.Spec.Machines)
+			list(o.Spec.MachineIDs())
 		}
 	}
 

@@ -53,7 +53,7 @@ type Options struct {
 // registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
-	backoff := loop.NewBackoff()
+	failures := loop.NewFailures()
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	watcher := &mapper{client: mgr.GetClient()}
 
@@ -65,13 +65,13 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(watcher.clustersOfConnection)).
-		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(watcher.rivals), builder.WithPredicates(onlyGoing())).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(watcher.otherClaimants), builder.WithPredicates(onlyGoing())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(watcher.clustersOfSecret)).
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(watcher.clustersOfConfigMap)).
 		WatchesRawSource(options.ClusterChanged.Source(watcher.clustersOfRemote)).
 		WatchesRawSource(options.HealthChanged.Source(watcher.clustersOfConnectionUID)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: backoff}).
-		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Backoff: backoff}))
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: failures}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Failures: failures}))
 }
 
 // contextWithDeadline bounds lookups that nobody waits for.

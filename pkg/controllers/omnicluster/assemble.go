@@ -38,7 +38,7 @@ func collect(ctx context.Context, reader client.Reader, cluster *v1alpha1.OmniCl
 // assemble checks that this object is the only one that claims its cluster, and
 // that its documents fit together.
 func (r *reconciler) assemble(ctx context.Context, s *scope) (*template.Documents, loop.Outcome, error) {
-	older, err := r.olderRival(ctx, s.cluster)
+	older, err := r.olderClaimant(ctx, s.cluster)
 	if err != nil {
 		return nil, loop.Outcome{}, err
 	}
@@ -65,8 +65,8 @@ func (r *reconciler) assemble(ctx context.Context, s *scope) (*template.Document
 		plural(len(documents.Workers), "worker set"), plural(len(documents.Machines), "machine document")), nil
 }
 
-// olderRival names an older OmniCluster that claims the same cluster in Omni.
-func (r *reconciler) olderRival(ctx context.Context, cluster *v1alpha1.OmniCluster) (string, error) {
+// olderClaimant names an older OmniCluster that claims the same cluster in Omni.
+func (r *reconciler) olderClaimant(ctx context.Context, cluster *v1alpha1.OmniCluster) (string, error) {
 	list := &v1alpha1.OmniClusterList{}
 
 	err := r.client.List(ctx, list, client.InNamespace(cluster.Namespace),

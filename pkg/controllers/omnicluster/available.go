@@ -30,7 +30,7 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Sta
 		return &status, loop.Wait(0, availableReason(reason), "%s", message), nil
 	}
 
-	if answered, missing := observe.Answered(status); !answered && isStarting(s.cluster.Status, s.seen.live) {
+	if answered, missing := observe.KubernetesSeenReady(status); !answered && isStarting(s.cluster.Status, s.seen.live) {
 		return &status, loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
 	}
 

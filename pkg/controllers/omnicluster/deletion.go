@@ -86,7 +86,7 @@ func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletio
 	status := s.cluster.Status
 
 	decision := consent.Deletion{
-		Claim: claimOf(s), Rival: r.rivals.look(s), Orphan: s.cluster.Spec.DeletePolicy.Orphan,
+		Claim: claimOf(s), SecondWriter: r.secondWriter(s), Orphan: s.cluster.Spec.DeletePolicy.Orphan,
 		Observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
 		EverSynced: status.Endpoint != "" || status.OmniClusterID != "", Session: session, Behind: s.behind,
 		Blocked: apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDeletionBlocked),
@@ -104,7 +104,15 @@ func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletio
 
 // outage tells for how long Omni could not be used for this deletion, as it cannot now.
 func (r *reconciler) outage(s *scope) time.Duration {
-	return r.outages.lasts(client.ObjectKeyFromObject(s.cluster), r.options.Now())
+	name, now := client.ObjectKeyFromObject(s.cluster), r.options.Now()
+
+	since := r.outages.of(name)
+	if since.IsZero() {
+		since = now
+		r.outages.keep(name, since)
+	}
+
+	return now.Sub(since)
 }
 
 // letGo tells what stays behind, once, because the finalizer goes right after.

@@ -169,13 +169,13 @@ func partsOf(s *scope) []part {
 	controlPlane := s.documents.ControlPlane
 	parts := []part{{
 		kind: "OmniControlPlane", document: controlPlane,
-		set: s.name + "-" + v1alpha1.ControlPlaneSetName, machines: controlPlane.Spec.Machines,
+		set: s.name + "-" + v1alpha1.ControlPlaneSetName, machines: controlPlane.Spec.MachineIDs(),
 	}}
 
 	for i := range s.documents.Workers {
 		workers := &s.documents.Workers[i]
 		parts = append(parts, part{
-			kind: "OmniWorkers", document: workers, set: s.name + "-" + workers.EffectiveWorkerSetName(), machines: workers.Spec.Machines,
+			kind: "OmniWorkers", document: workers, set: s.name + "-" + workers.EffectiveWorkerSetName(), machines: workers.Spec.MachineIDs(),
 		})
 	}
 

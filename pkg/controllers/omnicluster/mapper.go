@@ -47,8 +47,8 @@ func (m *mapper) clustersOfConnection(ctx context.Context, connection client.Obj
 	return m.clusters(ctx, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()})
 }
 
-// rivals are the other objects that claim the same cluster in Omni.
-func (m *mapper) rivals(ctx context.Context, object client.Object) []reconcile.Request {
+// otherClaimants are the other objects that claim the same cluster in Omni.
+func (m *mapper) otherClaimants(ctx context.Context, object client.Object) []reconcile.Request {
 	cluster, ok := object.(*v1alpha1.OmniCluster)
 	if !ok {
 		return nil

@@ -25,8 +25,8 @@ func names(requests []reconcile.Request) []string {
 }
 
 func TestMapper(t *testing.T) {
-	demo, rival, other := newCluster(), newCluster(), newCluster()
-	rival.Name, rival.UID, rival.Spec.ClusterName = "rival", "uid-rival", "demo"
+	demo, claimant, other := newCluster(), newCluster(), newCluster()
+	claimant.Name, claimant.UID, claimant.Spec.ClusterName = "rival", "uid-rival", "demo"
 	other.Name, other.UID, other.Spec.ConnectionRef.Name = "other", "uid-other", "elsewhere"
 	other.Spec.Patches = []v1alpha1.Patch{{ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "s", Key: "k"}}}}
 
@@ -36,7 +36,7 @@ func TestMapper(t *testing.T) {
 		{ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "m", Key: "k"}}},
 	}
 
-	b := newBench(t, demo, rival, other, w)
+	b := newBench(t, demo, claimant, other, w)
 	m := &mapper{client: b.client}
 	ctx := t.Context()
 
@@ -59,7 +59,7 @@ func TestMapper(t *testing.T) {
 		"unknown UID":             {m.clustersOfConnectionUID(ctx, "uid-unknown"), ""},
 		"cluster in Omni":         {m.clustersOfRemote(ctx, Remote{"uid-connection", "demo"}), "team/demo team/rival"},
 		"unknown cluster in Omni": {m.clustersOfRemote(ctx, Remote{"uid-connection", "unknown"}), ""},
-		"rivals":                  {m.rivals(ctx, demo), "team/demo team/rival"},
+		"rivals":                  {m.otherClaimants(ctx, demo), "team/demo team/rival"},
 		"Secret":                  {m.clustersOfSecret(ctx, secret), "team/demo team/other"},
 		"ConfigMap":               {m.clustersOfConfigMap(ctx, configMap), "team/demo"},
 	} {

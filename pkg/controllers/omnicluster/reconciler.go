@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
@@ -21,9 +22,8 @@ import (
 const kindName = "OmniCluster"
 
 const (
-	// defaultInterval and minimumInterval bound spec.syncInterval.
+	// defaultInterval stands for a spec.syncInterval that cannot be read.
 	defaultInterval = 5 * time.Minute
-	minimumInterval = 30 * time.Second
 	// catchUpTime is how long a run waits for the local copy to show our own
 	// last writes before it gives the worker back.
 	catchUpTime = 2 * time.Second
@@ -40,10 +40,11 @@ type reconciler struct {
 	live    client.Reader
 	events  events.EventRecorder
 	options Options
-	settled *settleMemory
-	outages *outageMemory
-	rivals  *rivalMemory
-	refused *refusalMemory
+
+	settling memory[consent.Settling] // the destructive changes that wait for the settle time
+	refused  memory[refused]          // what Omni refused
+	reverts  memory[revertWatch]      // what had to be changed back in Omni
+	outages  memory[time.Time]        // since when a deletion cannot use Omni
 
 	firstLook sync.Once
 	started   time.Time // when the first object was looked at
@@ -54,10 +55,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{
-		client: cached, live: live, events: recorder, options: options,
-		settled: newSettleMemory(), outages: newOutageMemory(), rivals: newRivalMemory(), refused: newRefusalMemory(),
-	}
+	return &reconciler{client: cached, live: live, events: recorder, options: options}
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
@@ -65,7 +63,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		New:       func() *v1alpha1.OmniCluster { return &v1alpha1.OmniCluster{} },
 		Finalizer: v1alpha1.Finalizer,
 		Interval: func(cluster *v1alpha1.OmniCluster) time.Duration {
-			return max(cluster.Spec.SyncInterval.OrDefault(defaultInterval), minimumInterval)
+			return max(cluster.Spec.SyncInterval.OrDefault(defaultInterval), v1alpha1.MinSyncInterval)
 		},
 		Suspended:    func(cluster *v1alpha1.OmniCluster) bool { return cluster.Spec.Suspend },
 		RunSuspended: true,
@@ -86,10 +84,10 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Report:   r.report,
 		Reported: r.measure,
 		Gone: func(name types.NamespacedName) {
-			r.settled.forget(name)
-			r.outages.forget(name)
-			r.rivals.forget(name)
+			r.settling.forget(name)
 			r.refused.forget(name)
+			r.reverts.forget(name)
+			r.outages.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {

@@ -3,10 +3,8 @@ package omnicluster
 import (
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -25,33 +23,19 @@ type refusal struct {
 	at time.Time
 }
 
-// refusalMemory keeps what Omni refused a moment ago. It lives in the process: a
-// restart tries again.
-type refusalMemory struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]remembered
-}
-
-// remembered are the refusals of what was asked for.
-type remembered struct {
+// refused is what Omni refused a moment ago of what was asked for.
+type refused struct {
 	asked    string
 	refusals []refusal
 }
 
-func newRefusalMemory() *refusalMemory {
-	return &refusalMemory{entries: map[types.NamespacedName]remembered{}}
-}
+// knownRefusals is what need not be tried again now for what a run asks for.
+func (r *reconciler) knownRefusals(s *scope) knownRefusals {
+	known := knownRefusals{now: r.options.Now()}
 
-// of is what need not be tried again now for what a run asks for.
-func (m *refusalMemory) of(s *scope, now time.Time) knownRefusals {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	known := knownRefusals{now: now}
-
-	if entry := m.entries[client.ObjectKeyFromObject(s.cluster)]; entry.asked == askedFor(s) {
-		for _, one := range entry.refusals {
-			if now.Sub(one.at) < refusalPause {
+	if before := r.refused.of(client.ObjectKeyFromObject(s.cluster)); before.asked == askedFor(s) {
+		for _, one := range before.refusals {
+			if known.now.Sub(one.at) < refusalPause {
 				known.refusals = append(known.refusals, one)
 			}
 		}
@@ -60,25 +44,14 @@ func (m *refusalMemory) of(s *scope, now time.Time) knownRefusals {
 	return known
 }
 
-// keep takes over what a run found.
-func (m *refusalMemory) keep(s *scope, refusals []refusal) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
+// keepRefusals takes over what a run found.
+func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
 	name := client.ObjectKeyFromObject(s.cluster)
 	if len(refusals) == 0 {
-		delete(m.entries, name)
+		r.refused.forget(name)
 	} else {
-		m.entries[name] = remembered{asked: askedFor(s), refusals: refusals}
+		r.refused.keep(name, refused{asked: askedFor(s), refusals: refusals})
 	}
-}
-
-// forget drops a cluster.
-func (m *refusalMemory) forget(name types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	delete(m.entries, name)
 }
 
 // askedFor identifies what a user wants: with anything else, what was refused is

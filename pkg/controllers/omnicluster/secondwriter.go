@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,43 +22,43 @@ const (
 	revertWindow = time.Minute
 )
 
-// wish is what somebody wants of a cluster, as far as it shows that somebody
+// intent is what somebody wants of a cluster, as far as it shows that somebody
 // wanted something new.
-type wish struct {
+type intent struct {
 	uid       types.UID // of the OmniCluster
 	documents string    // their generations
 	asked     string    // the requests to reconcile
 	deleting  bool
 }
 
-// rivalry remembers of one cluster what had to be changed back in Omni. A second
+// revertWatch remembers of one cluster what had to be changed back in Omni. A second
 // writer that was found stays found until somebody wants something new.
-type rivalry struct {
-	wish    wish
+type revertWatch struct {
+	intent  intent
 	content string                 // hash of the template that was applied
 	reverts map[string][]time.Time // by change; a change without a time was made once
 	found   string                 // who was found, for people
 }
 
-// look starts again when somebody wants something new. That the object is to be
+// observe starts again when somebody wants something new. That the object is to be
 // deleted does not count: the destruction is what must not begin.
-func (r *rivalry) look(now wish) {
-	before := r.wish
+func (r *revertWatch) observe(now intent) {
+	before := r.intent
 	if begins := now.deleting && !before.deleting; begins && now.uid == before.uid && now.asked == before.asked {
-		r.wish = now
+		r.intent = now
 
 		return
 	}
 
 	if now != before {
-		*r = rivalry{wish: now}
+		*r = revertWatch{intent: now}
 	}
 }
 
 // wrote takes in the changes that Omni took, and tells which of them was made so
-// often that there is a second writer. settled tells that Omni had all of that
+// often that there is a second writer. applied reports that Omni had all of that
 // content before: then each change changes something back.
-func (r *rivalry) wrote(changes []plan.Change, content string, settled bool, now time.Time) (plan.Change, bool) {
+func (r *revertWatch) wrote(changes []plan.Change, content string, applied bool, now time.Time) (plan.Change, bool) {
 	if r.content != content {
 		r.content, r.reverts = content, map[string][]time.Time{}
 	}
@@ -73,7 +72,7 @@ func (r *rivalry) wrote(changes []plan.Change, content string, settled bool, now
 		key := strings.Join([]string{string(change.Action), change.Type, change.ID}, "|")
 
 		times, made := r.reverts[key]
-		if made || settled {
+		if made || applied {
 			times = append(times, now)
 		}
 
@@ -88,10 +87,10 @@ func (r *rivalry) wrote(changes []plan.Change, content string, settled bool, now
 	return worst, found
 }
 
-// wishOf reads what somebody wants of a cluster.
-func wishOf(s *scope) wish {
+// intentOf reads what somebody wants of a cluster.
+func intentOf(s *scope) intent {
 	cluster := s.cluster
-	read := wish{
+	read := intent{
 		uid: cluster.UID, deleting: !cluster.DeletionTimestamp.IsZero(),
 		asked: cluster.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + "|" + cluster.Annotations[v1alpha1.AnnotationFluxRequestedAt],
 	}
@@ -127,8 +126,8 @@ func wishOf(s *scope) wish {
 	return read
 }
 
-// describeRival says what was found, and what to do.
-func describeRival(s *scope, change plan.Change, now time.Time) string {
+// describeSecondWriter says what was found, and what to do.
+func describeSecondWriter(s *scope, change plan.Change, now time.Time) string {
 	return fmt.Sprintf("%s %q in Omni had to be changed back %d times within a minute, last at %s, although nobody changed the documents of this object: "+
 		"something else writes it, too. Since then this object writes and destroys nothing. Look for a second hub with the same objects "+
 		"(a copy of this one's etcd has the same ID: give it another --hub-id), or for another program that changes this cluster in Omni. "+
@@ -136,64 +135,39 @@ func describeRival(s *scope, change plan.Change, now time.Time) string {
 		omni.KindOf(change.Type), change.ID, revertLimit, consent.ShownTime(now), s.cluster.Name, s.cluster.Namespace, v1alpha1.AnnotationReconcileRequestedAt)
 }
 
-// rivalMemory keeps the rivalry of every cluster. It lives in the process: a
-// restart begins to count again.
-type rivalMemory struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]*rivalry
-}
+// secondWriter says who else writes the cluster, as far as is known; empty: nobody.
+func (r *reconciler) secondWriter(s *scope) string {
+	name := client.ObjectKeyFromObject(s.cluster)
 
-func newRivalMemory() *rivalMemory {
-	return &rivalMemory{entries: map[types.NamespacedName]*rivalry{}}
-}
-
-// look says which second writer was found; empty: none.
-func (m *rivalMemory) look(s *scope) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	entry := m.entries[client.ObjectKeyFromObject(s.cluster)]
-	if entry == nil {
+	watch := r.reverts.of(name)
+	if watch.content == "" { // nothing was ever written
 		return ""
 	}
 
-	entry.look(wishOf(s))
+	watch.observe(intentOf(s))
+	r.reverts.keep(name, watch)
 
-	return entry.found
+	return watch.found
 }
 
-// wrote takes in the changes that Omni took in this run, and says which second writer is found
-// with it; empty: none.
-func (m *rivalMemory) wrote(s *scope, changes []plan.Change, now time.Time) string {
+// noteWrites takes in the changes that Omni took in this run, and says which second
+// writer is found with them; empty: none.
+func (r *reconciler) noteWrites(s *scope, changes []plan.Change) string {
 	if len(changes) == 0 {
 		return ""
 	}
 
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	name, now := client.ObjectKeyFromObject(s.cluster), r.options.Now()
 
-	name := client.ObjectKeyFromObject(s.cluster)
-
-	entry := m.entries[name]
-	if entry == nil {
-		entry = &rivalry{}
-		m.entries[name] = entry
-	}
-
-	entry.look(wishOf(s))
+	watch := r.reverts.of(name)
+	watch.observe(intentOf(s))
 
 	content := s.rendered.hash
-	if change, found := entry.wrote(changes, content, s.cluster.Status.TemplateHash == content, now); found {
-		entry.found = describeRival(s, change, now)
+	if change, found := watch.wrote(changes, content, s.cluster.Status.TemplateHash == content, now); found {
+		watch.found = describeSecondWriter(s, change, now)
 	}
 
-	return entry.found
-}
+	r.reverts.keep(name, watch)
 
-// forget drops a cluster.
-func (m *rivalMemory) forget(name types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	delete(m.entries, name)
+	return watch.found
 }

@@ -70,7 +70,7 @@ func TestRivalry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Unix(1_000_000, 0)
-			watched, found := &rivalry{}, 0
+			watched, found := &revertWatch{}, 0
 
 			for i, write := range test.writes {
 				if _, is := watched.wrote(write.changes, write.content, write.settled, begin.Add(write.at)); is && found == 0 {
@@ -87,24 +87,24 @@ func TestRivalry(t *testing.T) {
 
 // What was found stays, until somebody wants something new.
 func TestRivalryIsLeft(t *testing.T) {
-	base := wish{uid: "uid", documents: "1", asked: "-"}
+	base := intent{uid: "uid", documents: "1", asked: "-"}
 
 	for name, test := range map[string]struct {
-		edit  func(*wish)
+		edit  func(*intent)
 		stays bool
 	}{
-		"nothing new":            {func(*wish) {}, true},
-		"a new generation":       {func(w *wish) { w.documents = "2" }, false},
-		"a request to reconcile": {func(w *wish) { w.asked = "now" }, false},
-		"another object":         {func(w *wish) { w.uid = "new" }, false},
-		"deleted":                {func(w *wish) { w.documents, w.deleting = "", true }, true},
-		"deleted, and requested": {func(w *wish) { w.documents, w.deleting, w.asked = "", true, "now" }, false},
+		"nothing new":            {func(*intent) {}, true},
+		"a new generation":       {func(w *intent) { w.documents = "2" }, false},
+		"a request to reconcile": {func(w *intent) { w.asked = "now" }, false},
+		"another object":         {func(w *intent) { w.uid = "new" }, false},
+		"deleted":                {func(w *intent) { w.documents, w.deleting = "", true }, true},
+		"deleted, and requested": {func(w *intent) { w.documents, w.deleting, w.asked = "", true, "now" }, false},
 	} {
-		watched, now := &rivalry{wish: base, found: "somebody"}, base
+		watched, now := &revertWatch{intent: base, found: "somebody"}, base
 		test.edit(&now)
 
 		for range 2 {
-			watched.look(now)
+			watched.observe(now)
 		}
 
 		if stays := watched.found != ""; stays != test.stays {

@@ -45,7 +45,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	// A settle time counts only while the plan is watched: what was to be
 	// destroyed before a gap may have come back in it.
 	if s.plan == nil && !s.behind {
-		r.settled.forget(client.ObjectKeyFromObject(s.cluster))
+		r.settling.forget(client.ObjectKeyFromObject(s.cluster))
 	}
 
 	// Whoever takes an approval back does not wait for a plan, or for Omni.
@@ -138,7 +138,7 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.C
 		status.OmniClusterID = id
 	}
 
-	if answered, _ := observe.Answered(*remote); answered {
+	if answered, _ := observe.KubernetesSeenReady(*remote); answered {
 		status.Starting = false
 	}
 

@@ -44,10 +44,10 @@ func (r *reconciler) decide(s *scope) consent.Decision {
 	name := client.ObjectKeyFromObject(s.cluster)
 
 	decision := consent.Decide(consent.Facts{
-		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, Rival: r.rivals.look(s),
-		Settling: r.settled.of(name), SettleTime: r.options.SettleTime, Now: r.options.Now(),
+		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, SecondWriter: r.secondWriter(s),
+		Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Now: r.options.Now(),
 	})
-	r.settled.keep(name, decision.Settling)
+	r.settling.keep(name, decision.Settling)
 
 	return decision
 }
@@ -55,23 +55,23 @@ func (r *reconciler) decide(s *scope) consent.Decision {
 // apply makes the changes that may be made, and tells of them. It continues if
 // nothing but what was decided before keeps a change from being made.
 func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.Outcome, error) {
-	known := r.refused.of(s, r.options.Now())
+	known := r.knownRefusals(s)
 
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Consent: found.MayDestroy, Known: known.find})
 	found.Decision = found.After(result, err)
 	r.announceAdoption(s.cluster, found.Decision)
 	r.announce(s.cluster, found.Taken(), s.hadAll())
 
-	rival := r.rivals.wrote(s, found.Taken(), r.options.Now())
+	secondWriter := r.noteWrites(s, found.Taken())
 
 	found.refused = known.next(result.Refused)
-	r.refused.keep(s, found.refused)
+	r.keepRefusals(s, found.refused)
 
 	switch refused := consent.IsRefusal(result, err); {
 	case err != nil && !refused:
 		return explainApply(ctx, s.rendered.secrets, found.Done(), err)
-	case rival != "":
-		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", rival), nil
+	case secondWriter != "":
+		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", secondWriter), nil
 	case refused:
 		return r.explainRefusals(ctx, s, found), nil
 	default:
@@ -121,7 +121,7 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 	}
 
 	if !current {
-		r.settled.forget(client.ObjectKeyFromObject(s.cluster))
+		r.settling.forget(client.ObjectKeyFromObject(s.cluster))
 
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object or its documents changed meanwhile; the plan is made anew"), nil
 	}

@@ -44,7 +44,7 @@ type Options struct {
 // registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
-	backoff := loop.NewBackoff()
+	failures := loop.NewFailures()
 
 	return builder.ControllerManagedBy(mgr).
 		Named("omniconnection").
@@ -53,8 +53,8 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(connectionOfCluster),
 			builder.WithPredicates(onlyComingAndGoing())).
 		WatchesRawSource(options.HealthChanged.Source(r.connectionsOfUID)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: backoff}).
-		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Backoff: backoff}))
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: failures}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Failures: failures}))
 }
 
 // onlyComingAndGoing lets through what changes who uses a connection.

@@ -52,12 +52,12 @@ func TestMain(m *testing.M) {
 
 // openAccess lets everybody in.
 type openAccess struct {
-	id         string // of another cluster than cluster-id; empty for that
-	cleanup    clusteraccess.Cleanup
-	destroying bool
-	cluster    *clusteraccess.Cluster // for the real engine; else nil
-	troubles   *clusteraccess.Access  // remembers troubles; else nil
-	hubs       hubs.Hubs
+	id          string // of another cluster than cluster-id; empty for that
+	cleanup     clusteraccess.Cleanup
+	destroying  bool
+	cluster     *clusteraccess.Cluster // for the real engine; else nil
+	remembering *clusteraccess.Access  // remembers failed clean-ups; else nil
+	hubs        hubs.Hubs
 }
 
 // thisHub is the ID of the hub of the releases.
@@ -75,10 +75,10 @@ func (d *openAccess) Destroying(context.Context, clusteraccess.Requester) (bool,
 	return d.destroying, nil
 }
 
-// InTrouble has been in trouble for as long as anybody may be, unless somebody remembers.
-func (d *openAccess) InTrouble(object client.Object, now time.Time) time.Time {
-	if d.troubles != nil {
-		return d.troubles.InTrouble(object, now)
+// CleanupFailed has been in trouble for as long as anybody may be, unless somebody remembers.
+func (d *openAccess) CleanupFailed(object client.Object, now time.Time) time.Time {
+	if d.remembering != nil {
+		return d.remembering.CleanupFailed(object, now)
 	}
 
 	return time.Time{}

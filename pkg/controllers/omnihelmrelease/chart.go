@@ -67,6 +67,9 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelease) (charts.Source, error) {
 	spec := &release.Spec.Chart
 	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest, Tenant: release.Namespace}
+	if source.IsOCI() {
+		source.Repository = "" // it says nothing about the chart
+	}
 
 	if ref := spec.AuthSecretRef; ref != nil {
 		secret, err := sources.Secret(ctx, r.live, sources.Reference{Namespace: release.Namespace, Name: ref.Name, Field: "spec.chart.authSecretRef"})

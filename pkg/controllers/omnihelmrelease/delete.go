@@ -118,7 +118,7 @@ func (r *reconciler) holdUp(s *scope, reason, problem string) loop.Outcome {
 	now := r.options.Now()
 
 	// An attempt that fails may have taken an hour itself.
-	first := r.access.InTrouble(s.release, now)
+	first := r.access.CleanupFailed(s.release, now)
 	if tried := s.last.tried; s.last.failed() && s.last.action == helm.ActionUninstall && !tried.IsZero() && tried.Before(first) {
 		first = tried
 	}

@@ -105,7 +105,7 @@ func TestAnUninstallIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.settle()
-			b.access.troubles = &clusteraccess.Access{}
+			b.access.remembering = &clusteraccess.Access{}
 			b.cluster.during = func() { b.pass(test.took) }
 			b.cluster.refuse = &helm.Error{Reason: helm.ReasonTimeout, Message: "still there"}
 			b.remove()

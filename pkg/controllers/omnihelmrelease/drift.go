@@ -36,7 +36,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 		err = recoverPanic(func() (err error) {
 			differences, err = engine.Drift(ctx, revision, ignores)
 
-			return discreet(err, values)
+			return redactSecrets(err, values)
 		})
 
 		return differences, err
@@ -83,7 +83,7 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]helm.Difference
 
 		_, err := engine.Correct(ctx, revision, ignores)
 
-		return discreet(err, values)
+		return redactSecrets(err, values)
 	})
 
 	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(found.Value), notCompared(found))

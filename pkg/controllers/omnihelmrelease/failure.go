@@ -62,9 +62,9 @@ func interrupted(err error) bool {
 	return errors.As(err, &failure) && failure.Reason == helm.ReasonInterrupted
 }
 
-// discreet takes what came from a Secret out of an error: a server that refuses an
+// redactSecrets takes what came from a Secret out of an error: a server that refuses an
 // object repeats what it refuses.
-func discreet(err error, values helm.Values) error {
+func redactSecrets(err error, values helm.Values) error {
 	var failure *helm.Error
 	if !errors.As(err, &failure) {
 		return err

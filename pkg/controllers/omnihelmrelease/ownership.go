@@ -44,9 +44,9 @@ func hubOf(observed helm.Observed) string {
 	return ""
 }
 
-// disown takes the digests off the revisions of others: a release that is taken
+// withoutForeignDigests takes the digests off the revisions of others: a release that is taken
 // over gets a revision that says whose it is, whatever it was made from.
-func disown(observed helm.Observed, uid string) helm.Observed {
+func withoutForeignDigests(observed helm.Observed, uid string) helm.Observed {
 	own := helm.Observed{Revisions: append([]helm.Revision(nil), observed.Revisions...)}
 
 	for i := range own.Revisions {
@@ -157,12 +157,12 @@ func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed)
 	}
 
 	mark := helm.Mark{Revision: revision.Number, Owner: revision.Owner, From: revision.Hub, To: r.options.HubID}
-	rehearsal := mark
-	rehearsal.DryRun = true
+	dryRun := mark
+	dryRun.DryRun = true
 
 	_, err := clusteraccess.Write(ctx, s.opened.Cluster, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.engine.Mark(ctx, mark)
-	}, func(ctx context.Context) { _ = s.engine.Mark(ctx, rehearsal) })
+	}, func(ctx context.Context) { _ = s.engine.Mark(ctx, dryRun) })
 
 	switch {
 	case interrupted(err):

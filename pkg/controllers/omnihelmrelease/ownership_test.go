@@ -48,7 +48,7 @@ func TestAnOldMarkIsCompletedOnce(t *testing.T) {
 
 // What another hub made for the same object is neither upgraded, nor rolled back, nor taken, nor uninstalled.
 func TestAReleaseOfAnotherHub(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = true })
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = new(true) })
 	b.settle()
 	b.cluster.revisions[0].Hub = "hub-2"
 	b.edit(func(r *v1alpha1.OmniHelmRelease) {

@@ -60,7 +60,7 @@ type access interface {
 	Open(ctx context.Context, requester clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error)
 	PlanCleanup(ctx context.Context, requester clusteraccess.Requester, now time.Time) (clusteraccess.Cleanup, loop.Outcome, error)
 	Destroying(ctx context.Context, requester clusteraccess.Requester) (bool, error)
-	InTrouble(object client.Object, now time.Time) time.Time
+	CleanupFailed(object client.Object, now time.Time) time.Time
 }
 
 // reconciler holds what the phases need.
@@ -129,7 +129,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 			{Condition: v1alpha1.ConditionChartFetched, Run: r.findChart},
 			{Condition: v1alpha1.ConditionValuesResolved, Run: r.resolveValues},
 			{Condition: v1alpha1.ConditionConnected, Run: r.connect},
-			{Condition: v1alpha1.ConditionReleased, Run: r.put},
+			{Condition: v1alpha1.ConditionReleased, Run: r.release},
 			{Condition: v1alpha1.ConditionTested, Run: r.test},
 			{Condition: v1alpha1.ConditionDrifted, Abnormal: true, Run: r.compare},
 		},

@@ -156,7 +156,7 @@ func TestNoWorkerIsNotTheChartsFault(t *testing.T) {
 }
 
 func TestAFailedUpgradeIsRolledBackAtOnce(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure, r.Spec.Retries = true, new(int32(0)) })
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure, r.Spec.Retries = new(true), new(int32(0)) })
 	b.settle()
 	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "no"}
 	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
@@ -415,11 +415,11 @@ func TestErrorsAreDiscreet(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got := discreet(&helm.Error{Reason: helm.ReasonForbidden, Message: "canary is refused"}, values).Error(); got != "[removed] is refused" {
+	if got := redactSecrets(&helm.Error{Reason: helm.ReasonForbidden, Message: "canary is refused"}, values).Error(); got != "[removed] is refused" {
 		t.Error(got)
 	}
 
-	if got := discreet(helm.ErrRevisionGone, values); !errors.Is(got, helm.ErrRevisionGone) {
+	if got := redactSecrets(helm.ErrRevisionGone, values); !errors.Is(got, helm.ErrRevisionGone) {
 		t.Error(got)
 	}
 }

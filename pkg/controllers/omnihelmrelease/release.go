@@ -13,9 +13,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// put makes the release what it has to be: it looks, decides, and begins at most
+// release makes the release what it has to be: it looks, decides, and begins at most
 // one action.
-func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
+func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() {
 		return underWay(s.release, s.last), nil
 	}
@@ -52,11 +52,11 @@ func (r *reconciler) put(ctx context.Context, s *scope) (loop.Outcome, error) {
 	s.observed = &observed
 	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
 	s.want.Process, s.want.Hub = r.process, r.options.HubID
-	s.decision = helm.Decide(s.want, disown(observed, s.want.Owner), r.options.Now())
+	s.decision = helm.Decide(s.want, withoutForeignDigests(observed, s.want.Owner), r.options.Now())
 
 	switch s.decision.Action {
 	case helm.ActionNone, helm.ActionTest:
-		s.settled = true
+		s.done = true
 
 		return loop.Continue(v1alpha1.ReasonDeployed, "%s", deployed(s)), nil
 	case helm.ActionWait:

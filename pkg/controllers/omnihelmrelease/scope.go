@@ -28,7 +28,7 @@ type scope struct {
 	want     helm.Wanted
 	decision helm.Decision
 
-	settled bool // the release is as wanted
+	done bool // the release is as wanted
 }
 
 // latest is the newest revision, or nil.

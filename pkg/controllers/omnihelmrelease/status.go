@@ -45,7 +45,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		r.reportRevisions(ctx, s)
 	}
 
-	if s.settled {
+	if s.done {
 		status.ReleaseName, status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
 		status.ChartDigest, status.ValuesDigest, status.Failures = s.resolved.ArchiveDigest, s.values.Digest(), 0
 	}

@@ -15,7 +15,7 @@ func settings(release *v1alpha1.OmniHelmRelease) helm.Settings {
 	return helm.Settings{
 		Timeout: spec.Timeout.OrDefault(v1alpha1.DefaultHelmTimeout.OrDefault(0)), Wait: spec.Wait, WaitForJobs: spec.Wait && spec.WaitForJobs,
 		DisableHooks: spec.DisableHooks, SkipCRDs: spec.SkipCRDs, TakeOwnership: spec.TakeOwnership,
-		CreateNamespace: spec.CreateNamespace, MaxHistory: int(max(1, number(spec.MaxHistory, v1alpha1.DefaultHelmMaxHistory))),
+		CreateNamespace: spec.CreateNamespace, MaxHistory: int(max(0, number(spec.MaxHistory, v1alpha1.DefaultHelmMaxHistory))),
 	}
 }
 
@@ -30,11 +30,11 @@ func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDi
 	retries := max(0, number(spec.Retries, v1alpha1.DefaultHelmRetries))
 
 	content := helm.Digest(archiveDigest, valuesDigest, strconv.FormatBool(spec.DisableHooks), strconv.FormatBool(spec.SkipCRDs))
-	attempt := helm.Digest(content, fmt.Sprintf("%+v", how), strconv.FormatBool(spec.RollbackOnFailure), strconv.Itoa(int(retries)),
+	attempt := helm.Digest(content, fmt.Sprintf("%+v", how), strconv.FormatBool(spec.RollsBack()), strconv.Itoa(int(retries)),
 		requested(release))
 
 	want := helm.Wanted{
-		Content: content, Attempt: attempt, Owner: string(release.UID), Retries: int(retries), RollBack: spec.RollbackOnFailure,
+		Content: content, Attempt: attempt, Owner: string(release.UID), Retries: int(retries), RollBack: spec.RollsBack(),
 		Test: spec.Test.Enable, LockTime: how.Timeout,
 	}
 

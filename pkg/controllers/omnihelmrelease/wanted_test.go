@@ -66,7 +66,7 @@ func TestWanted(t *testing.T) {
 		{"the timeout", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Timeout = "1h" }, false, true},
 		{"waiting", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Wait = true }, false, true},
 		{"ownership", func(r *v1alpha1.OmniHelmRelease) { r.Spec.TakeOwnership = true }, false, true},
-		{"rollback", func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = true }, false, true},
+		{"rollback", func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = new(true) }, false, true},
 		{"a person's request", func(r *v1alpha1.OmniHelmRelease) {
 			r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 		}, false, true},

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -24,13 +25,15 @@ import (
 )
 
 // Options are what the controller needs besides the manager. All are required
-// but Now.
+// but Namespaces and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
 	Pool *session.Pool
 	// Objects and Kubeconfigs take the metrics.
 	Objects     *metrics.Objects
 	Kubeconfigs *metrics.Kubeconfigs
+	// Namespaces are those besides an export's own to which its Secret may be written.
+	Namespaces []string
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
 	// Concurrency is the number of exports that are looked at at once.
@@ -83,13 +86,15 @@ func connectionChanged() predicate.Predicate {
 // exportsOfSecret finds the exports with this target, and the one that wrote
 // the Secret when another was its target.
 func (r *reconciler) exportsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
-	requests := r.exports(ctx, secret.GetNamespace(), index.ByTargetSecret, secret.GetName())
+	requests := r.exports(ctx, metav1.NamespaceAll, index.ByTargetSecret, keyOf(secret).String())
 
-	if writer := secret.GetAnnotations()[v1alpha1.AnnotationExportName]; writer != "" {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: secret.GetNamespace(), Name: writer}})
+	// An annotation may say anything, and what is not served has no copy here.
+	writer := writerOf(secret)
+	if writer.Name == "" || r.client.Get(ctx, writer, &v1alpha1.OmniKubeconfigExport{}) != nil {
+		return requests
 	}
 
-	return requests
+	return append(requests, reconcile.Request{NamespacedName: writer})
 }
 
 func (r *reconciler) exportsOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {

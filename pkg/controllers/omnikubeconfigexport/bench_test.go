@@ -74,8 +74,12 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// thisHub is the ID of the hub of the exports.
-const thisHub = "hub-1"
+const (
+	// thisHub is the ID of the hub of the exports.
+	thisHub = "hub-1"
+	// fluxNamespace is one to which exports may write.
+	fluxNamespace = "flux-system"
+)
 
 // restart is a new process: nothing is remembered.
 func (b *bench) restart() {
@@ -84,7 +88,7 @@ func (b *bench) restart() {
 	b.pool = session.NewPool(b.t.Context(), session.PoolOptions{})
 	b.t.Cleanup(b.pool.Close)
 	b.reconciler = newReconciler(b.client, b.client, b.events, Options{
-		Pool: b.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Now: func() time.Time { return b.now },
+		Pool: b.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Namespaces: []string{fluxNamespace}, Now: func() time.Time { return b.now },
 	})
 	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
 	b.connect()
@@ -161,7 +165,7 @@ func newExport(name string) *v1alpha1.OmniKubeconfigExport {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Generation: 1},
 		Spec: v1alpha1.OmniKubeconfigExportSpec{
 			ClusterRef:      v1alpha1.LocalObjectReference{Name: "cluster-01"},
-			TargetSecretRef: v1alpha1.SecretKeyReference{Name: "target", Key: "kubeconfig"},
+			TargetSecretRef: v1alpha1.TargetSecretReference{Name: "target", Key: "kubeconfig"},
 			ServiceAccount:  v1alpha1.KubeconfigServiceAccount{User: "robot", Groups: []string{"deployers", "readers"}},
 			TTL:             "24h", RenewBefore: "4h", DeletionPolicy: v1alpha1.DeletionDelete, Format: v1alpha1.FormatKubeconfig,
 		},

@@ -27,7 +27,12 @@ const (
 
 // last is what the status says that was written.
 type last struct {
-	name, hash string
+	target types.NamespacedName
+	hash   string
+}
+
+func lastOf(export *v1alpha1.OmniKubeconfigExport) last {
+	return last{target: export.WrittenTarget(), hash: export.Status.KubeconfigHash}
 }
 
 // judgeOwner decides whose the target is. The mark decides; only where the label
@@ -40,11 +45,11 @@ func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last, ac
 	other := !accepted.Ours(secret.Labels[v1alpha1.MarkHub])
 
 	switch {
-	case marked(secret, uid, written.name) && other:
+	case marked(secret, uid, written.target) && other:
 		return otherHubs
-	case marked(secret, uid, written.name):
+	case marked(secret, uid, written.target):
 		return ours
-	case !other && secret.Labels[v1alpha1.LabelExportUID] == "" && written.hash != "" && written.name == secret.Name && of.hash(secret.Data) == written.hash:
+	case !other && secret.Labels[v1alpha1.LabelExportUID] == "" && written.hash != "" && written.target == keyOf(secret) && of.hash(secret.Data) == written.hash:
 		return ours
 	default:
 		return others
@@ -54,32 +59,37 @@ func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last, ac
 // marked tells whether a Secret carries the mark of an export and is no copy: one
 // that somebody made under another name carries the label as well. The status
 // (written; empty if nothing was) counts like the annotation, which can be lost.
-func marked(secret metav1.Object, uid types.UID, written string) bool {
+func marked(secret metav1.Object, uid types.UID, written types.NamespacedName) bool {
 	if uid == "" || secret.GetLabels()[v1alpha1.LabelExportUID] != string(uid) {
 		return false
 	}
 
 	as := secret.GetAnnotations()[v1alpha1.AnnotationExportSecret]
 
-	return as == writtenAs(secret.GetNamespace(), secret.GetName()) || written == secret.GetName() || as == "" && written == ""
+	return as == keyOf(secret).String() || written == keyOf(secret) || as == "" && written.Name == ""
 }
 
-// lacksOnlyHub tells whether a Secret that is there has another mark than wanted and else is the same: the mark is from
-// before it named a hub, or of a hub that was taken over.
-func lacksOnlyHub(has, want *corev1.Secret) bool {
-	hub := want.Labels[v1alpha1.MarkHub]
-	if has == nil || has.Labels[v1alpha1.LabelExportUID] == "" || has.Labels[v1alpha1.MarkHub] == hub {
+func keyOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// lacksOnlyMarks reports whether a Secret that is there lacks marks and else is as wanted: it was written before a mark
+// named the hub or the cluster, or by a hub that was taken over.
+func lacksOnlyMarks(has, want *corev1.Secret) bool {
+	if has == nil || has.Labels[v1alpha1.LabelExportUID] == "" {
 		return false
 	}
 
 	completed := has.DeepCopy()
-	completed.Labels[v1alpha1.MarkHub] = hub
 
-	return apiequality.Semantic.DeepEqual(completed, want)
+	for _, label := range []string{v1alpha1.MarkHub, v1alpha1.LabelCluster} {
+		if value, ok := want.Labels[label]; ok {
+			completed.Labels[label] = value
+		}
+	}
+
+	return !apiequality.Semantic.DeepEqual(has, want) && apiequality.Semantic.DeepEqual(completed, want)
 }
-
-// writtenAs is the value of AnnotationExportSecret.
-func writtenAs(namespace, name string) string { return namespace + "/" + name }
 
 // found is what a Secret of ours holds.
 type found struct {

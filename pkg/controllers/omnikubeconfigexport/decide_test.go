@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
@@ -91,6 +92,10 @@ func TestJudgeOwner(t *testing.T) {
 		return secret
 	}
 
+	wrote := func(name, hash string) last {
+		return last{target: types.NamespacedName{Namespace: "ns", Name: name}, hash: hash}
+	}
+
 	inHub := func(secret *corev1.Secret, hub string) *corev1.Secret {
 		if secret.Labels == nil {
 			secret.Labels = map[string]string{}
@@ -108,26 +113,26 @@ func TestJudgeOwner(t *testing.T) {
 	}{
 		"none":                    {nil, last{}, absent},
 		"ours":                    {writtenAs("ns/target"), last{}, ours},
-		"ours, the status is old": {writtenAs("ns/target"), last{"former", "h"}, ours},
+		"ours, the status is old": {writtenAs("ns/target"), wrote("former", "h"), ours},
 		"annotation never there":  {labelled("me"), last{}, ours},
-		"annotation lost":         {labelled("me"), last{"target", "h"}, ours},
-		"annotation changed":      {writtenAs("ns/x"), last{"target", "h"}, ours},
-		"a copy":                  {writtenAs("ns/source"), last{"source", of.hash(content)}, others},
+		"annotation lost":         {labelled("me"), wrote("target", "h"), ours},
+		"annotation changed":      {writtenAs("ns/x"), wrote("target", "h"), ours},
+		"a copy":                  {writtenAs("ns/source"), wrote("source", of.hash(content)), others},
 		"a copy, status lost":     {writtenAs("ns/source"), last{}, others},
-		"a copy without it":       {labelled("me"), last{"source", of.hash(content)}, others},
+		"a copy without it":       {labelled("me"), wrote("source", of.hash(content)), others},
 		"copied from a namespace": {writtenAs("other/target"), last{}, others},
 		"of another export":       {labelled("you"), last{}, others},
-		"of another, our content": {labelled("you"), last{"target", of.hash(content)}, others},
+		"of another, our content": {labelled("you"), wrote("target", of.hash(content)), others},
 		"of nobody":               {labelled(""), last{}, others},
 		"ours in this hub":        {inHub(writtenAs("ns/target"), thisHub), last{}, ours},
 		"ours in the previous":    {inHub(writtenAs("ns/target"), "hub-0"), last{}, ours},
-		"ours in another hub":     {inHub(writtenAs("ns/target"), "hub-2"), last{"target", of.hash(content)}, otherHubs},
+		"ours in another hub":     {inHub(writtenAs("ns/target"), "hub-2"), wrote("target", of.hash(content)), otherHubs},
 		"a copy, another hub":     {inHub(writtenAs("ns/source"), "hub-2"), last{}, others},
 		"another's, another hub":  {inHub(labelled("you"), "hub-2"), last{}, others},
-		"label lost, another hub": {inHub(labelled(""), "hub-2"), last{"target", of.hash(content)}, others},
-		"label lost":              {labelled(""), last{"target", of.hash(content)}, ours},
-		"label lost, changed":     {labelled(""), last{"target", "other"}, others},
-		"our content elsewhere":   {labelled(""), last{"other", of.hash(content)}, others},
+		"label lost, another hub": {inHub(labelled(""), "hub-2"), wrote("target", of.hash(content)), others},
+		"label lost":              {labelled(""), wrote("target", of.hash(content)), ours},
+		"label lost, changed":     {labelled(""), wrote("target", "other"), others},
+		"our content elsewhere":   {labelled(""), wrote("other", of.hash(content)), others},
 	} {
 		if got := judgeOwner(test.secret, "me", of, test.last, hubs.Hubs{Own: thisHub, Previous: "hub-0"}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)

@@ -1,6 +1,7 @@
 package omnikubeconfigexport
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -58,23 +61,58 @@ func (s shape) mainKey() string {
 	return s.key
 }
 
+// writes reports whether a Secret has this key.
+func (s shape) writes(key string) bool {
+	if s.format == v1alpha1.FormatArgoCD {
+		return slices.Contains([]string{argoName, argoServer, argoConfig}, key)
+	}
+
+	return key == s.key || key == fluxKey && s.key == v1alpha1.DefaultKubeconfigKey
+}
+
+// dataOf is render, but for a kubeconfig that is there and says the same: it stays, byte by byte.
+func (s shape) dataOf(to access, has map[string][]byte) (map[string][]byte, error) {
+	data, err := s.render(to)
+	if err != nil || s.format == v1alpha1.FormatArgoCD {
+		return data, err
+	}
+
+	if same, err := s.read(has); err == nil && same == to {
+		for key := range data {
+			data[key] = has[s.key]
+		}
+	}
+
+	return data, nil
+}
+
 // kubeconfigLimits bound a kubeconfig with one context, whose certificates take some KiB. In a Secret it may be
 // anybody's.
 //
 //nolint:gochecknoglobals // a constant
 var kubeconfigLimits = foreign.Limits{Bytes: 256 << 10, Depth: 32, Nodes: 2000, Expanded: 256 << 10}
 
-// readKubeconfig takes server and token out of a kubeconfig. Everything else is
-// left behind.
-func readKubeconfig(raw []byte) (access, error) {
+// loadKubeconfig decodes a kubeconfig within kubeconfigLimits.
+func loadKubeconfig(raw []byte) (*clientcmdapi.Config, error) {
 	// Who else reads at the same time is soon done, so this waits without a deadline.
 	if foreign.Check(context.Background(), raw, kubeconfigLimits) != nil {
-		return access{}, errKubeconfig
+		return nil, errKubeconfig
 	}
 
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return access{}, errKubeconfig
+		return nil, errKubeconfig
+	}
+
+	return config, nil
+}
+
+// readKubeconfig takes server and token out of a kubeconfig. Everything else is
+// left behind.
+func readKubeconfig(raw []byte) (access, error) {
+	config, err := loadKubeconfig(raw)
+	if err != nil {
+		return access{}, err
 	}
 
 	current := config.Contexts[config.CurrentContext]
@@ -93,6 +131,31 @@ func readKubeconfig(raw []byte) (access, error) {
 	}
 
 	return access{server: cluster.Server, token: user.Token}, nil
+}
+
+// isPlain reports whether a kubeconfig says nothing but what render would: one server, one bearer token, the same
+// namespace. One with a program to run, a file to read or TLS that is not checked is no such.
+func (s shape) isPlain(raw []byte) bool {
+	config, err := loadKubeconfig(raw)
+	if err != nil || len(config.Clusters) != 1 || len(config.AuthInfos) != 1 || len(config.Contexts) != 1 {
+		return false
+	}
+
+	current := config.Contexts[config.CurrentContext]
+	if current == nil || config.Clusters[current.Cluster] == nil || config.AuthInfos[current.AuthInfo] == nil {
+		return false
+	}
+
+	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
+	plainCluster := &clientcmdapi.Cluster{Server: cluster.Server, CertificateAuthorityData: cluster.CertificateAuthorityData}
+	plainUser := &clientcmdapi.AuthInfo{Token: user.Token}
+
+	// Omni's own kubeconfigs name the default namespace, which says nothing.
+	if cmp.Or(current.Namespace, metav1.NamespaceDefault) != cmp.Or(s.namespace, metav1.NamespaceDefault) {
+		return false
+	}
+
+	return apiequality.Semantic.DeepEqual(cluster, plainCluster) && apiequality.Semantic.DeepEqual(user, plainUser)
 }
 
 // render writes the data of a Secret. The same input gives the same bytes.

@@ -1,6 +1,7 @@
 package omnikubeconfigexport
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -150,7 +151,10 @@ func (b *bench) previous(hub string) {
 
 // An owner that does not exist is named as far as it is known, with a way out.
 func TestSecretOfAnOwnerThatIsGone(t *testing.T) {
-	remedy := "set its label " + v1alpha1.LabelExportUID + " to uid-automation; or delete it"
+	const (
+		remedy  = "set spec.adopt: true; or delete it"
+		byLabel = "set its label " + v1alpha1.LabelExportUID + " to uid-automation; or delete it"
+	)
 
 	for name, test := range map[string]struct {
 		labels, annotations map[string]string
@@ -168,7 +172,7 @@ func TestSecretOfAnOwnerThatIsGone(t *testing.T) {
 		},
 		"of the operator with CRDs": {
 			map[string]string{v1alpha1.LabelExportUID: "old-1"}, map[string]string{formerName: "automation", formerNamespace: "flux-system"},
-			[]string{`the operator with CRDs for its OmniKubeconfigExport "flux-system/automation" (UID old-1)`, remedy}, true,
+			[]string{`the operator with CRDs for its OmniKubeconfigExport "flux-system/automation" (UID old-1)`, byLabel}, true,
 		},
 		"named by its UID only": {
 			map[string]string{v1alpha1.LabelExportUID: "old-1"}, nil, []string{"only the UID is known (UID old-1)", remedy}, true,
@@ -194,7 +198,12 @@ func TestSecretOfAnOwnerThatIsGone(t *testing.T) {
 				return
 			}
 
-			b.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "uid-automation" })
+			if slices.Contains(test.says, remedy) {
+				b.edit(func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.Adopt = true })
+			} else {
+				b.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "uid-automation" })
+			}
+
 			b.ready()
 		})
 	}

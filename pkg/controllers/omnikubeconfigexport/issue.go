@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -17,11 +18,15 @@ import (
 // issue makes sure that there is a kubeconfig to store: the one in the target,
 // or a new one. Omni is asked only when one is needed and could be stored.
 func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if outcome := r.mayWrite(s.export); !outcome.Continues() {
+		return outcome, nil
+	}
+
 	if err := r.readTarget(ctx, s); err != nil {
 		return loop.Outcome{}, err
 	}
 
-	owner := judgeOwner(s.secret, s.export.UID, s.shape, last{name: writtenName(s.export), hash: s.export.Status.KubeconfigHash}, s.hubs)
+	owner := judgeOwner(s.secret, s.export.UID, s.shape, lastOf(s.export), s.hubs)
 	if outcome, err := r.judgeTarget(ctx, owner, s); err != nil || !outcome.Continues() {
 		return outcome, err
 	}
@@ -30,6 +35,9 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	if owner == ours {
 		s.found = inspect(s.secret, s.shape)
+	}
+
+	if owner != absent {
 		next = s.lifetime(s.found).nextRotation()
 	}
 
@@ -54,7 +62,7 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 // judgeTarget says whether a kubeconfig could be stored.
 func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope) (loop.Outcome, error) {
-	name := s.export.Spec.TargetSecretRef.Name
+	name := shownTarget(s.export, s.export.EffectiveTarget())
 
 	switch {
 	case owner == otherHubs:
@@ -62,18 +70,51 @@ func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope)
 
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "Secret %q is not written: %s. %s", name, s.hubs.Differ(hub), hubs.Advice(hub, "Secret", fmt.Sprintf("OmniConnection %q", s.connection.Name))), nil
 	case owner == others:
+		return r.judgeOthers(ctx, s)
+	case owner == ours && !s.secret.DeletionTimestamp.IsZero():
+		return targetDeleting(name, s.secret), nil
+	}
+
+	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
+}
+
+// judgeOthers says whether a Secret that is not this export's is taken over.
+func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, error) {
+	name := shownTarget(s.export, s.export.EffectiveTarget())
+
+	switch {
+	case !s.export.Spec.Adopt:
 		why, remedy, err := r.belongsTo(ctx, s)
 		if err != nil {
 			return loop.Outcome{}, err
 		}
 
 		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; %s", name, why, remedy), nil
-	case owner == ours && !s.secret.DeletionTimestamp.IsZero():
-		return loop.Wait(0, v1alpha1.ReasonTargetDeleting, "Secret %q is being deleted and is made again when it is gone; it is held by finalizers %v",
-			name, s.secret.Finalizers), nil
+	case !s.secret.DeletionTimestamp.IsZero():
+		return targetDeleting(name, s.secret), nil
+	case !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]):
+		hub := s.secret.Labels[v1alpha1.MarkHub]
+
+		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "Secret %q is not adopted: %s. %s", name, s.hubs.Differ(hub),
+			hubs.Advice(hub, "Secret", fmt.Sprintf("OmniConnection %q", s.connection.Name))), nil
+	}
+
+	refused, err := r.adopt(ctx, s)
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	if refused != "" {
+		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not adopted: %s; %s", name, refused, chooseAnother), nil
 	}
 
 	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
+}
+
+// targetDeleting waits for a target that goes.
+func targetDeleting(name string, secret *corev1.Secret) loop.Outcome {
+	return loop.Wait(0, v1alpha1.ReasonTargetDeleting, "Secret %q is being deleted and is made again when it is gone; it is held by finalizers %v",
+		name, secret.Finalizers)
 }
 
 // obtain takes the kubeconfig that was issued and not stored, or asks for one.

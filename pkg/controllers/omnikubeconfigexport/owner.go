@@ -4,16 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
-)
-
-// What the operator with CRDs writes on an exported Secret beside the label that both have.
-const (
-	formerName      = v1alpha1.GroupName + "/kubeconfig-export-name"
-	formerNamespace = v1alpha1.GroupName + "/kubeconfig-export-namespace"
 )
 
 // chooseAnother is what to do about a Secret of somebody else.
@@ -25,30 +20,49 @@ func (r *reconciler) belongsTo(ctx context.Context, s *scope) (why, remedy strin
 
 	switch uid {
 	case "":
-		return "it exists and was not made by an OmniKubeconfigExport", chooseAnother, nil
+		return "it exists and was not made by an OmniKubeconfigExport", takeOver(s), nil
 	case string(s.export.UID):
 		return fmt.Sprintf("it is a copy of Secret %q that somebody made", s.secret.Annotations[v1alpha1.AnnotationExportSecret]), chooseAnother, nil
 	}
 
-	// Live: who is told that the owner is gone may take the Secret away from it.
-	list := &v1alpha1.OmniKubeconfigExportList{}
-	if err := r.live.List(ctx, list, client.InNamespace(s.export.Namespace)); err != nil {
-		return "", "", fmt.Errorf("look for the owner of Secret %q: %w", s.secret.Name, err)
+	owner, err := r.livingOwner(ctx, s)
+	if err != nil {
+		return "", "", err
 	}
 
-	for i := range list.Items {
-		if string(list.Items[i].UID) == uid {
-			return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", list.Items[i].Name), chooseAnother, nil
-		}
+	if owner != "" {
+		return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", owner), chooseAnother, nil
 	}
 
 	return redact.Line(formerOwner(s, uid)), takeOver(s), nil
 }
 
+// livingOwner names the export of this namespace that has the UID on the target's mark; empty if there is none.
+func (r *reconciler) livingOwner(ctx context.Context, s *scope) (string, error) {
+	uid := s.secret.Labels[v1alpha1.LabelExportUID]
+	if uid == "" || uid == string(s.export.UID) {
+		return "", nil
+	}
+
+	// Live: who is told that the owner is gone may take the Secret away from it.
+	list := &v1alpha1.OmniKubeconfigExportList{}
+	if err := r.live.List(ctx, list, client.InNamespace(s.export.Namespace)); err != nil {
+		return "", fmt.Errorf("look for the owner of Secret %q: %w", s.secret.Name, err)
+	}
+
+	for i := range list.Items {
+		if string(list.Items[i].UID) == uid {
+			return list.Items[i].Name, nil
+		}
+	}
+
+	return "", nil
+}
+
 // formerOwner says what is known of an owner that does not exist.
 func formerOwner(s *scope, uid string) string {
 	annotations := s.secret.Annotations
-	name := annotations[v1alpha1.AnnotationExportName]
+	name, writer := annotations[v1alpha1.AnnotationExportName], writerOf(s.secret)
 	gone := fmt.Sprintf("(UID %s), which does not exist in this namespace any more", uid)
 
 	if hub := s.secret.Labels[v1alpha1.MarkHub]; !s.hubs.Ours(hub) {
@@ -56,23 +70,33 @@ func formerOwner(s *scope, uid string) string {
 	}
 
 	switch {
+	case name != "" && writer.Namespace != s.export.Namespace:
+		return fmt.Sprintf("it was made by OmniKubeconfigExport %q (UID %s)", writer, uid)
 	case name != "" && name == s.export.Name:
 		return "it was made by an earlier OmniKubeconfigExport of this name " + gone
 	case name != "":
 		return fmt.Sprintf("it was made by OmniKubeconfigExport %q %s", name, gone)
 	case annotations[formerName] != "":
-		return fmt.Sprintf("it was made by the operator with CRDs for its OmniKubeconfigExport %q %s", annotations[formerNamespace]+"/"+annotations[formerName], gone)
+		return fmt.Sprintf("it was made by the operator with CRDs for its OmniKubeconfigExport %q %s", writer, gone)
 	default:
 		return "it was made by an OmniKubeconfigExport of which only the UID is known " + gone
 	}
 }
 
-// takeOver says what to do about a Secret whose owner does not exist.
+// takeOver says what to do about a Secret whose owner does not exist, or that nobody marked.
 func takeOver(s *scope) string {
-	labelled := s.secret.DeepCopy()
-	labelled.Labels[v1alpha1.LabelExportUID] = string(s.export.UID)
+	if !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]) {
+		return chooseAnother
+	}
 
-	if !s.hubs.Ours(labelled.Labels[v1alpha1.MarkHub]) || !marked(labelled, s.export.UID, writtenName(s.export)) {
+	if mayAdopt(s.secret, s.export, s.shape, "") == "" {
+		return "to have this object go on with it, set spec.adopt: true; or delete it, and it is made anew; or choose another spec.targetSecretRef"
+	}
+
+	labelled := s.secret.DeepCopy()
+	metav1.SetMetaDataLabel(&labelled.ObjectMeta, v1alpha1.LabelExportUID, string(s.export.UID))
+
+	if s.secret.Labels[v1alpha1.LabelExportUID] == "" || !marked(labelled, s.export.UID, s.export.WrittenTarget()) {
 		return chooseAnother
 	}
 

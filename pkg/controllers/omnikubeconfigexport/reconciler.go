@@ -63,6 +63,8 @@ type scope struct {
 	cause  cause          // of a fresh kubeconfig
 	late   string         // why a renewal that is due did not happen; empty if all is well
 	stored bool           // the target holds what it should
+
+	adopted bool // the target was somebody else's until now
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniKubeconfigExport, *scope] {
@@ -154,16 +156,16 @@ func plan(export *v1alpha1.OmniKubeconfigExport, cluster *v1alpha1.OmniCluster, 
 
 // readTarget reads the target Secret live, so that no cache holds its content.
 func (r *reconciler) readTarget(ctx context.Context, s *scope) error {
-	name := s.export.Spec.TargetSecretRef.Name
+	target := s.export.EffectiveTarget()
 	secret := &corev1.Secret{}
 
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.export.Namespace, Name: name}, secret)
+	err := r.live.Get(ctx, target, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 
 	if err != nil {
-		return fmt.Errorf("read Secret %q: %w", name, err)
+		return fmt.Errorf("read Secret %q: %w", shownTarget(s.export, target), err)
 	}
 
 	s.secret = secret

@@ -40,7 +40,7 @@ func TestFirstExport(t *testing.T) {
 	}
 
 	if status.ClusterName != "production" || status.KubeconfigHash != hexSum(secret.Data["kubeconfig"]) ||
-		!status.ExpirationTime.Time.Equal(token.expires()) || *status.TargetSecretRef != (v1alpha1.SecretKeyReference{Name: "target", Key: "kubeconfig"}) {
+		!status.ExpirationTime.Time.Equal(token.expires()) || *status.TargetSecretRef != (v1alpha1.TargetSecretReference{Name: "target", Key: "kubeconfig"}) {
 		t.Errorf("status: %+v", status)
 	}
 
@@ -114,7 +114,9 @@ func TestSecretTemplate(t *testing.T) {
 	b.ready()
 
 	secret := b.secret("target")
-	want := map[string]string{v1alpha1.LabelExportUID: "uid-automation", v1alpha1.MarkHub: thisHub, "stage": "b", "somebody": "else"}
+	want := map[string]string{
+		v1alpha1.LabelExportUID: "uid-automation", v1alpha1.MarkHub: thisHub, v1alpha1.LabelCluster: "cluster-01", "stage": "b", "somebody": "else",
+	}
 
 	if diff := cmp.Diff(want, secret.Labels); diff != "" || secret.Annotations["note"] != "" {
 		t.Errorf("annotation %q, labels (-want +got):\n%s", secret.Annotations["note"], diff)

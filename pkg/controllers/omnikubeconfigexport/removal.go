@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -19,108 +21,129 @@ import (
 // removeFormer deletes the Secrets of this export that are not its target any
 // more: by their label, because a status may have been lost, and by the status,
 // because a cache may be behind.
-func (r *reconciler) removeFormer(ctx context.Context, s *scope) error {
-	names, err := r.owned(ctx, s.export)
+func (r *reconciler) removeFormer(ctx context.Context, s *scope) (loop.Outcome, error) {
+	owned, err := r.owned(ctx, s.export)
 	if err != nil {
-		return err
+		return loop.Outcome{}, err
 	}
 
-	for _, name := range names {
-		if name == s.export.Spec.TargetSecretRef.Name {
+	target := s.export.EffectiveTarget()
+
+	for _, secret := range owned {
+		if secret == target {
 			continue
 		}
 
-		if err := r.remove(ctx, s, name, "the target is Secret "+s.export.Spec.TargetSecretRef.Name+" now"); err != nil {
-			return err
+		outcome, err := r.remove(ctx, s, secret, "the target is Secret "+shownTarget(s.export, target)+" now")
+		if err != nil || !outcome.Continues() {
+			return outcome, err
 		}
 	}
 
-	return nil
+	return loop.Continue(v1alpha1.ReasonWritten, ""), nil
 }
 
 // owned names the Secrets that may be this export's.
-func (r *reconciler) owned(ctx context.Context, export *v1alpha1.OmniKubeconfigExport) ([]string, error) {
+func (r *reconciler) owned(ctx context.Context, export *v1alpha1.OmniKubeconfigExport) ([]types.NamespacedName, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 
-	err := r.client.List(ctx, list, client.InNamespace(export.Namespace), client.MatchingFields{index.ByExportUID: string(export.UID)})
+	err := r.client.List(ctx, list, client.MatchingFields{index.ByExportUID: string(export.UID)})
 	if err != nil {
 		return nil, fmt.Errorf("list the Secrets of this export: %w", err)
 	}
 
-	var names []string
+	var owned []types.NamespacedName
+
 	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
+		// One of a namespace that nobody named for exports is a copy.
+		if r.serves(export, list.Items[i].Namespace) {
+			owned = append(owned, keyOf(&list.Items[i]))
+		}
 	}
 
-	if written := writtenName(export); written != "" {
-		names = append(names, written)
+	if written := export.WrittenTarget(); written.Name != "" {
+		owned = append(owned, written)
 	}
 
-	slices.Sort(names)
-
-	return slices.Compact(names), nil
+	return inOrder(owned), nil
 }
 
-// writtenName is the Secret that the status says was written; empty if none was.
-func writtenName(export *v1alpha1.OmniKubeconfigExport) string {
-	if export.Status.TargetSecretRef == nil {
-		return ""
-	}
+// inOrder sorts names, each once.
+func inOrder(names []types.NamespacedName) []types.NamespacedName {
+	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 
-	return export.Status.TargetSecretRef.Name
+	return slices.Compact(names)
 }
 
 // remove deletes a Secret if it is this export's and still what was looked at.
-func (r *reconciler) remove(ctx context.Context, s *scope, name, why string) error {
-	export := s.export
+func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedName, why string) (loop.Outcome, error) {
+	export, name := s.export, shownTarget(s.export, key)
+	done := loop.Continue(v1alpha1.ReasonWritten, "")
+
+	if !r.serves(export, key.Namespace) {
+		return r.outOfReach(export, key), nil
+	}
+
 	secret := index.SecretMetadata()
 
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: export.Namespace, Name: name}, secret)
+	err := r.live.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return done, nil
 	}
 
 	if err != nil {
-		return fmt.Errorf("read the metadata of Secret %q: %w", name, err)
+		return loop.Outcome{}, fmt.Errorf("read the metadata of Secret %q: %w", name, err)
 	}
 
 	if !secret.DeletionTimestamp.IsZero() {
-		return nil
+		return done, nil
 	}
 
-	if !marked(secret, export.UID, writtenName(export)) {
+	if !marked(secret, export.UID, export.WrittenTarget()) {
 		r.lost(export, secret)
 
-		return nil
+		return done, nil
 	}
 
 	if hub := secret.Labels[v1alpha1.MarkHub]; !s.hubs.Ours(hub) {
 		r.events.Eventf(export, nil, corev1.EventTypeWarning, "SecretLeft", "DeleteSecret", "Secret %q was left behind: %s; its token is valid until %s",
 			name, s.hubs.Differ(hub), secret.Annotations[v1alpha1.AnnotationExpirationTime])
 
-		return nil
+		return done, nil
 	}
 
 	if err := r.client.Delete(ctx, secret, exactly(secret)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete Secret %q: %w", name, err)
+		return loop.Outcome{}, fmt.Errorf("delete Secret %q: %w", name, err)
 	}
 
 	r.events.Eventf(export, nil, corev1.EventTypeNormal, "SecretDeleted", "DeleteSecret", "Secret %q was deleted: %s", name, why)
 
-	return nil
+	return done, nil
+}
+
+// outOfReach is for a Secret in a namespace that was taken off --export-namespaces. One that was never written there does
+// not matter.
+func (r *reconciler) outOfReach(export *v1alpha1.OmniKubeconfigExport, secret types.NamespacedName) loop.Outcome {
+	if secret != export.WrittenTarget() {
+		return loop.Continue(v1alpha1.ReasonWritten, "")
+	}
+
+	return loop.Stall(v1alpha1.ReasonNamespaceNotAllowed,
+		"Secret %q is to be deleted, and its namespace is not one of --export-namespaces (controller.exportNamespaces in the chart) any more: "+
+			"add it there, or delete this object with spec.deletionPolicy: Orphan, which leaves the Secret", secret)
 }
 
 // lost tells of a Secret that this export wrote and that bears no mark any more: it
 // stays, with a token that may be valid still. One with another's mark is theirs.
 func (r *reconciler) lost(export *v1alpha1.OmniKubeconfigExport, secret client.Object) {
-	if secret.GetName() != writtenName(export) || secret.GetLabels()[v1alpha1.LabelExportUID] != "" {
+	if keyOf(secret) != export.WrittenTarget() || secret.GetLabels()[v1alpha1.LabelExportUID] != "" {
 		return
 	}
 
 	r.events.Eventf(export, nil, corev1.EventTypeWarning, "SecretLeft", "DeleteSecret",
 		"Secret %q was left behind: its label %s was removed; the token that was written to it is valid until %s",
-		secret.GetName(), v1alpha1.LabelExportUID, shownUntil(export))
+		shownTarget(export, keyOf(secret)), v1alpha1.LabelExportUID, shownUntil(export))
 }
 
 // shownUntil is when the token expires that was written last.
@@ -142,7 +165,7 @@ func exactly(object client.Object) client.DeleteOption {
 // delete removes the Secret, or leaves it behind, as the policy says. Omni has
 // no part in it: a token ends by itself.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	names, err := r.owned(ctx, s.export)
+	owned, err := r.owned(ctx, s.export)
 	if err != nil {
 		return loop.Outcome{}, err
 	}
@@ -152,18 +175,16 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 
 	// Neither the status nor the cache may know yet of a Secret that was just made.
-	names = append(names, s.export.Spec.TargetSecretRef.Name)
-	slices.Sort(names)
-
-	for _, name := range slices.Compact(names) {
+	for _, secret := range inOrder(append(owned, s.export.EffectiveTarget())) {
 		if s.export.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-			r.reportKept(ctx, s.export, name)
+			r.reportKept(ctx, s.export, secret)
 
 			continue
 		}
 
-		if err := r.remove(ctx, s, name, "its OmniKubeconfigExport is being deleted; the token itself stays valid until it expires"); err != nil {
-			return loop.Outcome{}, err
+		outcome, err := r.remove(ctx, s, secret, "its OmniKubeconfigExport is being deleted; the token itself stays valid until it expires")
+		if err != nil || !outcome.Continues() {
+			return outcome, err
 		}
 	}
 
@@ -187,18 +208,17 @@ func (r *reconciler) hubs(ctx context.Context, export *v1alpha1.OmniKubeconfigEx
 }
 
 // reportKept tells of a Secret that stays.
-func (r *reconciler) reportKept(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, name string) {
+func (r *reconciler) reportKept(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, key types.NamespacedName) {
 	secret := index.SecretMetadata()
 
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: export.Namespace, Name: name}, secret)
-	if err != nil {
+	if err := r.live.Get(ctx, key, secret); err != nil {
 		return
 	}
 
-	if !marked(secret, export.UID, writtenName(export)) {
+	if !marked(secret, export.UID, export.WrittenTarget()) {
 		r.lost(export, secret)
 	} else {
 		r.events.Eventf(export, nil, corev1.EventTypeNormal, "SecretLeft", "DeleteSecret",
-			"Secret %q was left behind, as spec.deletionPolicy says; its token is valid until %s", name, secret.Annotations[v1alpha1.AnnotationExpirationTime])
+			"Secret %q was left behind, as spec.deletionPolicy says; its token is valid until %s", shownTarget(export, key), secret.Annotations[v1alpha1.AnnotationExpirationTime])
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -33,7 +34,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, fmt.Errorf("render the kubeconfig: %w", err)
 	}
 
-	onlyMarks, former := lacksOnlyHub(s.secret, want), ""
+	onlyMarks, former := lacksOnlyMarks(s.secret, want), ""
 	if s.secret != nil {
 		former = s.secret.Labels[v1alpha1.MarkHub]
 	}
@@ -49,38 +50,41 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	if s.fresh != nil {
 		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
-			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", want.Name, s.want.User, shownTime(content.claims.expires()), s.cause)
+			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", s.shown(want), s.want.User, shownTime(content.claims.expires()), s.cause)
+	} else if s.adopted {
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretAdopted", "WriteSecret",
+			"Secret %q was taken over, as spec.adopt says, with the kubeconfig that it held", s.shown(want))
 	} else if corrected && !onlyMarks {
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretCorrected", "WriteSecret",
-			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", want.Name)
+			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", s.shown(want))
 	}
 
-	if onlyMarks || s.hubs.IsPrevious(former) {
+	if onlyMarks && former != s.hubs.Own || s.hubs.IsPrevious(former) {
 		r.marked(s, former)
 	}
 
-	if err := r.removeFormer(ctx, s); err != nil {
-		return loop.Outcome{}, err
+	if outcome, err := r.removeFormer(ctx, s); err != nil || !outcome.Continues() {
+		return outcome, err
 	}
 
 	if s.late != "" {
-		return loop.Continue(v1alpha1.ReasonRenewalFailing, "Secret %q: %s", want.Name, renewalFailing(content.claims, s.late)), nil
+		return loop.Continue(v1alpha1.ReasonRenewalFailing, "Secret %q: %s", s.shown(want), renewalFailing(content.claims, s.late)), nil
 	}
 
 	return loop.Continue(v1alpha1.ReasonWritten, "Secret %q holds a kubeconfig for user %q of cluster %q, valid until %s",
-		want.Name, s.want.User, s.want.ClusterName, shownTime(content.claims.expires())), nil
+		s.shown(want), s.want.User, s.want.ClusterName, shownTime(content.claims.expires())), nil
 }
 
 // marked tells of a mark that names this hub now; former is the hub that it named before, if it did.
 func (r *reconciler) marked(s *scope, former string) {
 	if former == "" {
-		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %q names this hub now", s.secret.Name)
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %q names this hub now", s.shown(s.secret))
 
 		return
 	}
 
 	r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took Secret %q over from hub %s, as the annotation %s says",
-		s.secret.Name, redact.Line(former), v1alpha1.AnnotationPreviousHub)
+		s.shown(s.secret), redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
 // store makes the target what it should be, if it is not. corrected tells whether
@@ -125,21 +129,33 @@ func (r *reconciler) create(ctx context.Context, want *corev1.Secret) error {
 // desired is the target as it should be. Labels and annotations of others stay,
 // data of others does not.
 func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, error) {
-	data, err := s.shape.render(content.access)
+	var has map[string][]byte
+	if s.secret != nil && s.fresh == nil {
+		has = s.secret.Data
+	}
+
+	data, err := s.shape.dataOf(content.access, has)
 	if err != nil {
 		return nil, err
 	}
 
-	want := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.export.Namespace, Name: s.export.Spec.TargetSecretRef.Name}}
+	target := s.export.EffectiveTarget()
+
+	want := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
 	if s.secret != nil {
 		want = s.secret.DeepCopy()
 	}
 
 	want.Type, want.Data, want.Immutable = corev1.SecretTypeOpaque, data, nil
 	want.Labels, want.Annotations = nonNil(want.Labels), nonNil(want.Annotations)
+	forgetFormer(want)
 	s.applyTemplate(want)
 
 	want.Labels[v1alpha1.LabelExportUID], want.Labels[v1alpha1.MarkHub] = string(s.export.UID), s.hubs.Own
+
+	if cluster := s.export.Spec.ClusterRef.Name; len(validation.IsValidLabelValue(cluster)) == 0 {
+		want.Labels[v1alpha1.LabelCluster] = cluster
+	}
 
 	if s.shape.format == v1alpha1.FormatArgoCD {
 		want.Labels[argoLabel] = argoLabelValue
@@ -150,13 +166,17 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 
 	maps.Copy(want.Annotations, map[string]string{
 		v1alpha1.AnnotationExportName:       s.export.Name,
-		v1alpha1.AnnotationExportSecret:     writtenAs(want.Namespace, want.Name),
+		v1alpha1.AnnotationExportSecret:     keyOf(want).String(),
 		v1alpha1.AnnotationExportCluster:    s.shape.cluster,
 		v1alpha1.AnnotationKubeconfigHash:   s.shape.hash(data),
 		v1alpha1.AnnotationSpecHash:         content.specHash,
 		v1alpha1.AnnotationExpirationTime:   shownTime(content.claims.expires()),
 		v1alpha1.AnnotationLastRotationTime: shownTime(rotated),
 	})
+
+	if target.Namespace != s.export.Namespace {
+		want.Annotations[v1alpha1.AnnotationExportNamespace] = s.export.Namespace
+	}
 
 	return want, nil
 }

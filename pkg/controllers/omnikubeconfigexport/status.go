@@ -21,7 +21,9 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 
 	status := &s.export.Status
 	status.ClusterName = s.shape.cluster
-	status.TargetSecretRef = &v1alpha1.SecretKeyReference{Name: s.secret.Name, Key: s.shape.mainKey()}
+	status.TargetSecretRef = &v1alpha1.TargetSecretReference{
+		Name: s.secret.Name, Namespace: elsewhere(s.export, s.secret.Namespace), Key: s.shape.mainKey(),
+	}
 	status.KubeconfigHash = s.found.hash
 	status.ExpirationTime = timeOf(s.found.claims.expires())
 	status.LastRotationTime = timeOf(s.found.rotated)

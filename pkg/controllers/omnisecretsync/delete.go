@@ -79,7 +79,7 @@ func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where loca
 	}
 
 	return clusteraccess.CleanupPolicy{
-		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Access.InTrouble(s.sync, r.options.Now()),
+		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Access.CleanupFailed(s.sync, r.options.Now()),
 	}.Decide()
 }
 

@@ -52,10 +52,10 @@ type scope struct {
 	source types.UID // of the Secret that is copied
 	opened *clusteraccess.Opened
 
-	reserve bool // note in the status where a Secret is about to be written
-	dropped bool // the oldest pending location is done with
-	wrote   bool
-	synced  bool
+	aboutToWrite  bool // the status has to name the target first
+	oldestRemoved bool // nothing is at the oldest pending location any more
+	wrote         bool
+	synced        bool
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniSecretSync, *scope] {

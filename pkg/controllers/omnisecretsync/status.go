@@ -20,11 +20,11 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	where := wantedLocation(s.sync)
 
 	switch {
-	case s.dropped:
+	case s.oldestRemoved:
 		status.PendingTargets = status.PendingTargets[1:]
-	case s.reserve && status.Target == nil:
+	case s.aboutToWrite && status.Target == nil:
 		status.Target = &v1alpha1.SyncedSecret{Namespace: where.namespace, Name: where.name}
-	case s.reserve:
+	case s.aboutToWrite:
 		status.PendingTargets = append(status.PendingTargets, v1alpha1.NamespacedSecretReference{Namespace: where.namespace, Name: where.name})
 	}
 
@@ -44,7 +44,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 // reportCluster notes in which cluster the object has done something. What it wrote
 // in another one before stays there, and nobody would know.
 func (r *reconciler) reportCluster(s *scope) {
-	if s.opened == nil || !s.reserve && !s.dropped && !s.synced && s.sync.DeletionTimestamp.IsZero() {
+	if s.opened == nil || !s.aboutToWrite && !s.oldestRemoved && !s.synced && s.sync.DeletionTimestamp.IsZero() {
 		return
 	}
 

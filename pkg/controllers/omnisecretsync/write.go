@@ -27,7 +27,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 			return r.removeOldest(ctx, s)
 		}
 
-		s.reserve = true
+		s.aboutToWrite = true
 
 		return loop.Persist(v1alpha1.ReasonProgressing, "about to write Secret %s", wanted), nil
 	}
@@ -79,7 +79,7 @@ func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, 
 		return explain(s, fmt.Errorf("remove the former target %s: %w", oldest, err)), nil
 	}
 
-	s.dropped = true
+	s.oldestRemoved = true
 
 	return loop.Persist(v1alpha1.ReasonProgressing, "about to write Secret %s", wantedLocation(s.sync)), nil
 }

@@ -219,8 +219,8 @@ func TestLeft(t *testing.T) {
 func TestSecretsAreLeftInTheFormerCluster(t *testing.T) {
 	for name, note := range map[string]func(*scope){
 		"synced":            func(s *scope) { s.synced = true },
-		"about to write":    func(s *scope) { s.reserve, s.sync.Spec.TargetSecretRef.Name = true, "third" },
-		"a place was freed": func(s *scope) { s.dropped = true },
+		"about to write":    func(s *scope) { s.aboutToWrite, s.sync.Spec.TargetSecretRef.Name = true, "third" },
+		"a place was freed": func(s *scope) { s.oldestRemoved = true },
 		"deleted":           func(s *scope) { s.sync.DeletionTimestamp = &metav1.Time{} },
 	} {
 		t.Run(name, func(t *testing.T) {

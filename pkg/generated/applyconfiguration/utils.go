@@ -172,6 +172,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.StrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SyncedSecret"):
 		return &omniv1alpha1.SyncedSecretApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetSecretReference"):
+		return &omniv1alpha1.TargetSecretReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpgradeStatus"):
 		return &omniv1alpha1.UpgradeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpgradeStatuses"):

@@ -191,6 +191,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.SecretTemplate{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_SecretTemplate(ref),
 		v1alpha1.Strategy{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_Strategy(ref),
 		v1alpha1.SyncedSecret{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_SyncedSecret(ref),
+		v1alpha1.TargetSecretReference{}.OpenAPIModelName():      schema_pkg_apis_omni_v1alpha1_TargetSecretReference(ref),
 		v1alpha1.UpgradeStatus{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_UpgradeStatus(ref),
 		v1alpha1.UpgradeStatuses{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_UpgradeStatuses(ref),
 		v1alpha1.ValueSource{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_ValueSource(ref),
@@ -4244,7 +4245,7 @@ func schema_pkg_apis_omni_v1alpha1_HelmChart(ref common.ReferenceCallback) commo
 				Properties: map[string]spec.Schema{
 					"repository": {
 						SchemaProps: spec.SchemaProps{
-							Description: "repository is the URL of an HTTP chart repository. An oci:// chart needs none.",
+							Description: "repository is the URL of an HTTP chart repository. An oci:// chart needs none, and does not use it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4589,7 +4590,7 @@ func schema_pkg_apis_omni_v1alpha1_MachineClass(ref common.ReferenceCallback) co
 					},
 					"size": {
 						SchemaProps: spec.SchemaProps{
-							Description: "size is the number of machines, or \"unlimited\" for every machine that matches the class. Lowering it wipes the machines that leave the set.",
+							Description: "size is the number of machines, or \"unlimited\" for every machine that matches the class. Lowering it wipes the machines that leave the set. Omni's other spellings, \"3\" and \"infinity\", are taken too.",
 							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
 						},
 					},
@@ -4783,7 +4784,7 @@ func schema_pkg_apis_omni_v1alpha1_MachineSetMachines(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
+							Description: "machines are the UUIDs of the machines of the set, in any spelling. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5724,7 +5725,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					},
 					"syncInterval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "syncInterval is how often the plan is computed again when nothing has changed; a safety net, as changes trigger at once. At least 30s, default 5m.",
+							Description: "syncInterval is how often the plan is computed again when nothing has changed; a safety net, as changes trigger at once. At least 1s, default 5m; less than 30s counts as 30s.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6349,7 +6350,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniControlPlaneSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
+							Description: "machines are the UUIDs of the machines of the set, in any spelling. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6721,7 +6722,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					},
 					"waitForJobs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "waitForJobs also waits until the release's Jobs are complete. It needs wait.",
+							Description: "waitForJobs also waits until the release's Jobs are complete. Without wait it does nothing.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -6737,7 +6738,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					"rollbackOnFailure": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rollbackOnFailure goes back to the last good revision when an upgrade fails.",
-							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"atomic": {
+						SchemaProps: spec.SchemaProps{
+							Description: "atomic is the older name of rollbackOnFailure. Set one of the two; both must say the same.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6760,7 +6767,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					},
 					"maxHistory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxHistory is the number of revisions that Helm keeps, at least 1. Default 10.",
+							Description: "maxHistory is the number of revisions that Helm keeps; 0 keeps all of them. Default 10.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -7021,7 +7028,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExport(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret of this namespace, and rotates it before it expires.",
+				Description: "OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret, and rotates it before it expires.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7134,9 +7141,9 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"targetSecretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "targetSecretRef names the Secret to write, in this namespace. The key defaults to kubeconfig.",
+							Description: "targetSecretRef names the Secret to write. The key defaults to kubeconfig, the namespace to that of this object.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.TargetSecretReference{}.OpenAPIModelName()),
 						},
 					},
 					"serviceAccount": {
@@ -7148,7 +7155,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"ttl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ttl is how long a kubeconfig is valid, 10m to 8760h. Omni cannot revoke one token: prefer a short ttl.",
+							Description: "ttl is how long a kubeconfig is valid, 5m to 8760h. Omni cannot revoke one token: prefer a short ttl.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7184,6 +7191,14 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 							Enum:        []interface{}{"ArgoCD", "Kubeconfig"},
 						},
 					},
+					"adopt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a person. It has to hold a kubeconfig and nothing else. A kubeconfig that is what this export asks for stays.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"secretTemplate": {
 						SchemaProps: spec.SchemaProps{
 							Description: "secretTemplate adds labels and annotations to the Secret.",
@@ -7196,7 +7211,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.KubeconfigServiceAccount{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.SecretTemplate{}.OpenAPIModelName()},
+			v1alpha1.KubeconfigServiceAccount{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.SecretTemplate{}.OpenAPIModelName(), v1alpha1.TargetSecretReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -7254,7 +7269,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportStatus(ref common.Referen
 					"targetSecretRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "targetSecretRef is the Secret and key that were written.",
-							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.TargetSecretReference{}.OpenAPIModelName()),
 						},
 					},
 					"kubeconfigHash": {
@@ -7286,7 +7301,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportStatus(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.TargetSecretReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -8074,7 +8089,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniWorkersSpec(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
+							Description: "machines are the UUIDs of the machines of the set, in any spelling. Removing one wipes that machine. They cannot be combined with machineClass; a control plane needs one of the two.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8588,14 +8603,12 @@ func schema_pkg_apis_omni_v1alpha1_RollingStrategy(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"maxParallelism": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxParallelism is the largest number of machines changed at the same time, at least 1.",
-							Default:     0,
+							Description: "maxParallelism is the largest number of machines changed at the same time. Left out, or 0, it is 1.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 				},
-				Required: []string{"maxParallelism"},
 			},
 		},
 	}
@@ -8712,8 +8725,7 @@ func schema_pkg_apis_omni_v1alpha1_Strategy(ref common.ReferenceCallback) common
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is Rolling or Unset (all machines at once).\n\nPossible enum values:\n - `\"Rolling\"` changes a bounded number of machines at a time.\n - `\"Unset\"` changes all machines at once.",
-							Default:     "",
+							Description: "type is Rolling or Unset (all machines at once). Left out, it is Omni's default: Rolling for updates, Unset for upgrades and deletions.\n\nPossible enum values:\n - `\"Rolling\"` changes a bounded number of machines at a time.\n - `\"Unset\"` changes all machines at once.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Rolling", "Unset"},
@@ -8726,7 +8738,6 @@ func schema_pkg_apis_omni_v1alpha1_Strategy(ref common.ReferenceCallback) common
 						},
 					},
 				},
-				Required: []string{"type"},
 			},
 		},
 		Dependencies: []string{
@@ -8773,6 +8784,42 @@ func schema_pkg_apis_omni_v1alpha1_SyncedSecret(ref common.ReferenceCallback) co
 					},
 				},
 				Required: []string{"name", "namespace"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_TargetSecretReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetSecretReference names one key of a Secret to write.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace of the Secret, if it is another than that of this object. The controller has to be told of it (--export-namespaces), and who writes this object has to have the right to create and update Secrets there.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key inside the Secret's data.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
 			},
 		},
 	}

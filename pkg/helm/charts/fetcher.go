@@ -46,19 +46,19 @@ func New(options Options) *Fetcher {
 // is a keyring. It downloads the chart only if nothing else tells its digest.
 // Errors are *Error.
 func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, err error) {
-	defer func() { err = source.Credentials.discreet(err) }()
+	defer func() { err = source.Credentials.redactor(err) }()
 
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
 
-	s, err := f.newSession(&source)
+	s, err := f.newSourceClient(&source)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
 
 	resolve := f.resolveRepository
-	if source.isOCI() {
+	if source.IsOCI() {
 		resolve = f.resolveOCI
 	}
 
@@ -78,12 +78,12 @@ func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, 
 // of the right digest, not larger than allowed even when it is unpacked, and
 // signed by a key of the keyring if there is one. Errors are *Error.
 func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (found *Archive, err error) {
-	defer func() { err = source.Credentials.discreet(err) }()
+	defer func() { err = source.Credentials.redactor(err) }()
 
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
 
-	s, err := f.newSession(&source)
+	s, err := f.newSourceClient(&source)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func archiveKey(source *Source, digest string) string {
 }
 
 // archive returns a checked archive, from the cache if it is there.
-func (f *Fetcher) archive(ctx context.Context, s *session, source *Source, resolved *Resolved) ([]byte, error) {
+func (f *Fetcher) archive(ctx context.Context, s *sourceClient, source *Source, resolved *Resolved) ([]byte, error) {
 	key := archiveKey(source, resolved.ArchiveDigest)
 	if kept, ok := f.cache.get(key).([]byte); ok {
 		return kept, nil
@@ -129,7 +129,7 @@ func (f *Fetcher) archive(ctx context.Context, s *session, source *Source, resol
 }
 
 // downloadChecked downloads an archive, checks it, and keeps it.
-func (f *Fetcher) downloadChecked(ctx context.Context, s *session, source *Source, resolved *Resolved) ([]byte, error) {
+func (f *Fetcher) downloadChecked(ctx context.Context, s *sourceClient, source *Source, resolved *Resolved) ([]byte, error) {
 	download := f.download
 	if resolved.ManifestDigest != "" {
 		download = f.downloadBlob

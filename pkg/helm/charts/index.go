@@ -69,7 +69,7 @@ func (i *index) cost() int64 {
 // index returns a repository's index. One that was fetched a moment ago counts
 // if newest is not set; an older one is kept if the repository says that it did
 // not change.
-func (f *Fetcher) index(ctx context.Context, s *session, source *Source, newest bool) (*index, error) {
+func (f *Fetcher) index(ctx context.Context, s *sourceClient, source *Source, newest bool) (*index, error) {
 	key := "index/" + source.scope()
 	kept, _ := f.cache.get(key).(*index)
 
@@ -93,7 +93,7 @@ func indexURL(source *Source) string {
 	return strings.TrimSuffix(source.Repository, "/") + "/index.yaml"
 }
 
-func (f *Fetcher) fetchIndex(ctx context.Context, s *session, source *Source, kept *index) (any, error) {
+func (f *Fetcher) fetchIndex(ctx context.Context, s *sourceClient, source *Source, kept *index) (any, error) {
 	header := http.Header{}
 
 	if kept != nil && kept.etag != "" {

@@ -37,7 +37,7 @@ func repositoryURL(chart string) (base, name string, err error) {
 }
 
 // resolveOCI looks a chart up in a registry.
-func (f *Fetcher) resolveOCI(ctx context.Context, s *session, source *Source) (*Resolved, error) {
+func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Source) (*Resolved, error) {
 	base, name, err := repositoryURL(source.Chart)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *session, source *Source) (*
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 // downloadBlob fetches the archive of a chart from a registry.
-func (f *Fetcher) downloadBlob(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
+func (f *Fetcher) downloadBlob(ctx context.Context, s *sourceClient, resolved *Resolved) ([]byte, error) {
 	if resolved.size > f.options.MaxArchiveBytes {
 		return nil, tooLarge("chart archive", resolved.fullLocation(), f.options.MaxArchiveBytes)
 	}
@@ -99,7 +99,7 @@ func (f *Fetcher) downloadBlob(ctx context.Context, s *session, resolved *Resolv
 }
 
 // downloadSignature fetches the provenance file of a chart from a registry.
-func (f *Fetcher) downloadSignature(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
+func (f *Fetcher) downloadSignature(ctx context.Context, s *sourceClient, resolved *Resolved) ([]byte, error) {
 	if resolved.signature == "" {
 		return nil, fail(Unverified, "chart %s %s has no provenance file", resolved.Name, resolved.Version)
 	}
@@ -119,7 +119,7 @@ func (f *Fetcher) downloadSignature(ctx context.Context, s *session, resolved *R
 }
 
 // fetch reads something of a registry.
-func (s *session) fetch(ctx context.Context, location string, header http.Header, limit int64, what string) ([]byte, error) {
+func (s *sourceClient) fetch(ctx context.Context, location string, header http.Header, limit int64, what string) ([]byte, error) {
 	response, err := s.registry(ctx, http.MethodGet, location, header)
 	if err != nil {
 		return nil, err

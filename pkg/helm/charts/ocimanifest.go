@@ -32,7 +32,7 @@ func checkPin(source *Source, found *artifact) error {
 
 // manifest returns what the manifest under a tag or digest says, from the cache
 // if the registry says that it is the same.
-func (f *Fetcher) manifest(ctx context.Context, s *session, source *Source, base, reference string) (*artifact, error) {
+func (f *Fetcher) manifest(ctx context.Context, s *sourceClient, source *Source, base, reference string) (*artifact, error) {
 	key := func(digest string) string { return "manifest/" + source.scope() + base + "@" + digest }
 	location := base + "/manifests/" + reference
 	accept := http.Header{"Accept": {manifestType}}

@@ -11,7 +11,7 @@ import (
 const maxTagPages = 50
 
 // newestTag lists the tags of a chart and chooses the wanted version.
-func (s *session) newestTag(ctx context.Context, base string, source *Source) (string, error) {
+func (s *sourceClient) newestTag(ctx context.Context, base string, source *Source) (string, error) {
 	versions, err := s.tags(ctx, base+"/tags/list")
 	if err != nil {
 		return "", err
@@ -30,7 +30,7 @@ func (s *session) newestTag(ctx context.Context, base string, source *Source) (s
 }
 
 // tags reads all pages of a list of tags, as versions.
-func (s *session) tags(ctx context.Context, location string) ([]string, error) {
+func (s *sourceClient) tags(ctx context.Context, location string) ([]string, error) {
 	var versions []string
 
 	for range maxTagPages {
@@ -59,7 +59,7 @@ func (s *session) tags(ctx context.Context, location string) ([]string, error) {
 	return versions, nil
 }
 
-func readTags(ctx context.Context, s *session, response *http.Response) ([]string, error) {
+func readTags(ctx context.Context, s *sourceClient, response *http.Response) ([]string, error) {
 	defer discard(response)
 
 	if response.StatusCode != http.StatusOK {

@@ -13,7 +13,7 @@ import (
 
 // registry sends a request to a registry. If the registry asks for a token, one
 // is fetched and the request is sent once more.
-func (s *session) registry(ctx context.Context, method, location string, header http.Header) (*http.Response, error) {
+func (s *sourceClient) registry(ctx context.Context, method, location string, header http.Header) (*http.Response, error) {
 	response, err := s.do(ctx, method, location, header)
 	if err != nil || response.StatusCode != http.StatusUnauthorized || s.token != "" {
 		return response, err
@@ -66,7 +66,7 @@ func bearerChallenge(headers []string) (map[string]string, bool) {
 
 // fetchToken asks the token service that a registry names. The service gets the
 // credentials only if it belongs to the registry's own domain.
-func (s *session) fetchToken(ctx context.Context, challenge map[string]string) (string, error) {
+func (s *sourceClient) fetchToken(ctx context.Context, challenge map[string]string) (string, error) {
 	realm, err := url.Parse(challenge["realm"])
 	if err != nil || realm.Scheme != "https" || realm.User != nil {
 		return "", fail(Invalid, "registry %s names a token service that is not an https URL", s.host)

@@ -10,7 +10,7 @@ import (
 )
 
 // resolveRepository looks a chart up in the index of an HTTP repository.
-func (f *Fetcher) resolveRepository(ctx context.Context, s *session, source *Source) (*Resolved, error) {
+func (f *Fetcher) resolveRepository(ctx context.Context, s *sourceClient, source *Source) (*Resolved, error) {
 	entry, err := f.lookup(ctx, s, source)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *session, source *Sou
 
 // lookup finds the entry of the wanted version. A version that an index from a
 // moment ago does not have may have been published since.
-func (f *Fetcher) lookup(ctx context.Context, s *session, source *Source) (*render.Entry, error) {
+func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (*render.Entry, error) {
 	for _, newest := range []bool{false, true} {
 		index, err := f.index(ctx, s, source, newest)
 		if err != nil {
@@ -117,7 +117,7 @@ func normalDigest(text string) string {
 }
 
 // download fetches the archive of a chart. It is not checked against any digest.
-func (f *Fetcher) download(ctx context.Context, s *session, resolved *Resolved) ([]byte, error) {
+func (f *Fetcher) download(ctx context.Context, s *sourceClient, resolved *Resolved) ([]byte, error) {
 	release, err := f.downloads.enter(ctx, hostOf(resolved.location))
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func provenanceURL(archive string) (string, error) {
 }
 
 // provenance fetches the provenance file of a chart in a repository.
-func (s *session) provenance(ctx context.Context, resolved *Resolved) ([]byte, error) {
+func (s *sourceClient) provenance(ctx context.Context, resolved *Resolved) ([]byte, error) {
 	location, err := provenanceURL(resolved.location)
 	if err != nil {
 		return nil, err

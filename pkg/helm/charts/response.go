@@ -9,7 +9,7 @@ import (
 )
 
 // read returns the body of an answer, at most limit bytes of it.
-func (s *session) read(ctx context.Context, response *http.Response, limit int64, what string) ([]byte, error) {
+func (s *sourceClient) read(ctx context.Context, response *http.Response, limit int64, what string) ([]byte, error) {
 	data, done, err := s.readLarge(ctx, response, limit, what)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (s *session) read(ctx context.Context, response *http.Response, limit int64
 // readLarge returns the body of an answer, at most limit bytes of it. While it is
 // large it has one of the slots for that; done gives it back when the data is
 // not needed any more.
-func (s *session) readLarge(ctx context.Context, response *http.Response, limit int64, what string) (data []byte, done func(), err error) {
+func (s *sourceClient) readLarge(ctx context.Context, response *http.Response, limit int64, what string) (data []byte, done func(), err error) {
 	at := shown(response.Request.URL)
 
 	if response.ContentLength > limit {
@@ -79,7 +79,7 @@ func discard(response *http.Response) {
 }
 
 // refused explains an answer that is not the one that was asked for.
-func (s *session) refused(response *http.Response, what string) error {
+func (s *sourceClient) refused(response *http.Response, what string) error {
 	at := shown(response.Request.URL)
 
 	switch code := response.StatusCode; {

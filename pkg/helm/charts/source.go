@@ -31,14 +31,14 @@ type Source struct {
 	Tenant string
 }
 
-// isOCI tells whether the chart is in a registry.
-func (s *Source) isOCI() bool { return strings.HasPrefix(s.Chart, ociScheme) }
+// IsOCI reports whether the chart is in a registry; Repository is not used then.
+func (s *Source) IsOCI() bool { return strings.HasPrefix(s.Chart, ociScheme) }
 
 // Host is the host (with its port, if it is written) of the repository or registry; empty if the
 // source has none.
 func (s *Source) Host() string {
 	location := s.Repository
-	if s.isOCI() {
+	if s.IsOCI() {
 		location = s.Chart
 	}
 

@@ -22,7 +22,7 @@ const (
 // provenance file names the digest of the archive, so the archive itself is not
 // needed: what is deployed already is checked without a download of the chart.
 // What was found to be signed is remembered for as long as the process runs.
-func (f *Fetcher) verify(ctx context.Context, s *session, source *Source, resolved *Resolved) error {
+func (f *Fetcher) verify(ctx context.Context, s *sourceClient, source *Source, resolved *Resolved) error {
 	if source.Keyring == nil {
 		return nil
 	}

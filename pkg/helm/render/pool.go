@@ -51,8 +51,8 @@ type Options struct {
 type Pool struct {
 	options Options
 	limiter *limiter.Limiter[string] // by group
-	// settling has the one slot for a large answer that is decoded.
-	settling *limiter.Limiter[struct{}]
+	// accepting has the one slot for a large answer that is decoded.
+	accepting *limiter.Limiter[struct{}]
 
 	unfiltered sync.Once // was said
 
@@ -71,9 +71,9 @@ func New(options Options) *Pool {
 	workers := int64(max(1, options.Workers))
 
 	return &Pool{
-		options:  options,
-		limiter:  limiter.New(limiter.Limits[string]{PerKey: max(1, workers-1), Total: workers}),
-		settling: limiter.New(limiter.Limits[struct{}]{Total: 1}),
+		options:   options,
+		limiter:   limiter.New(limiter.Limits[string]{PerKey: max(1, workers-1), Total: workers}),
+		accepting: limiter.New(limiter.Limits[struct{}]{Total: 1}),
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *Pool) Render(ctx context.Context, group string, job Job, archive []byte
 
 		return err
 	}, func() (err error) {
-		answer, files, err = p.settle(ctx, job, said)
+		answer, files, err = p.accept(ctx, job, said)
 
 		return err
 	})
@@ -116,10 +116,10 @@ func (p *Pool) Render(ctx context.Context, group string, job Job, archive []byte
 	return answer, files, nil
 }
 
-// settle decodes an answer and has it admitted: one large answer at a time.
-func (p *Pool) settle(ctx context.Context, job Job, said printed) (*Answer, map[string]string, error) {
+// accept decodes an answer and has it admitted: one large answer at a time.
+func (p *Pool) accept(ctx context.Context, job Job, said printed) (*Answer, map[string]string, error) {
 	if len(said.answer)+len(said.text) > largeAnswer {
-		release, err := p.settling.Acquire(ctx, struct{}{}, 1)
+		release, err := p.accepting.Acquire(ctx, struct{}{}, 1)
 		if err != nil {
 			return nil, nil, err
 		}

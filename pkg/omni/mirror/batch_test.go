@@ -20,8 +20,8 @@ func event(kind state.EventType, name string) state.Event {
 	return state.Event{Type: kind, Resource: omnitest.ClusterNamed(name)}
 }
 
-// newTestReception is one of clusters, to a mirror that no watch feeds.
-func newTestReception(t *testing.T, counted *bounds.Account) *reception {
+// newTestReader is one of clusters, to a mirror that no watch feeds.
+func newTestReader(t *testing.T, counted *bounds.Account) *watchReader {
 	t.Helper()
 
 	m := Start(t.Context(), omnitest.SilentOmni{State: omnitest.NewFakeOmni()}, Options{
@@ -32,7 +32,7 @@ func newTestReception(t *testing.T, counted *bounds.Account) *reception {
 	alarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { alarm.Stop() })
 
-	return newReception(m, omnires.ClusterType, alarm)
+	return newWatchReader(m, omnires.ClusterType, alarm)
 }
 
 func TestReceptionOfASnapshot(t *testing.T) {
@@ -59,7 +59,7 @@ func TestReceptionOfASnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			counted := bounds.NewBudget(bounds.Limits{}).Open("team", func(error) {})
-			r := newTestReception(t, counted)
+			r := newTestReader(t, counted)
 			idle, _ := counted.Held()
 
 			var err error
@@ -97,7 +97,7 @@ func TestReceptionOfASnapshot(t *testing.T) {
 // A watch that is opened anew takes no memory twice.
 func TestReceptionKeepsWhatIsKnown(t *testing.T) {
 	counted := bounds.NewBudget(bounds.Limits{}).Open("team", func(error) {})
-	first := newTestReception(t, counted)
+	first := newTestReader(t, counted)
 	contents := []state.Event{event(state.Created, "a"), event(state.Created, "b")}
 
 	for _, event := range append(contents, state.Event{Type: state.Bootstrapped}) {
@@ -106,7 +106,7 @@ func TestReceptionKeepsWhatIsKnown(t *testing.T) {
 		}
 	}
 
-	again := newReception(first.mirror, omnires.ClusterType, time.NewTimer(time.Hour))
+	again := newWatchReader(first.mirror, omnires.ClusterType, time.NewTimer(time.Hour))
 
 	for _, known := range contents {
 		if err := again.receive(state.Event{Type: state.Created, Resource: known.Resource.DeepCopy()}); err != nil {

@@ -22,7 +22,7 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 	pauses := m.pauses()
 
 	for ctx.Err() == nil {
-		opened, hurried := m.options.Now(), m.nextHurry()
+		opened, reopened := m.options.Now(), m.nextReopening()
 
 		synced, err := m.watchOnce(ctx, resourceType)
 		if ctx.Err() != nil {
@@ -48,17 +48,17 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.options.HealthChanged()
 		}
 
-		m.rest(ctx, pauses.Next(), hurried)
+		m.waitToReopen(ctx, pauses.Next(), reopened)
 	}
 }
 
-// rest waits before a watch is opened again. Those that are hurried still spread
+// waitToReopen waits before a watch is opened again. Those that are reopened still spread
 // a little.
-func (m *Mirror) rest(ctx context.Context, pause time.Duration, hurried <-chan struct{}) {
+func (m *Mirror) waitToReopen(ctx context.Context, pause time.Duration, reopened <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(pause):
-	case <-hurried:
+	case <-reopened:
 		select {
 		case <-ctx.Done():
 		case <-time.After(backoff.Jitter(m.options.ResyncMinDelay)):
@@ -66,20 +66,20 @@ func (m *Mirror) rest(ctx context.Context, pause time.Duration, hurried <-chan s
 	}
 }
 
-// Hurry ends the pauses of all lost watches: Omni is known to be back.
-func (m *Mirror) Hurry() {
-	m.hurrying.Lock()
-	defer m.hurrying.Unlock()
+// ReopenWatches ends the pauses of all lost watches: Omni is known to be back.
+func (m *Mirror) ReopenWatches() {
+	m.reopening.Lock()
+	defer m.reopening.Unlock()
 
-	close(m.hurried)
-	m.hurried = make(chan struct{})
+	close(m.reopened)
+	m.reopened = make(chan struct{})
 }
 
-func (m *Mirror) nextHurry() <-chan struct{} {
-	m.hurrying.Lock()
-	defer m.hurrying.Unlock()
+func (m *Mirror) nextReopening() <-chan struct{} {
+	m.reopening.Lock()
+	defer m.reopening.Unlock()
 
-	return m.hurried
+	return m.reopened
 }
 
 // pauses are those between a lost watch and the next. They are shortened at random:
@@ -124,8 +124,8 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 		return false, fmt.Errorf("watch %s: %w", resourceType, err)
 	}
 
-	reception := newReception(m, resourceType, alarm)
-	defer reception.abandon()
+	reader := newWatchReader(m, resourceType, alarm)
+	defer reader.abandon()
 
 	for err == nil {
 		select {
@@ -136,11 +136,11 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 				err = errRenewed
 			}
 		case event := <-events:
-			err = reception.receive(event)
+			err = reader.receive(event)
 		}
 	}
 
-	return reception.synced, fmt.Errorf("watch %s: %w", resourceType, err)
+	return reader.synced, fmt.Errorf("watch %s: %w", resourceType, err)
 }
 
 // errBootstrapTimeout ends a watch whose first contents never came to an end.

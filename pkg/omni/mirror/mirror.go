@@ -116,8 +116,8 @@ type Mirror struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	hurrying sync.Mutex
-	hurried  chan struct{} // closed when watches need not wait any longer
+	reopening sync.Mutex
+	reopened  chan struct{} // closed when watches need not wait any longer
 }
 
 // Start opens the watches and returns at once; Synced and HealthChanged
@@ -126,7 +126,7 @@ func Start(ctx context.Context, source state.CoreState, options Options) *Mirror
 	ctx, stop := context.WithCancel(ctx)
 	kinds := mirroredKinds()
 
-	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(kinds), stop: stop, hurried: make(chan struct{})}
+	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(kinds), stop: stop, reopened: make(chan struct{})}
 	m.writes, m.renew = newWrites(m.options.WriteVisibleTimeout, m.options.Now), newRenewals(kinds)
 	m.health = newHealthKeeper(kinds, m.options.Now)
 	m.account, m.limits = m.options.Open(m.overflow), map[resource.Type]*int{}

@@ -168,7 +168,7 @@ func (s *store) remove(gone resource.Pointer) (touched []string, dropped item) {
 
 // replace makes a table's content equal to a fresh snapshot and returns the
 // clusters for which anything differs. What is there in the same revision is in
-// the snapshot as the very same resource, see reception.
+// the snapshot as the very same resource, see reader.
 func (s *store) replace(resourceType resource.Type, snapshot map[resource.ID]item) (touched []string, dropped []item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

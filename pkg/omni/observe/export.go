@@ -57,7 +57,7 @@ func ListClusters(ctx context.Context, st state.State) ([]string, error) {
 //   - the name of the default worker set;
 //   - that backups are turned off while an interval is set.
 //
-// What a template cannot say at all shows when the template is compared with Omni: see plan.Gaps.
+// What a template cannot say at all shows when the template is compared with Omni: see plan.Inexpressible.
 //
 // Errors: ErrNoCluster, ErrClusterTearingDown, ErrNotExportable, ErrChangedMeanwhile, or those of reading. None
 // holds any content.

@@ -77,8 +77,8 @@ func exporting(t *testing.T) (state.State, []string) {
 	return sim.State(), machines
 }
 
-// gapsOf exports demo and compares, as lines.
-func gapsOf(t *testing.T, st state.State) []string {
+// inexpressibleIn exports demo and compares, as lines.
+func inexpressibleIn(t *testing.T, st state.State) []string {
 	t.Helper()
 
 	exported, err := Export(t.Context(), st, "demo", omnitest.TestKeys)
@@ -86,14 +86,14 @@ func gapsOf(t *testing.T, st state.State) []string {
 		t.Fatal(err)
 	}
 
-	gaps, err := plan.Gaps(t.Context(), st, exported.Template, omnitest.TestKeys)
+	inexpressible, err := plan.Inexpressible(t.Context(), st, exported.Template, omnitest.TestKeys)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	var lines []string
-	for _, gap := range gaps {
-		lines = append(lines, gap.String())
+	for _, change := range inexpressible {
+		lines = append(lines, change.String())
 	}
 
 	slices.Sort(lines)
@@ -123,8 +123,8 @@ func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 		t.Errorf("%+v", exported)
 	}
 
-	if gaps := gapsOf(t, st); gaps != nil {
-		t.Errorf("gaps %v", gaps)
+	if inexpressible := inexpressibleIn(t, st); inexpressible != nil {
+		t.Errorf("inexpressible %v", inexpressible)
 	}
 
 	// Turned off, with the interval kept, is not the same as turned on.
@@ -160,7 +160,7 @@ func update[T resource.Resource](t *testing.T, st state.State, item T, change fu
 	}
 }
 
-// What no template can say is a gap; the mark alone is none.
+// What no template can say is a change; the mark alone is none.
 func TestExportGaps(t *testing.T) {
 	create := func(t *testing.T, st state.State, item resource.Resource) {
 		t.Helper()
@@ -214,8 +214,8 @@ func TestExportGaps(t *testing.T) {
 			st, _ := exporting(t)
 			test.change(t, st)
 
-			if diff := cmp.Diff(test.want, gapsOf(t, st)); diff != "" {
-				t.Errorf("gaps (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, inexpressibleIn(t, st)); diff != "" {
+				t.Errorf("inexpressible (-want +got):\n%s", diff)
 			}
 		})
 	}

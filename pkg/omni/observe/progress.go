@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
@@ -113,6 +114,10 @@ func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, e
 		}
 	}
 
+	if err := learnLinks(ctx, st, found); err != nil {
+		return nil, err
+	}
+
 	going, err := setsGoing(ctx, st, cluster)
 	if err != nil {
 		return nil, err
@@ -142,6 +147,28 @@ func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, e
 	})
 
 	return sorted, nil
+}
+
+// learnLinks finds out which machines Omni reaches where the cluster's own resources do not tell: Omni takes the cluster's
+// label off the status of a machine before the rest of it is gone.
+func learnLinks(ctx context.Context, st state.State, found map[string]*Blocker) error {
+	for id, blocker := range found {
+		if blocker.Connected {
+			continue
+		}
+
+		status, err := safe.StateGetByID[*omnires.MachineStatus](ctx, st, id)
+
+		switch {
+		case state.IsNotFoundError(err):
+		case err != nil:
+			return fmt.Errorf("read the status of machine %q: %w", id, err)
+		default:
+			blocker.Connected = status.TypedSpec().Value.GetConnected()
+		}
+	}
+
+	return nil
 }
 
 // setsGoing are the machine sets of a cluster that are being torn down, by ID,

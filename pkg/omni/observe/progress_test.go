@@ -37,3 +37,48 @@ func TestBlockerKnowsSinceWhen(t *testing.T) {
 		t.Errorf("since %v", blocker.Since)
 	}
 }
+
+// A machine that is leaving is not lost because its status does not name the cluster any more, while the rest of it does.
+func TestBlockerThatIsBeingFreed(t *testing.T) {
+	for name, test := range map[string]struct{ known, labelled, connected, want bool }{
+		"of the cluster":                {known: true, labelled: true, connected: true, want: true},
+		"of the cluster, silent":        {known: true, labelled: true},
+		"free already":                  {known: true, connected: true, want: true},
+		"free already, silent":          {known: true},
+		"removed from Omni by somebody": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+
+			leaving := omnires.NewClusterMachineStatus(omnitest.Machine1)
+			leaving.Metadata().Labels().Set(omnires.LabelCluster, "demo")
+
+			status := omnires.NewMachineStatus(omnitest.Machine1)
+			status.TypedSpec().Value.Connected = test.connected
+
+			if test.labelled {
+				status.Metadata().Labels().Set(omnires.LabelCluster, "demo")
+			}
+
+			created := []resource.Resource{omnires.NewCluster("demo"), leaving}
+			if test.known {
+				created = append(created, status)
+			}
+
+			for _, one := range created {
+				if err := st.Create(t.Context(), one); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			progress, err := Progress(t.Context(), st, "demo")
+			if err != nil || len(progress.Blockers) != 1 {
+				t.Fatalf("%+v, %v", progress, err)
+			}
+
+			if got := progress.Blockers[0].Connected; got != test.want {
+				t.Errorf("connected: %t, want %t", got, test.want)
+			}
+		})
+	}
+}

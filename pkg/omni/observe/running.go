@@ -27,7 +27,7 @@ const (
 // (one of the Reason... constants) and a message for people. It is a pure
 // function, and sceptical: Omni's own verdict may be true while the Kubernetes
 // API answers 5xx, while an upgrade runs, before Omni has noticed a change,
-// and for minutes after machines died. Of a new cluster ask Answered, too.
+// and for minutes after machines died. Of a new cluster ask KubernetesSeenReady, too.
 func Running(s Status) (ok bool, reason, message string) {
 	for _, rule := range []func(Status) (string, string){
 		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
@@ -179,13 +179,13 @@ func judgeSets(s Status) (reason, message string) {
 	return "", ""
 }
 
-// Answered tells whether there is evidence that Kubernetes ever worked in this
+// KubernetesSeenReady tells whether there is evidence that Kubernetes ever worked in this
 // cluster; if not, the message says what is missing. A new cluster needs it: the
 // load balancer's first word is "healthy", before its first check. Omni makes a
 // cluster's KubernetesUpgradeStatus when the Kubernetes API has told it of its
 // nodes, and it is Done, with the version that was reached, once every node was
 // ready.
-func Answered(s Status) (ok bool, message string) {
+func KubernetesSeenReady(s Status) (ok bool, message string) {
 	if s.Kubernetes.Phase == "Done" || s.Kubernetes.Version != "" {
 		return true, ""
 	}

@@ -104,7 +104,7 @@ func TestRunningIsBounded(t *testing.T) {
 }
 
 // What a new cluster has to show besides.
-func TestAnswered(t *testing.T) {
+func TestKubernetesSeenReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		upgrade Upgrade
 		want    string // empty: there is evidence
@@ -120,7 +120,7 @@ func TestAnswered(t *testing.T) {
 		s := runningStatus()
 		s.Kubernetes = test.upgrade
 
-		answered, message := Answered(s)
+		answered, message := KubernetesSeenReady(s)
 		if answered != (test.want == "") || !strings.Contains(message, test.want) || len(message) > redact.MaxBytes {
 			t.Errorf("%s: %v, %q", name, answered, message)
 		}

@@ -83,7 +83,7 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 		return fmt.Errorf("%w: %s %q has another size since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
 	}
 
-	if isSet && s.change.gated() {
+	if isSet && s.change.needsConsent() {
 		return a.checkMembers(ctx, s)
 	}
 

@@ -14,7 +14,7 @@ import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 //     take the machine with it.
 func holdBack(steps []step, consent func(Change) bool) []bool {
 	held := make([]bool, len(steps))
-	has := func(change Change) bool { return !change.gated() || consent != nil && consent(change) }
+	has := func(change Change) bool { return !change.needsConsent() || consent != nil && consent(change) }
 	spared := map[string]bool{} // sets with a machine that has no consent
 
 	for _, s := range steps {
@@ -26,7 +26,7 @@ func holdBack(steps []step, consent func(Change) bool) []bool {
 	sets, machines := map[string]bool{}, map[string]bool{}
 
 	for i, s := range steps {
-		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.gated()
+		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.needsConsent()
 		if has(s.change) && !(isLastOfSet && spared[s.change.ID]) {
 			continue
 		}

@@ -101,7 +101,7 @@ func (r *refusals) stop(s step) bool {
 		}
 	}
 
-	if !s.change.gated() {
+	if !s.change.needsConsent() {
 		return false
 	}
 

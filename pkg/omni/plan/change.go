@@ -62,7 +62,7 @@ type Change struct {
 	// takes them with it, and consent was given for no others.
 	Members string
 	// TearingDown is true for the destruction of what is being torn down
-	// already: it only has to be finished and is not gated again.
+	// already: it only has to be finished and needs no consent again.
 	TearingDown bool
 }
 
@@ -91,10 +91,10 @@ func orNone(size string) string {
 	return size
 }
 
-// gated tells whether the change needs consent: destructive, and not begun yet.
-func (c Change) gated() bool { return c.Destructive && !c.TearingDown }
+// needsConsent reports whether the change needs consent: destructive, and not begun yet.
+func (c Change) needsConsent() bool { return c.Destructive && !c.TearingDown }
 
-// HashOf is the sha256, in hexadecimal, over the sorted keys of the gated
+// HashOf is the sha256, in hexadecimal, over the sorted keys of the changes that need consent, the
 // changes, those of updates and manifest groups with the version they start from;
 // empty if there is none. Plan.Hash is that of all of a plan's changes. A resource
 // that is made again has another created time, but one that is updated keeps it,
@@ -105,7 +105,7 @@ func HashOf(changes []Change) string {
 
 	for _, change := range changes {
 		switch {
-		case !change.gated():
+		case !change.needsConsent():
 		case change.Version != "":
 			keys = append(keys, change.Key()+"|"+change.Version)
 		default:

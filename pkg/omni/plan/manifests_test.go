@@ -180,8 +180,8 @@ func TestManifestsThatAreTornDownKeepNothing(t *testing.T) {
 	omnitest.TearDown(t, st, group)
 
 	plan := mustPlan(t, st, manifests("a full x"), Options{})
-	if gated := changes(plan.Destructive()); !slices.Equal(gated, []string{"destroy KubernetesManifestGroup 201-cluster-demo-b"}) {
-		t.Errorf("destructive: %v", gated)
+	if destructive := changes(plan.Destructive()); !slices.Equal(destructive, []string{"destroy KubernetesManifestGroup 201-cluster-demo-b"}) {
+		t.Errorf("destructive: %v", destructive)
 	}
 }
 

@@ -85,15 +85,15 @@ func (p *Plan) Empty() bool { return len(p.Changes) == 0 && len(p.Waiting) == 0 
 // Destructive returns the destructive changes that have not begun: those that
 // Hash stands for.
 func (p *Plan) Destructive() []Change {
-	var gated []Change
+	var destructive []Change
 
 	for _, change := range p.Changes {
-		if change.gated() {
-			gated = append(gated, change)
+		if change.needsConsent() {
+			destructive = append(destructive, change)
 		}
 	}
 
-	return gated
+	return destructive
 }
 
 // CheckTemplate loads, validates and translates a template without looking at

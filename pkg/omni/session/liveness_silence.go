@@ -60,12 +60,12 @@ func (p *liveness) doubt(call *pendingCall) {
 
 	p.probing = true
 
-	go p.settle()
+	go p.backToNormal()
 }
 
-// settle asks until there is an answer. The first question that finds none
+// backToNormal asks until there is an answer. The first question that finds none
 // declares the Omni silent.
-func (p *liveness) settle() {
+func (p *liveness) backToNormal() {
 	for pauses := backoff.New(p.times.minPause, p.times.maxPause); ; {
 		ctx, cancel := context.WithTimeout(p.life, p.times.probe)
 		err := p.probe(ctx)

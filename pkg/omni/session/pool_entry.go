@@ -126,13 +126,13 @@ func (p *Pool) sessionOf(current *entry) *Session {
 func (p *Pool) finish(uid string, started *entry, session *Session, err error) {
 	// The mirror may have told of its health before Get could find it, and
 	// whoever gave up waiting comes for the failure.
-	if p.settle(uid, started, session, err) {
+	if p.opened(uid, started, session, err) {
 		p.options.HealthChanged(uid)
 	}
 }
 
-// settle takes over the end of an attempt, and tells whether it is news.
-func (p *Pool) settle(uid string, started *entry, session *Session, err error) (news bool) {
+// opened takes over the end of an attempt, and tells whether it is news.
+func (p *Pool) opened(uid string, started *entry, session *Session, err error) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 

@@ -139,7 +139,7 @@ func (s *Session) noticed() {
 	}
 
 	if _, answers := s.client.liveness.health(); answers {
-		s.mirror.Hurry()
+		s.mirror.ReopenWatches()
 	}
 }
 

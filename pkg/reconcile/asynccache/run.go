@@ -17,7 +17,7 @@ func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], fa
 
 	answer.Until = answer.At.Add(c.Options.Keep(asked.Question, answer))
 
-	if abandoned := c.settle(asked, answer); abandoned {
+	if abandoned := c.keepAnswer(asked, answer); abandoned {
 		c.Options.Wake(name)
 	}
 }
@@ -37,8 +37,8 @@ func (c *Cache[N, Q, T]) ask(ctx context.Context, group string, do func(context.
 	return do(ctx)
 }
 
-// settle notes an answer, and reports whether somebody gave up waiting for it.
-func (c *Cache[N, Q, T]) settle(asked *entry[Q, T], answer Answer[T]) (abandoned bool) {
+// keepAnswer keeps an answer, and reports whether somebody gave up waiting for it.
+func (c *Cache[N, Q, T]) keepAnswer(asked *entry[Q, T], answer Answer[T]) (abandoned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

@@ -26,8 +26,9 @@ const (
 	ByKubeconfigSecret = "spec.kubeconfigSecretRef.name"
 	// BySourceSecret finds OmniSecretSyncs by spec.sourceSecretRef.name.
 	BySourceSecret = "spec.sourceSecretRef.name"
-	// ByTargetSecret finds OmniKubeconfigExports by spec.targetSecretRef.name.
-	ByTargetSecret = "spec.targetSecretRef.name"
+	// ByTargetSecret finds OmniKubeconfigExports, in all namespaces, by the Secret that spec.targetSecretRef names, as
+	// types.NamespacedName writes it.
+	ByTargetSecret = "spec.targetSecretRef"
 	// ByExportUID finds the metadata of Secrets by the UID of the OmniKubeconfigExport that owns them.
 	ByExportUID = "exportUID"
 	// ByUID finds OmniConnections by UID.
@@ -80,7 +81,7 @@ func All() []Index {
 			return []string{o.Spec.ClusterRef.Name}
 		})},
 		{&v1alpha1.OmniKubeconfigExport{}, ByTargetSecret, of(func(o *v1alpha1.OmniKubeconfigExport) []string {
-			return []string{o.Spec.TargetSecretRef.Name}
+			return []string{o.EffectiveTarget().String()}
 		})},
 		{SecretMetadata(), ByExportUID, func(o client.Object) []string {
 			if uid := o.GetLabels()[v1alpha1.LabelExportUID]; uid != "" {

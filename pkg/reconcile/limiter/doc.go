@@ -3,7 +3,8 @@
 // together (memory), so that one that answers slowly or takes much cannot keep what all
 // share.
 //
-// A Limiter serves in the order in which its callers came. Acquire waits: for work in
+// A Limiter serves its callers in the order of their arrival, but for those that ask for
+// more of a total than is free: smaller requests pass them. Acquire waits: for work in
 // goroutines of its own. TryAcquire does not: runs of controllers must not keep a
 // worker while they wait, so who finds no slot is woken later.
 package limiter

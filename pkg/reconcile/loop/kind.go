@@ -77,9 +77,9 @@ type Settings struct {
 	Events events.EventRecorder
 	// Timeout bounds the phases of one run together. Default: DefaultTimeout.
 	Timeout time.Duration
-	// Backoff, if it is the controller's rate limiter as well, keeps events from
+	// Failures, if it is the controller's rate limiter as well, keeps events from
 	// defeating the pauses after errors. May be nil.
-	Backoff *Backoff
+	Failures *Failures
 	// Jitter varies an interval; nil takes up to a tenth off at random.
 	Jitter func(time.Duration) time.Duration
 }

@@ -23,9 +23,9 @@ func TestOvertakenAgainAndAgain(t *testing.T) {
 		return Continue("Fine", ""), nil
 	}})
 
-	backoff, now := NewBackoff(), time.Unix(1000, 0)
-	backoff.now = func() time.Time { return now }
-	r := New(b.kind, Settings{Client: b.client, Events: b.events, Backoff: backoff})
+	failures, now := NewFailures(), time.Unix(1000, 0)
+	failures.now = func() time.Time { return now }
+	r := New(b.kind, Settings{Client: b.client, Events: b.events, Failures: failures})
 	pause := func() time.Duration {
 		t.Helper()
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
 func requestFor(name string) reconcile.Request {
@@ -20,18 +21,18 @@ func TestPauseAfter(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
 		1: 50 * time.Millisecond, 2: 100 * time.Millisecond, 5: 800 * time.Millisecond, 11: 51200 * time.Millisecond, 12: time.Minute, 1000: time.Minute,
 	} {
-		if got := pauseAfter(failures); got != want {
+		if got := backoff.After(failures, firstPause, longestPause); got != want {
 			t.Errorf("after %d failures: %s, want %s", failures, got, want)
 		}
 	}
 }
 
 func TestPausesGrowAndAreSpread(t *testing.T) {
-	backoff := NewBackoff()
+	failures := NewFailures()
 	seen := map[time.Duration]bool{}
 
 	for i := 1; i <= 40; i++ {
-		got, longest := backoff.When(requestFor("a")), pauseAfter(i)
+		got, longest := failures.When(requestFor("a")), backoff.After(i, firstPause, longestPause)
 		if got > longest || got < longest/2-time.Millisecond {
 			t.Errorf("failure %d: %s of %s", i, got, longest)
 		}
@@ -43,7 +44,7 @@ func TestPausesGrowAndAreSpread(t *testing.T) {
 		t.Errorf("only %d different pauses", len(seen))
 	}
 
-	if got := backoff.NumRequeues(requestFor("a")); got != 40 || backoff.NumRequeues(requestFor("b")) != 0 {
+	if got := failures.NumRequeues(requestFor("a")); got != 40 || failures.NumRequeues(requestFor("b")) != 0 {
 		t.Error(got)
 	}
 }
@@ -51,18 +52,18 @@ func TestPausesGrowAndAreSpread(t *testing.T) {
 // The queue forgets an object after every run that was held back; that must not
 // end the row of failures. The plain rate limiter does forget.
 func TestOnlySuccessForgets(t *testing.T) {
-	backoff := NewBackoff()
+	failures := NewFailures()
 
-	backoff.When(requestFor("a"))
-	backoff.Forget(requestFor("a"))
+	failures.When(requestFor("a"))
+	failures.Forget(requestFor("a"))
 
-	if got := backoff.NumRequeues(requestFor("a")); got != 1 {
+	if got := failures.NumRequeues(requestFor("a")); got != 1 {
 		t.Error(got)
 	}
 
-	backoff.succeeded(requestFor("a"))
+	failures.succeeded(requestFor("a"))
 
-	if got := backoff.NumRequeues(requestFor("a")); got != 0 {
+	if got := failures.NumRequeues(requestFor("a")); got != 0 {
 		t.Error(got)
 	}
 
@@ -77,33 +78,33 @@ func TestOnlySuccessForgets(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	backoff := NewBackoff()
-	backoff.now = func() time.Time { return now }
+	failures := NewFailures()
+	failures.now = func() time.Time { return now }
 
-	if got := backoff.hold(requestFor("a"), "1"); got != 0 {
+	if got := failures.hold(requestFor("a"), "1"); got != 0 {
 		t.Errorf("held back without a failure: %s", got)
 	}
 
 	for range 20 {
-		backoff.failed(requestFor("a"), "1")
-		backoff.When(requestFor("a"))
+		failures.failed(requestFor("a"), "1")
+		failures.When(requestFor("a"))
 	}
 
-	if got := backoff.hold(requestFor("a"), "1"); got != 6*time.Second {
+	if got := failures.hold(requestFor("a"), "1"); got != 6*time.Second {
 		t.Errorf("an event: %s", got)
 	}
 
-	if got := backoff.hold(requestFor("b"), "1"); got != 0 {
+	if got := failures.hold(requestFor("b"), "1"); got != 0 {
 		t.Errorf("another object: %s", got)
 	}
 
-	if got := backoff.hold(requestFor("a"), "2"); got != 0 {
+	if got := failures.hold(requestFor("a"), "2"); got != 0 {
 		t.Errorf("another content: %s", got)
 	}
 
 	now = now.Add(6 * time.Second)
 
-	if got := backoff.hold(requestFor("a"), "2"); got != 0 {
+	if got := failures.hold(requestFor("a"), "2"); got != 0 {
 		t.Errorf("later: %s", got)
 	}
 }
@@ -119,15 +120,15 @@ func TestStormOnAFailingObject(t *testing.T) {
 	}})
 
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	backoff := NewBackoff()
-	backoff.now = func() time.Time { return now }
-	r := New(b.kind, Settings{Client: b.client, Events: b.events, Backoff: backoff})
+	failures := NewFailures()
+	failures.now = func() time.Time { return now }
+	r := New(b.kind, Settings{Client: b.client, Events: b.events, Failures: failures})
 
 	wake := func() {
 		if _, err := r.Reconcile(t.Context(), requestFor("main")); err != nil {
-			backoff.When(requestFor("main")) // as the controller does
+			failures.When(requestFor("main")) // as the controller does
 		} else {
-			backoff.Forget(requestFor("main"))
+			failures.Forget(requestFor("main"))
 		}
 	}
 

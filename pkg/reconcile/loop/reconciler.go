@@ -44,8 +44,8 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 	}
 
 	// One that no controller asks never holds anything back.
-	if settings.Backoff == nil {
-		settings.Backoff = NewBackoff()
+	if settings.Failures == nil {
+		settings.Failures = NewFailures()
 	}
 
 	return &Reconciler[O, S]{kind: kind, settings: settings, persisted: newPersisted()}
@@ -58,7 +58,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 
 	err := r.settings.Client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
-		r.settings.Backoff.succeeded(request)
+		r.settings.Failures.succeeded(request)
 		r.persisted.forget(request)
 
 		if r.kind.Gone != nil {
@@ -73,7 +73,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	}
 
 	what := contentOf(object)
-	if pause := r.settings.Backoff.hold(request, what); pause > 0 {
+	if pause := r.settings.Failures.hold(request, what); pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 
@@ -81,18 +81,18 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{RequeueAfter: persistPoll}, nil
 	}
 
-	quiet := r.settings.Backoff.conflicts(request) < quietConflicts
+	quiet := r.settings.Failures.conflicts(request) < quietConflicts
 	result, known, err := r.reconcile(ctx, object, quiet)
 
 	switch {
 	case quiet && isConflict(err):
-		r.settings.Backoff.conflicted(request)
+		r.settings.Failures.conflicted(request)
 
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	case err != nil:
-		r.settings.Backoff.failed(request, what)
+		r.settings.Failures.failed(request, what)
 	case known:
-		r.settings.Backoff.succeeded(request)
+		r.settings.Failures.succeeded(request)
 	}
 
 	return result, err
@@ -165,7 +165,7 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 	}
 
 	if run.last.IsOvertaken() {
-		return reconcile.Result{RequeueAfter: r.settings.Backoff.overtaken(request, contentOf(object))}, false, nil
+		return reconcile.Result{RequeueAfter: r.settings.Failures.overtaken(request, contentOf(object))}, false, nil
 	}
 
 	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, true, nil

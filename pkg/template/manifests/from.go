@@ -3,7 +3,6 @@ package manifests
 import (
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,22 +230,21 @@ func (m *maker) machineSet(document *machineSetDocument) (
 	return configuration, machines, nil
 }
 
-// sizeOf knows the two ways in which the client writes "every machine".
-func sizeOf(size string) (*intstr.IntOrString, error) {
-	if size == "Unlimited" || size == v1alpha1.UnlimitedSize {
-		unlimited := intstr.FromString(v1alpha1.UnlimitedSize)
+// sizeOf reads a size as a template spells it.
+func sizeOf(text string) (*intstr.IntOrString, error) {
+	spelled := intstr.FromString(text)
 
-		return &unlimited, nil
+	count, unlimited, err := (&v1alpha1.MachineClass{Size: &spelled}).Machines()
+	if err != nil {
+		return nil, fmt.Errorf("machineClass: %w", err)
 	}
 
-	number, err := strconv.ParseInt(size, 10, 32)
-	if err != nil || number < 0 {
-		return nil, fmt.Errorf("machineClass: size %q is neither a number up to 2147483647 nor %q", size, v1alpha1.UnlimitedSize)
+	size := intstr.FromInt32(count)
+	if unlimited {
+		size = intstr.FromString(v1alpha1.UnlimitedSize)
 	}
 
-	fixed := intstr.FromInt32(int32(number))
-
-	return &fixed, nil
+	return &size, nil
 }
 
 // strategyOf makes the type explicit, which a template may leave to Omni's default.

@@ -141,6 +141,8 @@ const (
 	ReasonConflict = "Conflict"
 	// ReasonTargetDeleting: The target Secret is being deleted.
 	ReasonTargetDeleting = "TargetDeleting"
+	// ReasonNamespaceNotAllowed: The target's namespace is not one to which exports may write (--export-namespaces).
+	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 )
 
 // Reasons of all kinds that name Secrets.

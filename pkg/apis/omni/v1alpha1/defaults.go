@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/runtime"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // Defaults that several kinds share. The functions that set them are in defaults_<kind>.go; unset
 // and empty stay different wherever Omni tells them apart, and effective names are never written
@@ -14,6 +18,9 @@ const (
 	DefaultValuesKey = "values.yaml"
 	// DefaultKeyringKey is the Secret key of a public keyring.
 	DefaultKeyringKey = "keyring"
+	// MinSyncInterval is what a shorter spec.syncInterval counts as.
+	MinSyncInterval = 30 * time.Second
+
 	// DefaultSyncInterval is how often an OmniCluster's plan is computed when nothing triggers it.
 	DefaultSyncInterval Duration = "5m"
 	// DefaultHelmInterval is how often an OmniHelmRelease is checked when nothing triggers it.

@@ -40,11 +40,11 @@ func TestDefaults(t *testing.T) {
 		{"export", "OmniKubeconfigExport",
 			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h","deletionPolicy":"Orphan"}`,
 			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s","key":"kubeconfig"},"serviceAccount":{"user":"u","groups":["g"],"allowClusterAdmin":false},"ttl":"1h",` +
-				`"deletionPolicy":"Orphan","format":"Kubeconfig"}`},
+				`"deletionPolicy":"Orphan","format":"Kubeconfig","adopt":false}`},
 		{"export, deletion policy unset", "OmniKubeconfigExport",
 			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s"},"serviceAccount":{"user":"u","groups":["g"]},"ttl":"1h"}`,
 			`{"clusterRef":{"name":"c"},"targetSecretRef":{"name":"s","key":"kubeconfig"},"serviceAccount":{"user":"u","groups":["g"],"allowClusterAdmin":false},"ttl":"1h",` +
-				`"deletionPolicy":"Delete","format":"Kubeconfig"}`},
+				`"deletionPolicy":"Delete","format":"Kubeconfig","adopt":false}`},
 		{"sync", "OmniSecretSync",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},"sourceSecretRef":{"name":"s"},"targetSecretRef":{"name":"t","namespace":"n"},` +
 				`"deletionPolicy":"Orphan"}`,
@@ -59,14 +59,14 @@ func TestDefaults(t *testing.T) {
 				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v"}],"verify":{"keyringSecretRef":{"name":"r"}}}}`,
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"namespace":"default","createNamespace":false,` +
 				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v","key":"values.yaml","optional":false}],` +
-				`"verify":{"keyringSecretRef":{"name":"r","key":"keyring"}}},"wait":false,"waitForJobs":false,"timeout":"5m","rollbackOnFailure":false,` +
+				`"verify":{"keyringSecretRef":{"name":"r","key":"keyring"}}},"wait":false,"waitForJobs":false,"timeout":"5m",` +
 				`"disableHooks":false,"skipCRDs":false,"maxHistory":10,"takeOwnership":false,"interval":"10m","retries":3,` +
 				`"driftDetection":{"mode":"Disabled"},"suspend":false,"test":{"enable":false,"ignoreFailures":false},"deletionPolicy":"Uninstall"}`},
 		{"release, numbers set to 0", "OmniHelmRelease",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","chart":{"chart":"x"},"timeout":"1m","maxHistory":0,` +
 				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"deletionPolicy":"Orphan"}`,
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","createNamespace":false,"chart":{"chart":"x"},"wait":false,` +
-				`"waitForJobs":false,"timeout":"1m","rollbackOnFailure":false,"disableHooks":false,"skipCRDs":false,"maxHistory":0,"takeOwnership":false,` +
+				`"waitForJobs":false,"timeout":"1m","disableHooks":false,"skipCRDs":false,"maxHistory":0,"takeOwnership":false,` +
 				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"suspend":false,"test":{"enable":false,"ignoreFailures":false},` +
 				`"deletionPolicy":"Orphan"}`},
 	} {

@@ -5,13 +5,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ControlPlaneSetName is the name that Omni gives the machine set of a control plane.
 const ControlPlaneSetName = "control-planes"
-
-// UnlimitedSize is the machine class size that takes every matching machine.
-const UnlimitedSize = "unlimited"
 
 // EffectiveClusterName is the cluster's name in Omni: spec.clusterName, or the object's name.
 func (o *OmniCluster) EffectiveClusterName() string { return cmp.Or(o.Spec.ClusterName, o.Name) }
@@ -19,11 +17,43 @@ func (o *OmniCluster) EffectiveClusterName() string { return cmp.Or(o.Spec.Clust
 // EffectiveWorkerSetName is the set's name in Omni: spec.workerSetName, or the object's name.
 func (o *OmniWorkers) EffectiveWorkerSetName() string { return cmp.Or(o.Spec.WorkerSetName, o.Name) }
 
-// EffectiveMachineID is the machine's UUID: spec.machineID, or the object's name.
-func (o *OmniMachine) EffectiveMachineID() string { return cmp.Or(o.Spec.MachineID, o.Name) }
+// EffectiveMachineID is the machine's UUID as Omni writes it: spec.machineID, or the object's name.
+func (o *OmniMachine) EffectiveMachineID() string {
+	id := cmp.Or(o.Spec.MachineID, o.Name)
+	if canonical, ok := CanonicalUUID(id); ok {
+		return canonical
+	}
+
+	return id
+}
+
+// EffectiveTarget is the Secret to write: in spec.targetSecretRef.namespace, or in the object's namespace.
+func (o *OmniKubeconfigExport) EffectiveTarget() types.NamespacedName {
+	ref := o.Spec.TargetSecretRef
+
+	return types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}
+}
+
+// WrittenTarget is the Secret that the status says was written; empty if none was.
+func (o *OmniKubeconfigExport) WrittenTarget() types.NamespacedName {
+	ref := o.Status.TargetSecretRef
+	if ref == nil || ref.Name == "" {
+		return types.NamespacedName{}
+	}
+
+	return types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}
+}
 
 // EffectiveReleaseName is Helm's name of the release: spec.releaseName, or the object's name.
 func (o *OmniHelmRelease) EffectiveReleaseName() string { return cmp.Or(o.Spec.ReleaseName, o.Name) }
+
+// RollsBack reports whether a failed upgrade goes back to the last good revision: spec.rollbackOnFailure, or atomic, its
+// older name.
+func (s *OmniHelmReleaseSpec) RollsBack() bool {
+	rollback := cmp.Or(s.RollbackOnFailure, s.Atomic)
+
+	return rollback != nil && *rollback
+}
 
 // Parse reads the duration; an empty one is 0. The error is time.ParseDuration's.
 func (d Duration) Parse() (time.Duration, error) {

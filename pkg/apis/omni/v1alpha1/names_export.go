@@ -5,8 +5,13 @@ const (
 	// LabelExportUID is the UID of the OmniKubeconfigExport that wrote the Secret. Together with
 	// AnnotationExportSecret it decides who owns it.
 	LabelExportUID = GroupName + "/kubeconfig-export-uid"
-	// AnnotationExportName is the name of that OmniKubeconfigExport, in the Secret's namespace.
+	// LabelCluster is the name of the OmniCluster, to select exported Secrets by. It says nothing of who owns the
+	// Secret. A name that is longer than a label may be, 63 bytes, is left out.
+	LabelCluster = GroupName + "/cluster"
+	// AnnotationExportName is the name of that OmniKubeconfigExport.
 	AnnotationExportName = GroupName + "/kubeconfig-export"
+	// AnnotationExportNamespace is its namespace, if that is not the Secret's.
+	AnnotationExportNamespace = GroupName + "/kubeconfig-export-namespace"
 	// AnnotationExportSecret is the namespace and name, with a slash between, that the Secret was written as. A
 	// Secret with another name, or in another namespace, is a copy, and nobody's.
 	AnnotationExportSecret = GroupName + "/kubeconfig-export-secret"

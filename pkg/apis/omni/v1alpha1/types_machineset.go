@@ -2,8 +2,8 @@ package v1alpha1
 
 // MachineSetMachines says where the machines of a set come from.
 type MachineSetMachines struct {
-	// machines are the UUIDs of the machines of the set. Removing one wipes that machine. They cannot be combined
-	// with machineClass; a control plane needs one of the two.
+	// machines are the UUIDs of the machines of the set, in any spelling. Removing one wipes that machine. They cannot
+	// be combined with machineClass; a control plane needs one of the two.
 	// +optional
 	// +listType=set
 	Machines []string `json:"machines,omitempty"`

@@ -96,7 +96,7 @@ type OmniClusterSpec struct {
 	ApprovedPlan string `json:"approvedPlan,omitempty"`
 
 	// syncInterval is how often the plan is computed again when nothing has changed; a safety net, as changes
-	// trigger at once. At least 30s, default 5m.
+	// trigger at once. At least 1s, default 5m; less than 30s counts as 30s.
 	// +optional
 	SyncInterval Duration `json:"syncInterval,omitempty"`
 

@@ -53,7 +53,7 @@ type OmniHelmReleaseSpec struct {
 	// +optional
 	Wait bool `json:"wait"`
 
-	// waitForJobs also waits until the release's Jobs are complete. It needs wait.
+	// waitForJobs also waits until the release's Jobs are complete. Without wait it does nothing.
 	// +optional
 	WaitForJobs bool `json:"waitForJobs"`
 
@@ -63,7 +63,11 @@ type OmniHelmReleaseSpec struct {
 
 	// rollbackOnFailure goes back to the last good revision when an upgrade fails.
 	// +optional
-	RollbackOnFailure bool `json:"rollbackOnFailure"`
+	RollbackOnFailure *bool `json:"rollbackOnFailure,omitempty"`
+
+	// atomic is the older name of rollbackOnFailure. Set one of the two; both must say the same.
+	// +optional
+	Atomic *bool `json:"atomic,omitempty"`
 
 	// disableHooks runs no hooks.
 	// +optional
@@ -73,7 +77,7 @@ type OmniHelmReleaseSpec struct {
 	// +optional
 	SkipCRDs bool `json:"skipCRDs"`
 
-	// maxHistory is the number of revisions that Helm keeps, at least 1. Default 10.
+	// maxHistory is the number of revisions that Helm keeps; 0 keeps all of them. Default 10.
 	// +optional
 	MaxHistory *int32 `json:"maxHistory,omitempty"`
 
@@ -126,7 +130,7 @@ const (
 
 // HelmChart is a chart and its values.
 type HelmChart struct {
-	// repository is the URL of an HTTP chart repository. An oci:// chart needs none.
+	// repository is the URL of an HTTP chart repository. An oci:// chart needs none, and does not use it.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 

@@ -6,8 +6,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"
 
-// OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret
-// of this namespace, and rotates it before it expires.
+// OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret,
+// and rotates it before it expires.
 type OmniKubeconfigExport struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -30,15 +30,15 @@ type OmniKubeconfigExportSpec struct {
 	// +required
 	ClusterRef LocalObjectReference `json:"clusterRef"`
 
-	// targetSecretRef names the Secret to write, in this namespace. The key defaults to kubeconfig.
+	// targetSecretRef names the Secret to write. The key defaults to kubeconfig, the namespace to that of this object.
 	// +required
-	TargetSecretRef SecretKeyReference `json:"targetSecretRef"`
+	TargetSecretRef TargetSecretReference `json:"targetSecretRef"`
 
 	// serviceAccount is who the kubeconfig speaks for.
 	// +required
 	ServiceAccount KubeconfigServiceAccount `json:"serviceAccount"`
 
-	// ttl is how long a kubeconfig is valid, 10m to 8760h. Omni cannot revoke one token: prefer a short ttl.
+	// ttl is how long a kubeconfig is valid, 5m to 8760h. Omni cannot revoke one token: prefer a short ttl.
 	// +required
 	TTL Duration `json:"ttl"`
 
@@ -59,9 +59,30 @@ type OmniKubeconfigExportSpec struct {
 	// +optional
 	Format KubeconfigFormat `json:"format,omitempty"`
 
+	// adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a
+	// person. It has to hold a kubeconfig and nothing else. A kubeconfig that is what this export asks for stays.
+	// +optional
+	Adopt bool `json:"adopt"`
+
 	// secretTemplate adds labels and annotations to the Secret.
 	// +optional
 	SecretTemplate SecretTemplate `json:"secretTemplate,omitzero"`
+}
+
+// TargetSecretReference names one key of a Secret to write.
+type TargetSecretReference struct {
+	// name of the Secret.
+	// +required
+	Name string `json:"name"`
+
+	// namespace of the Secret, if it is another than that of this object. The controller has to be told of it
+	// (--export-namespaces), and who writes this object has to have the right to create and update Secrets there.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// key inside the Secret's data.
+	// +optional
+	Key string `json:"key,omitempty"`
 }
 
 // KubeconfigServiceAccount is who an exported kubeconfig speaks for.
@@ -112,7 +133,7 @@ type OmniKubeconfigExportStatus struct {
 
 	// targetSecretRef is the Secret and key that were written.
 	// +optional
-	TargetSecretRef *SecretKeyReference `json:"targetSecretRef,omitempty"`
+	TargetSecretRef *TargetSecretReference `json:"targetSecretRef,omitempty"`
 
 	// kubeconfigHash is the sha256 of the kubeconfig that was written.
 	// +optional

@@ -93,7 +93,7 @@ type MachineClass struct {
 	Name string `json:"name"`
 
 	// size is the number of machines, or "unlimited" for every machine that matches the class.
-	// Lowering it wipes the machines that leave the set.
+	// Lowering it wipes the machines that leave the set. Omni's other spellings, "3" and "infinity", are taken too.
 	// +required
 	Size *intstr.IntOrString `json:"size"`
 }
@@ -111,9 +111,10 @@ const (
 
 // Strategy says how many machines of a set are changed at a time.
 type Strategy struct {
-	// type is Rolling or Unset (all machines at once).
-	// +required
-	Type StrategyType `json:"type"`
+	// type is Rolling or Unset (all machines at once). Left out, it is Omni's default: Rolling for updates, Unset for
+	// upgrades and deletions.
+	// +optional
+	Type StrategyType `json:"type,omitempty"`
 
 	// rolling bounds a Rolling strategy.
 	// +optional
@@ -122,9 +123,9 @@ type Strategy struct {
 
 // RollingStrategy bounds a Rolling strategy.
 type RollingStrategy struct {
-	// maxParallelism is the largest number of machines changed at the same time, at least 1.
-	// +required
-	MaxParallelism int32 `json:"maxParallelism"`
+	// maxParallelism is the largest number of machines changed at the same time. Left out, or 0, it is 1.
+	// +optional
+	MaxParallelism int32 `json:"maxParallelism,omitempty"`
 }
 
 // ReconcileStatus is the part of the status that all kinds have.

@@ -417,6 +417,11 @@ func (in SyncedSecret) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetSecretReference) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.TargetSecretReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UpgradeStatus) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.UpgradeStatus"
 }

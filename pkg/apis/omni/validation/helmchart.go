@@ -69,12 +69,8 @@ func validateChartSource(chart *v1alpha1.HelmChart, path *field.Path) field.Erro
 	}
 
 	if strings.HasPrefix(chart.Chart, ociScheme) {
-		errs := validateOCIChart(chart.Chart, at)
-		if chart.Repository != "" {
-			errs = append(errs, field.Forbidden(repository, "an oci:// chart needs no repository: remove it"))
-		}
-
-		return errs
+		// A repository beside it is not used, so it may be anything that is a URL.
+		return append(validateOCIChart(chart.Chart, at), validateUnusedRepository(chart.Repository, repository)...)
 	}
 
 	var errs field.ErrorList
@@ -92,6 +88,17 @@ func validateChartSource(chart *v1alpha1.HelmChart, path *field.Path) field.Erro
 		_, urlErrs := parseURL(chart.Repository, repository, exampleRepository, "https", "http")
 		errs = append(errs, urlErrs...)
 	}
+
+	return errs
+}
+
+// validateUnusedRepository refuses what would show a password in the object.
+func validateUnusedRepository(repository string, path *field.Path) field.ErrorList {
+	if repository == "" {
+		return nil
+	}
+
+	_, errs := parseURL(repository, path, exampleRepository, "https", "http", "oci")
 
 	return errs
 }

@@ -3,14 +3,10 @@ package validation
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
-
-// unlimited is the machine class size that takes every matching machine.
-const unlimited = "unlimited"
 
 // validateMachineSetMachines checks where the machines of a set come from. Neither source is an
 // empty static set here; control planes refuse that themselves.
@@ -33,17 +29,17 @@ func validateMachineIDs(ids []string, path *field.Path) field.ErrorList {
 	seen := make(map[string]bool, len(ids))
 
 	for i, id := range ids {
-		// One machine may be written in both cases.
-		key := strings.ToLower(id)
+		// One machine may be spelled in two ways.
+		canonical, ok := v1alpha1.CanonicalUUID(id)
 
 		switch {
-		case !isUUID(id):
+		case !ok:
 			errs = append(errs, field.Invalid(path.Index(i), id, "must be the UUID of a machine, as Omni shows it"))
-		case seen[key]:
+		case seen[canonical]:
 			errs = append(errs, field.Duplicate(path.Index(i), id))
 		}
 
-		seen[key] = true
+		seen[canonical] = true
 	}
 
 	return errs
@@ -56,15 +52,12 @@ func validateMachineClass(class *v1alpha1.MachineClass, path *field.Path) field.
 		errs = append(errs, field.Required(path.Child("name"), "name a machine class of Omni"))
 	}
 
-	size := path.Child("size")
+	if class.Size == nil {
+		return append(errs, field.Required(path.Child("size"), "set the number of machines, or unlimited"))
+	}
 
-	switch {
-	case class.Size == nil:
-		errs = append(errs, field.Required(size, "set the number of machines, or unlimited"))
-	case class.Size.Type == intstr.String && class.Size.StrVal != unlimited:
-		errs = append(errs, field.Invalid(size, class.Size.StrVal, "must be an integer without quotes, or unlimited"))
-	case class.Size.Type == intstr.Int && class.Size.IntVal < 0:
-		errs = append(errs, field.Invalid(size, class.Size.IntVal, "must be 0 or more, or unlimited"))
+	if _, _, err := class.Machines(); err != nil {
+		errs = append(errs, field.Invalid(path.Child("size"), class.Size.String(), "must be 0 or more, or unlimited"))
 	}
 
 	return errs
@@ -113,15 +106,10 @@ func validateStrategy(strategy *v1alpha1.Strategy, path *field.Path) field.Error
 		return nil
 	}
 
-	var errs field.ErrorList
+	errs := validateEnum(strategy.Type, path.Child("type"), v1alpha1.StrategyRolling, v1alpha1.StrategyUnset)
 
-	if strategy.Type == "" {
-		errs = append(errs, field.Required(path.Child("type"), "choose Rolling or Unset"))
-	}
-
-	errs = append(errs, validateEnum(strategy.Type, path.Child("type"), v1alpha1.StrategyRolling, v1alpha1.StrategyUnset)...)
-
-	if strategy.Rolling != nil && strategy.Rolling.MaxParallelism < 1 {
+	// 0 is what an absent one reads as.
+	if strategy.Rolling != nil && strategy.Rolling.MaxParallelism < 0 {
 		errs = append(errs, field.Invalid(path.Child("rolling", "maxParallelism"), strategy.Rolling.MaxParallelism, "must be at least 1"))
 	}
 
@@ -136,24 +124,4 @@ func warningsForPatches(patches []v1alpha1.Patch, path *field.Path) []string {
 	}
 
 	return warnings
-}
-
-// warningsForMachineIDs advises to write UUIDs as Omni does; others name no machine, and the set waits for ever.
-func warningsForMachineIDs(ids []string, path *field.Path) []string {
-	var warnings []string
-
-	for i, id := range ids {
-		warnings = append(warnings, warningsForMachineID(id, path.Index(i))...)
-	}
-
-	return warnings
-}
-
-func warningsForMachineID(id string, path *field.Path) []string {
-	lower := strings.ToLower(id)
-	if id == lower {
-		return nil
-	}
-
-	return []string{warning(path, "Omni writes machine UUIDs in lower case: "+lower)}
 }

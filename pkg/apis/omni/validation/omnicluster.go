@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	minSyncInterval        = 30 * time.Second
+	minSyncInterval        = time.Second
 	minHealthcheckInterval = 5 * time.Second
 	// maxPlanHash is far above the length of a hash; it bounds what a user can store there.
 	maxPlanHash = 128
@@ -56,6 +56,10 @@ func ValidateOmniClusterStatusUpdate(obj, old *v1alpha1.OmniCluster) field.Error
 func WarningsForOmniCluster(obj *v1alpha1.OmniCluster) []string {
 	spec := field.NewPath("spec")
 	warnings := warningsForPatches(obj.Spec.Patches, spec.Child("patches"))
+
+	if interval := obj.Spec.SyncInterval.OrDefault(v1alpha1.MinSyncInterval); interval < v1alpha1.MinSyncInterval {
+		warnings = append(warnings, warning(spec.Child("syncInterval"), "counts as "+short(v1alpha1.MinSyncInterval)+"; changes trigger at once"))
+	}
 
 	manifests := spec.Child("kubernetes", "manifests")
 	for i := range obj.Spec.Kubernetes.Manifests {

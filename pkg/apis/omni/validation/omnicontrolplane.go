@@ -1,7 +1,6 @@
 package validation
 
 import (
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -34,10 +33,7 @@ func ValidateOmniControlPlaneStatusUpdate(obj, old *v1alpha1.OmniControlPlane) f
 
 // WarningsForOmniControlPlane returns advice on an OmniControlPlane, as "path: message".
 func WarningsForOmniControlPlane(obj *v1alpha1.OmniControlPlane) []string {
-	spec := field.NewPath("spec")
-
-	return append(warningsForMachineIDs(obj.Spec.Machines, spec.Child("machines")),
-		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
+	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))
 }
 
 func validateOmniControlPlaneSpec(spec *v1alpha1.OmniControlPlaneSpec, stored []v1alpha1.Patch, path *field.Path) field.ErrorList {
@@ -56,7 +52,11 @@ func validateControlPlaneSize(machines *v1alpha1.MachineSetMachines, path *field
 		return field.ErrorList{field.Required(path.Child("machines"), needsMachine+": set machines or machineClass")}
 	}
 
-	if class := machines.MachineClass; class != nil && class.Size != nil && *class.Size == intstr.FromInt32(0) {
+	if machines.MachineClass == nil {
+		return nil
+	}
+
+	if count, unlimited, err := machines.MachineClass.Machines(); err == nil && !unlimited && count == 0 {
 		return field.ErrorList{field.Invalid(path.Child("machineClass", "size"), 0, needsMachine+": set 1 or more")}
 	}
 

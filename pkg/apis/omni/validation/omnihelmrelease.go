@@ -58,8 +58,30 @@ func WarningsForOmniHelmRelease(obj *v1alpha1.OmniHelmRelease) []string {
 	chart := field.NewPath("spec", "chart")
 	warnings := warningsForNumbers(obj.Spec.Chart.Values, chart.Child("values"))
 
-	if strings.HasPrefix(obj.Spec.Chart.Repository, "http://") {
+	switch repository := obj.Spec.Chart.Repository; {
+	case repository != "" && strings.HasPrefix(obj.Spec.Chart.Chart, ociScheme):
+		warnings = append(warnings, warning(chart.Child("repository"), "not used with an oci:// chart; remove it"))
+	case strings.HasPrefix(repository, "http://"):
 		warnings = append(warnings, warning(chart.Child("repository"), "the connection is not encrypted; use https"))
+	}
+
+	return append(warnings, warningsForReleaseActions(&obj.Spec, field.NewPath("spec"))...)
+}
+
+// warningsForReleaseActions returns advice on how Helm is told to act.
+func warningsForReleaseActions(spec *v1alpha1.OmniHelmReleaseSpec, path *field.Path) []string {
+	var warnings []string
+
+	if spec.WaitForJobs && !spec.Wait {
+		warnings = append(warnings, warning(path.Child("waitForJobs"), "does nothing without wait; set wait: true"))
+	}
+
+	if spec.Atomic != nil {
+		warnings = append(warnings, warning(path.Child("atomic"), "the older name of rollbackOnFailure; use that"))
+	}
+
+	if spec.MaxHistory != nil && *spec.MaxHistory == 0 {
+		warnings = append(warnings, warning(path.Child("maxHistory"), "0 keeps every revision, a Secret each in the workload cluster"))
 	}
 
 	return warnings
@@ -93,12 +115,13 @@ func validateReleaseActions(spec *v1alpha1.OmniHelmReleaseSpec, path *field.Path
 	errs := validateDuration(spec.Timeout, minHelmTimeout, maxHelmTimeout, path.Child("timeout"))
 	errs = append(errs, validateDuration(spec.Interval, minHelmInterval, noLimit, path.Child("interval"))...)
 
-	if spec.WaitForJobs && !spec.Wait {
-		errs = append(errs, field.Forbidden(path.Child("waitForJobs"), "needs wait: set wait: true as well"))
+	if spec.Atomic != nil && spec.RollbackOnFailure != nil && *spec.Atomic != *spec.RollbackOnFailure {
+		errs = append(errs, field.Invalid(path.Child("atomic"), *spec.Atomic,
+			"is the older name of rollbackOnFailure, which says the opposite: remove one of the two"))
 	}
 
-	if spec.MaxHistory != nil && *spec.MaxHistory < 1 {
-		errs = append(errs, field.Invalid(path.Child("maxHistory"), *spec.MaxHistory, "must be at least 1"))
+	if spec.MaxHistory != nil && *spec.MaxHistory < 0 {
+		errs = append(errs, field.Invalid(path.Child("maxHistory"), *spec.MaxHistory, "must be 0 or more; 0 keeps every revision"))
 	}
 
 	if spec.Retries != nil && *spec.Retries < 0 {

@@ -65,9 +65,13 @@ func TestValidateOmniHelmRelease(t *testing.T) {
 		{"interval too short", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = "29s" }, []string{"spec.interval: Invalid value"}},
 		{"interval no duration", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = "x" }, []string{"spec.interval: Invalid value"}},
 		{"wait and waitForJobs", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Wait, r.Spec.WaitForJobs = true, true }, nil},
-		{"waitForJobs without wait", func(r *v1alpha1.OmniHelmRelease) { r.Spec.WaitForJobs = true }, []string{"spec.waitForJobs: Forbidden"}},
-		{"smallest numbers", func(r *v1alpha1.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(1)), new(int32(0)) }, nil},
-		{"numbers too small", func(r *v1alpha1.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(0)), new(int32(-1)) },
+		{"waitForJobs without wait", func(r *v1alpha1.OmniHelmRelease) { r.Spec.WaitForJobs = true }, nil},
+		{"atomic", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Atomic = new(true) }, nil},
+		{"atomic and rollbackOnFailure", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Atomic, r.Spec.RollbackOnFailure = new(true), new(true) }, nil},
+		{"atomic against rollbackOnFailure", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Atomic, r.Spec.RollbackOnFailure = new(true), new(false) },
+			[]string{"spec.atomic: Invalid value"}},
+		{"smallest numbers", func(r *v1alpha1.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(0)), new(int32(0)) }, nil},
+		{"numbers too small", func(r *v1alpha1.OmniHelmRelease) { r.Spec.MaxHistory, r.Spec.Retries = new(int32(-1)), new(int32(-1)) },
 			[]string{"spec.maxHistory: Invalid value", "spec.retries: Invalid value"}},
 		{"drift modes", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect }, nil},
 		{"unknown drift mode", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = "warn" },
@@ -111,7 +115,9 @@ func TestValidateChart(t *testing.T) {
 		{"http repository", source("http://charts.example.com", "a"), nil},
 		{"OCI", source("", "oci://registry.example.com/charts/a"), nil},
 		{"no repository", source("", "a"), []string{"spec.chart.repository: Required value"}},
-		{"OCI and repository", source("https://charts.example.com", "oci://registry.example.com/a"), []string{"spec.chart.repository: Forbidden"}},
+		{"OCI and repository", source("https://charts.example.com", "oci://registry.example.com/a"), nil},
+		{"OCI and OCI repository", source("oci://registry.example.com", "oci://registry.example.com/a"), nil},
+		{"OCI and repository with user info", source("https://me:secret@charts.example.com", "oci://registry.example.com/a"), []string{badRepository}},
 		{"OCI repository", source("oci://registry.example.com/charts", "a"), []string{badRepository}},
 		{"repository without host", source("https:///stable", "a"), []string{badRepository}},
 		{"other scheme", source("file:///charts", "a"), []string{badRepository, badRepository}},
@@ -196,5 +202,15 @@ func TestWarningsForOmniHelmRelease(t *testing.T) {
 	checkWarnings(t, WarningsForOmniHelmRelease(release), []string{
 		"spec.chart.values.id: quote an integer of 2^63 or more: server-side apply rounds it",
 		"spec.chart.repository: the connection is not encrypted; use https",
+	})
+
+	release = validRelease()
+	release.Spec.Chart.Repository, release.Spec.Chart.Chart = "https://charts.example.com", "oci://registry.example.com/a"
+	release.Spec.WaitForJobs, release.Spec.Atomic, release.Spec.MaxHistory = true, new(true), new(int32(0))
+	checkWarnings(t, WarningsForOmniHelmRelease(release), []string{
+		"spec.chart.repository: not used with an oci:// chart; remove it",
+		"spec.waitForJobs: does nothing without wait; set wait: true",
+		"spec.atomic: the older name of rollbackOnFailure; use that",
+		"spec.maxHistory: 0 keeps every revision, a Secret each in the workload cluster",
 	})
 }

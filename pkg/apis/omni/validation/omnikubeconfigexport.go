@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	minTTL = 10 * time.Minute
+	minTTL = 5 * time.Minute
 	maxTTL = 8760 * time.Hour
 	// systemPrefix is the prefix of the users and groups that Kubernetes itself gives a meaning.
 	systemPrefix = "system:"
@@ -64,7 +64,7 @@ func WarningsForOmniKubeconfigExport(obj *v1alpha1.OmniKubeconfigExport) []strin
 
 func validateOmniKubeconfigExportSpec(spec *v1alpha1.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
-	errs = append(errs, validateSecretKeyReference(spec.TargetSecretRef, path.Child("targetSecretRef"), "the Secret to write")...)
+	errs = append(errs, validateTarget(&spec.TargetSecretRef, path.Child("targetSecretRef"))...)
 	errs = append(errs, validateServiceAccount(&spec.ServiceAccount, path.Child("serviceAccount"))...)
 	errs = append(errs, validateLifetime(spec, path)...)
 	errs = append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), v1alpha1.DeletionDelete, v1alpha1.DeletionOrphan)...)
@@ -76,6 +76,15 @@ func validateOmniKubeconfigExportSpec(spec *v1alpha1.OmniKubeconfigExportSpec, p
 	errs = append(errs, validateEnum(spec.Format, path.Child("format"), v1alpha1.FormatKubeconfig, v1alpha1.FormatArgoCD)...)
 
 	return append(errs, validateSecretTemplate(spec, path.Child("secretTemplate"))...)
+}
+
+func validateTarget(ref *v1alpha1.TargetSecretReference, path *field.Path) field.ErrorList {
+	errs := validateSecretKeyReference(v1alpha1.SecretKeyReference{Name: ref.Name, Key: ref.Key}, path, "the Secret to write")
+	if ref.Namespace != "" {
+		errs = append(errs, validateNamespaceName(ref.Namespace, path.Child("namespace"), "a namespace")...)
+	}
+
+	return errs
 }
 
 func validateServiceAccount(account *v1alpha1.KubeconfigServiceAccount, path *field.Path) field.ErrorList {

@@ -11,7 +11,7 @@ func validExport() *v1alpha1.OmniKubeconfigExport {
 		ObjectMeta: meta("automation"),
 		Spec: v1alpha1.OmniKubeconfigExportSpec{
 			ClusterRef:      v1alpha1.LocalObjectReference{Name: "cluster-01"},
-			TargetSecretRef: v1alpha1.SecretKeyReference{Name: "automation", Key: "kubeconfig"},
+			TargetSecretRef: v1alpha1.TargetSecretReference{Name: "automation", Key: "kubeconfig"},
 			ServiceAccount:  v1alpha1.KubeconfigServiceAccount{User: "automation", Groups: []string{"cluster-automation"}},
 			TTL:             "24h",
 			RenewBefore:     "4h",
@@ -37,10 +37,10 @@ func TestValidateOmniKubeconfigExport(t *testing.T) {
 	checkRules(t, validExport, ValidateOmniKubeconfigExport, []row[v1alpha1.OmniKubeconfigExport]{
 		{name: "valid"},
 		{"cluster missing", func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
-		{"target missing", func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.TargetSecretRef = v1alpha1.SecretKeyReference{} },
+		{"target missing", func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.TargetSecretRef = v1alpha1.TargetSecretReference{} },
 			[]string{"spec.targetSecretRef.name: Required value"}},
 		{"target wrong", func(e *v1alpha1.OmniKubeconfigExport) {
-			e.Spec.TargetSecretRef = v1alpha1.SecretKeyReference{Name: "A", Key: "a/b"}
+			e.Spec.TargetSecretRef = v1alpha1.TargetSecretReference{Name: "A", Key: "a/b"}
 		}, []string{"spec.targetSecretRef.name: Invalid value", "spec.targetSecretRef.key: Invalid value"}},
 		{"another key", func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.TargetSecretRef.Key = "workload.kubeconfig" }, nil},
 		{"no user", func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.ServiceAccount.User = " " }, []string{"spec.serviceAccount.user: Required value"}},
@@ -53,8 +53,8 @@ func TestValidateOmniKubeconfigExport(t *testing.T) {
 		}, nil},
 		{"other system group", groups("system:authenticated"), nil},
 		{"no ttl", lifetime("", "4h"), []string{"spec.ttl: Required value"}},
-		{"shortest ttl", lifetime("10m", "9m59s"), nil},
-		{"ttl too short", lifetime("9m59s", ""), []string{badTTL}},
+		{"shortest ttl", lifetime("5m", "4m59s"), nil},
+		{"ttl too short", lifetime("4m59s", ""), []string{badTTL}},
 		{"longest ttl", lifetime("8760h", "1h"), nil},
 		{"ttl too long", lifetime("8760h1s", "1h"), []string{badTTL}},
 		{"ttl no duration", lifetime("1d", "1h"), []string{badTTL}},

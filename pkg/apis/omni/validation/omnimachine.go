@@ -28,10 +28,7 @@ func ValidateOmniMachineStatusUpdate(obj, old *v1alpha1.OmniMachine) field.Error
 
 // WarningsForOmniMachine returns advice on an OmniMachine, as "path: message".
 func WarningsForOmniMachine(obj *v1alpha1.OmniMachine) []string {
-	spec := field.NewPath("spec")
-	warnings := warningsForPatches(obj.Spec.Patches, spec.Child("patches"))
-
-	return append(warnings, warningsForMachineID(obj.Spec.MachineID, spec.Child("machineID"))...)
+	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))
 }
 
 func validateOmniMachineSpec(obj *v1alpha1.OmniMachine, stored []v1alpha1.Patch) field.ErrorList {

@@ -1,7 +1,6 @@
 package validation
 
 import (
-	"strings"
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -54,6 +53,7 @@ func TestWarningsForOmniMachine(t *testing.T) {
 	machine := validMachine()
 	checkWarnings(t, WarningsForOmniMachine(machine), nil)
 
-	machine.Spec.MachineID = strings.ToUpper(machine1)
-	checkWarnings(t, WarningsForOmniMachine(machine), []string{"spec.machineID: Omni writes machine UUIDs in lower case: " + machine1})
+	machine.Spec.Patches = []v1alpha1.Patch{{Name: "a", Inline: freeForm(`{"machine":{"sysctls":{"vm.x":9223372036854775808}}}`)}}
+	checkWarnings(t, WarningsForOmniMachine(machine),
+		[]string{"spec.patches[0].inline.machine.sysctls[vm.x]: quote an integer of 2^63 or more: server-side apply rounds it"})
 }

@@ -30,10 +30,7 @@ func ValidateOmniWorkersStatusUpdate(obj, old *v1alpha1.OmniWorkers) field.Error
 
 // WarningsForOmniWorkers returns advice on an OmniWorkers, as "path: message".
 func WarningsForOmniWorkers(obj *v1alpha1.OmniWorkers) []string {
-	spec := field.NewPath("spec")
-
-	return append(warningsForMachineIDs(obj.Spec.Machines, spec.Child("machines")),
-		warningsForPatches(obj.Spec.Patches, spec.Child("patches"))...)
+	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))
 }
 
 func validateOmniWorkersSpec(obj *v1alpha1.OmniWorkers, stored []v1alpha1.Patch) field.ErrorList {

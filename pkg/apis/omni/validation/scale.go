@@ -1,7 +1,6 @@
 package validation
 
 import (
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -22,11 +21,15 @@ func ValidateOmniWorkersScale(obj *v1alpha1.OmniWorkers, replicas int32) field.E
 func validateScale(machines *v1alpha1.MachineSetMachines, replicas, lowest int32, tooFew string) field.ErrorList {
 	path := field.NewPath("spec", "replicas")
 
-	switch {
-	case machines.MachineClass == nil:
+	if machines.MachineClass == nil {
 		return field.ErrorList{field.Forbidden(path,
 			"this set lists its machines: add UUIDs to spec.machines or remove them there; only a set with spec.machineClass can be scaled")}
-	case machines.MachineClass.Size == nil || machines.MachineClass.Size.Type != intstr.Int:
+	}
+
+	_, unlimited, err := machines.MachineClass.Machines()
+
+	switch {
+	case unlimited || err != nil:
 		return field.ErrorList{field.Forbidden(path,
 			"this set takes every machine of its class: set spec.machineClass.size to a number first")}
 	case replicas < lowest:

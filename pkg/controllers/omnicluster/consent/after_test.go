@@ -140,10 +140,10 @@ func TestWholePlan(t *testing.T) {
 		"suspended":                 {func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true }, Facts{Plan: some}, HoldSuspended, true, false},
 		"suspended, none":           {func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true }, Facts{Plan: none}, HoldSuspended, true, false},
 		"observed":                  {func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve }, Facts{Plan: some}, HoldObserved, true, false},
-		"second writer":             {nil, Facts{Plan: some, Rival: "somebody"}, HoldSecondWriter, false, false},
-		"second writer, none":       {nil, Facts{Plan: none, Rival: "somebody"}, HoldSecondWriter, false, false},
-		"second writer, suspended":  {func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true }, Facts{Plan: some, Rival: "somebody"}, HoldSecondWriter, false, false},
-		"second writer, and locked": {nil, Facts{Plan: some, Claim: locked, Rival: "somebody"}, HoldSecondWriter, false, false},
+		"second writer":             {nil, Facts{Plan: some, SecondWriter: "somebody"}, HoldSecondWriter, false, false},
+		"second writer, none":       {nil, Facts{Plan: none, SecondWriter: "somebody"}, HoldSecondWriter, false, false},
+		"second writer, suspended":  {func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true }, Facts{Plan: some, SecondWriter: "somebody"}, HoldSecondWriter, false, false},
+		"second writer, and locked": {nil, Facts{Plan: some, Claim: locked, SecondWriter: "somebody"}, HoldSecondWriter, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.facts.Cluster = newCluster()
@@ -184,12 +184,12 @@ func TestSettleTimeBeginsAnew(t *testing.T) {
 
 	for name, hold := range map[string]func(*Facts){
 		"suspended":     func(f *Facts) { f.Cluster.Spec.Suspend = true },
-		"second writer": func(f *Facts) { f.Rival = "somebody" },
+		"second writer": func(f *Facts) { f.SecondWriter = "somebody" },
 	} {
 		held := facts(time.Second, first.Settling)
 		hold(&held)
 
-		if d := Decide(held); !d.Settling.Empty() || len(d.Destroys()) != 0 {
+		if d := Decide(held); len(d.Settling.keys) != 0 || len(d.Destroys()) != 0 {
 			t.Errorf("%s: %+v", name, d.Settling)
 		}
 	}

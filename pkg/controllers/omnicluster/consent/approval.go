@@ -30,14 +30,14 @@ func approve(
 		return false, nil
 	}
 
-	gated := planned.Destructive()
-	if len(gated) == 0 {
+	destructive := planned.Destructive()
+	if len(destructive) == 0 {
 		return false, stillThere(planned.Changes, remembered)
 	}
 
 	switch approvedPlan {
 	case planned.Hash:
-		return true, approvalsOf(gated)
+		return true, approvalsOf(destructive)
 	case plan.HashOf(unasked):
 		return true, approvalsOf(unasked)
 	}

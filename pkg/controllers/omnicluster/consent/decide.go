@@ -18,8 +18,8 @@ type Facts struct {
 	Adopting bool
 	// Plan is what has to change.
 	Plan *plan.Plan
-	// Rival says who else writes the cluster; empty: nobody is known.
-	Rival string
+	// SecondWriter says who else writes the cluster; empty: nobody is known.
+	SecondWriter string
 	// Settling is that of the last run, and SettleTime how long it takes.
 	Settling   Settling
 	SettleTime time.Duration
@@ -54,7 +54,7 @@ func Decide(f Facts) Decision {
 	var settling []string
 
 	// The settle time begins anew when a suspension ends, or a second writer is gone.
-	if !spec.Suspend && f.Rival == "" {
+	if !spec.Suspend && f.SecondWriter == "" {
 		for _, change := range d.needing(NeedsSettling) {
 			settling = append(settling, change.Key())
 		}
@@ -76,7 +76,7 @@ func EveryChange(planned *plan.Plan) Decision {
 // stop is what keeps the whole plan from being applied.
 func (f Facts) stop() Hold {
 	switch spec := f.Cluster.Spec; {
-	case f.Rival != "":
+	case f.SecondWriter != "":
 		return HoldSecondWriter
 	case spec.Suspend:
 		return HoldSuspended

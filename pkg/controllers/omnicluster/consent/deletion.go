@@ -17,8 +17,8 @@ const OutageTimeout = 30 * time.Second
 type Deletion struct {
 	// Claim is about the cluster. Its Live is known if Session continues.
 	Claim
-	// Rival is what is known of a second writer; empty: nothing.
-	Rival string
+	// SecondWriter is what is known of a second writer; empty: nothing.
+	SecondWriter string
 	// Orphan is spec.deletePolicy.orphan.
 	Orphan bool
 	// Observe is true if the change policy is Observe.
@@ -109,8 +109,8 @@ func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 		return StepLetGo, Released("cluster %q does not stay: it is being torn down in Omni since %s, which cannot be undone. "+
 			"spec.deletePolicy.orphan came too late, and this object does not look after it any more: omnictl cluster delete %s finishes the teardown",
 			d.Name, ShownTime(d.Live.TearingDownSince), d.Name)
-	case d.Session.Continues() && d.Owned() && d.Rival != "":
-		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because it has a second writer: %s", d.Name, d.Rival)
+	case d.Session.Continues() && d.Owned() && d.SecondWriter != "":
+		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because it has a second writer: %s", d.Name, d.SecondWriter)
 	case d.Session.Continues() && d.Owned():
 		return StepUnmark, Released("cluster %q stays in Omni, without this object's mark", d.Name)
 	case d.Session.Continues(), !d.EverSynced && (d.neverReached() || d.Outage >= OutageTimeout):
@@ -146,8 +146,8 @@ func (d Deletion) decideDestroy() (Step, loop.Outcome) {
 	case d.Live.Locked && !d.Live.TearingDown:
 		return StepWait, loop.Block(0, v1alpha1.ReasonRemoteLocked,
 			"cluster %q is locked in Omni (annotation omni.sidero.dev/cluster-locked): unlock it there, or set spec.deletePolicy.orphan", d.Name)
-	case d.Rival != "" && !d.Live.TearingDown:
-		return StepWait, loop.Block(0, v1alpha1.ReasonSecondWriter, "cluster %q is not destroyed: %s. To leave it in Omni set spec.deletePolicy.orphan", d.Name, d.Rival)
+	case d.SecondWriter != "" && !d.Live.TearingDown:
+		return StepWait, loop.Block(0, v1alpha1.ReasonSecondWriter, "cluster %q is not destroyed: %s. To leave it in Omni set spec.deletePolicy.orphan", d.Name, d.SecondWriter)
 	default:
 		return StepDestroy, loop.Wait(0, v1alpha1.ReasonDeleting, "cluster %q is being destroyed in Omni", d.Name)
 	}

@@ -21,7 +21,7 @@ func TestDeletionDecision(t *testing.T) {
 	leaving.TearingDown, leaving.Locked = true, true
 	copied := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1", Hub: "hub-2"}}
 	here, moved := hubs.Hubs{Own: "hub-1"}, hubs.Hubs{Own: "hub-1", Previous: "hub-2"}
-	rival := "something else writes it"
+	secondWriter := "something else writes it"
 	identified, unidentified := ours, leaving
 	identified.UUID = "new"
 
@@ -42,14 +42,14 @@ func TestDeletionDecision(t *testing.T) {
 		"another hub's, elsewhere":       {Deletion{Claim: Claim{Hubs: here, Live: copied, LastSeen: "https://a", Endpoint: "https://b"}, EverSynced: true, Session: working}, StepWait, "EndpointChanged", true, "https://a"},
 		"the previous hub's":             {Deletion{Claim: Claim{Hubs: moved, Live: copied}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, "being destroyed"},
 		"orphan, another hub's":          {Deletion{Claim: Claim{Hubs: here, Live: copied}, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
-		"second writer":                  {Deletion{Claim: Claim{Live: ours}, Rival: rival, EverSynced: true, Session: working}, StepWait, "SecondWriter", true, "is not destroyed: something else writes it. To leave it"},
-		"second writer, orphan":          {Deletion{Claim: Claim{Live: ours}, Rival: rival, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "with this object's mark"},
-		"second writer, being torn down": {Deletion{Claim: Claim{Live: leaving}, Rival: rival, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
+		"second writer":                  {Deletion{Claim: Claim{Live: ours}, SecondWriter: secondWriter, EverSynced: true, Session: working}, StepWait, "SecondWriter", true, "is not destroyed: something else writes it. To leave it"},
+		"second writer, orphan":          {Deletion{Claim: Claim{Live: ours}, SecondWriter: secondWriter, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "with this object's mark"},
+		"second writer, being torn down": {Deletion{Claim: Claim{Live: leaving}, SecondWriter: secondWriter, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
 		"orphan, a copy of it elsewhere": {
 			Deletion{Claim: Claim{Live: identified, KnownID: "old", LastSeen: "https://a", Endpoint: "https://b"}, Orphan: true, EverSynced: true, Session: working},
 			StepLetGo, "Deleting", false, "last seen at https://a, stays with this object's mark",
 		},
-		"second writer, gone":          {Deletion{Rival: rival, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "no cluster"},
+		"second writer, gone":          {Deletion{SecondWriter: secondWriter, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "no cluster"},
 		"gone":                         {Deletion{Claim: Claim{LastSeen: "https://a", Endpoint: "https://a"}, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "no cluster"},
 		"gone at another endpoint":     {Deletion{Claim: Claim{LastSeen: "https://a", Endpoint: "https://b"}, EverSynced: true, Session: working}, StepWait, "EndpointChanged", true, "https://a"},
 		"gone, written in another way": {Deletion{Claim: Claim{LastSeen: "https://a", Endpoint: "https://A:443/"}, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "no cluster"},

@@ -16,7 +16,7 @@ func (d Decision) Outcome() loop.Outcome {
 
 	switch {
 	case d.stop == HoldSecondWriter:
-		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", d.facts.Rival)
+		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", d.facts.SecondWriter)
 	case d.stop == HoldLocked:
 		return loop.Stall(v1alpha1.ReasonRemoteLocked,
 			"the cluster is locked in Omni (annotation omni.sidero.dev/cluster-locked) and only observed; unlock it there")

@@ -61,6 +61,3 @@ func subset(some, all []string) bool {
 
 	return true
 }
-
-// Empty reports whether there is nothing to remember.
-func (s Settling) Empty() bool { return len(s.keys) == 0 }

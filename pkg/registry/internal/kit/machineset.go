@@ -40,18 +40,22 @@ func ClusterColumn[T Object](cluster func(T) string) Column[T] {
 	}
 }
 
-// desired is the number of machines that a set asks for: the machine class's size as written, or how
-// many machines are listed.
+// desired is the number of machines that a set asks for: the machine class's size, or how many machines are listed.
 func desired(machines *v1alpha1.MachineSetMachines) string {
 	if machines.MachineClass == nil {
 		return strconv.Itoa(len(machines.Machines))
 	}
 
-	if machines.MachineClass.Size == nil {
-		return "0"
-	}
+	count, unlimited, err := machines.MachineClass.Machines()
 
-	return machines.MachineClass.Size.String()
+	switch {
+	case unlimited:
+		return v1alpha1.UnlimitedSize
+	case err != nil:
+		return "0"
+	default:
+		return strconv.Itoa(int(count))
+	}
 }
 
 func className(machines *v1alpha1.MachineSetMachines) string {

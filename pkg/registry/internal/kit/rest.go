@@ -33,10 +33,10 @@ var (
 func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	room := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
+	reservation := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
 
-	created, err := r.Store.Create(ctx, obj, room.Created(validate), options)
-	room.Done(created, err)
+	created, err := r.Store.Create(ctx, obj, reservation.Created(validate), options)
+	reservation.Done(created, err)
 
 	return created, explainTooLarge(err)
 }
@@ -46,13 +46,13 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	room := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
+	reservation := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
 
 	bounded := &weighed{UpdatedObjectInfo: info}
 	defer bounded.release()
 
-	updated, created, err := r.Store.Update(ctx, name, bounded, room.Created(validateCreate), room.Updated(validateUpdate), forceAllowCreate, options)
-	room.Done(updated, err)
+	updated, created, err := r.Store.Update(ctx, name, bounded, reservation.Created(validateCreate), reservation.Updated(validateUpdate), forceAllowCreate, options)
+	reservation.Done(updated, err)
 
 	return updated, created, explainTooLarge(explainStrategic(err))
 }

@@ -117,16 +117,19 @@ func (s *Scale[T]) of(obj T) *autoscalingv1.Scale {
 // replicas is the size asked for. An unlimited class asks for what it has.
 func (s *Scale[T]) replicas(obj T) int32 {
 	machines := s.Machines(obj)
+	if machines.MachineClass == nil {
+		return int32(len(machines.Machines)) //nolint:gosec // validation bounds the list
+	}
+
+	count, unlimited, err := machines.MachineClass.Machines()
 
 	switch {
-	case machines.MachineClass == nil:
-		return int32(len(machines.Machines)) //nolint:gosec // validation bounds the list
-	case machines.MachineClass.Size == nil:
-		return 0
-	case machines.MachineClass.Size.Type == intstr.Int:
-		return machines.MachineClass.Size.IntVal
-	default:
+	case unlimited:
 		return s.Status(obj).Replicas
+	case err != nil:
+		return 0
+	default:
+		return count
 	}
 }
 

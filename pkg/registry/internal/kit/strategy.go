@@ -57,12 +57,12 @@ func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("status")
 }
 
-// PrepareForCreate drops a status that the client sent and seeds our own, and completes what the creator owns.
+// PrepareForCreate drops a status that the client sent and sets the initial one, and completes what the creator owns.
 func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	created := obj.(T)
 
 	s.descriptor.Status.copy(created, s.descriptor.New())
-	seedStatus(created.GetReconcileStatus(), metav1.Now())
+	setInitialStatus(created.GetReconcileStatus(), metav1.Now())
 	created.SetGeneration(1)
 	s.ownFalse(ctx, created)
 }

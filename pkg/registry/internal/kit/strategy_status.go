@@ -29,7 +29,7 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 	metav1.ResetObjectMetaForStatus(updated, previous)
 
 	if status := updated.GetReconcileStatus(); meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady) == nil {
-		seedStatus(status, metav1.Now())
+		setInitialStatus(status, metav1.Now())
 	}
 }
 

@@ -21,7 +21,7 @@ func after(d time.Duration) *metav1.Time {
 func valid() *v1alpha1.OmniKubeconfigExport {
 	return &v1alpha1.OmniKubeconfigExport{Spec: v1alpha1.OmniKubeconfigExportSpec{
 		ClusterRef:      v1alpha1.LocalObjectReference{Name: "production"},
-		TargetSecretRef: v1alpha1.SecretKeyReference{Name: "production-kubeconfig", Key: "kubeconfig"},
+		TargetSecretRef: v1alpha1.TargetSecretReference{Name: "production-kubeconfig", Key: "kubeconfig"},
 		ServiceAccount:  v1alpha1.KubeconfigServiceAccount{User: "flux", Groups: []string{"deployers"}},
 		TTL:             "24h",
 		RenewBefore:     "8h",

@@ -27,7 +27,7 @@ import (
 //
 // HelmChart is a chart and its values.
 type HelmChartApplyConfiguration struct {
-	// repository is the URL of an HTTP chart repository. An oci:// chart needs none.
+	// repository is the URL of an HTTP chart repository. An oci:// chart needs none, and does not use it.
 	Repository *string `json:"repository,omitempty"`
 	// chart is the chart's name in the repository, or an oci:// URL.
 	Chart *string `json:"chart,omitempty"`

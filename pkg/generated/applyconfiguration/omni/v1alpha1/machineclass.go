@@ -30,7 +30,7 @@ type MachineClassApplyConfiguration struct {
 	// name of the machine class in Omni.
 	Name *string `json:"name,omitempty"`
 	// size is the number of machines, or "unlimited" for every machine that matches the class.
-	// Lowering it wipes the machines that leave the set.
+	// Lowering it wipes the machines that leave the set. Omni's other spellings, "3" and "infinity", are taken too.
 	Size *intstr.IntOrString `json:"size,omitempty"`
 }
 

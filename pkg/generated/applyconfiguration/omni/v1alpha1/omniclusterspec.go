@@ -65,7 +65,7 @@ type OmniClusterSpecApplyConfiguration struct {
 	// back what has not been done yet.
 	ApprovedPlan *string `json:"approvedPlan,omitempty"`
 	// syncInterval is how often the plan is computed again when nothing has changed; a safety net, as changes
-	// trigger at once. At least 30s, default 5m.
+	// trigger at once. At least 1s, default 5m; less than 30s counts as 30s.
 	SyncInterval *omniv1alpha1.Duration `json:"syncInterval,omitempty"`
 	// suspend computes and shows the plan, and changes nothing in Omni. Deletion still follows deletePolicy.
 	Suspend *bool `json:"suspend,omitempty"`

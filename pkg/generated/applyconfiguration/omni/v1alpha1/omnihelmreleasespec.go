@@ -41,17 +41,19 @@ type OmniHelmReleaseSpecApplyConfiguration struct {
 	Chart *HelmChartApplyConfiguration `json:"chart,omitempty"`
 	// wait waits until the release's objects are ready.
 	Wait *bool `json:"wait,omitempty"`
-	// waitForJobs also waits until the release's Jobs are complete. It needs wait.
+	// waitForJobs also waits until the release's Jobs are complete. Without wait it does nothing.
 	WaitForJobs *bool `json:"waitForJobs,omitempty"`
 	// timeout bounds one action, hooks included. Default 5m.
 	Timeout *omniv1alpha1.Duration `json:"timeout,omitempty"`
 	// rollbackOnFailure goes back to the last good revision when an upgrade fails.
 	RollbackOnFailure *bool `json:"rollbackOnFailure,omitempty"`
+	// atomic is the older name of rollbackOnFailure. Set one of the two; both must say the same.
+	Atomic *bool `json:"atomic,omitempty"`
 	// disableHooks runs no hooks.
 	DisableHooks *bool `json:"disableHooks,omitempty"`
 	// skipCRDs installs no CRDs of the chart.
 	SkipCRDs *bool `json:"skipCRDs,omitempty"`
-	// maxHistory is the number of revisions that Helm keeps, at least 1. Default 10.
+	// maxHistory is the number of revisions that Helm keeps; 0 keeps all of them. Default 10.
 	MaxHistory *int32 `json:"maxHistory,omitempty"`
 	// takeOwnership takes over objects that the release did not make, and a whole release of this name that was
 	// made with Helm by hand or by another tool.
@@ -155,6 +157,14 @@ func (b *OmniHelmReleaseSpecApplyConfiguration) WithTimeout(value omniv1alpha1.D
 // If called multiple times, the RollbackOnFailure field is set to the value of the last call.
 func (b *OmniHelmReleaseSpecApplyConfiguration) WithRollbackOnFailure(value bool) *OmniHelmReleaseSpecApplyConfiguration {
 	b.RollbackOnFailure = &value
+	return b
+}
+
+// WithAtomic sets the Atomic field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Atomic field is set to the value of the last call.
+func (b *OmniHelmReleaseSpecApplyConfiguration) WithAtomic(value bool) *OmniHelmReleaseSpecApplyConfiguration {
+	b.Atomic = &value
 	return b
 }
 

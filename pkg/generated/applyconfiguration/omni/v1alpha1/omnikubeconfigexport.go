@@ -27,8 +27,8 @@ import (
 // OmniKubeconfigExportApplyConfiguration represents a declarative configuration of the OmniKubeconfigExport type for use
 // with apply.
 //
-// OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret
-// of this namespace, and rotates it before it expires.
+// OmniKubeconfigExport writes a kubeconfig of a workload cluster, for a user and groups you choose, to a Secret,
+// and rotates it before it expires.
 type OmniKubeconfigExportApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.

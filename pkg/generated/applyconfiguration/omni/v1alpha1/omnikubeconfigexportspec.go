@@ -29,11 +29,11 @@ import (
 type OmniKubeconfigExportSpecApplyConfiguration struct {
 	// clusterRef names the OmniCluster.
 	ClusterRef *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
-	// targetSecretRef names the Secret to write, in this namespace. The key defaults to kubeconfig.
-	TargetSecretRef *SecretKeyReferenceApplyConfiguration `json:"targetSecretRef,omitempty"`
+	// targetSecretRef names the Secret to write. The key defaults to kubeconfig, the namespace to that of this object.
+	TargetSecretRef *TargetSecretReferenceApplyConfiguration `json:"targetSecretRef,omitempty"`
 	// serviceAccount is who the kubeconfig speaks for.
 	ServiceAccount *KubeconfigServiceAccountApplyConfiguration `json:"serviceAccount,omitempty"`
-	// ttl is how long a kubeconfig is valid, 10m to 8760h. Omni cannot revoke one token: prefer a short ttl.
+	// ttl is how long a kubeconfig is valid, 5m to 8760h. Omni cannot revoke one token: prefer a short ttl.
 	TTL *omniv1alpha1.Duration `json:"ttl,omitempty"`
 	// renewBefore is how long before expiry a new kubeconfig is written; more than 0 and less than ttl.
 	// Unset means at expiry, which leaves its readers a moment without access.
@@ -44,6 +44,9 @@ type OmniKubeconfigExportSpecApplyConfiguration struct {
 	ContextNamespace *string `json:"contextNamespace,omitempty"`
 	// format is Kubeconfig (the default) or ArgoCD, an Argo CD cluster Secret.
 	Format *omniv1alpha1.KubeconfigFormat `json:"format,omitempty"`
+	// adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a
+	// person. It has to hold a kubeconfig and nothing else. A kubeconfig that is what this export asks for stays.
+	Adopt *bool `json:"adopt,omitempty"`
 	// secretTemplate adds labels and annotations to the Secret.
 	SecretTemplate *SecretTemplateApplyConfiguration `json:"secretTemplate,omitempty"`
 }
@@ -65,7 +68,7 @@ func (b *OmniKubeconfigExportSpecApplyConfiguration) WithClusterRef(value *Local
 // WithTargetSecretRef sets the TargetSecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the TargetSecretRef field is set to the value of the last call.
-func (b *OmniKubeconfigExportSpecApplyConfiguration) WithTargetSecretRef(value *SecretKeyReferenceApplyConfiguration) *OmniKubeconfigExportSpecApplyConfiguration {
+func (b *OmniKubeconfigExportSpecApplyConfiguration) WithTargetSecretRef(value *TargetSecretReferenceApplyConfiguration) *OmniKubeconfigExportSpecApplyConfiguration {
 	b.TargetSecretRef = value
 	return b
 }
@@ -115,6 +118,14 @@ func (b *OmniKubeconfigExportSpecApplyConfiguration) WithContextNamespace(value 
 // If called multiple times, the Format field is set to the value of the last call.
 func (b *OmniKubeconfigExportSpecApplyConfiguration) WithFormat(value omniv1alpha1.KubeconfigFormat) *OmniKubeconfigExportSpecApplyConfiguration {
 	b.Format = &value
+	return b
+}
+
+// WithAdopt sets the Adopt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Adopt field is set to the value of the last call.
+func (b *OmniKubeconfigExportSpecApplyConfiguration) WithAdopt(value bool) *OmniKubeconfigExportSpecApplyConfiguration {
+	b.Adopt = &value
 	return b
 }
 

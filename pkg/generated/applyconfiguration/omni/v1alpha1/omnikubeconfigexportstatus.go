@@ -32,7 +32,7 @@ type OmniKubeconfigExportStatusApplyConfiguration struct {
 	// clusterName is the cluster's name in Omni.
 	ClusterName *string `json:"clusterName,omitempty"`
 	// targetSecretRef is the Secret and key that were written.
-	TargetSecretRef *SecretKeyReferenceApplyConfiguration `json:"targetSecretRef,omitempty"`
+	TargetSecretRef *TargetSecretReferenceApplyConfiguration `json:"targetSecretRef,omitempty"`
 	// kubeconfigHash is the sha256 of the kubeconfig that was written.
 	KubeconfigHash *string `json:"kubeconfigHash,omitempty"`
 	// expirationTime is when the kubeconfig's token expires.
@@ -89,7 +89,7 @@ func (b *OmniKubeconfigExportStatusApplyConfiguration) WithClusterName(value str
 // WithTargetSecretRef sets the TargetSecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the TargetSecretRef field is set to the value of the last call.
-func (b *OmniKubeconfigExportStatusApplyConfiguration) WithTargetSecretRef(value *SecretKeyReferenceApplyConfiguration) *OmniKubeconfigExportStatusApplyConfiguration {
+func (b *OmniKubeconfigExportStatusApplyConfiguration) WithTargetSecretRef(value *TargetSecretReferenceApplyConfiguration) *OmniKubeconfigExportStatusApplyConfiguration {
 	b.TargetSecretRef = value
 	return b
 }

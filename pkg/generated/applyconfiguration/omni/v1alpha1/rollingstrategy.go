@@ -23,7 +23,7 @@ package v1alpha1
 //
 // RollingStrategy bounds a Rolling strategy.
 type RollingStrategyApplyConfiguration struct {
-	// maxParallelism is the largest number of machines changed at the same time, at least 1.
+	// maxParallelism is the largest number of machines changed at the same time. Left out, or 0, it is 1.
 	MaxParallelism *int32 `json:"maxParallelism,omitempty"`
 }
 

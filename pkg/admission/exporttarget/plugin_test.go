@@ -1,0 +1,133 @@
+package exporttarget_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/exporttarget"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// grants allows what it lists, as "verb namespace", and notes what it was asked.
+type grants struct {
+	authorizer.Authorizer
+
+	allowed []string
+	asked   []string
+	err     error
+}
+
+func (g *grants) Authorize(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+	question := asked.GetVerb() + " " + asked.GetNamespace()
+	g.asked = append(g.asked, question)
+
+	if asked.GetUser().GetName() != "alice" || asked.GetResource() != "secrets" || asked.GetAPIGroup() != "" || asked.GetName() != "" || !asked.IsResourceRequest() {
+		return authorizer.DecisionDeny, "another question", nil
+	}
+
+	if slices.Contains(g.allowed, question) {
+		return authorizer.DecisionAllow, "", nil
+	}
+
+	return authorizer.DecisionNoOpinion, "", g.err
+}
+
+func export(namespace, user string) *v1alpha1.OmniKubeconfigExport {
+	return &v1alpha1.OmniKubeconfigExport{Spec: v1alpha1.OmniKubeconfigExportSpec{
+		TargetSecretRef: v1alpha1.TargetSecretReference{Name: "access", Namespace: namespace},
+		ServiceAccount:  v1alpha1.KubeconfigServiceAccount{User: user},
+	}}
+}
+
+func TestValidate(t *testing.T) {
+	both := []string{"create flux-system", "update flux-system"}
+
+	for name, test := range map[string]struct {
+		old, now    runtime.Object
+		subresource string
+		allowed     []string
+		asked       []string
+		refused     string
+	}{
+		"its own namespace, by default": {now: export("", "a")},
+		"its own namespace, named":      {now: export("apps", "a")},
+		"allowed":                       {now: export("flux-system", "a"), allowed: both, asked: both},
+		"may not create":                {now: export("flux-system", "a"), allowed: both[1:], asked: both[:1], refused: `user "alice" cannot create Secrets in namespace "flux-system"`},
+		"may not update":                {now: export("flux-system", "a"), allowed: both[:1], asked: both, refused: `user "alice" cannot update Secrets in namespace "flux-system"`},
+		"nothing changed":               {old: export("flux-system", "a"), now: export("flux-system", "a")},
+		"another user in the Secret":    {old: export("flux-system", "a"), now: export("flux-system", "b"), asked: both[:1], refused: "cannot create Secrets"},
+		"back to its own namespace":     {old: export("flux-system", "a"), now: export("", "a")},
+		"status":                        {now: export("flux-system", "a"), subresource: "status"},
+		"another kind":                  {now: &v1alpha1.OmniSecretSync{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := &grants{allowed: test.allowed}
+			err := validate(t, asked, test.old, test.now, test.subresource)
+
+			if diff := cmp.Diff(test.asked, asked.asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+
+			switch {
+			case test.refused == "" && err != nil:
+				t.Error(err)
+			case test.refused != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.refused)):
+				t.Errorf("got %v, want %q", err, test.refused)
+			}
+		})
+	}
+}
+
+func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object, subresource string) error {
+	t.Helper()
+
+	operation := admission.Create
+	if old != nil {
+		operation = admission.Update
+	}
+
+	plugin := exporttarget.New()
+	plugin.SetAuthorizer(asked)
+
+	if err := plugin.ValidateInitialization(); err != nil {
+		t.Fatal(err)
+	}
+
+	attributes := admission.NewAttributesRecord(now, old, schema.GroupVersionKind{}, "apps", "x",
+		v1alpha1.SchemeGroupVersion.WithResource("omnikubeconfigexports"), subresource, operation, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "alice"})
+
+	return plugin.Validate(t.Context(), attributes, nil)
+}
+
+// Nobody who can tell is no leave.
+func TestNobodyAnswers(t *testing.T) {
+	err := validate(t, &grants{err: errors.New("the hub is away")}, nil, export("flux-system", "a"), "")
+	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "try again") {
+		t.Error(err)
+	}
+
+	if err := exporttarget.New().ValidateInitialization(); err == nil {
+		t.Error("a plugin without an authorizer is accepted")
+	}
+}
+
+func TestRegister(t *testing.T) {
+	plugins := admission.NewPlugins()
+	exporttarget.Register(plugins)
+
+	if got := plugins.Registered(); len(got) != 1 || got[0] != "OmniExportTarget" {
+		t.Errorf("registered %v", got)
+	}
+}

@@ -1,0 +1,80 @@
+package clusteraccess
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// step is a part of a clean-up that can fail by itself.
+type step int
+
+const (
+	stepOpen    step = iota + 1 // to get into the cluster
+	stepCleanUp                 // to remove what is there
+)
+
+// stuckCleanups remembers since when clean-ups fail, as far as this process saw.
+// A restart forgets it, and they are tried for a moment longer. The zero value is
+// ready to use; it is safe for concurrent use.
+type stuckCleanups struct {
+	mu    sync.Mutex
+	known map[cleanupStep]failing
+}
+
+// cleanupStep is a step of the clean-up of one object.
+type cleanupStep struct {
+	uid  types.UID
+	step step
+}
+
+// failing is when a step failed first and last.
+type failing struct{ first, last time.Time }
+
+// forgetAfter is how long a failure is remembered that is not seen again: of an
+// object whose finalizer somebody took off, no end is seen.
+const forgetAfter = 10 * time.Minute
+
+// first notes that a step failed, and returns when it did first.
+func (s *stuckCleanups) first(uid types.UID, step step, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for of, known := range s.known {
+		if now.Sub(known.last) >= forgetAfter {
+			delete(s.known, of)
+		}
+	}
+
+	if s.known == nil {
+		s.known = map[cleanupStep]failing{}
+	}
+
+	of := cleanupStep{uid, step}
+
+	known, found := s.known[of]
+	if !found {
+		known.first = now
+	}
+
+	known.last = now
+	s.known[of] = known
+
+	return known.first
+}
+
+// over forgets a step that succeeded.
+func (s *stuckCleanups) over(uid types.UID, step step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	delete(s.known, cleanupStep{uid, step})
+}
+
+// CleanupFailed notes that the clean-up of an object that is being deleted failed in a
+// cluster that lets it in, and returns the time for CleanupPolicy.First.
+func (a *Access) CleanupFailed(object client.Object, now time.Time) time.Time {
+	return a.stuckCleanups.first(object.GetUID(), stepCleanUp, now)
+}

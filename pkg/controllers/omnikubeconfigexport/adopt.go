@@ -1,0 +1,125 @@
+package omnikubeconfigexport
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+)
+
+// What the operator with CRDs writes on an exported Secret beside the labels that both have.
+const (
+	formerName         = v1alpha1.GroupName + "/kubeconfig-export-name"
+	formerNamespace    = v1alpha1.AnnotationExportNamespace
+	formerSpecHash     = v1alpha1.GroupName + "/kubeconfig-export-spec-hash"
+	formerExpiration   = v1alpha1.GroupName + "/kubeconfig-expiration-time"
+	formerLastRotation = v1alpha1.GroupName + "/kubeconfig-last-rotation-time"
+)
+
+// adopt makes a Secret that is not this export's the target, as spec.adopt says. refused says why not; it is empty if the
+// Secret is taken over. Nothing is written yet, and the kubeconfig in the Secret stays as long as it is what is wanted.
+func (r *reconciler) adopt(ctx context.Context, s *scope) (refused string, err error) {
+	owner, err := r.livingOwner(ctx, s)
+	if err != nil {
+		return "", err
+	}
+
+	if refused := mayAdopt(s.secret, s.export, s.shape, owner); refused != "" {
+		return redact.Line(refused), nil
+	}
+
+	s.adopted = true
+	s.found = adoptable(s.secret, s.shape, s.want, r.options.Now())
+
+	return "", nil
+}
+
+// mayAdopt says why a Secret is not taken over although spec.adopt is set; empty if it may be. Whatever a Secret holds
+// besides a kubeconfig would be lost, and what is still somebody's stays theirs. owner is the name of the living export
+// whose mark it bears.
+func mayAdopt(secret *corev1.Secret, export *v1alpha1.OmniKubeconfigExport, of shape, owner string) string {
+	switch writer := writerOf(secret); {
+	case owner != "":
+		return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", owner)
+	case copied(secret):
+		return fmt.Sprintf("it is a copy of Secret %q that somebody made", secret.Annotations[v1alpha1.AnnotationExportSecret])
+	case secret.Annotations[formerName] != "" && writer != keyOf(export):
+		return fmt.Sprintf("the operator with CRDs made it for its OmniKubeconfigExport %q", writer)
+	case writer.Namespace != export.Namespace:
+		// Whether it lives cannot be seen from here.
+		return fmt.Sprintf("it was made for OmniKubeconfigExport %q", writer)
+	case secret.Type != corev1.SecretTypeOpaque && secret.Type != "":
+		return fmt.Sprintf("its type is %s, and that of a kubeconfig's Secret is %s", secret.Type, corev1.SecretTypeOpaque)
+	case secret.Immutable != nil && *secret.Immutable:
+		return "it is immutable"
+	}
+
+	if more := slices.DeleteFunc(slices.Sorted(maps.Keys(secret.Data)), of.writes); len(more) > 0 {
+		return fmt.Sprintf("it holds more than a kubeconfig, and that would be lost: the keys %s", strings.Join(more, ", "))
+	}
+
+	if _, err := of.read(secret.Data); err != nil && secret.Labels[v1alpha1.LabelExportUID] == "" {
+		return fmt.Sprintf("what it holds under the key %s is not a kubeconfig with one server and one bearer token", of.mainKey())
+	}
+
+	return ""
+}
+
+// writerOf names the export that a Secret was written for, as far as its annotations tell. The operator with CRDs writes the
+// namespace always, we write it where it is not the Secret's.
+func writerOf(secret metav1.Object) types.NamespacedName {
+	annotations := secret.GetAnnotations()
+
+	return types.NamespacedName{
+		Namespace: cmp.Or(annotations[v1alpha1.AnnotationExportNamespace], secret.GetNamespace()),
+		Name:      cmp.Or(annotations[v1alpha1.AnnotationExportName], annotations[formerName]),
+	}
+}
+
+// copied reports whether somebody made a Secret as a copy of an exported one, with its marks.
+func copied(secret *corev1.Secret) bool {
+	as := secret.Annotations[v1alpha1.AnnotationExportSecret]
+
+	return as != "" && as != keyOf(secret).String()
+}
+
+// adoptable reads what a Secret of somebody else holds. Where its kubeconfig is what this export would ask for, it counts
+// as made for it: its readers notice nothing.
+func adoptable(secret *corev1.Secret, of shape, want ingredients, now time.Time) found {
+	to, err := of.read(secret.Data)
+	if err != nil {
+		return found{}
+	}
+
+	token, err := readToken(to.token)
+	if err != nil {
+		return found{}
+	}
+
+	result := found{intact: true, access: to, claims: token, hash: of.hash(secret.Data), rotated: time.Unix(token.Issued, 0).UTC()}
+	plain := of.format == v1alpha1.FormatArgoCD || of.isPlain(secret.Data[of.key])
+
+	if plain && token.fits(want) && token.expires().Before(now.Add(want.ttl()+oddLife)) {
+		result.specHash = want.hash()
+	}
+
+	return result
+}
+
+// forgetFormer takes the annotations of the operator with CRDs off, which would tell of another kubeconfig from the next
+// rotation on. Its labels stay: readers may select by them.
+func forgetFormer(secret *corev1.Secret) {
+	for _, key := range []string{formerName, formerNamespace, formerSpecHash, formerExpiration, formerLastRotation} {
+		delete(secret.Annotations, key)
+	}
+}

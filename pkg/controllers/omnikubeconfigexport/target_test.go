@@ -1,0 +1,147 @@
+package omnikubeconfigexport
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// secretIn reads a Secret of any namespace; nil if there is none.
+func (b *bench) secretIn(namespace, name string) *corev1.Secret {
+	b.t.Helper()
+
+	found := &corev1.Secret{}
+	err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, found)
+	b.must(client.IgnoreNotFound(err))
+
+	if err != nil {
+		return nil
+	}
+
+	return found
+}
+
+func targets(namespace, name string) func(*v1alpha1.OmniKubeconfigExportSpec) {
+	return func(spec *v1alpha1.OmniKubeconfigExportSpec) {
+		spec.TargetSecretRef.Namespace, spec.TargetSecretRef.Name = namespace, name
+	}
+}
+
+// The Secret of another namespace is written, kept, moved and deleted as one of the export's own.
+func TestTargetInAnotherNamespace(t *testing.T) {
+	b := newBench(t)
+	b.edit(targets(fluxNamespace, "access"))
+	b.ready()
+
+	secret := b.secretIn(fluxNamespace, "access")
+	if secret == nil || secret.Annotations[v1alpha1.AnnotationExportNamespace] != namespace || b.secret("access") != nil {
+		t.Fatalf("%+v", secret)
+	}
+
+	want := &v1alpha1.TargetSecretReference{Name: "access", Namespace: fluxNamespace, Key: "kubeconfig"}
+	if diff := cmp.Diff(want, b.get().Status.TargetSecretRef); diff != "" {
+		t.Errorf("status.targetSecretRef (-want +got):\n%s", diff)
+	}
+
+	requests := b.reconciler.exportsOfSecret(t.Context(), secret)
+	if len(requests) == 0 || requests[0] != (reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "automation"}}) {
+		t.Errorf("an event of the Secret wakes %v", requests)
+	}
+
+	b.edit(targets("", "access"))
+	b.ready()
+
+	if b.secretIn(fluxNamespace, "access") != nil || b.secret("access") == nil {
+		t.Error("the Secret did not move")
+	}
+
+	b.edit(targets(fluxNamespace, "access"))
+	b.ready()
+
+	if b.secretIn(fluxNamespace, "access") == nil || b.secret("access") != nil {
+		t.Error("the Secret did not move back")
+	}
+
+	b.must(b.client.Delete(t.Context(), b.get()))
+	b.run()
+
+	if b.secretIn(fluxNamespace, "access") != nil {
+		t.Error("the Secret is still there")
+	}
+}
+
+// Where nobody allowed it nothing is written, and what is there is nobody's business.
+func TestTargetNamespaceNotAllowed(t *testing.T) {
+	b := newBench(t)
+	b.edit(targets("elsewhere", "access"))
+	b.expect(metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed, `Secret "elsewhere/access" is not written`, "--export-namespaces")
+
+	if b.secretIn("elsewhere", "access") != nil || b.asked() != 0 {
+		t.Error("something was issued")
+	}
+
+	b.must(b.client.Delete(t.Context(), b.get()))
+	b.run()
+
+	if err := b.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "automation"}, &v1alpha1.OmniKubeconfigExport{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the export stays: %v", err)
+	}
+}
+
+// A Secret in a namespace that was taken away from exports is out of reach: the export waits, and says what to do.
+func TestTargetNamespaceTakenAway(t *testing.T) {
+	b := newBench(t)
+	b.edit(targets(fluxNamespace, "access"))
+	b.ready()
+
+	b.reconciler.options.Namespaces = nil
+	b.must(b.client.Delete(t.Context(), b.get()))
+	b.run()
+
+	stalled := b.get()
+	if got := describe(stalled.Status.Conditions, v1alpha1.ConditionReady); got != v1alpha1.ReasonNamespaceNotAllowed {
+		t.Errorf("Ready has the reason %q: %+v", got, stalled.Status.Conditions)
+	}
+
+	b.edit(func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.DeletionPolicy = v1alpha1.DeletionOrphan })
+	b.run()
+
+	if b.secretIn(fluxNamespace, "access") == nil {
+		t.Error("the Secret is gone")
+	}
+
+	if err := b.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "automation"}, &v1alpha1.OmniKubeconfigExport{}); err == nil {
+		t.Error("the export stays")
+	}
+}
+
+// A Secret that an export of another namespace made is theirs, whether it lives or not.
+func TestTargetOfAnotherNamespacesExport(t *testing.T) {
+	b := newBench(t)
+	b.edit(targets(fluxNamespace, "access"))
+	b.ready()
+
+	secret := b.secretIn(fluxNamespace, "access")
+	secret.Labels[v1alpha1.LabelExportUID] = "uid-theirs"
+	secret.Annotations[v1alpha1.AnnotationExportNamespace] = "team-b"
+	b.must(b.client.Update(t.Context(), secret))
+	b.edit(adopts)
+	b.expect(metav1.ConditionFalse, v1alpha1.ReasonConflict, `Secret "flux-system/access" is not adopted`, `it was made for OmniKubeconfigExport "team-b/automation"`)
+}
+
+func describe(conditions []metav1.Condition, of string) string {
+	for _, condition := range conditions {
+		if condition.Type == of {
+			return condition.Reason
+		}
+	}
+
+	return ""
+}

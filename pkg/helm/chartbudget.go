@@ -1,0 +1,74 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+)
+
+// What this process holds of charts while their actions run: what workers answer, the manifests, and what Helm makes
+// of both. An action can wait for hours, and there may be 64 of them at the same time.
+const (
+	// totalBytes is how much that may be together, in bytes. A chart that takes more has all that one namespace may have.
+	totalBytes = 288 << 20
+	// tenantBytes is how much of it one namespace may have.
+	tenantBytes = 192 << 20
+	// smallBytes is what an action may take without being counted, so that it never waits.
+	smallBytes = 1 << 20
+
+	// bytesPerValue is what a value of a manifest takes beside its text while Helm parses it.
+	bytesPerValue = 200
+	// manifestCopies and answerCopies are how often the text is there: printed, recorded, packed and sent.
+	manifestCopies, answerCopies = 4, 3
+)
+
+// chartMemory is the room of the process: the memory is the process's, too. Who waits is passed by those behind that fit: a chart of
+// a usual size does not wait for the end of a very large one.
+//
+//nolint:gochecknoglobals // see above
+var chartMemory = newChartBudget(totalBytes, tenantBytes)
+
+// costOf is about what a text takes whose size is this, in bytes.
+func costOf(size foreign.Size, copies int64) int64 {
+	return int64(size.Nodes)*bytesPerValue + int64(size.Bytes)*copies
+}
+
+// chartBudget bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
+type chartBudget struct{ bytes *limiter.Limiter[string] }
+
+func newChartBudget(total, share int64) chartBudget {
+	return chartBudget{limiter.New(limiter.Limits[string]{PerKey: share, Total: total})}
+}
+
+// enter waits until there is room. What is returned gives it back, once, however often it is called. The error is that of
+// ctx.
+func (r chartBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
+	release, err = r.bytes.Acquire(ctx, tenant, counted(cost))
+	if err != nil {
+		return nil, fmt.Errorf("wait until other large charts are done: %w", err)
+	}
+
+	return release, nil
+}
+
+// try enters if there is room now.
+func (r chartBudget) try(tenant string, cost int64) (release func(), ok bool) {
+	return r.bytes.TryAcquire(tenant, counted(cost), limiter.Waiter{})
+}
+
+// counted is what counts of what a chart takes.
+func counted(cost int64) int64 {
+	if cost <= smallBytes {
+		return 0
+	}
+
+	return cost
+}
+
+// fullError is an answer of a worker for which there is no room now.
+type fullError struct{ cost int64 }
+
+// Error implements error. Nobody sees it: what it says is waited for.
+func (e *fullError) Error() string { return "there is no room for the chart now" }

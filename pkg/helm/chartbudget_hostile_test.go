@@ -1,0 +1,136 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"helm.sh/helm/v4/pkg/action"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// emptyCluster says its version, and that it has nothing.
+func emptyCluster(t *testing.T) *rest.Config {
+	t.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		switch r.URL.Path {
+		case "/version":
+			_, _ = w.Write([]byte(`{"major":"1","minor":"34","gitVersion":"v1.34.0"}`))
+		case "/api":
+			_, _ = w.Write([]byte(`{"kind":"APIVersions","versions":["v1"]}`))
+		case "/apis":
+			_, _ = w.Write([]byte(`{"kind":"APIGroupList","groups":[]}`))
+		case "/api/v1":
+			_, _ = w.Write([]byte(`{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+
+	return &rest.Config{Host: server.URL}
+}
+
+// printer is a chart that prints a ConfigMap of so many values.
+func printer(values int) chartserver.Chart {
+	return chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{
+		"templates/all.yaml": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx:\n{{ range until %d }}- a\n{{ end }}", values),
+	}}
+}
+
+// inRoom is an action that has its chart rendered and parsed by Helm, and then holds it until it is told to end.
+func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Chart, hold func()) error {
+	t.Helper()
+
+	s, err := c.open(ctx, Values{})
+	if err != nil {
+		return err
+	}
+	defer s.releaseMemory()
+
+	prerendered, err := c.prepare(ctx, ctx, s, Request{Chart: packed{chart}}, render.Release{Revision: 1}, false)
+	if err != nil {
+		return err
+	}
+
+	config := action.NewConfiguration()
+	config.CustomTemplateFuncs = s.config.CustomTemplateFuncs
+
+	made := dryRun(t, config, prerendered, nil)
+
+	hold()
+
+	if !strings.Contains(made.Manifest, "ConfigMap") {
+		t.Error("the manifest is not that of the chart")
+	}
+
+	return nil
+}
+
+// Eight releases of four namespaces print as much as one may, at the same time, and hold it. What they hold together
+// is bounded, and a small one of another namespace, and of the same one, does not wait for them.
+func TestManyLargeChartsAtOnce(t *testing.T) {
+	pool := render.New(render.Options{Workers: 2, Timeout: 5 * time.Minute})
+	t.Cleanup(pool.Close)
+
+	config := emptyCluster(t)
+	clientOf := func(tenant string) *Client {
+		return New(Target{Config: config, Name: "demo", Namespace: "apps", Charts: pool, Tenant: tenant}, logr.Discard(), time.Second)
+	}
+
+	large := printer(400_000)
+	begun, end := make(chan struct{}, 8), make(chan struct{})
+
+	peak := foreigntest.PeakBytes(t, func() {
+		var all sync.WaitGroup
+
+		for i := range 8 {
+			all.Go(func() {
+				if err := inRoom(t.Context(), t, clientOf(fmt.Sprint("hostile-", i%4)), large, func() { begun <- struct{}{}; <-end }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+
+		<-begun
+
+		for _, tenant := range []string{"other", "hostile-0"} {
+			if err := inRoom(t.Context(), t, clientOf(tenant), printer(10), func() {}); err != nil {
+				t.Error(err)
+			}
+		}
+
+		// Who gives up while there is no room says what it has waited for.
+		impatient, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+
+		if err := inRoom(impatient, t, clientOf("impatient"), large, func() { t.Error("there was room") }); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+
+		close(end)
+		all.Wait()
+	})
+
+	t.Logf("%d MiB", peak>>20)
+
+	if peak > 448<<20 {
+		t.Errorf("took %d MiB at once", peak>>20)
+	}
+
+	chartMemory.wantEmpty(t)
+}

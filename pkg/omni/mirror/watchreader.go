@@ -1,0 +1,191 @@
+package mirror
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	cosiproto "github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+)
+
+// watchReader is what has arrived of one watch: first the snapshot, then changes.
+type watchReader struct {
+	mirror       *Mirror
+	resourceType resource.Type
+	alarm        *time.Timer // rings if the first contents take too long
+	snapshot     map[resource.ID]item
+	synced       bool
+}
+
+func newWatchReader(m *Mirror, resourceType resource.Type, alarm *time.Timer) *watchReader {
+	return &watchReader{mirror: m, resourceType: resourceType, alarm: alarm, snapshot: map[resource.ID]item{}}
+}
+
+// receive takes over one event.
+func (r *watchReader) receive(event state.Event) error {
+	switch event.Type {
+	case state.Created, state.Updated, state.Destroyed:
+		return r.receiveResource(event)
+	case state.Bootstrapped:
+		return r.complete()
+	case state.Errored:
+		if event.Error == nil {
+			return fmt.Errorf("%w: a failure without a reason", bounds.ErrMalformed)
+		}
+
+		return event.Error
+	case state.Noop:
+	}
+
+	return nil
+}
+
+func (r *watchReader) receiveResource(event state.Event) error {
+	if event.Resource == nil || event.Resource.Metadata().Type() != r.resourceType {
+		return fmt.Errorf("%w: an event without the resource it is about", bounds.ErrMalformed)
+	}
+
+	id := event.Resource.Metadata().ID()
+
+	if event.Type == state.Destroyed {
+		if !r.synced {
+			r.drop(r.snapshot[id])
+			delete(r.snapshot, id)
+
+			return nil
+		}
+
+		touched, dropped := r.mirror.store.remove(event.Resource.Metadata())
+		r.drop(dropped)
+		r.mirror.tell(touched)
+
+		return nil
+	}
+
+	added, err := r.take(event.Resource)
+	if err != nil {
+		return err
+	}
+
+	if !r.synced {
+		if former := r.snapshot[id]; former.Resource != added.Resource {
+			r.drop(former)
+		}
+
+		r.snapshot[id] = added
+
+		return nil
+	}
+
+	touched, dropped := r.mirror.store.put(added)
+	if dropped.Resource != added.Resource {
+		r.drop(dropped)
+	}
+
+	r.mirror.tell(touched)
+
+	return nil
+}
+
+// take weighs a resource, counts it and decodes it. What the copy has in the
+// same revision is that very resource: a watch that is opened anew must not
+// take the memory of the copy twice.
+func (r *watchReader) take(sent resource.Resource) (item, error) {
+	if kept := r.mirror.store.find(sent.Metadata()); kept.Resource != nil && sameRevision(kept, sent) {
+		return kept, nil
+	}
+
+	weight, err := weightOf(sent)
+	if err != nil {
+		return item{}, err
+	}
+
+	if err := r.mirror.account.Charge(1, weight); err != nil {
+		return item{}, err
+	}
+
+	encoded, ok := sent.(*cosiproto.Resource)
+	if !ok {
+		return item{sent, weight}, nil // a state in memory
+	}
+
+	decoded, err := cosiproto.UnmarshalResource(encoded)
+	if err != nil {
+		_ = r.mirror.account.Charge(-1, -weight)
+
+		return item{}, fmt.Errorf("decode %s %q: %w", omni.KindOf(r.resourceType), sent.Metadata().ID(), err)
+	}
+
+	return item{decoded, weight}, nil
+}
+
+// drop takes what is not kept off the account, unless the copy has it.
+func (r *watchReader) drop(dropped item) {
+	if dropped.Resource != nil && r.mirror.store.find(dropped.Metadata()).Resource != dropped.Resource {
+		_ = r.mirror.account.Charge(-1, -dropped.weight) // an account that is over holds nothing
+	}
+}
+
+// abandon drops a snapshot that never got complete.
+func (r *watchReader) abandon() {
+	for _, kept := range r.snapshot {
+		r.drop(kept)
+	}
+
+	r.snapshot = nil
+}
+
+// complete takes over a complete snapshot; only differences are told. The first
+// time the mirror stays silent about clusters until every table is complete,
+// because nobody can read before that: the health callback comes then, and
+// whoever waits for it looks at all of its clusters.
+func (r *watchReader) complete() error {
+	if r.synced {
+		return nil
+	}
+
+	if !r.alarm.Stop() {
+		return errBootstrapTimeout
+	}
+
+	m := r.mirror
+	touched, dropped := m.store.replace(r.resourceType, r.snapshot)
+	r.synced, r.snapshot = true, nil
+
+	for _, gone := range dropped {
+		r.drop(gone)
+	}
+
+	changed := m.health.found(r.resourceType)
+
+	m.ReopenWatches()
+
+	if m.store.complete() {
+		m.tell(touched)
+	}
+
+	if changed {
+		m.options.HealthChanged()
+	}
+
+	return nil
+}
+
+// weightOf weighs a resource as it came, or as it would have come.
+func weightOf(sent resource.Resource) (int64, error) {
+	encoded, err := cosiproto.FromResource(sent)
+	if err != nil {
+		return 0, fmt.Errorf("weigh %s %q: %w", omni.KindOf(sent.Metadata().Type()), sent.Metadata().ID(), err)
+	}
+
+	wire, err := encoded.Marshal()
+	if err != nil {
+		return 0, fmt.Errorf("weigh %s %q: %w", omni.KindOf(sent.Metadata().Type()), sent.Metadata().ID(), err)
+	}
+
+	return bounds.WeighResource(wire)
+}

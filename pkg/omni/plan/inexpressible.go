@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// Inexpressible says what a template would change in Omni beyond the owner's mark: for a template that was exported,
+// this is what it cannot say. The changes are those of Sync for an adoption, without the update of the Cluster
+// if that only puts the mark on. None means: applying the template changes nothing.
+//
+// Errors are those of Sync.
+func Inexpressible(ctx context.Context, st state.State, template []byte, keys omni.MarkKeys) ([]Change, error) {
+	plan, err := Sync(ctx, st, template, Options{EveryDestroyIsDestructive: true})
+	if err != nil {
+		return nil, fmt.Errorf("compare the export with Omni: %w", err)
+	}
+
+	left := slices.Clone(plan.Waiting)
+
+	for _, s := range plan.steps {
+		if !onlyMarks(s, keys) {
+			left = append(left, s.change)
+		}
+	}
+
+	return left, nil
+}
+
+// onlyMarks tells whether a step is the update that writes who manages the cluster, and no more.
+func onlyMarks(s step, keys omni.MarkKeys) bool {
+	if s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate {
+		return false
+	}
+
+	return resource.Equal(withoutMarks(s.old, keys), withoutMarks(s.new, keys))
+}
+
+func withoutMarks(item resource.Resource, keys omni.MarkKeys) resource.Resource {
+	bare := item.DeepCopy()
+
+	for _, key := range []string{keys.UID, keys.Hub, keys.Namespace, keys.Name, keys.ManagementCluster, omnires.ResourceManagedByClusterTemplates} {
+		bare.Metadata().Annotations().Delete(key)
+	}
+
+	return bare
+}
