@@ -14,7 +14,7 @@ import (
 func TestCombinations(t *testing.T) {
 	alone := map[string]string{
 		"one controller":          `{controller: {replicas: 1}}`,
-		"many namespaces":         `{controller: {namespaces: [a, b, ` + strings.Repeat("c", 63) + `]}}`,
+		"many namespaces":         `{controller: {namespaces: [a, b, ` + strings.Repeat("c", 63) + `, team-a, team-b]}}`,
 		"no policies":             `{networkPolicy: {enabled: false}}`,
 		"no webhooks":             `{networkPolicy: {webhookPorts: []}}`,
 		"metrics in plain text":   `{controller: {metrics: {secure: false}}}`,

@@ -45,6 +45,8 @@ func startHub(t *testing.T) *env.Hub {
 		{"apply", "-f", filepath.Join(baseDir, "namespace.yaml")},
 		{"create", "namespace", "team-a"},
 		{"create", "namespace", "team-b"},
+		{"create", "namespace", "flux-system"},
+		{"create", "namespace", "argocd"},
 	} {
 		kubectl(t, hub, "", args...)
 	}

@@ -66,6 +66,7 @@ func TestRun(t *testing.T) {
 			},
 			check: func(t *testing.T, r *running) {
 				checkMetrics(t, r)
+				checkExport(t, r)
 				checkAudit(t, r)
 				checkAtRest(t, r, true)
 			},

@@ -103,6 +103,9 @@ spec:
 - --all-namespaces
 - --leader-election-namespace={{ .root.Release.Namespace }}
 {{- end }}
+{{- with include "omni.exportNamespaces" . | fromJsonArray }}
+- --export-namespaces={{ join "," . }}
+{{- end }}
 - --leader-elect=true
 - --metrics-bind-address=:8080
 - --metrics-secure={{ .root.Values.controller.metrics.secure }}
@@ -158,6 +161,11 @@ spec:
 {{- end -}}
 {{- end -}}
 {{ concat $all $values.controller.protectedSecrets | uniq | toJson }}
+{{- end }}
+
+{{/* Namespaces to which exports of the objects that a controller looks at may be written, as a JSON list. */}}
+{{- define "omni.exportNamespaces" -}}
+{{ get .root.Values.controller.exportNamespaces (.serves | default "*") | default list | sortAlpha | toJson }}
 {{- end }}
 
 {{/* Accounts of all controllers, as the subjects of a binding. */}}
