@@ -28,9 +28,7 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		delete(files, "NOTES.txt")
-
-		objects := decode(t, stream(files))
+		objects := decode(t, stream(installed(files)))
 		for kind, name := range map[string]string{
 			"StatefulSet": tc.prefix + "-apiserver", "Deployment": tc.prefix + "-controller", "Service": tc.prefix + "-controller-metrics",
 			"ClusterRole": tc.fullname + "-view", "ConfigMap": tc.fullname + "-dashboards", "APIService": "v1alpha1.omni.texashpc.com",
