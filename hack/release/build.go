@@ -16,8 +16,11 @@ const (
 	checksumsFile = "checksums.txt"
 )
 
+// compiler builds the programs for a platform.
+type compiler func(context.Context, platform) ([]program, error)
+
 // build writes the artefacts of a release into a directory, which is emptied before.
-func (r *release) build(ctx context.Context, out string) error {
+func (r *release) build(ctx context.Context, out string, compile compiler) error {
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
@@ -29,7 +32,7 @@ func (r *release) build(ctx context.Context, out string) error {
 	var images []platformImage
 
 	for _, p := range platforms {
-		programs, err := r.compile(ctx, p)
+		programs, err := compile(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -38,12 +41,7 @@ func (r *release) build(ctx context.Context, out string) error {
 			return err
 		}
 
-		sbom, err := r.archiveSBOM(p, programs)
-		if err != nil {
-			return err
-		}
-
-		if err := writeSBOM(filepath.Join(out, r.sbomFile("", p)), sbom); err != nil {
+		if err := writeSBOM(filepath.Join(out, r.sbomFile("", p)), r.archiveSBOM(p, programs)); err != nil {
 			return err
 		}
 
@@ -52,15 +50,16 @@ func (r *release) build(ctx context.Context, out string) error {
 			return err
 		}
 
-		images = append(images, image)
-
-		if sbom, err = r.imageSBOM(p, programs, image); err != nil {
+		sbom, err := r.imageSBOM(p, programs, image)
+		if err != nil {
 			return err
 		}
 
 		if err := writeSBOM(filepath.Join(out, r.sbomFile("image_", p)), sbom); err != nil {
 			return err
 		}
+
+		images = append(images, image)
 	}
 
 	return r.finish(out, images)

@@ -39,12 +39,12 @@ func (r *release) writeChart(to, imageDigest string) error {
 	return os.WriteFile(to, packed, 0o644)
 }
 
-// chartFiles reads a chart. Nothing in it begins with a dot but what Helm is to ignore.
+// chartFiles reads a chart as Helm packs it: without what a person's tools leave there, whose names begin with a dot.
 func chartFiles(dir string) ([]file, error) {
 	var files []file
 
 	err := filepath.WalkDir(dir, func(found string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") && entry.Name() != ".helmignore" {
 			return err
 		}
 

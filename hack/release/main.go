@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	case "check":
 		return r.check(ctx, os.Getenv("VERSION"))
 	case "build":
-		return r.build(ctx, *dir)
+		return r.build(ctx, *dir, r.compile)
 	case "push":
 		return r.push(ctx, *dir, credentials(os.Getenv))
 	case "sign":

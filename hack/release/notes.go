@@ -40,7 +40,9 @@ func (r *release) writeNotes(path, imageDigest string) error {
 helm install omni-cluster-operator oci://%s --version %s --namespace omni-cluster-operator-system
 `+"```"+`
 
-The chart uses the image `+"`%s@%s`"+`. What to do before is in docs/how-to/install.md; how to verify signatures, provenance
-and SBOMs is in docs/development/releases.md.
+What to do before is in docs/how-to/install.md. How to verify signatures, provenance and SBOMs is in
+docs/development/releases.md. The chart uses this image:
+
+`+"`%s@%s`"+`
 `, changes, r.chart(), r.chartVersion(), r.image(), imageDigest), 0o644)
 }

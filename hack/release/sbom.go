@@ -21,12 +21,12 @@ import (
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
 // archiveSBOM is the SPDX document of an archive: its programs, and the modules that each of them contains.
-func (r *release) archiveSBOM(p platform, programs []program) (*spdx.Document, error) {
+func (r *release) archiveSBOM(p platform, programs []program) *spdx.Document {
 	file := r.archiveFile(p)
 	top := r.ours(file, "ARCHIVE")
 	top.PackageFileName = file
 
-	return r.document(top, programs, nil), nil
+	return r.document(top, programs, nil)
 }
 
 // imageSBOM is the SPDX document of the image of a platform.
@@ -103,7 +103,7 @@ func (r *release) document(top *spdx.Package, programs []program, contained []*d
 func (r *release) ours(name, purpose string) *spdx.Package {
 	return &spdx.Package{
 		PackageName: name, PackageSPDXIdentifier: elementID("Package", name), PackageVersion: r.version,
-		PackageDownloadLocation: "NOASSERTION", PackageLicenseConcluded: "Apache-2.0", PackageLicenseDeclared: "Apache-2.0",
+		PackageDownloadLocation: "NOASSERTION", PackageLicenseConcluded: "NOASSERTION", PackageLicenseDeclared: "Apache-2.0",
 		PackageCopyrightText: "NOASSERTION", PackageSourceInfo: "built from commit " + r.commit, PrimaryPackagePurpose: purpose,
 		IsFilesAnalyzedTagPresent: true,
 	}
@@ -111,12 +111,18 @@ func (r *release) ours(name, purpose string) *spdx.Package {
 
 // library is a Go module that something contains. Nobody says here what its licence is: the module does.
 func library(m *debug.Module) *spdx.Package {
-	return &spdx.Package{
+	pkg := &spdx.Package{
 		PackageName: m.Path, PackageSPDXIdentifier: elementID("Module", m.Path, m.Version), PackageVersion: m.Version,
 		PackageDownloadLocation: "NOASSERTION", PackageLicenseConcluded: "NOASSERTION", PackageLicenseDeclared: "NOASSERTION",
 		PackageCopyrightText: "NOASSERTION", PrimaryPackagePurpose: "LIBRARY", IsFilesAnalyzedTagPresent: true,
 		PackageExternalReferences: []*spdx.PackageExternalReference{purl("pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B"))},
 	}
+
+	if m.Sum != "" {
+		pkg.PackageSourceInfo = m.Sum + " in go.sum"
+	}
+
+	return pkg
 }
 
 // linked are the modules whose code is in a program, and Go's own library, under the name that scanners know.
