@@ -74,7 +74,7 @@ metadata:
 		`apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
-  name: omni-cluster-operator
+  name: acme-omni-cluster-operator-validating-webhook-configuration
 webhooks:
   - name: validate.omni.texashpc.com
     admissionReviewVersions: [v1]

@@ -34,6 +34,9 @@ func TestAnotherOperatorsDefinitions(t *testing.T) {
 	c.definitionsComeBack()
 }
 
+// theirDeployment is the other operator's, of a release called acme.
+const theirDeployment = "acme-omni-cluster-operator-controller-manager"
+
 // collision is a fleet on a hub that has another operator's definitions and objects.
 type collision struct {
 	*fleet
@@ -94,7 +97,8 @@ func newCollision(t *testing.T) *collision {
 
 		return err
 	})
-	c.run("create", "deployment", "omni-cluster-operator", "--image=example.com/operator", "--replicas=1")
+	c.run("create", "deployment", theirDeployment, "--image=example.com/operator", "--replicas=1")
+	c.run("label", "deployment", theirDeployment, "app.kubernetes.io/name=omni-cluster-operator", "control-plane=controller-manager")
 
 	return c
 }

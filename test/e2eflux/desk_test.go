@@ -84,7 +84,7 @@ func (d *desk) clear() {
 		{"delete", "kustomizations.kustomize.toolkit.fluxcd.io", "-l", "where=spoke"},
 		{"delete", "helmreleases.helm.toolkit.fluxcd.io", "--all"},
 		{"delete", "kustomizations.kustomize.toolkit.fluxcd.io", "--all"},
-		{"delete", "ocirepositories.source.toolkit.fluxcd.io,helmrepositories.source.toolkit.fluxcd.io", "--all"},
+		{"delete", "ocirepositories.source.toolkit.fluxcd.io,helmrepositories.source.toolkit.fluxcd.io,gitrepositories.source.toolkit.fluxcd.io", "--all"},
 		{"delete", "omni", "--all"},
 		{"delete", "secret,configmap", "--all"},
 	} {

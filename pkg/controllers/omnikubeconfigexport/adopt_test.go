@@ -43,7 +43,15 @@ func adopts(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.Adopt = true }
 func TestAdopt(t *testing.T) {
 	b := newBench(t)
 	b.ready()
-	before := b.theirs(nil)
+
+	// Omni's kubeconfigs name the default namespace.
+	before := b.theirs(func(secret *corev1.Secret) {
+		secret.Data["kubeconfig"] = bytes.Replace(secret.Data["kubeconfig"], []byte("    user: "), []byte("    namespace: default\n    user: "), 1)
+	})
+	if !bytes.Contains(before.Data["kubeconfig"], []byte("namespace: default")) {
+		t.Fatalf("it names no namespace:\n%s", before.Data["kubeconfig"])
+	}
+
 	b.edit(adopts)
 	b.ready()
 

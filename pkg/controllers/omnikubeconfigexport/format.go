@@ -1,6 +1,7 @@
 package omnikubeconfigexport
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -148,7 +150,12 @@ func (s shape) isPlain(raw []byte) bool {
 	plainCluster := &clientcmdapi.Cluster{Server: cluster.Server, CertificateAuthorityData: cluster.CertificateAuthorityData}
 	plainUser := &clientcmdapi.AuthInfo{Token: user.Token}
 
-	return current.Namespace == s.namespace && apiequality.Semantic.DeepEqual(cluster, plainCluster) && apiequality.Semantic.DeepEqual(user, plainUser)
+	// Omni's own kubeconfigs name the default namespace, which says nothing.
+	if cmp.Or(current.Namespace, metav1.NamespaceDefault) != cmp.Or(s.namespace, metav1.NamespaceDefault) {
+		return false
+	}
+
+	return apiequality.Semantic.DeepEqual(cluster, plainCluster) && apiequality.Semantic.DeepEqual(user, plainUser)
 }
 
 // render writes the data of a Secret. The same input gives the same bytes.

@@ -1,0 +1,189 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
+)
+
+// backupFormat is the first field of a backup file.
+const backupFormat = "omni-migrate-backup/v1"
+
+// backup is everything that a migration changes or removes, as it was before. It has no content of a Secret.
+type backup struct {
+	Format string `json:"format"`
+	// HubID is the UID of the namespace kube-system: a backup belongs to one hub.
+	HubID   string      `json:"hubID"`
+	Version string      `json:"version"`
+	Made    metav1.Time `json:"made"`
+
+	Definitions []unstructured.Unstructured `json:"definitions"`
+	Deployments []unstructured.Unstructured `json:"deployments"`
+	Webhooks    []unstructured.Unstructured `json:"webhooks"`
+	Objects     []unstructured.Unstructured `json:"objects"`
+	Owned       []ownedSecret               `json:"ownedSecrets"`
+}
+
+// ownedSecret is a Secret that objects of the group own.
+type ownedSecret struct {
+	Namespace string                  `json:"namespace"`
+	Name      string                  `json:"name"`
+	UID       types.UID               `json:"uid"`
+	Owners    []metav1.OwnerReference `json:"ownerReferences"`
+}
+
+// backupOf is a backup of a state that nobody has touched yet.
+func backupOf(s *state, now time.Time) *backup {
+	b := &backup{
+		Format: backupFormat, HubID: s.HubID, Version: version.Get().String(), Made: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		Definitions: s.Definitions, Deployments: s.Deployments, Webhooks: s.Webhooks, Objects: s.Objects,
+	}
+
+	for i := range s.Owned {
+		b.Owned = append(b.Owned, ownedSecret{
+			Namespace: s.Owned[i].Namespace, Name: s.Owned[i].Name, UID: s.Owned[i].UID, Owners: s.Owned[i].OwnerReferences,
+		})
+	}
+
+	return b
+}
+
+// irreversible tells whether the deletion of the definitions has begun: one of the backup is gone, on its way, or another one.
+func (b *backup) irreversible(s *state) bool {
+	for i := range b.Definitions {
+		live := sameName(s.Definitions, &b.Definitions[i])
+		if live == nil || live.GetUID() != b.Definitions[i].GetUID() || live.GetDeletionTimestamp() != nil {
+			return true
+		}
+	}
+
+	return false
+}
+
+// merge is the backup of a later state of the same hub: what users changed since is taken over, what the migration itself
+// has changed is not. What is gone stays in the backup: with the old operator stopped, its deletion reached nobody.
+func (b *backup) merge(s *state, now time.Time) *backup {
+	merged := backupOf(s, now)
+	merged.Definitions = mergeEach(b.Definitions, merged.Definitions, later)
+	merged.Deployments = mergeEach(b.Deployments, merged.Deployments, laterDeployment)
+	merged.Webhooks = mergeEach(b.Webhooks, merged.Webhooks, later)
+	merged.Objects = mergeEach(b.Objects, merged.Objects, laterObject)
+
+	for _, old := range b.Owned {
+		if at := slices.IndexFunc(merged.Owned, func(one ownedSecret) bool { return one.UID == old.UID }); at >= 0 {
+			merged.Owned[at] = old
+		} else {
+			merged.Owned = append(merged.Owned, old)
+		}
+	}
+
+	slices.SortFunc(merged.Owned, func(a, b ownedSecret) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+
+	return merged
+}
+
+// mergeEach merges two lists by kind, namespace and name; the order is that of the live one, then what is gone.
+func mergeEach(old, live []unstructured.Unstructured, pick func(old, live *unstructured.Unstructured) unstructured.Unstructured) []unstructured.Unstructured {
+	merged := make([]unstructured.Unstructured, 0, len(live))
+
+	for i := range live {
+		if before := sameName(old, &live[i]); before != nil {
+			merged = append(merged, pick(before, &live[i]))
+		} else {
+			merged = append(merged, live[i])
+		}
+	}
+
+	for i := range old {
+		if sameName(live, &old[i]) == nil {
+			merged = append(merged, old[i])
+		}
+	}
+
+	return merged
+}
+
+// sameName finds the object of the same kind, namespace and name; nil if there is none.
+func sameName(in []unstructured.Unstructured, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	for i := range in {
+		if idOf(&in[i]) == idOf(obj) {
+			return &in[i]
+		}
+	}
+
+	return nil
+}
+
+func later(_, live *unstructured.Unstructured) unstructured.Unstructured { return *live }
+
+// laterDeployment keeps the number of replicas that was there before the Deployment was stopped.
+func laterDeployment(old, live *unstructured.Unstructured) unstructured.Unstructured {
+	merged := live.DeepCopy()
+	if replicas(live) == 0 {
+		_ = unstructured.SetNestedField(merged.Object, replicas(old), "spec", "replicas")
+	}
+
+	return *merged
+}
+
+// replicas is what a Deployment asks for; unset means one.
+func replicas(deployment *unstructured.Unstructured) int64 {
+	count, found, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
+	if err != nil || !found {
+		return 1
+	}
+
+	return count
+}
+
+// laterObject keeps the finalizers and the policy that were there before they were taken off, unless somebody has set
+// another policy since.
+func laterObject(old, live *unstructured.Unstructured) unstructured.Unstructured {
+	merged := live.DeepCopy()
+
+	if len(live.GetFinalizers()) == 0 {
+		merged.SetFinalizers(old.GetFinalizers())
+	}
+
+	if isHarmless(live) && weOwn(live, "spec", policyField(live.GetKind())) {
+		restorePolicy(merged, old)
+	}
+
+	return *merged
+}
+
+// restorePolicy gives an object the policy of another one.
+func restorePolicy(obj, from *unstructured.Unstructured) {
+	field := policyField(obj.GetKind())
+	if field == "" {
+		return
+	}
+
+	value, found, err := unstructured.NestedFieldCopy(from.Object, "spec", field)
+
+	switch {
+	case err != nil:
+	case found:
+		_ = unstructured.SetNestedField(obj.Object, value, "spec", field)
+	default:
+		unstructured.RemoveNestedField(obj.Object, "spec", field)
+	}
+}
+
+// belongsTo refuses a backup of another hub.
+func (b *backup) belongsTo(hubID string) error {
+	if b.HubID != hubID {
+		return fmt.Errorf("the backup is of another cluster (its kube-system has the UID %s, this one %s): give another file, or another kubeconfig", b.HubID, hubID)
+	}
+
+	return nil
+}

@@ -1,0 +1,109 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+)
+
+// backupLimits bound a backup file that is read.
+//
+//nolint:gochecknoglobals // a constant
+var backupLimits = foreign.Limits{Bytes: 1 << 30, Depth: 1000, Nodes: 100_000_000, Expanded: 1 << 30}
+
+// readBackup returns nil if there is no file.
+func readBackup(ctx context.Context, path string) (*backup, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // no file is an answer
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read the backup: %w", err)
+	}
+	defer file.Close() // only read
+
+	text, err := io.ReadAll(io.LimitReader(file, int64(backupLimits.Bytes)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the backup %s: %w", path, err)
+	}
+
+	read := &backup{}
+	if err := foreign.Unmarshal(ctx, text, backupLimits, read); err != nil {
+		return nil, fmt.Errorf("the backup %s cannot be read (%w): it is no file of this command, or damaged. It was left as it is", path, err)
+	}
+
+	if read.Format != backupFormat {
+		return nil, fmt.Errorf("%s is no backup of this command (format %q, not %s): give another file. It was left as it is", path, read.Format, backupFormat)
+	}
+
+	return read, nil
+}
+
+// write replaces the file as a whole: at every moment there is the old one or the new one on the disk. It is read back.
+func (b *backup) write(ctx context.Context, path string) error {
+	text, err := json.MarshalIndent(b, "", " ")
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+
+	text = append(text, '\n')
+
+	if err := writeAtomically(path, text); err != nil {
+		return fmt.Errorf("write the backup %s: %w", path, err)
+	}
+
+	there, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the backup back: %w", err)
+	}
+
+	if !bytes.Equal(text, there) {
+		return fmt.Errorf("the backup %s is not what was written: use another disk", path)
+	}
+
+	_, err = readBackup(ctx, path)
+
+	return err
+}
+
+// writeAtomically leaves the whole file or none, and returns when it is on the disk. Nobody but the user may read it.
+func writeAtomically(path string, text []byte) error {
+	dir := filepath.Dir(path)
+
+	temporary, err := os.CreateTemp(dir, ".omni-migrate-*") // its mode is 0600
+	if err != nil {
+		return err
+	}
+
+	_, err = temporary.Write(text)
+	err = errors.Join(err, temporary.Sync())
+
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+
+	return syncDirectory(dir)
+}
+
+// syncDirectory makes a new name last.
+func syncDirectory(dir string) error {
+	opened, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(opened.Sync(), opened.Close())
+}

@@ -1,0 +1,211 @@
+package migrate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Finding is one remark on a field of an object.
+type Finding struct {
+	// Field is its path, such as spec.patches[0].file.
+	Field string
+	// Text says what is the matter, and what to write instead.
+	Text string
+}
+
+func (f Finding) String() string { return f.Field + ": " + f.Text }
+
+// Converted is what becomes of one object of the operator with CRDs.
+type Converted struct {
+	Kind, Namespace, Name string
+	// UID is that of the old object.
+	UID types.UID
+	// Object is ours, without a status and without our defaults. Nil if something is refused.
+	Object runtime.Object
+	// Refusals have to be dealt with before the migration.
+	Refusals []Finding
+	// Changes are what we write differently, and what means something else here.
+	Changes []Finding
+	// Warnings are what our API server would say of it.
+	Warnings []string
+}
+
+// ID names the object for people.
+func (c *Converted) ID() string { return c.Kind + " " + c.Namespace + "/" + c.Name }
+
+// lastApplied is the copy that kubectl keeps of what it applied: of a manifest for the other operator.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Convert makes our object of one of the operator with CRDs. It is pure: the same object gives the same answer, and
+// nothing is asked. Only the spec, labels and annotations count; status, finalizers and UIDs are the other operator's.
+func Convert(old *unstructured.Unstructured) *Converted {
+	c := &Converted{Kind: old.GetKind(), Namespace: old.GetNamespace(), Name: old.GetName(), UID: old.GetUID()}
+
+	of, known := kindNamed(c.Kind)
+	if !known {
+		c.refuse("kind", "this operator has no such kind: save what you need of it, and delete the object")
+
+		return c
+	}
+
+	if old.GetDeletionTimestamp() != nil {
+		c.refuse("metadata.deletionTimestamp", "it is being deleted: wait until the old operator has finished, "+
+			"or find out what it waits for (kubectl describe)")
+	}
+
+	metadata, spec := c.metadata(old), c.spec(old)
+	if spec == nil {
+		return c
+	}
+
+	if obj := c.decode(of, metadata, spec); obj != nil {
+		c.Changes = append(c.Changes, of.adapt(obj)...)
+		c.check(of, obj)
+
+		if len(c.Refusals) == 0 {
+			c.Object = obj
+		}
+	}
+
+	return c
+}
+
+// ConvertAll converts objects, in their order.
+func ConvertAll(old []unstructured.Unstructured) []*Converted {
+	all := make([]*Converted, 0, len(old))
+	for i := range old {
+		all = append(all, Convert(&old[i]))
+	}
+
+	noteReferences(all)
+
+	return all
+}
+
+func (c *Converted) refuse(field, text string) {
+	c.Refusals = append(c.Refusals, Finding{field, text})
+}
+
+func (c *Converted) change(field, text string) {
+	c.Changes = append(c.Changes, Finding{field, text})
+}
+
+// metadata is what stays: the name, labels, and annotations.
+func (c *Converted) metadata(old *unstructured.Unstructured) map[string]any {
+	metadata := map[string]any{"name": c.Name, "namespace": c.Namespace}
+
+	if labels := c.keep(old.GetLabels(), "metadata.labels"); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+
+	if annotations := c.keep(old.GetAnnotations(), "metadata.annotations"); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+
+	// UIDs of our kinds are new ones; a reference to an old one has the object collected as garbage.
+	var owners []metav1.OwnerReference
+
+	for _, owner := range old.GetOwnerReferences() {
+		if isOurs(owner.APIVersion) {
+			c.change("metadata.ownerReferences", fmt.Sprintf("that to %s %s goes: its UID goes with the definitions", owner.Kind, owner.Name))
+		} else {
+			owners = append(owners, owner)
+		}
+	}
+
+	if len(owners) > 0 {
+		metadata["ownerReferences"] = owners
+	}
+
+	return metadata
+}
+
+// keep leaves out kubectl's copy, and what carries the prefix of the group: the other operator's own marks, and words
+// that ours would take for requests.
+func (c *Converted) keep(entries map[string]string, path string) map[string]string {
+	kept := map[string]string{}
+
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		switch {
+		case key == lastApplied:
+		case strings.HasPrefix(key, v1alpha1.GroupName+"/"):
+			c.change(fmt.Sprintf("%s[%s]", path, key), "goes: it is the old operator's own")
+		default:
+			kept[key] = entries[key]
+		}
+	}
+
+	return kept
+}
+
+// isOurs tells whether an apiVersion is of our group.
+func isOurs(apiVersion string) bool { return strings.HasPrefix(apiVersion, v1alpha1.GroupName+"/") }
+
+// decode reads the object strictly: a field that we do not have is refused, and never dropped in silence.
+func (c *Converted) decode(of kind, metadata, spec map[string]any) object {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": of.Name, "metadata": metadata, "spec": spec,
+	})
+	if err != nil {
+		c.refuse("spec", "cannot be read: "+err.Error())
+
+		return nil
+	}
+
+	obj := of.make()
+
+	strict, err := kjson.UnmarshalStrict(text, obj)
+	if err != nil {
+		c.refuse("spec", "does not fit: "+err.Error())
+
+		return nil
+	}
+
+	for _, problem := range strict {
+		c.refuse(unknownField(problem), "this operator has no such field: remove it, or see docs/how-to/migrate.md for what to write instead")
+	}
+
+	return obj
+}
+
+// unknownField is the path in an error of the strict decoder.
+func unknownField(problem error) string {
+	var at kjson.FieldError
+	if errors.As(problem, &at) {
+		return strings.TrimPrefix(at.FieldPath(), ".")
+	}
+
+	return problem.Error()
+}
+
+// check runs our rules on a copy that has our defaults.
+func (c *Converted) check(of kind, obj object) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		c.refuse("kind", "cannot be checked: "+err.Error())
+
+		return
+	}
+
+	settled, _ := obj.DeepCopyObject().(object)
+	scheme.Default(settled)
+
+	problems, warnings := of.check(settled)
+	for _, problem := range problems {
+		c.refuse(problem.Field, strings.TrimPrefix(problem.Error(), problem.Field+": "))
+	}
+
+	c.Warnings = append(c.Warnings, warnings...)
+}

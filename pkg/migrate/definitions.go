@@ -1,0 +1,169 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// ErrNotInstalled says that the next step is the user's: the API of this operator is not registered yet.
+var ErrNotInstalled = errors.New("the old operator's definitions are gone, and this operator is not installed yet")
+
+// deleteDefinitions deletes the definitions, and their objects with them: nobody holds one, and nobody acts on it.
+func (m *Migration) deleteDefinitions(ctx context.Context) error {
+	for {
+		s, err := m.look(ctx)
+		if err != nil {
+			return err
+		}
+
+		next, err := m.nextDefinition(s)
+		if err != nil {
+			return err
+		}
+
+		if next == nil {
+			return m.waitUntilGone(ctx)
+		}
+
+		// Each time anew: somebody may start the old operator at any moment.
+		running, err := m.running(ctx)
+		if err != nil {
+			return err
+		}
+
+		if running != "" {
+			return fmt.Errorf("the old operator runs again: %s. Stop what starts it, and run this again", running)
+		}
+
+		m.say("      %s", idOf(next))
+
+		if err := m.hub.remove(ctx, definitionsResource, next); err != nil {
+			return err
+		}
+	}
+}
+
+// nextDefinition is one that is not being deleted; nil if there is none. It is an error if its deletion could reach
+// anybody, or take something away that the backup does not have.
+func (m *Migration) nextDefinition(s *state) (*unstructured.Unstructured, error) {
+	for i := range s.Objects {
+		obj := &s.Objects[i]
+		if obj.GetDeletionTimestamp() != nil {
+			continue // its definition is going
+		}
+
+		if err := m.isSaved(obj); err != nil {
+			return nil, err
+		}
+
+		if len(obj.GetFinalizers()) > 0 || !isHarmless(obj) {
+			return nil, fmt.Errorf("%s is held again, or would be destroyed (finalizers %s): somebody wrote it since. Stop that, and run this again",
+				idOf(obj), strings.Join(obj.GetFinalizers(), ", "))
+		}
+	}
+
+	for i := range s.Definitions {
+		if s.Definitions[i].GetDeletionTimestamp() == nil {
+			return &s.Definitions[i], nil
+		}
+	}
+
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// waitUntilGone waits until kube-apiserver has forgotten the definitions and its own registration of the group: as long
+// as that is there, what is installed in its place would be overwritten.
+func (m *Migration) waitUntilGone(ctx context.Context) error {
+	return m.wait(ctx, "the definitions to go", func(ctx context.Context) (string, error) {
+		s, err := m.look(ctx)
+		if err != nil {
+			return "", err
+		}
+
+		if len(s.Definitions) > 0 {
+			return stillThere(s), nil
+		}
+
+		if s.Registration != nil && !s.registered() {
+			return "kube-apiserver's own APIService " + registration + " is there", nil
+		}
+
+		return "", nil
+	})
+}
+
+func stillThere(s *state) string {
+	for i := range s.Objects {
+		if held := s.Objects[i].GetFinalizers(); len(held) > 0 {
+			return fmt.Sprintf("%s has the finalizer %s. Do not start the old operator to help; run this again", idOf(&s.Objects[i]), strings.Join(held, ", "))
+		}
+	}
+
+	return idOf(&s.Definitions[0]) + " is there"
+}
+
+// waitForAPI waits for the API that the user installs.
+func (m *Migration) waitForAPI(ctx context.Context) error {
+	return m.wait(ctx, "APIService "+registration, func(ctx context.Context) (string, error) {
+		s := &state{}
+
+		if err := m.hub.lookDefinitions(ctx, s); err != nil {
+			return "", err
+		}
+
+		if len(s.Definitions) > 0 {
+			return "", fmt.Errorf("%s was made again: suspend what makes it, and run this again", idOf(&s.Definitions[0]))
+		}
+
+		var err error
+		if s.Registration, err = m.hub.get(ctx, apiServicesResource, "", registration); err != nil {
+			return "", err
+		}
+
+		if !s.registered() {
+			return "", fmt.Errorf("%w. Uninstall what is left of the old one (helm uninstall of its releases; keep the namespace of the key's Secret), "+
+				"install this one (docs/how-to/install.md), and run this again:\n  helm install omni-cluster-operator artifacts/chart/omni-cluster-operator --namespace omni-cluster-operator-system\n"+
+				"  kubectl wait apiservice %s --for=condition=Available --timeout=5m", ErrNotInstalled, registration)
+		}
+
+		if message, available := isAvailable(s.Registration); !available {
+			return message, nil
+		}
+
+		// Available is what the aggregator saw a moment ago; what counts is an answer.
+		return m.hub.served(ctx), nil
+	})
+}
+
+// served says what keeps our API from answering; empty if it answers.
+func (h *hub) served(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	resource := v1alpha1.SchemeGroupVersion.WithResource("omniconnections")
+	if _, err := h.objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return err.Error()
+	}
+
+	return ""
+}
+
+// isAvailable reads the condition of an APIService.
+func isAvailable(registration *unstructured.Unstructured) (message string, available bool) {
+	conditions, _, _ := unstructured.NestedSlice(registration.Object, "status", "conditions")
+	for _, condition := range conditions {
+		fields, _ := condition.(map[string]any)
+		if fields["type"] == "Available" {
+			return fmt.Sprintf("it is not Available: %v: %v", fields["reason"], fields["message"]), fields["status"] == "True"
+		}
+	}
+
+	return "it is not Available yet", false
+}

@@ -1,0 +1,247 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
+)
+
+const (
+	// callTimeout bounds one call.
+	callTimeout = 30 * time.Second
+	// pageSize is how many objects one call lists, maxObjects how many of one resource there may be.
+	pageSize   = 100
+	maxObjects = 50_000
+	// fieldManager is the name under which everything is written.
+	fieldManager = "omni-migrate"
+)
+
+// The resources that are not ours.
+//
+//nolint:gochecknoglobals // constants
+var (
+	definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServicesResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	deploymentsResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	podsResource        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	secretsResource     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	namespacesResource  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	validatingResource  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	mutatingResource    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+)
+
+// hub is the management cluster. Every call has a deadline, and its answer a bound. Secrets are read as metadata only.
+type hub struct {
+	objects  dynamic.Interface
+	metadata metadata.Interface
+}
+
+func newHub(config *rest.Config) (*hub, error) {
+	bounded := rest.CopyConfig(config)
+	bounded.Timeout = callTimeout
+	bounded.QPS, bounded.Burst = 100, 200
+	bounded.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedTransport{next} })
+
+	objects, err := dynamic.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("reach the management cluster: %w", err)
+	}
+
+	secrets, err := metadata.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("reach the management cluster: %w", err)
+	}
+
+	return &hub{objects, secrets}, nil
+}
+
+// boundedTransport bounds answers: a page of large objects fits.
+type boundedTransport struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	const limit = 256 << 20
+
+	response, err := t.next.RoundTrip(request)
+	if err == nil {
+		response.Body = struct{ io.ReadCloser }{
+			answer.NewReader(request.Context(), response.Body, answer.Limits{Bytes: limit, Memory: 8 * limit, Small: 8 * limit}),
+		}
+	}
+
+	return response, err //nolint:wrapcheck // client-go knows its errors
+}
+
+// explain names what was tried, and the remedy where there is one.
+func explain(action string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: %w: run this as an administrator of the cluster", action, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: the management cluster did not answer in time: run the command again: %w", action, err)
+	default:
+		return fmt.Errorf("%s: %w", action, err)
+	}
+}
+
+func describe(resource schema.GroupVersionResource, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+
+	return resource.Resource + " " + name
+}
+
+func (h *hub) in(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return h.objects.Resource(resource)
+	}
+
+	return h.objects.Resource(resource).Namespace(namespace)
+}
+
+// get returns nil for an object that is not there.
+func (h *hub) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	found, err := h.in(resource, namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // what is not there is an answer
+	}
+
+	if err != nil {
+		return nil, explain("get "+describe(resource, namespace, name), err)
+	}
+
+	return found, nil
+}
+
+// list reads all objects of a resource, page by page. A resource that is not served has none.
+func (h *hub) list(ctx context.Context, resource schema.GroupVersionResource, namespace, selector string) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+
+	return all, eachPage(ctx, resource, selector, func(ctx context.Context, options metav1.ListOptions) (string, int, error) {
+		page, err := h.in(resource, namespace).List(ctx, options)
+		if err != nil {
+			return "", 0, err
+		}
+
+		all = append(all, page.Items...)
+
+		return page.GetContinue(), len(all), nil
+	})
+}
+
+// listSecrets reads the metadata of all Secrets, never their content.
+func (h *hub) listSecrets(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+	var all []metav1.PartialObjectMetadata
+
+	return all, eachPage(ctx, secretsResource, "", func(ctx context.Context, options metav1.ListOptions) (string, int, error) {
+		page, err := h.metadata.Resource(secretsResource).List(ctx, options)
+		if err != nil {
+			return "", 0, err
+		}
+
+		all = append(all, page.Items...)
+
+		return page.GetContinue(), len(all), nil
+	})
+}
+
+func eachPage(ctx context.Context, resource schema.GroupVersionResource, selector string,
+	read func(context.Context, metav1.ListOptions) (next string, count int, err error),
+) error {
+	options := metav1.ListOptions{Limit: pageSize, LabelSelector: selector}
+
+	for {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		next, count, err := read(call, options)
+
+		cancel()
+
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return explain("list "+resource.Resource, err)
+		case count > maxObjects:
+			return fmt.Errorf("list %s: there are more than %d", resource.Resource, maxObjects)
+		case next == "":
+			return nil
+		}
+
+		options.Continue = next
+	}
+}
+
+// patch applies a JSON merge patch. That the object is gone is no error.
+func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	_, err := h.in(resource, namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	return explain("change "+describe(resource, namespace, name), err)
+}
+
+// patchSecret changes the metadata of a Secret.
+func (h *hub) patchSecret(ctx context.Context, namespace, name string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	_, err := h.metadata.Resource(secretsResource).Namespace(namespace).
+		Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	return explain("change "+describe(secretsResource, namespace, name), err)
+}
+
+// create makes an object. It returns false if one of that name is there.
+func (h *hub) create(ctx context.Context, resource schema.GroupVersionResource, obj *unstructured.Unstructured) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	_, err := h.in(resource, obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+
+	return err == nil, explain("create "+describe(resource, obj.GetNamespace(), obj.GetName()), err)
+}
+
+// remove deletes exactly the object that was looked at. One that is gone is fine.
+func (h *hub) remove(ctx context.Context, resource schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	uid := obj.GetUID()
+
+	err := h.in(resource, obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	return explain("delete "+describe(resource, obj.GetNamespace(), obj.GetName()), err)
+}

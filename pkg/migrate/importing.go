@@ -1,0 +1,103 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// converted are the objects of the backup as ours, in the order of the import.
+func (m *Migration) converted() []*Converted {
+	byKind := map[string][]unstructured.Unstructured{}
+	for _, obj := range m.backup.Objects {
+		byKind[obj.GetKind()] = append(byKind[obj.GetKind()], obj)
+	}
+
+	var ordered []unstructured.Unstructured
+	for _, k := range kinds() {
+		ordered = append(ordered, byKind[k.Name]...)
+	}
+
+	return ConvertAll(ordered)
+}
+
+// observed is the form in which an object is made first: nothing is written to Omni before the plan was seen, and a
+// deletion by mistake leaves the cluster alone.
+func observed(obj runtime.Object) runtime.Object {
+	cluster, ok := obj.(*v1alpha1.OmniCluster)
+	if !ok {
+		return obj
+	}
+
+	first := cluster.DeepCopy()
+	first.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve
+	first.Spec.DeletePolicy = v1alpha1.OmniClusterDeletePolicy{Orphan: true}
+
+	return first
+}
+
+// importAll makes what is not there. An object that is there is left as it is: an earlier run made it, or its user, and
+// either may have gone on with it. One that is refused does not keep the others from being made.
+func (m *Migration) importAll(ctx context.Context) error {
+	var (
+		problems []error
+		made     int
+	)
+
+	for _, c := range m.converted() {
+		fresh, err := m.importOne(ctx, c)
+		if err != nil {
+			problems = append(problems, err)
+		}
+
+		if fresh {
+			made++
+		}
+	}
+
+	m.say("      %d made, %d refused, the others were there", made, len(problems))
+
+	return errors.Join(problems...)
+}
+
+func (m *Migration) importOne(ctx context.Context, c *Converted) (bool, error) {
+	of, known := kindNamed(c.Kind)
+	if !known || c.Object == nil {
+		return false, fmt.Errorf("%s cannot be imported: %v. It is in the backup; make it by hand", c.ID(), c.Refusals)
+	}
+
+	fields, err := written(observed(c.Object))
+	if err != nil {
+		return false, err
+	}
+
+	obj := &unstructured.Unstructured{Object: fields}
+	obj.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(of.Name))
+
+	return m.hub.create(ctx, of.resource(), obj)
+}
+
+// live reads the object that ours became; nil if it is gone.
+func (m *Migration) live(ctx context.Context, c *Converted) (*unstructured.Unstructured, error) {
+	of, known := kindNamed(c.Kind)
+	if !known {
+		return nil, fmt.Errorf("%s: this operator has no such kind", c.ID())
+	}
+
+	return m.hub.get(ctx, of.resource(), c.Namespace, c.Name)
+}
+
+// typed reads an object of a known kind.
+func typed[T any](obj *unstructured.Unstructured) (*T, error) {
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
+		return nil, fmt.Errorf("%s: %w", idOf(obj), err)
+	}
+
+	return into, nil
+}

@@ -1,0 +1,120 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Options are what a migration has to know.
+type Options struct {
+	// Hub is how to reach the management cluster.
+	Hub *rest.Config
+	// Backup is the file that everything is saved in.
+	Backup string
+	// Deployments name Deployments of the old operator, as namespace/name, that do not have its labels.
+	Deployments []string
+	// WithoutDeployment says that the old operator has no Deployment any more.
+	WithoutDeployment bool
+	// QuietTime is how long nobody may write before the definitions are deleted. Default: 15 seconds.
+	QuietTime time.Duration
+	// Timeout bounds each wait. Default: five minutes.
+	Timeout time.Duration
+	// Progress gets a line for each step, and for each wait.
+	Progress io.Writer
+}
+
+const (
+	defaultQuietTime = 15 * time.Second
+	defaultTimeout   = 5 * time.Minute
+	// pollPause is the pause between two looks of a wait.
+	pollPause = time.Second
+)
+
+// Migration moves one hub.
+type Migration struct {
+	hub     *hub
+	options Options
+	now     func() time.Time
+	backup  *backup
+	report  *Report
+}
+
+// New checks the options.
+func New(options Options) (*Migration, error) {
+	if options.Backup == "" {
+		return nil, errors.New("a backup file is required: a name on a disk that outlives the migration")
+	}
+
+	for _, name := range options.Deployments {
+		if _, _, err := splitName(name); err != nil {
+			return nil, err
+		}
+	}
+
+	options.QuietTime = cmp.Or(options.QuietTime, defaultQuietTime)
+	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
+
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
+
+	h, err := newHub(options.Hub)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Migration{hub: h, options: options, now: time.Now, report: &Report{}}, nil
+}
+
+// Plan is MakePlan for the options' Deployments.
+func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
+	s, err := m.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return planOf(s), nil
+}
+
+// say tells of progress.
+func (m *Migration) say(format string, args ...any) {
+	fmt.Fprintf(m.options.Progress, format+"\n", args...)
+}
+
+// wait looks again and again until done says yes. The last thing that it said is why it gave up.
+func (m *Migration) wait(ctx context.Context, what string, done func(context.Context) (missing string, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
+	defer cancel()
+
+	told, last := "", ""
+
+	for {
+		missing, err := done(ctx)
+
+		switch {
+		case err != nil && (ctx.Err() == nil || last == ""):
+			return err
+		case err == nil && missing == "":
+			return nil
+		case err == nil:
+			last = missing
+		}
+
+		if last != told {
+			told = last
+			m.say("      waiting for %s: %s", what, last)
+		}
+
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: gave up after %s: %s", what, m.options.Timeout, last)
+		case <-time.After(pollPause):
+		}
+	}
+}

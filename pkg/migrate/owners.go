@@ -1,0 +1,65 @@
+package migrate
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// weOwn tells whether a field, or a part of it, was last written by this command.
+func weOwn(obj *unstructured.Unstructured, path ...string) bool {
+	return lastWriters(obj, path...)[fieldManager]
+}
+
+// lastWriters are the field managers that own a field, or a part of it. Without a path it is who owns anything.
+func lastWriters(obj *unstructured.Unstructured, path ...string) map[string]bool {
+	writers := map[string]bool{}
+
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Subresource != "status" && ownsPath(entry.FieldsV1, path) {
+			writers[entry.Manager] = true
+		}
+	}
+
+	return writers
+}
+
+func ownsPath(fields *metav1.FieldsV1, path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
+
+	if fields == nil {
+		return false
+	}
+
+	var owned map[string]any
+	if json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
+		return false
+	}
+
+	for _, name := range path {
+		part, found := owned["f:"+name].(map[string]any)
+		if !found {
+			return false
+		}
+
+		owned = part
+	}
+
+	return true
+}
+
+// withoutUs are the managed fields of an object but for ours.
+func withoutUs(obj *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
+	kept := []metav1.ManagedFieldsEntry{}
+
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Manager != fieldManager {
+			kept = append(kept, entry)
+		}
+	}
+
+	return kept
+}

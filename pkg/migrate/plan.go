@@ -1,0 +1,179 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Plan is what a migration would do. Nothing was changed for it.
+type Plan struct {
+	// Objects are what becomes of each object, in the order of the import.
+	Objects []*Converted
+	// Problems keep a migration from beginning, besides what is refused of the objects.
+	Problems []string
+	// Notes are worth knowing, and keep nothing from beginning.
+	Notes []string
+
+	state *state
+}
+
+// MakePlan looks at the hub.
+func MakePlan(ctx context.Context, config *rest.Config) (*Plan, error) {
+	h, err := newHub(config)
+	if err != nil {
+		return nil, err
+	}
+
+	return h.plan(ctx)
+}
+
+func (h *hub) plan(ctx context.Context) (*Plan, error) {
+	found, err := h.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return planOf(found), nil
+}
+
+// planOf is pure.
+func planOf(s *state) *Plan {
+	return &Plan{Objects: ConvertAll(s.Objects), Problems: problemsOf(s), Notes: notesOf(s), state: s}
+}
+
+// Refused tells whether run would refuse.
+func (p *Plan) Refused() bool { return len(p.Problems) > 0 || p.refusedObjects() > 0 }
+
+// Error says in one line why run refuses; nil if it does not.
+func (p *Plan) Error() error {
+	switch {
+	case !p.Refused():
+		return nil
+	case p.refusedObjects() > 0:
+		return fmt.Errorf("%d of %d objects are refused, and there are %d problems besides: see above", p.refusedObjects(), len(p.Objects), len(p.Problems))
+	default:
+		return errors.New(strings.Join(p.Problems, "; "))
+	}
+}
+
+func (p *Plan) refusedObjects() int {
+	count := 0
+
+	for _, c := range p.Objects {
+		if len(c.Refusals) > 0 {
+			count++
+		}
+	}
+
+	return count
+}
+
+// problemsOf are what has to be dealt with first.
+func problemsOf(s *state) []string {
+	if len(s.Definitions) == 0 {
+		return []string{"there are no custom resource definitions of " + v1alpha1.GroupName + ": nothing has to be moved"}
+	}
+
+	var problems []string
+
+	if s.registered() {
+		problems = append(problems, "APIService "+registration+" is there, and the definitions, too: what is read under their name is this operator's. "+
+			"Stop omni-controller, delete the APIService (objects stay in their own storage), and run this again")
+	}
+
+	for i := range s.Definitions {
+		if !servesVersion(&s.Definitions[i]) {
+			problems = append(problems, idOf(&s.Definitions[i])+" does not serve v1alpha1: its objects cannot be read")
+		}
+	}
+
+	for i := range s.Objects {
+		if held := foreignFinalizers(&s.Objects[i]); len(held) > 0 {
+			problems = append(problems, fmt.Sprintf("%s has the finalizer %s, which is not the old operator's: its definition could not be deleted. "+
+				"Have its owner take it off", idOf(&s.Objects[i]), strings.Join(held, ", ")))
+		}
+	}
+
+	return problems
+}
+
+func servesVersion(definition *unstructured.Unstructured) bool {
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+
+	return slices.ContainsFunc(versions, func(version any) bool {
+		fields, _ := version.(map[string]any)
+
+		return fields["name"] == "v1alpha1" && fields["served"] == true
+	})
+}
+
+// foreignFinalizers are those that the old operator does not set, and Kubernetes does not by itself.
+func foreignFinalizers(obj *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(obj.GetFinalizers(), func(finalizer string) bool {
+		return finalizer == theirFinalizer || obj.GetDeletionTimestamp() != nil
+	})
+}
+
+// notesOf are what a person should know.
+func notesOf(s *state) []string {
+	var notes []string
+
+	if len(s.Deployments) == 0 {
+		notes = append(notes, "no Deployment has the labels "+operatorSelector+": if the old operator runs, name its Deployment with --deployment")
+	}
+
+	for i := range s.Deployments {
+		if by := heldBy(&s.Deployments[i]); by != "" {
+			notes = append(notes, fmt.Sprintf("%s is kept by %s, which would start it again: suspend that first", idOf(&s.Deployments[i]), by))
+		}
+	}
+
+	holders := map[string]int{}
+
+	for i := range s.Objects {
+		if by := heldBy(&s.Objects[i]); by != "" {
+			holders[by]++
+		}
+	}
+
+	for _, by := range slices.Sorted(maps.Keys(holders)) {
+		notes = append(notes, fmt.Sprintf("%s keeps %d of the objects, and would take back what is changed on them: suspend it until the migration is over, "+
+			"and put what changes into Git before it goes on", by, holders[by]))
+	}
+
+	for _, other := range s.OtherWebhooks {
+		notes = append(notes, other+" is about "+v1alpha1.GroupName+", and is not the old operator's: it stays, and may refuse what is written")
+	}
+
+	return notes
+}
+
+// heldBy names the GitOps tool that applies an object, by the marks that it leaves; empty for none.
+func heldBy(obj *unstructured.Unstructured) string {
+	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
+
+	for _, tool := range []struct{ name, prefix string }{
+		{"Flux Kustomization", "kustomize.toolkit.fluxcd.io"}, {"Flux HelmRelease", "helm.toolkit.fluxcd.io"},
+	} {
+		if name := labels[tool.prefix+"/name"]; name != "" {
+			return fmt.Sprintf("%s %s/%s", tool.name, labels[tool.prefix+"/namespace"], name)
+		}
+	}
+
+	tracking, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
+	if app := cmp.Or(tracking, labels["argocd.argoproj.io/instance"]); app != "" {
+		return "Argo CD Application " + app
+	}
+
+	return ""
+}

@@ -1,0 +1,212 @@
+package migrate
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// Print writes the plan for people. Free-form blocks, which may hold tokens, are only counted.
+func (p *Plan) Print(out io.Writer) error {
+	w := &printer{out: out}
+
+	w.operator(p.state)
+
+	for _, c := range p.Objects {
+		w.object(c)
+	}
+
+	w.list("Notes", p.Notes)
+	w.list("Problems", p.Problems)
+	w.steps()
+
+	switch {
+	case p.Refused():
+		w.line("\nRefused: %d of %d objects, and %d problems besides. Nothing was changed.", p.refusedObjects(), len(p.Objects), len(p.Problems))
+	default:
+		w.line("\nReady: %d objects can be moved. Nothing was changed.", len(p.Objects))
+	}
+
+	return w.err
+}
+
+// printer keeps the first error.
+type printer struct {
+	out io.Writer
+	err error
+}
+
+func (w *printer) line(format string, args ...any) {
+	if w.err == nil {
+		_, w.err = fmt.Fprintf(w.out, format+"\n", args...)
+	}
+}
+
+// operator says what the other operator consists of.
+func (w *printer) operator(s *state) {
+	w.line("The operator with custom resource definitions")
+
+	for i := range s.Deployments {
+		replicas, _, _ := unstructured.NestedInt64(s.Deployments[i].Object, "spec", "replicas")
+		w.line("  %s: %d replicas", idOf(&s.Deployments[i]), replicas)
+	}
+
+	for i := range s.Webhooks {
+		w.line("  %s", idOf(&s.Webhooks[i]))
+	}
+
+	w.line("  %d definitions, %d objects", len(s.Definitions), len(s.Objects))
+
+	for i := range s.Owned {
+		w.line("  Secret %s/%s belongs to an object, and would be collected with it", s.Owned[i].Namespace, s.Owned[i].Name)
+	}
+}
+
+// object says what becomes of one object.
+func (w *printer) object(c *Converted) {
+	w.line("\n%s", c.ID())
+
+	for _, refusal := range c.Refusals {
+		w.line("  refused  %s", refusal)
+	}
+
+	for _, change := range c.Changes {
+		w.line("  differs  %s", change)
+	}
+
+	for _, warning := range c.Warnings {
+		w.line("  warning  %s", warning)
+	}
+
+	if c.Object == nil {
+		return
+	}
+
+	text, err := shown(c.Object)
+	if err != nil {
+		w.line("  cannot be shown: %v", err)
+
+		return
+	}
+
+	w.line("  writes")
+
+	for line := range strings.Lines(text) {
+		w.line("    %s", strings.TrimRight(line, "\n"))
+	}
+}
+
+func (w *printer) list(title string, entries []string) {
+	if len(entries) == 0 {
+		return
+	}
+
+	w.line("\n%s", title)
+
+	for _, entry := range entries {
+		w.line("  - %s", entry)
+	}
+}
+
+func (w *printer) steps() {
+	w.line("\nSteps of run")
+
+	for i, step := range stepTitles() {
+		w.line("  %2d. %s", i+1, step)
+	}
+}
+
+// Manifests returns what will be written as YAML documents, for Git. Contents are written as they are.
+func (p *Plan) Manifests() ([]byte, error) {
+	var all []byte
+
+	for _, c := range p.Objects {
+		if c.Object == nil {
+			continue
+		}
+
+		fields, err := written(c.Object)
+		if err != nil {
+			return nil, err
+		}
+
+		text, err := yaml.Marshal(fields)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.ID(), err)
+		}
+
+		all = append(append(all, "---\n"...), text...)
+	}
+
+	return all, nil
+}
+
+// written is an object as it is sent: without a status, and without what the server sets.
+func written(obj runtime.Object) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("write %T: %w", obj, err)
+	}
+
+	delete(fields, "status")
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+
+	return fields, nil
+}
+
+// shown is the spec as YAML for people, with free-form blocks as their size.
+func shown(obj runtime.Object) (string, error) {
+	fields, err := written(obj)
+	if err != nil {
+		return "", err
+	}
+
+	text, err := yaml.Marshal(map[string]any{"spec": withoutContents(fields["spec"])})
+
+	return string(text), err
+}
+
+func withoutContents(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, member := range value {
+			value[key] = contentAsSize(key, member)
+		}
+
+		return value
+	case []any:
+		for i := range value {
+			value[i] = withoutContents(value[i])
+		}
+
+		return value
+	default:
+		return value
+	}
+}
+
+// contentAsSize replaces a free-form block, and credentials in a URL.
+func contentAsSize(key string, member any) any {
+	text, isText := member.(string)
+
+	switch {
+	case key == "inline" || key == "values" || key == "job":
+		content, err := yaml.Marshal(member)
+		if err != nil || isText {
+			return withoutContents(member)
+		}
+
+		return fmt.Sprintf("(%d lines, as they are)", strings.Count(string(content), "\n"))
+	case isText && strings.Contains(text, "@"):
+		if at, err := url.Parse(text); err == nil && at.User != nil {
+			return at.Redacted()
+		}
+	}
+
+	return withoutContents(member)
+}

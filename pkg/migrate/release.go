@@ -1,0 +1,237 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// makeHarmless sets the policies with which the old operator would let go. It is stopped; this is for the case that
+// somebody starts it all the same.
+func (m *Migration) makeHarmless(ctx context.Context) error {
+	s, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+
+	for i := range s.Objects {
+		at := &s.Objects[i]
+		if isHarmless(at) {
+			continue
+		}
+
+		if err := m.isSaved(at); err != nil {
+			return err
+		}
+
+		policy := harmless(at.GetKind())
+		if fields, ok := policy.(map[string]any); ok {
+			fields["destroyMachines"] = nil
+		}
+
+		if err := m.change(ctx, s, at, map[string]any{"spec": map[string]any{policyField(at.GetKind()): policy}}); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// isSaved refuses an object that the backup does not have.
+func (m *Migration) isSaved(obj *unstructured.Unstructured) error {
+	if saved := sameName(m.backup.Objects, obj); saved == nil || saved.GetUID() != obj.GetUID() {
+		return fmt.Errorf("%s was made after the backup: run this again", idOf(obj))
+	}
+
+	return nil
+}
+
+// change patches an object of the group.
+func (m *Migration) change(ctx context.Context, s *state, obj *unstructured.Unstructured, fields map[string]any) error {
+	resource, err := s.resourceOf(obj)
+	if err != nil {
+		return err
+	}
+
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("change %s: %w", idOf(obj), err)
+	}
+
+	return m.hub.patch(ctx, resource, obj.GetNamespace(), obj.GetName(), body)
+}
+
+// release takes the old operator's finalizers off, and the owner references of Secrets that would be collected with
+// their owners.
+func (m *Migration) release(ctx context.Context) error {
+	s, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+
+	for i := range s.Objects {
+		if !holds(&s.Objects[i]) {
+			continue
+		}
+
+		if err := m.isSaved(&s.Objects[i]); err != nil {
+			return err
+		}
+
+		if err := m.releaseOne(ctx, s, &s.Objects[i]); err != nil {
+			return err
+		}
+	}
+
+	for i := range s.Owned {
+		if err := m.disown(ctx, &s.Owned[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// releaseOne takes one finalizer off, of the version that was read: a list is replaced as a whole.
+func (m *Migration) releaseOne(ctx context.Context, s *state, obj *unstructured.Unstructured) error {
+	var left any // null removes the field
+	if others := slices.DeleteFunc(obj.GetFinalizers(), func(finalizer string) bool { return finalizer == theirFinalizer }); len(others) > 0 {
+		left = others
+	}
+
+	err := m.change(ctx, s, obj, map[string]any{"metadata": map[string]any{"finalizers": left, "resourceVersion": obj.GetResourceVersion()}})
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%s was written meanwhile by somebody else: stop that, and run this again", idOf(obj))
+	}
+
+	return err
+}
+
+// disown takes the owner references to our group off a Secret that the backup has.
+func (m *Migration) disown(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
+	if !slices.ContainsFunc(m.backup.Owned, func(one ownedSecret) bool { return one.UID == secret.UID }) {
+		return fmt.Errorf("Secret %s/%s got an owner after the backup: run this again", secret.Namespace, secret.Name)
+	}
+
+	var left any // null removes the field
+	if others := slices.DeleteFunc(slices.Clone(secret.OwnerReferences), func(owner metav1.OwnerReference) bool { return isOurs(owner.APIVersion) }); len(others) > 0 {
+		left = others
+	}
+
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": left, "resourceVersion": secret.ResourceVersion}})
+	if err != nil {
+		return fmt.Errorf("change Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+
+	return m.hub.patchSecret(ctx, secret.Namespace, secret.Name, body)
+}
+
+// quietRounds is how often a change of somebody else is taken into the backup before it is a reason to stop.
+const quietRounds = 3
+
+// quiet makes sure that nothing of the old operator runs and that nobody writes: the state that the backup has is the
+// last one. What users changed since the backup is saved, and made harmless, too.
+func (m *Migration) quiet(ctx context.Context) error {
+	var written []string
+
+	for range quietRounds {
+		for _, again := range []func(context.Context) error{m.check, m.save, m.makeHarmless, m.release} {
+			if err := again(ctx); err != nil {
+				return err
+			}
+		}
+
+		before, err := m.look(ctx)
+		if err != nil {
+			return err
+		}
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(m.options.QuietTime):
+		}
+
+		running, err := m.running(ctx)
+		if err != nil {
+			return err
+		}
+
+		if running != "" {
+			return fmt.Errorf("the old operator runs again: %s. Stop what starts it, and run this again", running)
+		}
+
+		after, err := m.look(ctx)
+		if err != nil {
+			return err
+		}
+
+		if written = differences(before, after); len(written) == 0 {
+			return nil
+		}
+
+		m.say("      changed meanwhile: %s", strings.Join(written, "; "))
+	}
+
+	return fmt.Errorf("somebody goes on writing: %s. If it is the old operator, it runs without the Deployment that was stopped "+
+		"(name it with --deployment); if it is a GitOps tool, suspend it. Then run this again", strings.Join(written, "; "))
+}
+
+// differences are the objects that are not the same in two states.
+func differences(before, after *state) []string {
+	var found []string
+
+	for i := range after.Objects {
+		now := &after.Objects[i]
+
+		switch then := sameName(before.Objects, now); {
+		case then == nil:
+			found = append(found, idOf(now)+" was made")
+		case then.GetResourceVersion() != now.GetResourceVersion() || then.GetUID() != now.GetUID():
+			found = append(found, idOf(now)+" was written by "+strings.Join(latestWriters(now), ", "))
+		}
+	}
+
+	for i := range before.Objects {
+		if sameName(after.Objects, &before.Objects[i]) == nil {
+			found = append(found, idOf(&before.Objects[i])+" was deleted")
+		}
+	}
+
+	return found
+}
+
+// latestWriters are the field managers of the last write, of the status as well.
+func latestWriters(obj *unstructured.Unstructured) []string {
+	var latest time.Time
+
+	writers := map[string]bool{}
+
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Time == nil || entry.Time.Time.Before(latest) {
+			continue
+		}
+
+		if entry.Time.Time.After(latest) {
+			latest = entry.Time.Time
+
+			clear(writers)
+		}
+
+		writers[entry.Manager] = true
+	}
+
+	if len(writers) == 0 {
+		return []string{"somebody"}
+	}
+
+	return slices.Sorted(maps.Keys(writers))
+}

@@ -1,0 +1,221 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+const (
+	// operatorSelector finds the Deployment of the operator with CRDs, whatever its release is called. Ours has
+	// another name label, and no label control-plane.
+	operatorSelector = nameLabel + "=" + nameValue + ",control-plane=controller-manager"
+	nameLabel        = "app.kubernetes.io/name"
+	nameValue        = "omni-cluster-operator"
+	// theirFinalizer is what the operator with CRDs holds its objects with.
+	theirFinalizer = v1alpha1.GroupName + "/finalizer"
+	// registration is the name of the APIService of our group.
+	registration = "v1alpha1." + v1alpha1.GroupName
+)
+
+// state is what a hub has of the operator with CRDs, at one moment.
+type state struct {
+	HubID       string
+	Definitions []unstructured.Unstructured
+	Deployments []unstructured.Unstructured
+	// Webhooks are configurations of the operator; OtherWebhooks name the group but are somebody else's.
+	Webhooks      []unstructured.Unstructured
+	OtherWebhooks []string
+	// Objects are in the order of kinds, then by namespace and name.
+	Objects []unstructured.Unstructured
+	// Owned are the Secrets that objects of the group own, without content.
+	Owned []metav1.PartialObjectMetadata
+	// Registration is the APIService; nil if there is none.
+	Registration *unstructured.Unstructured
+}
+
+// look reads all of it.
+func (h *hub) look(ctx context.Context) (*state, error) {
+	s := &state{}
+
+	system, err := h.get(ctx, namespacesResource, "", metav1.NamespaceSystem)
+	if err != nil {
+		return nil, err
+	}
+
+	if system == nil {
+		return nil, errors.New("the management cluster has no namespace kube-system")
+	}
+
+	s.HubID = string(system.GetUID())
+
+	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOperator, h.lookObjects, h.lookSecrets} {
+		if err := read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+
+	s.Registration, err = h.get(ctx, apiServicesResource, "", registration)
+
+	return s, err
+}
+
+func (h *hub) lookDefinitions(ctx context.Context, s *state) error {
+	all, err := h.list(ctx, definitionsResource, "", "")
+	if err != nil {
+		return err
+	}
+
+	for i := range all {
+		if group, _, _ := unstructured.NestedString(all[i].Object, "spec", "group"); group == v1alpha1.GroupName {
+			s.Definitions = append(s.Definitions, all[i])
+		}
+	}
+
+	return nil
+}
+
+func (h *hub) lookOperator(ctx context.Context, s *state) (err error) {
+	if s.Deployments, err = h.list(ctx, deploymentsResource, "", operatorSelector); err != nil {
+		return err
+	}
+
+	for _, resource := range []schema.GroupVersionResource{validatingResource, mutatingResource} {
+		all, err := h.list(ctx, resource, "", "")
+		if err != nil {
+			return err
+		}
+
+		for i := range all {
+			switch ours, named := webhookIsTheirs(&all[i]); {
+			case ours:
+				s.Webhooks = append(s.Webhooks, all[i])
+			case named:
+				s.OtherWebhooks = append(s.OtherWebhooks, all[i].GetKind()+" "+all[i].GetName())
+			}
+		}
+	}
+
+	return nil
+}
+
+// webhookIsTheirs tells whether a configuration belongs to the operator with CRDs: it is about the group and nothing
+// else, and carries the label or the name that its chart and its kustomization give. named is true for each that is
+// about the group: a policy engine has such, and keeps it.
+func webhookIsTheirs(configuration *unstructured.Unstructured) (theirs, named bool) {
+	only := true
+	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+
+	for _, webhook := range webhooks {
+		fields, _ := webhook.(map[string]any)
+		rules, _, _ := unstructured.NestedSlice(fields, "rules")
+
+		for _, rule := range rules {
+			fields, _ := rule.(map[string]any)
+			groups, _, _ := unstructured.NestedStringSlice(fields, "apiGroups")
+
+			for _, group := range groups {
+				named = named || group == v1alpha1.GroupName
+				only = only && group == v1alpha1.GroupName
+			}
+		}
+	}
+
+	marked := configuration.GetLabels()[nameLabel] == nameValue ||
+		strings.Contains(configuration.GetName(), nameValue) && strings.HasSuffix(configuration.GetName(), "-webhook-configuration")
+
+	return named && only && marked, named
+}
+
+// lookObjects reads the objects of all definitions, also of those that we do not know.
+func (h *hub) lookObjects(ctx context.Context, s *state) error {
+	for _, plural := range s.plurals() {
+		found, err := h.list(ctx, v1alpha1.SchemeGroupVersion.WithResource(plural), "", "")
+		if err != nil {
+			return err
+		}
+
+		slices.SortFunc(found, func(a, b unstructured.Unstructured) int { return strings.Compare(idOf(&a), idOf(&b)) })
+		s.Objects = append(s.Objects, found...)
+	}
+
+	return nil
+}
+
+// plurals are the resources of the definitions that are there, ours first and in their order.
+func (s *state) plurals() []string {
+	var there, sorted []string
+
+	for i := range s.Definitions {
+		plural, _, _ := unstructured.NestedString(s.Definitions[i].Object, "spec", "names", "plural")
+		there = append(there, plural)
+	}
+
+	for _, k := range kinds() {
+		if at := slices.Index(there, k.Plural); at >= 0 {
+			sorted = append(sorted, k.Plural)
+			there = slices.Delete(there, at, at+1)
+		}
+	}
+
+	slices.Sort(there)
+
+	return append(sorted, there...)
+}
+
+func (h *hub) lookSecrets(ctx context.Context, s *state) error {
+	all, err := h.listSecrets(ctx)
+	if err != nil {
+		return err
+	}
+
+	for i := range all {
+		if slices.ContainsFunc(all[i].OwnerReferences, func(owner metav1.OwnerReference) bool { return isOurs(owner.APIVersion) }) {
+			s.Owned = append(s.Owned, all[i])
+		}
+	}
+
+	return nil
+}
+
+// idOf names an object for people.
+func idOf(obj *unstructured.Unstructured) string {
+	if obj.GetNamespace() == "" {
+		return obj.GetKind() + " " + obj.GetName()
+	}
+
+	return obj.GetKind() + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
+
+// resourceOf is the resource of an object of the group.
+func (s *state) resourceOf(obj *unstructured.Unstructured) (schema.GroupVersionResource, error) {
+	for i := range s.Definitions {
+		if kind, _, _ := unstructured.NestedString(s.Definitions[i].Object, "spec", "names", "kind"); kind == obj.GetKind() {
+			plural, _, _ := unstructured.NestedString(s.Definitions[i].Object, "spec", "names", "plural")
+
+			return v1alpha1.SchemeGroupVersion.WithResource(plural), nil
+		}
+	}
+
+	return schema.GroupVersionResource{}, fmt.Errorf("%s: there is no definition of its kind", idOf(obj))
+}
+
+// registered tells whether an extension server serves the group: kube-apiserver's own entry for definitions has no
+// Service.
+func (s *state) registered() bool {
+	if s.Registration == nil {
+		return false
+	}
+
+	service, found, _ := unstructured.NestedMap(s.Registration.Object, "spec", "service")
+
+	return found && len(service) > 0
+}

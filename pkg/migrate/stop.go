@@ -1,0 +1,230 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// splitName takes namespace/name apart.
+func splitName(text string) (namespace, name string, err error) {
+	namespace, name, found := strings.Cut(text, "/")
+	if !found || namespace == "" || name == "" {
+		return "", "", fmt.Errorf("--deployment: %q is not NAMESPACE/NAME", text)
+	}
+
+	return namespace, name, nil
+}
+
+// look is the state of the hub, with the Deployments that the options name.
+func (m *Migration) look(ctx context.Context) (*state, error) {
+	s, err := m.hub.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, text := range m.options.Deployments {
+		namespace, name, err := splitName(text)
+		if err != nil {
+			return nil, err
+		}
+
+		found, err := m.hub.get(ctx, deploymentsResource, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+
+		if found != nil && sameName(s.Deployments, found) == nil {
+			s.Deployments = append(s.Deployments, *found)
+		}
+	}
+
+	return s, nil
+}
+
+// check refuses what cannot be moved. The first run decides; a later one, when the old operator is stopped, only has to
+// know that nobody changed the objects into something that is refused.
+func (m *Migration) check(ctx context.Context) error {
+	s, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := planOf(s).Error(); err != nil {
+		return fmt.Errorf("%w. `migrate plan` says more", err)
+	}
+
+	if len(s.Deployments) == 0 && !m.options.WithoutDeployment && (m.backup == nil || len(m.backup.Deployments) == 0) {
+		return fmt.Errorf("no Deployment has the labels %s: name that of the old operator (--deployment NAMESPACE/NAME), "+
+			"or say that it has none any more (--without-deployment)", operatorSelector)
+	}
+
+	return nil
+}
+
+// save writes the backup, or brings it up to date with what users changed since the first run.
+func (m *Migration) save(ctx context.Context) error {
+	s, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+
+	next := backupOf(s, m.now())
+	if m.backup != nil {
+		next = m.backup.merge(s, m.now())
+	}
+
+	if err := next.write(ctx, m.options.Backup); err != nil {
+		return err
+	}
+
+	m.backup = next
+	m.say("      %d definitions, %d objects in %s", len(next.Definitions), len(next.Objects), m.options.Backup)
+
+	return nil
+}
+
+// stop scales every Deployment of the old operator to nothing, and waits until no Pod is left and none has come back for
+// a moment.
+func (m *Migration) stop(ctx context.Context) error {
+	if err := m.scaleDown(ctx); err != nil {
+		return err
+	}
+
+	calm := time.Time{}
+
+	return m.wait(ctx, "the old operator to stop", func(ctx context.Context) (string, error) {
+		running, err := m.running(ctx)
+
+		switch {
+		case err != nil || running != "":
+			calm = time.Time{}
+
+			return running, err
+		case calm.IsZero():
+			calm = m.now()
+		}
+
+		if left := m.options.QuietTime - m.now().Sub(calm); left > 0 {
+			return fmt.Sprintf("it has no Pod, and none may come back for %s", m.options.QuietTime), nil
+		}
+
+		return "", nil
+	})
+}
+
+func (m *Migration) scaleDown(ctx context.Context) error {
+	s, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+
+	for i := range s.Deployments {
+		at := &s.Deployments[i]
+		if replicas(at) == 0 {
+			continue
+		}
+
+		m.say("      %s: %d replicas, now 0", idOf(at), replicas(at))
+
+		if err := m.hub.patch(ctx, deploymentsResource, at.GetNamespace(), at.GetName(), []byte(`{"spec":{"replicas":0}}`)); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// running says what of the old operator runs; empty for nothing. A Deployment that was scaled up again is an error that
+// names who did it.
+func (m *Migration) running(ctx context.Context) (string, error) {
+	s, err := m.look(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	for i := range s.Deployments {
+		if replicas(&s.Deployments[i]) > 0 {
+			return "", startedAgain(&s.Deployments[i])
+		}
+	}
+
+	for i := range s.Deployments {
+		pods, err := m.podsOf(ctx, &s.Deployments[i])
+		if err != nil {
+			return "", err
+		}
+
+		if len(pods) > 0 {
+			return "Pod " + strings.Join(pods, ", ") + " is there", nil
+		}
+	}
+
+	return "", nil
+}
+
+func startedAgain(deployment *unstructured.Unstructured) error {
+	text := idOf(deployment) + " has replicas again"
+	if by := heldBy(deployment); by != "" {
+		text += ": " + by + " keeps it. Suspend that (its suspend, or its automated sync)"
+	} else if who := slices.Sorted(maps.Keys(lastWriters(deployment, "spec", "replicas"))); len(who) > 0 {
+		text += ", written by " + strings.Join(who, ", ") + ". Stop that"
+	}
+
+	return errors.New(text + ", and run this again")
+}
+
+// podsOf are the Pods that a Deployment selects.
+func (m *Migration) podsOf(ctx context.Context, deployment *unstructured.Unstructured) ([]string, error) {
+	raw, _, _ := unstructured.NestedStringMap(deployment.Object, "spec", "selector", "matchLabels")
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("%s selects its Pods by no label: scale it to 0 yourself, and name another with --deployment", idOf(deployment))
+	}
+
+	found, err := m.hub.list(ctx, podsResource, deployment.GetNamespace(), metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: raw}))
+	if err != nil {
+		return nil, err
+	}
+
+	var names []string
+	for i := range found {
+		names = append(names, found[i].GetNamespace()+"/"+found[i].GetName())
+	}
+
+	return names, nil
+}
+
+// deleteWebhooks deletes the configurations of the old operator: without it nobody answers, and they fail closed.
+func (m *Migration) deleteWebhooks(ctx context.Context) error {
+	s, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+
+	for i := range s.Webhooks {
+		at := &s.Webhooks[i]
+		if sameName(m.backup.Webhooks, at) == nil {
+			return fmt.Errorf("%s is not in the backup: somebody made it since. Suspend what makes it, delete it, and run this again", idOf(at))
+		}
+
+		resource := validatingResource
+		if at.GetKind() == "MutatingWebhookConfiguration" {
+			resource = mutatingResource
+		}
+
+		m.say("      %s", idOf(at))
+
+		if err := m.hub.remove(ctx, resource, at); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,307 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// verdict is what is known of an object in verify.
+type verdict struct {
+	over  bool
+	state State
+	text  string // why, or what it waits for
+}
+
+func waits(format string, args ...any) verdict {
+	return verdict{text: fmt.Sprintf(format, args...), state: Waiting}
+}
+
+// verify looks at each cluster until its plan is known, and takes over those whose plan is empty. The others stay as they
+// are: observed. Then it waits for what depends on them.
+func (m *Migration) verify(ctx context.Context) error {
+	all := m.converted()
+	token := "migrate-" + m.now().UTC().Format("20060102T150405.000")
+
+	clusters := func(ctx context.Context, c *Converted) (verdict, error) { return m.verifyCluster(ctx, c, all, token) }
+	if err := m.settle(ctx, only(all, func(c *Converted) bool { return c.Kind == "OmniCluster" }), clusters); err != nil {
+		return err
+	}
+
+	if err := m.settle(ctx, only(all, func(c *Converted) bool { return c.Kind != "OmniCluster" }), m.verifyOther); err != nil {
+		return err
+	}
+
+	for _, c := range all {
+		if err := m.letGo(ctx, c); err != nil {
+			return err
+		}
+	}
+
+	return m.report.problem()
+}
+
+func only(all []*Converted, want func(*Converted) bool) []*Converted {
+	var some []*Converted
+
+	for _, c := range all {
+		if want(c) {
+			some = append(some, c)
+		}
+	}
+
+	return some
+}
+
+// settle asks again and again until every object has its verdict, or the time is over.
+func (m *Migration) settle(ctx context.Context, objects []*Converted, ask func(context.Context, *Converted) (verdict, error)) error {
+	found := map[string]verdict{}
+
+	err := m.wait(ctx, "the objects to be looked at", func(ctx context.Context) (string, error) {
+		missing := ""
+
+		for _, c := range objects {
+			if found[c.ID()].over {
+				continue
+			}
+
+			v, err := ask(ctx, c)
+			if err != nil {
+				v = waits("%v", err)
+			}
+
+			if found[c.ID()] = v; !v.over && missing == "" {
+				missing = c.ID() + ": " + v.text
+			}
+		}
+
+		return missing, nil
+	})
+
+	for _, c := range objects {
+		m.report.add(c, found[c.ID()])
+	}
+
+	if ctx.Err() != nil {
+		return err // stopped, and not only late: what is late is in the report
+	}
+
+	return nil
+}
+
+// verifyCluster brings one cluster a step further.
+func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Converted, token string) (verdict, error) {
+	obj, err := m.live(ctx, c)
+	if err != nil {
+		return verdict{}, err
+	}
+
+	if obj == nil {
+		return verdict{over: true, state: Missing, text: "somebody deleted it; the cluster in Omni is left alone"}, nil
+	}
+
+	live, err := typed[v1alpha1.OmniCluster](obj)
+	if err != nil {
+		return verdict{}, err
+	}
+
+	switch {
+	case live.Spec.ChangePolicy != v1alpha1.ChangePolicyObserve:
+		return m.verifyTakeover(ctx, c, obj, live)
+	case !weOwn(obj, "spec", "changePolicy"):
+		return verdict{over: true, state: Observed, text: "spec.changePolicy: Observe was set by somebody else, and stays"}, nil
+	}
+
+	return m.verifyPlan(ctx, c, obj, live, all, token)
+}
+
+// verifyPlan waits for a plan that knows all documents of the cluster, and takes the cluster over if it is empty.
+func (m *Migration) verifyPlan(ctx context.Context, c *Converted, obj *unstructured.Unstructured, live *v1alpha1.OmniCluster, all []*Converted, token string) (verdict, error) {
+	if unseen, err := m.unseenDocument(ctx, c, all); unseen != "" || err != nil {
+		return waits("%s has not been looked at yet: is its namespace served?", unseen), err
+	}
+
+	if live.Annotations[v1alpha1.AnnotationReconcileRequestedAt] != token {
+		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationReconcileRequestedAt: token}}}
+
+		return waits("its plan is asked for"), m.merge(ctx, c, body)
+	}
+
+	planned := apimeta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionPlanned)
+
+	switch {
+	case live.Status.LastHandledReconcileAt != token:
+		return waits("no controller has looked at it yet: is its namespace served?"), nil
+	case planned == nil || planned.Status != metav1.ConditionTrue || planned.ObservedGeneration != live.Generation:
+		return waits("%s", whyNot(live.Status.Conditions, planned)), nil
+	case !planIsEmpty(live.Status.Plan):
+		return verdict{over: true, state: Observed, text: planText(live.Status.Plan)}, nil
+	}
+
+	return waits("its plan is empty; it is taken over"), m.takeOver(ctx, c, obj)
+}
+
+// unseenDocument names a document of the cluster that the controller does not know yet.
+func (m *Migration) unseenDocument(ctx context.Context, cluster *Converted, all []*Converted) (string, error) {
+	for _, c := range all {
+		switch c.Kind {
+		case "OmniControlPlane", "OmniWorkers", "OmniMachine":
+		default:
+			continue
+		}
+
+		if c.Namespace != cluster.Namespace || clusterOf(c.Object) != cluster.Name {
+			continue
+		}
+
+		obj, err := m.live(ctx, c)
+		if err != nil {
+			return c.ID(), err
+		}
+
+		if obj == nil {
+			continue // deleted by its user, who wants it so
+		}
+
+		if seen, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedGeneration"); seen != obj.GetGeneration() {
+			return c.ID(), nil
+		}
+	}
+
+	return "", nil
+}
+
+// whyNot is what keeps a plan from being there: of the conditions in the order of a run, the first that is not true.
+func whyNot(conditions []metav1.Condition, planned *metav1.Condition) string {
+	if planned != nil && planned.Status == metav1.ConditionFalse {
+		return planned.Reason + ": " + planned.Message
+	}
+
+	if ready := apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.Reason + ": " + ready.Message
+	}
+
+	return "it has no plan yet"
+}
+
+// takeOver sets the policies that the old object had: from here on the controller does what the documents say.
+func (m *Migration) takeOver(ctx context.Context, c *Converted, obj *unstructured.Unstructured) error {
+	wanted, ok := c.Object.(*v1alpha1.OmniCluster)
+	if !ok {
+		return fmt.Errorf("%s is no OmniCluster", c.ID())
+	}
+
+	return m.merge(ctx, c, map[string]any{
+		"metadata": map[string]any{
+			"resourceVersion": obj.GetResourceVersion(), // of the plan that was judged
+			"annotations":     map[string]any{v1alpha1.AnnotationReconcileRequestedAt: nil},
+		},
+		"spec": map[string]any{"changePolicy": v1alpha1.ChangePolicyApply, "deletePolicy": map[string]any{
+			"orphan": wanted.Spec.DeletePolicy.Orphan, "destroyMachines": wanted.Spec.DeletePolicy.DestroyMachines,
+		}},
+	})
+}
+
+func (m *Migration) merge(ctx context.Context, c *Converted, fields map[string]any) error {
+	of, known := kindNamed(c.Kind)
+	if !known {
+		return fmt.Errorf("%s: this operator has no such kind", c.ID())
+	}
+
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("change %s: %w", c.ID(), err)
+	}
+
+	return m.hub.patch(ctx, of.resource(), c.Namespace, c.Name, body)
+}
+
+// verifyTakeover waits until the cluster has our mark. One that its user approved meanwhile gets the deletion policy of
+// the old object, too.
+func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstructured.Unstructured, live *v1alpha1.OmniCluster) (verdict, error) {
+	synced := apimeta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionSynced)
+	done := synced != nil && synced.Status == metav1.ConditionTrue && synced.ObservedGeneration == live.Generation
+
+	switch wanted, _ := c.Object.(*v1alpha1.OmniCluster); {
+	case live.Spec.Suspend:
+		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
+	case !done || live.Status.Adopting:
+		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
+	case wanted != nil && live.Spec.DeletePolicy.Orphan && !wanted.Spec.DeletePolicy.Orphan && weOwn(obj, "spec", "deletePolicy"):
+		return waits("it gets its deletion policy"), m.takeOver(ctx, c, obj)
+	}
+
+	return verdict{over: true, state: TakenOver, text: "taken over, and without changes"}, nil
+}
+
+// verifyOther waits for the objects that were Ready before.
+func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, error) {
+	obj, err := m.live(ctx, c)
+	if err != nil {
+		return verdict{}, err
+	}
+
+	if obj == nil {
+		return verdict{over: true, state: Missing, text: "somebody deleted it"}, nil
+	}
+
+	status, message := readyOf(obj)
+
+	switch {
+	case status == string(metav1.ConditionTrue):
+		return verdict{over: true, state: Ready, text: "Ready"}, nil
+	case !m.wasReady(c):
+		return verdict{over: true, state: NotReady, text: "not Ready, nor was it before: " + message}, nil
+	default:
+		return waits("%s", message), nil
+	}
+}
+
+// readyOf is the condition Ready of an object, if it is of its newest state.
+func readyOf(obj *unstructured.Unstructured) (status, message string) {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, condition := range conditions {
+		fields, _ := condition.(map[string]any)
+		if seen, _ := fields["observedGeneration"].(int64); fields["type"] == "Ready" && (seen == 0 || seen == obj.GetGeneration()) {
+			return fmt.Sprint(fields["status"]), strings.TrimSpace(fmt.Sprintf("%v: %v", fields["reason"], fields["message"]))
+		}
+	}
+
+	return "", "no controller has looked at it yet: is its namespace served?"
+}
+
+// wasReady tells whether the old operator said so.
+func (m *Migration) wasReady(c *Converted) bool {
+	for i := range m.backup.Objects {
+		if m.backup.Objects[i].GetUID() == c.UID {
+			status, _ := readyOf(&m.backup.Objects[i])
+
+			return status == string(metav1.ConditionTrue)
+		}
+	}
+
+	return false
+}
+
+// letGo gives up the fields of an object that is finished: what Git takes out of a manifest later would stay in the
+// object as long as this command owned it, too.
+func (m *Migration) letGo(ctx context.Context, c *Converted) error {
+	obj, err := m.live(ctx, c)
+	if err != nil || obj == nil || !lastWriters(obj)[fieldManager] || m.report.state(c) == Observed || m.report.state(c) == Waiting {
+		return err
+	}
+
+	kept := withoutUs(obj)
+	if len(kept) == 0 {
+		kept = append(kept, metav1.ManagedFieldsEntry{}) // an empty list would mean: as before
+	}
+
+	return m.merge(ctx, c, map[string]any{"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion(), "managedFields": kept}})
+}

@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/env"
+)
+
+// migrationSteps is how many steps `migrate run` has; those up to reversibleSteps can be undone.
+const (
+	migrationSteps  = 11
+	reversibleSteps = 7
+)
+
+// migrating is a former hub on its way.
+type migrating struct {
+	*former
+
+	binary, backup string
+	before         map[string]string // what others use
+}
+
+// migrate runs the command; with a step it is killed (-9) so long after that has begun. killed reports whether it was.
+func (m *migrating) migrate(command string, step int, after time.Duration) (output string, killed bool, err error) {
+	m.t.Helper()
+
+	args := []string{"migrate", command, "--kubeconfig", m.hub.KubeconfigPath, "--backup", m.backup, "--yes", "--timeout=40s"}
+	if command == "run" {
+		args = append(args, "--quiet-time=500ms")
+	}
+
+	process := exec.CommandContext(m.t.Context(), m.binary, args...)
+
+	var stderr strings.Builder
+
+	process.Stderr = &stderr
+	stdout := must(process.StdoutPipe())(m.t)
+
+	if err := process.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+
+	var printed strings.Builder
+
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		printed.WriteString(lines.Text() + "\n")
+
+		if step > 0 && strings.HasPrefix(lines.Text(), fmt.Sprintf("[%d/%d]", step, migrationSteps)) {
+			time.Sleep(after)
+
+			killed = process.Process.Kill() == nil
+		}
+	}
+
+	err = process.Wait()
+
+	return printed.String() + stderr.String(), killed && err != nil && err.Error() == "signal: killed", err
+}
+
+// nothingLost checks what has to be true at every moment.
+func (m *migrating) nothingLost(when string) {
+	m.t.Helper()
+
+	if diff := cmp.Diff(m.before, m.consumed()); diff != "" {
+		m.t.Fatalf("%s: what others use changed (-before +now):\n%s", when, diff)
+	}
+
+	if wrong := m.destroyedOtherThan(); wrong != "" {
+		m.t.Fatalf("%s: %s", when, wrong)
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if len(m.destroyed) > 0 {
+		m.t.Fatalf("%s: the old operator was asked to destroy %v", when, m.destroyed)
+	}
+}
+
+// install installs our operator, as the command asks.
+func (m *migrating) install() {
+	m.t.Helper()
+
+	var err error
+	if m.hub.OmniAPIServer, err = m.hub.StartOmniAPIServer(m.t.Context(), env.OmniAPIServerOptions{}); err != nil {
+		m.t.Fatal(err)
+	}
+
+	if m.hub.Controller, err = m.hub.StartController(m.t.Context(), env.ControllerOptions{
+		Namespace: m.name, DestroySettleTime: settleTime, Args: []string{"--allow-insecure-omni"},
+	}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Thirty objects of the operator with CRDs become ours by `migrate run`, which is killed three times in each of its steps, and
+// undone once: nothing is destroyed, nobody who uses what they made notices, and each plan is empty or stays observed.
+func TestMigrate(t *testing.T) {
+	slow(t)
+	t.Parallel()
+
+	m := &migrating{former: newFormer(t), backup: filepath.Join(t.TempDir(), "backup.json")}
+	m.binary = must(env.BuildBinaries(t.Context(), t.Output()))(t).OmniController
+	m.before = m.consumed()
+	original := m.objects()
+
+	for step := 1; step <= reversibleSteps; step++ {
+		m.killAt(step)
+	}
+
+	if output, _, err := m.migrate("undo", 0, 0); err != nil {
+		t.Fatalf("undo: %v\n%s", err, output)
+	}
+
+	m.nothingLost("after undo")
+	m.backAsItWas(original)
+
+	m.killAt(reversibleSteps + 1)
+
+	output, _, err := m.migrate("run", 0, 0)
+	if err == nil || !strings.Contains(output, "is not installed yet") {
+		t.Fatalf("before our operator is installed: %v\n%s", err, output)
+	}
+
+	if output, _, err := m.migrate("undo", 0, 0); err == nil || !strings.Contains(output, "there is no way back") {
+		t.Errorf("undo when the definitions are gone: %v\n%s", err, output)
+	}
+
+	m.nothingLost("after the definitions went")
+	m.install()
+
+	for step := reversibleSteps + 2; step <= migrationSteps; step++ {
+		m.killAt(step)
+	}
+
+	m.takesOver()
+}
+
+// killAt kills the command when a step begins, and twice later.
+func (m *migrating) killAt(step int) {
+	m.t.Helper()
+
+	for _, after := range []time.Duration{0, 60 * time.Millisecond, 300 * time.Millisecond} {
+		output, killed, err := m.migrate("run", step, after)
+		m.t.Logf("step %d, killed %s after it began: %t (%v)", step, after, killed, err)
+		m.nothingLost(fmt.Sprintf("killed in step %d", step))
+
+		if after == 0 && !killed {
+			m.t.Fatalf("step %d was not killed: %v\n%s", step, err, output)
+		}
+
+		// What was quicker than the kill has gone on to its end: no step after this one may be killed any more.
+		if !killed && step <= reversibleSteps {
+			m.t.Fatalf("step %d ended before it was killed, and so did the others: %v\n%s", step, err, output)
+		}
+	}
+}
+
+// backAsItWas checks that the old operator has everything back.
+func (m *migrating) backAsItWas(original map[string]string) {
+	m.t.Helper()
+
+	if diff := cmp.Diff(original, m.objects()); diff != "" {
+		m.t.Errorf("objects after undo (-before +now):\n%s", diff)
+	}
+
+	if got := m.run("get", "deployment", formerDeployment, "-n", formerNamespace, "-o", "jsonpath={.spec.replicas}"); got != "2" {
+		m.t.Errorf("the Deployment has %s replicas", got)
+	}
+
+	if _, err := m.try("label", "omnicluster", "demo", "refused=yes", "--dry-run=server"); err == nil {
+		m.t.Error("the webhook is not back")
+	}
+}
+
+// takesOver runs the command to its end, with the one plan that is not empty made empty by its user.
+func (m *migrating) takesOver() {
+	t := m.t
+	t.Helper()
+
+	output, _, err := m.migrate("run", 0, 0)
+	if err == nil || !strings.Contains(output, "OmniCluster "+m.name+"/other: observed") || !strings.Contains(output, "changed: by-hand") {
+		t.Fatalf("a plan that is not empty: %v\n%s", err, output)
+	}
+
+	m.nothingLost("after the import")
+	m.run("patch", "omnicluster", "other", "--type=merge", "-p", `{"spec":{"labels":null}}`)
+
+	if output, _, err := m.migrate("run", 0, 0); err != nil {
+		t.Fatalf("to its end: %v\n%s", err, output)
+	}
+
+	for name, want := range map[string]v1alpha1.OmniClusterSpec{
+		"demo":  {DeletePolicy: v1alpha1.OmniClusterDeletePolicy{DestroyMachines: true}},
+		"idle":  {Suspend: true},
+		"other": {},
+	} {
+		cluster := get[v1alpha1.OmniCluster](m.space, "ocl", name)
+		if cluster.Spec.ChangePolicy != v1alpha1.ChangePolicyApply || cluster.Spec.DeletePolicy != want.DeletePolicy || cluster.Spec.Suspend != want.Suspend {
+			t.Errorf("%s: %+v", name, cluster.Spec)
+		}
+
+		if ready := apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady); !ready && !want.Suspend {
+			t.Errorf("%s is not Ready: %+v", name, cluster.Status.Conditions)
+		}
+	}
+
+	m.nothingLost("at the end")
+
+	for _, write := range m.omni.Writes() {
+		if write.Verb != "Update" || write.Type != "Clusters.omni.sidero.dev" {
+			t.Errorf("written to Omni: %s %s %s", write.Verb, write.Type, write.ID)
+		}
+	}
+
+	m.writesNothing()
+}
+
+// writesNothing runs the command once more.
+func (m *migrating) writesNothing() {
+	m.t.Helper()
+
+	versions := func() string {
+		return m.run("get", strings.Join(formerKinds, ","), "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.generation}{"\n"}{end}`)
+	}
+	before := versions()
+
+	if output, _, err := m.migrate("run", 0, 0); err != nil {
+		m.t.Fatalf("once more: %v\n%s", err, output)
+	}
+
+	if diff := cmp.Diff(before, versions()); diff != "" {
+		m.t.Error(errors.New(diff))
+	}
+}
