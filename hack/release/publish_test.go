@@ -54,6 +54,29 @@ func TestPush(t *testing.T) {
 		}
 	}
 
+	checkPushed(t, r, dist, outputs)
+
+	repository, err := remote.NewRepository(r.image())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	repository.Client = authorized
+	digest := pushedIndex(t, r, dist).Digest
+
+	if got, err := oras.Copy(t.Context(), repository, digest.String(), memory.New(), "", oras.DefaultCopyOptions); err != nil || got.Digest != digest {
+		t.Errorf("pull the image: %v, %v", got.Digest, err)
+	}
+
+	fetchChart(t, charts.Source{
+		Chart: "oci://" + r.chart(), CA: registry.CA(), Version: r.chartVersion(), Credentials: charts.Credentials{Username: "someone", Password: "secret"},
+	}, fmt.Sprintf("sha256:%x", sha256.Sum256(contents(t, dist, r.chartFile()))))
+}
+
+// checkPushed compares what was written down with what was built.
+func checkPushed(t *testing.T, r *release, dist, outputs string) {
+	t.Helper()
+
 	var pushed published
 	if err := json.Unmarshal(contents(t, dist, publishedFile), &pushed); err != nil {
 		t.Fatal(err)
@@ -70,20 +93,6 @@ func TestPush(t *testing.T) {
 			t.Errorf("the outputs have no %s", line)
 		}
 	}
-
-	repository, err := remote.NewRepository(r.image())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	repository.Client = authorized
-	if got, err := oras.Copy(t.Context(), repository, index.Digest.String(), memory.New(), "", oras.DefaultCopyOptions); err != nil || got.Digest != index.Digest {
-		t.Errorf("pull the image: %v, %v", got.Digest, err)
-	}
-
-	fetchChart(t, charts.Source{
-		Chart: "oci://" + r.chart(), CA: registry.CA(), Version: r.chartVersion(), Credentials: charts.Credentials{Username: "someone", Password: "secret"},
-	}, fmt.Sprintf("sha256:%x", sha256.Sum256(contents(t, dist, r.chartFile()))))
 }
 
 // fetchChart fetches a chart as OmniHelmReleases do.

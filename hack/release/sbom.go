@@ -47,24 +47,16 @@ func (r *release) imageSBOM(p platform, programs []program, image platformImage)
 
 // document makes a document of a package of ours, what it contains, and what that contains.
 func (r *release) document(top *spdx.Package, programs []program, contained []*debug.Module) *spdx.Document {
-	doc := &spdx.Document{
+	d := &document{modules: map[common.ElementID]*spdx.Package{}, Document: &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: top.PackageName,
 		CreationInfo: &spdx.CreationInfo{
 			Created:  r.time.Format(time.RFC3339),
 			Creators: []spdx.Creator{{CreatorType: "Tool", Creator: name + "-release-" + r.version}},
 		},
 		Packages: []*spdx.Package{top},
-	}
+	}}
+	d.relate("DOCUMENT", "DESCRIBES", top.PackageSPDXIdentifier)
 
-	relate := func(from common.ElementID, how string, to common.ElementID) {
-		doc.Relationships = append(doc.Relationships, &spdx.Relationship{
-			RefA: common.MakeDocElementID("", string(from)), Relationship: how, RefB: common.MakeDocElementID("", string(to)),
-		})
-	}
-
-	relate("DOCUMENT", "DESCRIBES", top.PackageSPDXIdentifier)
-
-	modules := map[common.ElementID]*spdx.Package{}
 	content := sha256.New()
 
 	for _, program := range programs {
@@ -74,29 +66,42 @@ func (r *release) document(top *spdx.Package, programs []program, contained []*d
 		pkg := r.ours(program.name, "APPLICATION")
 		pkg.PackageFileName = program.name
 		pkg.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: sum}}
-		doc.Packages = append(doc.Packages, pkg)
-		relate(top.PackageSPDXIdentifier, "CONTAINS", pkg.PackageSPDXIdentifier)
-
-		for _, m := range linked(program.info) {
-			dependency := library(m)
-			modules[dependency.PackageSPDXIdentifier] = dependency
-			relate(pkg.PackageSPDXIdentifier, "DEPENDS_ON", dependency.PackageSPDXIdentifier)
-		}
+		d.Packages = append(d.Packages, pkg)
+		d.relate(top.PackageSPDXIdentifier, "CONTAINS", pkg.PackageSPDXIdentifier)
+		d.add(pkg, "DEPENDS_ON", linked(program.info))
 	}
 
-	for _, m := range contained {
-		pkg := library(m)
-		modules[pkg.PackageSPDXIdentifier] = pkg
-		relate(top.PackageSPDXIdentifier, "CONTAINS", pkg.PackageSPDXIdentifier)
-	}
-
-	doc.Packages = append(doc.Packages, slices.SortedFunc(maps.Values(modules), func(a, b *spdx.Package) int {
+	d.add(top, "CONTAINS", contained)
+	d.Packages = append(d.Packages, slices.SortedFunc(maps.Values(d.modules), func(a, b *spdx.Package) int {
 		return cmp.Compare(a.PackageSPDXIdentifier, b.PackageSPDXIdentifier)
 	})...)
 	// One document for each content, as the format wants it, and the same one for the same content.
-	doc.DocumentNamespace = fmt.Sprintf("https://omni.texashpc.com/spdx/%s-%x", top.PackageName, content.Sum(nil))
+	d.DocumentNamespace = fmt.Sprintf("https://omni.texashpc.com/spdx/%s-%x", top.PackageName, content.Sum(nil))
 
-	return doc
+	return d.Document
+}
+
+// document is a document in the making.
+type document struct {
+	*spdx.Document
+
+	// modules are the libraries so far, each of them once.
+	modules map[common.ElementID]*spdx.Package
+}
+
+// add says that a package has these modules.
+func (d *document) add(to *spdx.Package, how string, modules []*debug.Module) {
+	for _, m := range modules {
+		pkg := library(m)
+		d.modules[pkg.PackageSPDXIdentifier] = pkg
+		d.relate(to.PackageSPDXIdentifier, how, pkg.PackageSPDXIdentifier)
+	}
+}
+
+func (d *document) relate(from common.ElementID, how string, to common.ElementID) {
+	d.Relationships = append(d.Relationships, &spdx.Relationship{
+		RefA: common.MakeDocElementID("", string(from)), Relationship: how, RefB: common.MakeDocElementID("", string(to)),
+	})
 }
 
 // ours is a package that this project makes.
