@@ -90,7 +90,7 @@ bench-smoke: ## Run the benchmark of real processes with sizes that only show th
 	go build -o bin/bench ./test/bench && exec bin/bench -smoke $(ARGS)
 
 .PHONY: release-dry-run
-release-dry-run: ## Build what a release consists of into dist/, twice, and compare (ten minutes; docs/development/releases.md).
+release-dry-run: ## Build what a release consists of into dist/, twice, and compare (a quarter of an hour; docs/development/releases.md).
 	hack/release-dry-run.sh
 
 # The steps of the workflow of releases, which have the rights that they need.
