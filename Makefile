@@ -14,7 +14,7 @@ build-demo = @echo "Building the demonstration (a few minutes the first time) ..
 
 .PHONY: help
 help: ## Show this list.
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## Build omni-apiserver and omni-controller into bin/.
@@ -88,3 +88,24 @@ bench: ## Run every benchmark, with real processes (30-40 minutes; ARGS, see doc
 .PHONY: bench-smoke
 bench-smoke: ## Run the benchmark of real processes with sizes that only show that it works (a minute or two).
 	go build -o bin/bench ./test/bench && exec bin/bench -smoke $(ARGS)
+
+.PHONY: release-dry-run
+release-dry-run: ## Build what a release consists of into dist/, twice, and compare (a quarter of an hour; docs/development/releases.md).
+	hack/release-dry-run.sh
+
+# The steps of the workflow of releases, which have the rights that they need.
+.PHONY: release-check release-login release-push release-sign release-github
+release-check: ## Say why this commit cannot become the release VERSION.
+	hack/release.sh check
+
+release-login: ## Log in to the registry (REGISTRY, REGISTRY_USERNAME, REGISTRY_PASSWORD), for signatures and attestations.
+	hack/release-login.sh
+
+release-push: ## Push the image and the chart of dist/ to the registry.
+	hack/release.sh push
+
+release-sign: ## Sign what was pushed, and the checksums, as the workflow that runs this.
+	hack/release.sh sign
+
+release-github: ## Publish dist/ as a release of GitHub.
+	hack/release.sh github

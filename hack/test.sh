@@ -20,9 +20,10 @@ fast() {
   # The longest by far, so it runs beside the others, which print as they end. Two packages with processes share the
   # cores well: they wait for them half of the time.
   begin e2e go test -short -timeout 30m "$@" ./test/e2e
+  begin promql go -C test/promql test -timeout 10m "$@" ./...
   # shellcheck disable=SC2086 # a list of packages
   go test -short -p 2 -timeout 30m "$@" $others || failed+=("all but e2e")
-  finish e2e
+  finish promql e2e
   report
 }
 

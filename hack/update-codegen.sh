@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Regenerates everything under pkg/generated and every zz_generated file, with the generators of exactly
+# Regenerates everything under pkg/generated, every zz_generated file and the generated pages, with the generators of exactly
 # the library version in go.mod. The tools are built into .tools/bin.
 set -o errexit -o nounset -o pipefail
 
@@ -38,3 +38,4 @@ kube::codegen::gen_client --with-watch --with-applyconfig \
   --boilerplate "$BOILERPLATE" "$ROOT/pkg/apis"
 
 go run ./hack/docgen "$ROOT"
+go run ./hack/chartdoc "$ROOT/artifacts/chart/omni-cluster-operator"

@@ -3,7 +3,7 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-generated=(pkg/generated pkg/apis hack/api-violations.list docs/reference)
+generated=(pkg/generated pkg/apis hack/api-violations.list docs/reference artifacts/chart/omni-cluster-operator/README.md)
 before=$(git status --porcelain -- "${generated[@]}"; git diff -- "${generated[@]}")
 hack/update-codegen.sh >/dev/null
 after=$(git status --porcelain -- "${generated[@]}"; git diff -- "${generated[@]}")

@@ -4,3 +4,4 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go mod tidy -diff
+go -C test/promql mod tidy -diff

@@ -8,41 +8,11 @@ import (
 
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/generated/openapi"
 )
 
 const modelPrefix = "com.texashpc.omni.v1alpha1."
 
-// kinds in the order of the README.
-var kinds = [...]string{
-	"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers", "OmniMachine",
-	"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease",
-}
-
-// fieldsPage lists every field of spec and status of every kind, with the text that
-// `kubectl explain` shows.
-func fieldsPage() string {
-	definitions := openapi.GetOpenAPIDefinitions(func(name string) spec.Ref {
-		return spec.MustCreateRef(name)
-	})
-
-	var page strings.Builder
-
-	page.WriteString("# Fields\n\nThe same text as `kubectl explain`. Required fields are marked with `*`.\n")
-
-	for _, kind := range kinds {
-		definition := definitions[modelPrefix+kind]
-		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| Field | Type | Meaning |\n|---|---|---|\n", kind, definition.Schema.Description)
-
-		for _, part := range []string{"spec", "status"} {
-			writeFields(&page, definitions, part, definitions[modelPrefix+kind+strings.ToUpper(part[:1])+part[1:]].Schema)
-		}
-	}
-
-	return page.String()
-}
-
+// writeFields writes a row for each field, with the text that `kubectl explain` shows.
 func writeFields(page *strings.Builder, all map[string]common.OpenAPIDefinition, path string, schema spec.Schema) {
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
@@ -53,12 +23,20 @@ func writeFields(page *strings.Builder, all map[string]common.OpenAPIDefinition,
 			required = "*"
 		}
 
-		fmt.Fprintf(page, "| `%s.%s`%s | %s | %s |\n", path, name, required, kind, strings.ReplaceAll(property.Description, "|", "\\|"))
+		fmt.Fprintf(page, "| `%s.%s`%s | %s | %s |\n", path, name, required, kind, oneLine(property.Description))
 
 		if strings.HasPrefix(target, modelPrefix) {
 			writeFields(page, all, path+"."+name+strings.TrimPrefix(kind, "object"), all[target].Schema)
 		}
 	}
+}
+
+// oneLine fits a description into a cell of a table: the list of possible values becomes a sentence.
+func oneLine(text string) string {
+	text = strings.ReplaceAll(text, "\n\nPossible enum values:\n - ", " ")
+	text = strings.ReplaceAll(text, "\n - ", " ")
+
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "|", "\\|")
 }
 
 // resolve returns the model that a property leads to, if any, and a short name of its type.

@@ -15,6 +15,8 @@ import (
 )
 
 // backupLimits bound a backup file that is read.
+//
+//nolint:gochecknoglobals // a constant
 var backupLimits = foreign.Limits{Bytes: 1 << 30, Depth: 1000, Nodes: 100_000_000, Expanded: 1 << 30}
 
 // readBackup returns nil if there is no file.

@@ -31,6 +31,8 @@ const (
 )
 
 // The resources that are not ours.
+//
+//nolint:gochecknoglobals // constants
 var (
 	definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	apiServicesResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
@@ -189,17 +191,17 @@ func eachPage(ctx context.Context, resource schema.GroupVersionResource, selecto
 	}
 }
 
-// patch applies a JSON merge patch. It returns false if the object is gone.
-func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, body []byte) (bool, error) {
+// patch applies a JSON merge patch. That the object is gone is no error.
+func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
 	_, err := h.in(resource, namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil
 	}
 
-	return err == nil, explain("change "+describe(resource, namespace, name), err)
+	return explain("change "+describe(resource, namespace, name), err)
 }
 
 // patchSecret changes the metadata of a Secret.

@@ -32,9 +32,6 @@ func (k kind) resource() schema.GroupVersionResource {
 	return v1alpha1.SchemeGroupVersion.WithResource(k.Plural)
 }
 
-// definition is the name of the custom resource definition.
-func (k kind) definition() string { return k.Plural + "." + v1alpha1.GroupName }
-
 // kinds are in the order in which they are imported: an object comes after what it names, and an OmniCluster after its
 // documents, so that no plan is made without them.
 func kinds() []kind {

@@ -72,7 +72,7 @@ func New(options Options) (*Migration, error) {
 	return &Migration{hub: h, options: options, now: time.Now, report: &Report{}}, nil
 }
 
-// Plan is MakePlan for the options' Deployments.
+// Plan looks at the hub, and says what Run would do. It writes nothing.
 func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	s, err := m.look(ctx)
 	if err != nil {

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -25,25 +23,6 @@ type Plan struct {
 	Notes []string
 
 	state *state
-}
-
-// MakePlan looks at the hub.
-func MakePlan(ctx context.Context, config *rest.Config) (*Plan, error) {
-	h, err := newHub(config)
-	if err != nil {
-		return nil, err
-	}
-
-	return h.plan(ctx)
-}
-
-func (h *hub) plan(ctx context.Context) (*Plan, error) {
-	found, err := h.look(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	return planOf(found), nil
 }
 
 // planOf is pure.

@@ -66,9 +66,7 @@ func (m *Migration) change(ctx context.Context, s *state, obj *unstructured.Unst
 		return fmt.Errorf("change %s: %w", idOf(obj), err)
 	}
 
-	_, err = m.hub.patch(ctx, resource, obj.GetNamespace(), obj.GetName(), body)
-
-	return err
+	return m.hub.patch(ctx, resource, obj.GetNamespace(), obj.GetName(), body)
 }
 
 // release takes the old operator's finalizers off, and the owner references of Secrets that would be collected with

@@ -188,7 +188,7 @@ func (m *Migration) putReplicas(ctx context.Context, s *state) error {
 
 		if replicas(live) == 0 && replicas(old) > 0 {
 			body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas(old))
-			if _, err := m.hub.patch(ctx, deploymentsResource, live.GetNamespace(), live.GetName(), body); err != nil {
+			if err := m.hub.patch(ctx, deploymentsResource, live.GetNamespace(), live.GetName(), body); err != nil {
 				return err
 			}
 		}

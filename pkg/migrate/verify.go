@@ -220,9 +220,7 @@ func (m *Migration) merge(ctx context.Context, c *Converted, fields map[string]a
 		return fmt.Errorf("change %s: %w", c.ID(), err)
 	}
 
-	_, err = m.hub.patch(ctx, of.resource(), c.Namespace, c.Name, body)
-
-	return err
+	return m.hub.patch(ctx, of.resource(), c.Namespace, c.Name, body)
 }
 
 // verifyTakeover waits until the cluster has our mark. One that its user approved meanwhile gets the deletion policy of

@@ -21,13 +21,14 @@ const demoTimeout = 5 * time.Minute
 
 func main() {
 	up := flag.Bool("up", false, "leave the stack running until Ctrl-C")
+	metrics := flag.String("metrics", "", "write what both programs expose meanwhile into this file")
 	flag.Parse()
 
 	// SIGHUP comes when the terminal is closed: the directory of the stack has to go then too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 
-	if err := run(ctx, *up); err != nil {
+	if err := run(ctx, *up, *metrics); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(exitCode(err))
 	}
@@ -54,7 +55,7 @@ func exitCode(err error) int {
 	return 1
 }
 
-func run(ctx context.Context, up bool) (err error) {
+func run(ctx context.Context, up bool, metrics string) (err error) {
 	start := time.Now()
 
 	d, err := startStage(ctx)
@@ -72,6 +73,15 @@ func run(ctx context.Context, up bool) (err error) {
 
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
+
+	if metrics != "" {
+		recorded, recordErr := d.record(ctx, metrics)
+		if recordErr != nil {
+			return explain(ctx, "record the metrics", recordErr)
+		}
+
+		defer func() { err = errors.Join(err, recorded.write()) }()
+	}
 
 	for _, act := range d.acts() {
 		d.say("")

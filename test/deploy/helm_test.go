@@ -163,7 +163,8 @@ func (h *helmClient) refusesOtherStorage(t *testing.T) {
 	t.Helper()
 
 	for values, want := range map[string]string{
-		valueSets(t)["external-etcd"]: "the StatefulSet omni-apiserver has the objects in the embedded etcd",
+		valueSets(t)["external-etcd"]:                                   "the StatefulSet omni-apiserver has the objects in the embedded etcd",
+		`{fullnameOverride: other, controller: {namespaces: [team-a]}}`: "the StatefulSet omni-apiserver has the objects on the claim data-omni-apiserver-0",
 		// With the namespaces of before: a failed upgrade leaves what it made.
 		`{controller: {namespaces: [team-a]}, apiserver: {etcd: {embedded: {persistence: {size: 32Gi}}}}}`: "spec.volumeClaimTemplates",
 	} {

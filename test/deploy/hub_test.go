@@ -45,6 +45,8 @@ func startHub(t *testing.T) *env.Hub {
 		{"apply", "-f", filepath.Join(baseDir, "namespace.yaml")},
 		{"create", "namespace", "team-a"},
 		{"create", "namespace", "team-b"},
+		{"create", "namespace", "flux-system"},
+		{"create", "namespace", "argocd"},
 	} {
 		kubectl(t, hub, "", args...)
 	}
@@ -117,15 +119,22 @@ func tokenKubeconfig(t *testing.T, hub *env.Hub, account string) string {
 }
 
 // connectAPI does what the cluster network and cert-manager's cainjector would do: the Service leads to the port on
-// loopback, and the APIService gets the authority from the Secret of the Certificate that its annotation names.
+// loopback, and the APIService gets the authority from the Secret of the Certificate that its annotation names, unless it
+// has one already.
 func connectAPI(t *testing.T, hub *env.Hub, registration *unstructured.Unstructured, secrets map[string]map[string]string, port int) {
 	t.Helper()
 
-	from := registration.GetAnnotations()["cert-manager.io/inject-ca-from"]
+	change := map[string]any{"service": map[string]any{"port": port}}
 
-	secret, ok := strings.CutPrefix(from, namespace+"/")
-	if !ok || secrets[secret] == nil {
-		t.Fatalf("the APIService takes its authority from %q, which nobody makes", from)
+	if _, given, _ := unstructured.NestedString(registration.Object, "spec", "caBundle"); !given {
+		from := registration.GetAnnotations()["cert-manager.io/inject-ca-from"]
+
+		secret, ok := strings.CutPrefix(from, namespace+"/")
+		if !ok || secrets[secret] == nil {
+			t.Fatalf("the APIService takes its authority from %q, which nobody makes", from)
+		}
+
+		change["caBundle"] = encoded([]byte(secrets[secret]["ca.crt"]))
 	}
 
 	service := text(t, registration.Object, "spec", "service", "name")
@@ -137,10 +146,7 @@ func connectAPI(t *testing.T, hub *env.Hub, registration *unstructured.Unstructu
 	kubectl(t, hub, "", "patch", "service", service, "-n", namespace, "--type=merge", "-p", fmt.Sprintf(`{"spec": {"type": "ExternalName",
 		"externalName": "localhost", "clusterIP": null, "clusterIPs": null, "ports": [{"name": "https", "port": %d}]}}`, port))
 
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
-		"caBundle": encoded([]byte(secrets[secret]["ca.crt"])),
-		"service":  map[string]any{"port": port},
-	}})
+	patch, err := json.Marshal(map[string]any{"spec": change})
 	if err != nil {
 		t.Fatal(err)
 	}

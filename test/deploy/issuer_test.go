@@ -19,16 +19,20 @@ import (
 func issueSecrets(t *testing.T, objects []*unstructured.Unstructured) map[string]map[string]string {
 	t.Helper()
 
-	ca := newCertificate(t, spec(t, find(t, objects, "Certificate", "omni-apiserver-ca")), nil)
+	authorities, leaves := certificates(t, objects)
+	if len(authorities) != 1 || len(leaves) != 2 {
+		t.Fatalf("there are %d authorities and %d certificates", len(authorities), len(leaves))
+	}
+
+	ca := newCertificate(t, authorities[0], nil)
 	secrets := map[string]map[string]string{ca.secret: ca.files}
 
-	for _, name := range []string{"omni-apiserver-tls", "omni-controller-metrics-tls"} {
-		leaf := spec(t, find(t, objects, "Certificate", name))
+	for _, leaf := range leaves {
 
 		// The chain that is rendered: leaf, issuer of that name, Secret of the authority.
 		issuer := spec(t, find(t, objects, "Issuer", text(t, leaf, "issuerRef", "name")))
 		if got := text(t, issuer, "ca", "secretName"); got != ca.secret {
-			t.Fatalf("the issuer of %s signs with Secret %q, and the authority is in %q", name, got, ca.secret)
+			t.Fatalf("the issuer of %s signs with Secret %q, and the authority is in %q", text(t, leaf, "secretName"), got, ca.secret)
 		}
 
 		serving := newCertificate(t, leaf, ca)
@@ -36,6 +40,25 @@ func issueSecrets(t *testing.T, objects []*unstructured.Unstructured) map[string
 	}
 
 	return secrets
+}
+
+// certificates are the specs of the rendered Certificates: those of authorities, and the others.
+func certificates(t *testing.T, objects []*unstructured.Unstructured) (authorities, leaves []map[string]any) {
+	t.Helper()
+
+	for _, object := range objects {
+		if object.GetKind() != "Certificate" {
+			continue
+		}
+
+		if spec := spec(t, object); spec["isCA"] == true {
+			authorities = append(authorities, spec)
+		} else {
+			leaves = append(leaves, spec)
+		}
+	}
+
+	return authorities, leaves
 }
 
 // certificate is what is in a Secret that cert-manager made.

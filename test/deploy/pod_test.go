@@ -44,6 +44,17 @@ func (p *pod) fill(t *testing.T, source string, files map[string]string) {
 	t.Fatalf("%s has no volume of %s", p.Workload, source)
 }
 
+// fillIssued fills the volumes of the Secrets that cert-manager makes.
+func (p *pod) fillIssued(t *testing.T, secrets map[string]map[string]string) {
+	t.Helper()
+
+	for name := range p.Secrets() {
+		if files := secrets[name]; files != nil {
+			p.fill(t, name, files)
+		}
+	}
+}
+
 // start runs the container's command and waits until its probes pass.
 func (p *pod) start(t *testing.T, hub *env.Hub, binaries env.Binaries) *env.Program {
 	t.Helper()

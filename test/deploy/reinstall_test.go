@@ -27,6 +27,7 @@ func checkReinstall(t *testing.T, hub *env.Hub, helm *helmClient) {
 
 	first := startRelease(t, hub, binaries, nil)
 	live := startLive(t, first)
+	helm.test(t, hub, binaries)
 
 	// The programs run on while Helm takes everything away, as Pods do.
 	helm.uninstall(t)

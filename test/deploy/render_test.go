@@ -68,13 +68,21 @@ func renderAs(name, in, values string) (map[string]string, error) {
 			continue
 		}
 
+		// Installed by nobody but `helm test`.
+		if filepath.Base(filepath.Dir(path)) == "tests" {
+			file = testsPrefix + file
+		}
+
 		files[file] = strings.TrimSpace(text) + "\n"
 	}
 
 	return files, nil
 }
 
-// mustRender is render without NOTES.txt for values that are good.
+// testsPrefix is before the names of files that only `helm test` uses.
+const testsPrefix = "tests/"
+
+// mustRender is render without NOTES.txt and without what only `helm test` uses, for values that are good.
 func mustRender(t *testing.T, values string) map[string]string {
 	t.Helper()
 
@@ -83,7 +91,12 @@ func mustRender(t *testing.T, values string) map[string]string {
 		t.Fatal(err)
 	}
 
-	delete(files, "NOTES.txt")
+	return installed(files)
+}
+
+// installed leaves out what is rendered and not installed.
+func installed(files map[string]string) map[string]string {
+	maps.DeleteFunc(files, func(name, _ string) bool { return name == "NOTES.txt" || strings.HasPrefix(name, testsPrefix) })
 
 	return files
 }

@@ -33,19 +33,25 @@ var (
 func TestRights(t *testing.T) {
 	hub := startHub(t)
 	sets := valueSets(t)
+	sets["own accounts"] = merged(t, sets["everything"], `controller: {serviceAccount: {create: false, name: robot}}`)
 
-	// By the account of a controller: where its lease is, and where it may use Secrets.
-	type rights struct{ leases, secrets []string }
+	// By the account of a controller: where its lease is, where it may use Secrets, and where it may export to.
+	type rights struct{ leases, secrets, exports []string }
 
 	for name, accounts := range map[string]map[string]rights{
-		"default": {"omni-controller": {[]string{namespace}, []string{namespace}}},
+		"default": {"omni-controller": {[]string{namespace}, []string{namespace}, nil}},
 		"everything": {
-			"omni-controller-team-a": {[]string{"team-a"}, []string{"team-a"}},
-			"omni-controller-team-b": {[]string{"team-b"}, []string{"team-b"}},
+			"omni-controller-team-a": {[]string{"team-a"}, []string{"team-a"}, []string{"flux-system", "argocd"}},
+			"omni-controller-team-b": {[]string{"team-b"}, []string{"team-b"}, []string{"flux-system"}},
 			// What all had together before each got its own.
 			"omni-controller": {},
 		},
-		"all-namespaces": {"omni-controller": {[]string{namespace}, []string{namespace, "team-a", "team-b", "kube-system", ""}}},
+		"own accounts": {
+			"robot-team-a": {[]string{"team-a"}, []string{"team-a"}, []string{"flux-system", "argocd"}},
+			"robot-team-b": {[]string{"team-b"}, []string{"team-b"}, []string{"flux-system"}},
+			"robot":        {}, "omni-controller-team-a": {},
+		},
+		"all-namespaces": {"omni-controller": {[]string{namespace}, []string{namespace, "team-a", "team-b", "kube-system", "flux-system", "argocd", ""}, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := stream(mustRender(t, sets[name]))
@@ -56,7 +62,7 @@ func TestRights(t *testing.T) {
 			var given, refused []right
 
 			for account, has := range accounts {
-				allowed, denied := controllerRights(account, has.leases, has.secrets)
+				allowed, denied := controllerRights(account, has.leases, has.secrets, has.exports)
 				given, refused = append(given, allowed...), append(refused, denied...)
 			}
 
@@ -73,10 +79,10 @@ func TestRights(t *testing.T) {
 }
 
 // controllerRights are those of a controller that depend on the namespace.
-func controllerRights(program string, leases, secrets []string) (given, refused []right) {
+func controllerRights(program string, leases, secrets, exports []string) (given, refused []right) {
 	const lease = "leases.coordination.k8s.io"
 
-	for _, in := range []string{namespace, "team-a", "team-b", "kube-system", "kube-node-lease", ""} {
+	for _, in := range []string{namespace, "team-a", "team-b", "kube-system", "kube-node-lease", "flux-system", "argocd", ""} {
 		if slices.Contains(leases, in) {
 			given = append(given, right{program, in, lease, "omni-controller", []string{"get", "update"}}, right{program, in, lease, "", []string{"create"}})
 			refused = append(refused, right{program, in, lease, "another", []string{"get", "update", "patch", "delete"}},
@@ -88,6 +94,9 @@ func controllerRights(program string, leases, secrets []string) (given, refused 
 		use := right{program, in, "secrets", "", []string{"get", "list", "watch", "create", "update", "patch", "delete"}}
 		if slices.Contains(secrets, in) {
 			given = append(given, use)
+		} else if slices.Contains(exports, in) {
+			given = append(given, right{program, in, "secrets", "", []string{"get", "list", "watch", "create", "update", "delete"}})
+			refused = append(refused, right{program, in, "secrets", "", []string{"patch", "deletecollection"}}, right{program, in, "configmaps", "", both})
 		} else if !slices.Contains(secrets, "") {
 			refused = append(refused, use)
 		}

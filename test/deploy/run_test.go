@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 			check: func(t *testing.T, r *running) { checkAtRest(t, r, false) },
 		},
 		{
-			name: "external etcd, all namespaces", values: external, serves: []string{"team-a", "team-b"},
+			name: "external etcd, all namespaces, other names", values: "fullnameOverride: hub-a\n" + external, serves: []string{"team-a", "team-b"},
 			secrets: map[string]map[string]string{"etcd-client": etcdFiles},
 		},
 		{
@@ -66,6 +66,7 @@ func TestRun(t *testing.T) {
 			},
 			check: func(t *testing.T, r *running) {
 				checkMetrics(t, r)
+				checkExport(t, r)
 				checkAudit(t, r)
 				checkAtRest(t, r, true)
 			},
@@ -115,14 +116,18 @@ func prepare(t *testing.T, hub *env.Hub, values string) *running {
 
 	r := &running{hub: hub, manifest: stream(mustRender(t, values))}
 	r.objects = decode(t, r.manifest)
-	r.secrets = issueSecrets(t, r.objects)
+
+	// The test has those of the user's.
+	if _, leaves := certificates(t, r.objects); len(leaves) > 0 {
+		r.secrets = issueSecrets(t, r.objects)
+	}
 
 	for _, object := range r.objects {
 		if kind := object.GetKind(); kind != "StatefulSet" && kind != "Deployment" {
 			continue
 		}
 
-		if p := newPod(t, hub, object); object.GetName() == "omni-apiserver" {
+		if p := newPod(t, hub, object); object.GetLabels()["app.kubernetes.io/name"] == "omni-apiserver" {
 			r.apiserver = p
 		} else {
 			r.controllers = append(r.controllers, p)
@@ -145,7 +150,7 @@ func (r *running) start(t *testing.T, binaries env.Binaries, sources map[string]
 		}
 	})
 
-	r.apiserver.fill(t, "omni-apiserver-tls", r.secrets["omni-apiserver-tls"])
+	r.apiserver.fillIssued(t, r.secrets)
 
 	for name, files := range sources {
 		r.apiserver.fill(t, name, files)
@@ -156,7 +161,7 @@ func (r *running) start(t *testing.T, binaries env.Binaries, sources map[string]
 	connectAPI(t, r.hub, registration, r.secrets, r.apiserver.Port(8443))
 
 	for _, controller := range r.controllers {
-		controller.fill(t, "omni-controller-metrics-tls", r.secrets["omni-controller-metrics-tls"])
+		controller.fillIssued(t, r.secrets)
 		r.programs = append(r.programs, controller.start(t, r.hub, binaries))
 	}
 }

@@ -1,7 +1,7 @@
 package deploy
 
 import (
-	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,22 +24,14 @@ func (h *helmClient) leavesSharedAccount(t *testing.T, hub *env.Hub) {
 	}
 
 	replaced := 0
+	account := regexp.MustCompile(`(?s)(define "omni.controllerAccount" -}}).*?({{- end }})`)
 
 	for _, file := range before.Templates {
-		for _, account := range []string{
-			"serviceAccountName: {{ include \"omni.controllerName\" . }}",
-			"kind: ServiceAccount\n    name: {{ include \"omni.controllerName\" (dict \"root\" $ \"serves\" .) }}",
-			"kind: ServiceAccount\n    name: {{ $name }}",
-			"kind: ServiceAccount\n  name: {{ include \"omni.controllerName\" (dict \"root\" $ \"serves\" .) }}",
-			"kind: ServiceAccount\nmetadata:\n  name: {{ include \"omni.controllerName\" (dict \"root\" $ \"serves\" .) }}",
-		} {
-			start := account[:strings.Index(account, "{{")]
-			replaced += bytes.Count(file.Data, []byte(account))
-			file.Data = bytes.ReplaceAll(file.Data, []byte(account), []byte(start+"omni-controller"))
-		}
+		replaced += len(account.FindAll(file.Data, -1))
+		file.Data = account.ReplaceAll(file.Data, []byte("${1}omni-controller${2}"))
 	}
 
-	if replaced != 5 {
+	if replaced != 1 {
 		t.Fatalf("the chart names accounts of controllers in %d places", replaced)
 	}
 

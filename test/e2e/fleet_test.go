@@ -44,10 +44,17 @@ func newFleetIn(t *testing.T, suffix string) *fleet {
 
 // fleetIn fills a namespace.
 func fleetIn(s *space) *fleet {
+	s.t.Helper()
+
+	return fleetWith(s, omnisim.Options{Phase: phase})
+}
+
+// fleetWith fills a namespace, with an Omni of one's own.
+func fleetWith(s *space, options omnisim.Options) *fleet {
 	t := s.t
 	t.Helper()
 
-	sim, err := omnisim.Start(omnisim.Options{Phase: phase})
+	sim, err := omnisim.Start(options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,6 @@ webhooks:
 `
 
 // formerKinds are the resources of its definitions.
-//
-//nolint:gochecknoglobals // a constant
 var formerKinds = []string{
 	"omniconnections", "omniclusters", "omnicontrolplanes", "omniworkers", "omnimachines", "omnikubeconfigexports", "omnisecretsyncs", "omnihelmreleases",
 }

@@ -48,7 +48,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 
 	options.AddFlags(command.Flags())
 	command.Flags().Bool("version", false, "Print the version and exit.")
-	command.AddCommand(newExportCommand(ctx), newMigrateCommand(ctx))
+	command.AddCommand(newExportCommand(ctx), newMigrateCommand(ctx), newCheckCommand(ctx))
 
 	return command
 }

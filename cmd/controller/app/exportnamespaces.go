@@ -49,10 +49,13 @@ func (o *Options) checkExportNamespaces(ctx context.Context, hub *rest.Config) e
 	return nil
 }
 
+// exportVerbs are what the controller does with Secrets in a namespace of --export-namespaces.
+func exportVerbs() []string { return []string{"get", "list", "watch", "create", "update", "delete"} }
+
 // missingVerb is the first thing that the controller has to do with Secrets in a namespace and may not; empty if it may
 // do everything.
 func missingVerb(ctx context.Context, client authorizationclient.SelfSubjectAccessReviewsGetter, namespace string) (string, error) {
-	for _, verb := range []string{"get", "list", "watch", "create", "update", "delete"} {
+	for _, verb := range exportVerbs() {
 		review, err := client.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: namespace, Verb: verb, Version: "v1", Resource: "secrets",

@@ -8,7 +8,7 @@ metadata:
   annotations:
     {{- merge (dict) ($settings.podAnnotations | default dict) (dict "kubectl.kubernetes.io/default-container" "omni-apiserver") | toYaml | nindent 4 }}
 spec:
-  serviceAccountName: omni-apiserver
+  serviceAccountName: {{ include "omni.apiserverAccount" . }}
   automountServiceAccountToken: true
   enableServiceLinks: false
   {{- with .Values.image.pullSecrets }}
@@ -16,8 +16,10 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   terminationGracePeriodSeconds: {{ $settings.terminationGracePeriodSeconds }}
+  {{- with .Values.podSecurityContext }}
   securityContext:
-    {{- include "omni.podSecurity" . | nindent 4 }}
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   {{- with include "omni.placement" (dict "settings" $settings "selector" $selector "replicas" (include "omni.apiserverReplicas" .)) }}
   {{- . | trim | nindent 2 }}
   {{- end }}
@@ -44,8 +46,10 @@ spec:
       {{- include "omni.apiserverProbes" . | nindent 6 }}
       resources:
         {{- toYaml $settings.resources | nindent 8 }}
+      {{- with .Values.securityContext }}
       securityContext:
-        {{- include "omni.containerSecurity" . | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       volumeMounts:
         {{- include "omni.apiserverMounts" . | nindent 8 }}
   volumes:
@@ -113,30 +117,25 @@ spec:
      leaves the Service at once. The only one stays for a while: without it every caller would get an error for sure, and
      its etcd may just be busy, with a defragmentation for example. */}}
 {{- define "omni.apiserverProbes" -}}
+{{- $probes := .Values.apiserver.healthProbe -}}
 startupProbe:
   httpGet:
     scheme: HTTPS
     port: https
     path: /livez?exclude=etcd
-  periodSeconds: 2
-  timeoutSeconds: 5
-  failureThreshold: 150
+  {{- include "omni.probeTiming" (dict "of" $probes.startup) | nindent 2 }}
 livenessProbe:
   httpGet:
     scheme: HTTPS
     port: https
     path: /livez?exclude=etcd
-  periodSeconds: 10
-  timeoutSeconds: 15
-  failureThreshold: 6
+  {{- include "omni.probeTiming" (dict "of" $probes.liveness) | nindent 2 }}
 readinessProbe:
   httpGet:
     scheme: HTTPS
     port: https
     path: /readyz
-  periodSeconds: 2
-  timeoutSeconds: 5
-  failureThreshold: {{ if eq (include "omni.apiserverReplicas" .) "1" }}15{{ else }}1{{ end }}
+  {{- include "omni.probeTiming" (dict "of" $probes.readiness "failures" (ternary 15 1 (eq (include "omni.apiserverReplicas" .) "1"))) | nindent 2 }}
 {{- end }}
 
 {{- define "omni.apiserverMounts" -}}
@@ -178,10 +177,10 @@ readinessProbe:
 - name: tmp
   emptyDir:
     sizeLimit: 64Mi
-# Made by cert-manager; the Pod waits for it.
+# Made by cert-manager or by you; the Pod waits for it.
 - name: tls
   secret:
-    secretName: omni-apiserver-tls
+    secretName: {{ include "omni.servingSecret" . }}
     defaultMode: 0440
 {{- if not $settings.etcd.embedded.enabled }}
 - name: etcd-client

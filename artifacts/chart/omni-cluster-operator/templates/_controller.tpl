@@ -1,18 +1,7 @@
-{{/* The Deployment of omni-controller that serves a namespace, and its ServiceAccount: each has one of its own, so that
-     whoever takes over one controller has the rights of one namespace. No name is cut: 16 and 63 characters fit.
-     Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
-{{- define "omni.controllerName" -}}
-{{- if or (not .serves) (eq .serves .root.Release.Namespace) }}omni-controller{{ else }}omni-controller-{{ .serves }}{{ end -}}
-{{- end }}
-
-{{/* The label that tells Deployments apart. Selectors are immutable, so the Deployment that serves the release's
-     namespace keeps it when it serves all; the underscores keep it apart from any namespace. */}}
-{{- define "omni.controllerServes" -}}
-{{- if or (not .serves) (eq .serves .root.Release.Namespace) }}own_or_all{{ else }}{{ .serves }}{{ end -}}
-{{- end }}
-
+{{/* The Deployment of omni-controller that serves a namespace. Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
 {{- define "omni.controller" -}}
 {{- $settings := .root.Values.controller -}}
+{{- $certificate := include "omni.metricsSecret" .root -}}
 {{- $selector := include "omni.selector" (dict "name" "omni-controller" "serves" (include "omni.controllerServes" .)) -}}
 {{- $labels := include "omni.labels" (dict "root" .root "name" "omni-controller" "serves" (include "omni.controllerServes" .)) -}}
 apiVersion: apps/v1
@@ -35,7 +24,7 @@ spec:
       annotations:
         {{- merge (dict) ($settings.podAnnotations | default dict) (dict "kubectl.kubernetes.io/default-container" "omni-controller") | toYaml | nindent 8 }}
     spec:
-      serviceAccountName: {{ include "omni.controllerName" . }}
+      serviceAccountName: {{ include "omni.controllerAccount" . }}
       automountServiceAccountToken: true
       enableServiceLinks: false
       {{- with .root.Values.image.pullSecrets }}
@@ -43,8 +32,10 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       terminationGracePeriodSeconds: {{ $settings.terminationGracePeriodSeconds }}
+      {{- with .root.Values.podSecurityContext }}
       securityContext:
-        {{- include "omni.podSecurity" .root | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       {{- with include "omni.placement" (dict "settings" $settings "selector" $selector "replicas" $settings.replicas) }}
       {{- . | trim | nindent 6 }}
       {{- end }}
@@ -69,17 +60,19 @@ spec:
               containerPort: 8080
               protocol: TCP
             - name: health
-              containerPort: 8081
+              containerPort: {{ $settings.healthProbe.port }}
               protocol: TCP
-          {{- include "omni.controllerProbes" . | nindent 10 }}
+          {{- include "omni.controllerProbes" $settings.healthProbe | nindent 10 }}
           resources:
             {{- toYaml $settings.resources | nindent 12 }}
+          {{- with .root.Values.securityContext }}
           securityContext:
-            {{- include "omni.containerSecurity" .root | nindent 12 }}
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           volumeMounts:
             - name: tmp
               mountPath: /tmp
-            {{- if $settings.metrics.secure }}
+            {{- if $certificate }}
             - name: metrics-tls
               mountPath: /etc/omni-controller/metrics
               readOnly: true
@@ -91,11 +84,11 @@ spec:
         - name: tmp
           emptyDir:
             sizeLimit: 256Mi
-        {{- if $settings.metrics.secure }}
-        # Made by cert-manager; the Pod waits for it.
+        {{- with $certificate }}
+        # Made by cert-manager or by you; the Pod waits for it.
         - name: metrics-tls
           secret:
-            secretName: omni-controller-metrics-tls
+            secretName: {{ . }}
             defaultMode: 0440
         {{- end }}
         {{- with $settings.extraVolumes }}
@@ -110,13 +103,16 @@ spec:
 - --all-namespaces
 - --leader-election-namespace={{ .root.Release.Namespace }}
 {{- end }}
+{{- with include "omni.exportNamespaces" . | fromJsonArray }}
+- --export-namespaces={{ join "," . }}
+{{- end }}
 - --leader-elect=true
 - --metrics-bind-address=:8080
 - --metrics-secure={{ .root.Values.controller.metrics.secure }}
-{{- if .root.Values.controller.metrics.secure }}
+{{- if include "omni.metricsSecret" .root }}
 - --metrics-cert-path=/etc/omni-controller/metrics
 {{- end }}
-- --health-probe-bind-address=:8081
+- --health-probe-bind-address=:{{ .root.Values.controller.healthProbe.port }}
 {{- with .root.Values.controller.deniedNetworks }}
 - {{ printf "--denied-networks=%s" (join "," .) | quote }}
 {{- end }}
@@ -144,7 +140,12 @@ spec:
      Those that cert-manager makes have a label as well; to those of the user's the chart cannot give one. */}}
 {{- define "omni.protectedSecrets" -}}
 {{- $values := .root.Values -}}
-{{- $names := list "omni-apiserver-ca" "omni-apiserver-tls" "omni-controller-metrics-tls" $values.apiserver.encryption.secretName -}}
+{{- $prefix := include "omni.prefix" .root -}}
+{{- $names := list (printf "%s-apiserver-ca" $prefix) (printf "%s-apiserver-tls" $prefix) (printf "%s-controller-metrics-tls" $prefix) -}}
+{{- if not $values.certificates.certManager.enabled -}}
+{{- $names = list $values.certificates.serving.secretName $values.certificates.metrics.secretName -}}
+{{- end -}}
+{{- $names = append $names $values.apiserver.encryption.secretName -}}
 {{- if not $values.apiserver.etcd.embedded.enabled -}}
 {{- $names = append $names $values.apiserver.etcd.external.tlsSecretName -}}
 {{- end -}}
@@ -162,11 +163,16 @@ spec:
 {{ concat $all $values.controller.protectedSecrets | uniq | toJson }}
 {{- end }}
 
+{{/* Namespaces to which exports of the objects that a controller looks at may be written, as a JSON list. */}}
+{{- define "omni.exportNamespaces" -}}
+{{ get .root.Values.controller.exportNamespaces (.serves | default "*") | default list | sortAlpha | toJson }}
+{{- end }}
+
 {{/* Accounts of all controllers, as the subjects of a binding. */}}
 {{- define "omni.controllerSubjects" -}}
 {{- range include "omni.namespaces" . | fromJsonArray | default (list "") }}
 - kind: ServiceAccount
-  name: {{ include "omni.controllerName" (dict "root" $ "serves" .) }}
+  name: {{ include "omni.controllerAccount" (dict "root" $ "serves" .) }}
   namespace: {{ $.Release.Namespace }}
 {{- end }}
 {{- end }}
@@ -177,20 +183,15 @@ startupProbe:
   httpGet:
     port: health
     path: /healthz
-  periodSeconds: 5
-  timeoutSeconds: 5
-  failureThreshold: 132
+  {{- include "omni.probeTiming" (dict "of" .startup) | nindent 2 }}
 livenessProbe:
   httpGet:
     port: health
     path: /healthz
-  periodSeconds: 20
-  timeoutSeconds: 10
-  failureThreshold: 3
+  {{- include "omni.probeTiming" (dict "of" .liveness) | nindent 2 }}
 readinessProbe:
   httpGet:
     port: health
     path: /readyz
-  periodSeconds: 10
-  timeoutSeconds: 5
+  {{- include "omni.probeTiming" (dict "of" .readiness) | nindent 2 }}
 {{- end }}

@@ -55,25 +55,6 @@ omni.texashpc.com/serves: {{ . }}
 {{- end -}}
 {{- end }}
 
-{{/* What the restricted Pod Security Standard asks of a Pod. */}}
-{{- define "omni.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
-{{- end }}
-
-{{/* What it asks of a container, and a root file system that nobody can write to. */}}
-{{- define "omni.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
-{{- end }}
-
 {{/* Where Pods go: what both programs have in common.
      Call with (dict "root" $ "settings" .Values.apiserver "selector" <selector labels> "replicas" 2). */}}
 {{- define "omni.placement" -}}
@@ -134,16 +115,31 @@ topologySpreadConstraints:
 {{- end -}}
 {{- end }}
 
-{{/* Fails if the other storage is in use: a `helm upgrade` that forgot some values would otherwise serve an empty API, and
-     the garbage collector would remove exported kubeconfigs, whose owners are not there. Without a cluster, as in
-     `helm template`, nothing is found and nothing refused. */}}
+{{/* Fails if the objects are elsewhere: a `helm upgrade` that forgot some values, or changed the names, would otherwise serve an
+     empty API, and the garbage collector would remove exported kubeconfigs, whose owners are not there. Without a cluster,
+     as in `helm template`, nothing is found and nothing refused. */}}
 {{- define "omni.refuseOtherStorage" -}}
-{{- $now := ternary "embedded" "external" .Values.apiserver.etcd.embedded.enabled -}}
-{{- $before := ternary "external" "embedded" .Values.apiserver.etcd.embedded.enabled -}}
-{{- $workload := ternary "Deployment" "StatefulSet" .Values.apiserver.etcd.embedded.enabled -}}
-{{- if lookup "apps/v1" $workload .Release.Namespace "omni-apiserver" -}}
-{{- fail (printf "apiserver.etcd: the %s omni-apiserver has the objects in the %s etcd, and these values ask for the %s one, which does not have them. Give all values of the release again (helm get values). If you moved the objects (docs/how-to/high-availability.md) or want to begin without any, delete the %s first" $workload $before $now $workload) -}}
+{{- $embedded := .Values.apiserver.etcd.embedded.enabled -}}
+{{- $now := ternary "embedded" "external" $embedded -}}
+{{- $name := printf "%s-apiserver" (include "omni.prefix" .) -}}
+{{- range $kind, $before := dict "StatefulSet" "embedded" "Deployment" "external" -}}
+{{- range (lookup "apps/v1" $kind $.Release.Namespace "").items -}}
+{{- if eq (get (.metadata.labels | default dict) "app.kubernetes.io/name") "omni-apiserver" -}}
+{{- if ne $before $now -}}
+{{- fail (printf "apiserver.etcd: the %s %s has the objects in the %s etcd, and these values ask for the %s one, which does not have them. Give all values of the release again (helm get values). If you moved the objects (docs/how-to/high-availability.md) or want to begin without any, delete the %s first" $kind .metadata.name $before $now $kind) -}}
+{{- else if and $embedded (ne .metadata.name $name) -}}
+{{- fail (printf "nameOverride, fullnameOverride: the StatefulSet %s has the objects on the claim data-%s-0, and %s would begin without any. Give the names of before again. To change them, see docs/how-to/install.md (Names)" .metadata.name .metadata.name $name) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The lines of a probe that say how often and how long. Call with (dict "of" <values>), with "failures" where Kubernetes' 3 is not the default. */}}
+{{- define "omni.probeTiming" -}}
+periodSeconds: {{ .of.periodSeconds }}
+timeoutSeconds: {{ .of.timeoutSeconds }}
+failureThreshold: {{ .of.failureThreshold | default .failures | default 3 }}
 {{- end }}
 
 {{/* How many Pods of the API server there are. */}}
@@ -165,7 +161,7 @@ topologySpreadConstraints:
      that it signed is in use. Here and not by cert-manager's webhook, half-way through an installation. */}}
 {{- define "omni.refuseDurations" -}}
 {{- $own := not .Values.certificates.serving.issuerRef.name -}}
-{{- range $name, $of := .Values.certificates -}}
+{{- range $name, $of := dict "ca" .Values.certificates.ca "serving" .Values.certificates.serving -}}
 {{- if or $own (ne $name "ca") -}}
 {{- $duration := include "omni.seconds" $of.duration | atoi -}}
 {{- $renewBefore := include "omni.seconds" $of.renewBefore | atoi -}}

@@ -12,8 +12,8 @@ const (
 
 // Condition types of several kinds.
 const (
-	// ConditionSynced: Omni has what the objects say (OmniCluster), Omni has this generation (its documents), or the
-	// copy in the workload cluster is as the source (OmniSecretSync).
+	// ConditionSynced: Omni has what the objects say (OmniCluster), Omni has this generation (OmniControlPlane,
+	// OmniWorkers, OmniMachine), or the copy in the workload cluster is as the source (OmniSecretSync).
 	ConditionSynced = "Synced"
 	// ConditionSuspended: spec.suspend is set (OmniCluster, OmniHelmRelease). Present only while true.
 	ConditionSuspended = "Suspended"

@@ -15,6 +15,8 @@ const UnlimitedSize = "unlimited"
 
 // unlimitedSizes are the texts that Omni's templates read as UnlimitedSize.
 // Source: Size.UnmarshalYAML in github.com/siderolabs/omni/client/pkg/template/internal/models.
+//
+//nolint:gochecknoglobals // a constant
 var unlimitedSizes = []string{UnlimitedSize, "Unlimited", "infinity", "∞"}
 
 // CanonicalUUID returns a UUID as Omni writes it, in lower case with hyphens. ok reports whether the text is a UUID in one

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// installation asks the hub about an installation, as one controller's account.
+type installation struct {
+	options *Options
+	start   *startChecks
+	objects metadata.Interface
+	reviews authorizationclient.SelfSubjectAccessReviewInterface
+	leases  coordinationclient.LeaseInterface
+}
+
+// newInstallationChecks returns what has to be true of an installation for the controller with these flags.
+func newInstallationChecks(hub *rest.Config, options *Options) ([]installationCheck, error) {
+	bounded := rest.CopyConfig(hub)
+	bounded.Timeout, bounded.QPS, bounded.Burst = callTimeout, requestsPerSecond, requestBurst
+
+	start, startErr := newStartChecks(bounded)
+	objects, objectsErr := metadata.NewForConfig(bounded)
+	authorization, authorizationErr := authorizationclient.NewForConfig(bounded)
+	coordination, coordinationErr := coordinationclient.NewForConfig(bounded)
+
+	if err := errors.Join(startErr, objectsErr, authorizationErr, coordinationErr); err != nil {
+		return nil, fmt.Errorf("set up the checks: %w", err)
+	}
+
+	in := &installation{
+		options: options, start: start, objects: objects,
+		reviews: authorization.SelfSubjectAccessReviews(), leases: coordination.Leases(options.leaseNamespace()),
+	}
+
+	where := "in namespace " + options.Namespace
+	if options.AllNamespaces {
+		where = "in all namespaces"
+	}
+
+	return []installationCheck{
+		{"no custom resource definition collides with the API", in.start.refuseDefinitions},
+		{"the API " + v1alpha1.SchemeGroupVersion.String() + " is served with all its kinds", func(context.Context) error { return in.start.findAPI() }},
+		{"objects of all kinds can be read " + where, in.readObjects},
+		{"the account has the rights of a controller " + where, in.findRights},
+		{"a controller is at work " + where, in.findLeader},
+	}, nil
+}
+
+// served is the namespace that the controller serves, empty for all.
+func (in *installation) served() string {
+	if in.options.AllNamespaces {
+		return metav1.NamespaceAll
+	}
+
+	return in.options.Namespace
+}
+
+// readObjects lists one object of each kind: through kube-apiserver, omni-apiserver and its etcd.
+func (in *installation) readObjects(ctx context.Context) error {
+	for _, kind := range kinds() {
+		resource := in.objects.Resource(v1alpha1.SchemeGroupVersion.WithResource(kind)).Namespace(in.served())
+		if _, err := resource.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("list %s: %w", kind, err)
+		}
+	}
+
+	return nil
+}
+
+// findRights asks the hub for each right that a controller needs.
+func (in *installation) findRights(ctx context.Context) error {
+	var problems []error
+
+	for _, right := range rightsOf(in.served(), in.options) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+
+		answer, err := in.reviews.Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("ask for the rights of the account: %w", err)
+		}
+
+		if !answer.Status.Allowed {
+			problems = append(problems, fmt.Errorf("it may not %s", described(right)))
+		}
+	}
+
+	return errors.Join(problems...)
+}
+
+// findLeader looks whether a controller renews the lease.
+func (in *installation) findLeader(ctx context.Context) error {
+	found, err := in.leases.Get(ctx, leaseName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get the lease %s/%s: %w", in.options.leaseNamespace(), leaseName, err)
+	}
+
+	spec := found.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil {
+		return fmt.Errorf("nobody holds the lease %s/%s", found.Namespace, found.Name)
+	}
+
+	if age := time.Since(spec.RenewTime.Time); age > leaseDuration {
+		return fmt.Errorf("%s held the lease %s/%s and has not renewed it for %s", *spec.HolderIdentity, found.Namespace, found.Name, age.Round(time.Second))
+	}
+
+	return nil
+}

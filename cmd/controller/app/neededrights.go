@@ -1,0 +1,76 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// rightsOf are the rights that a controller with these flags needs: in the namespace that it serves (empty: all), in that of its
+// lease, where exports may be written, and in the cluster. The deployment's roles give them; a test compares both.
+func rightsOf(served string, options *Options) []authorizationv1.ResourceAttributes {
+	var rights []authorizationv1.ResourceAttributes
+
+	leases := options.leaseNamespace()
+
+	add := func(namespace, group, resource, name string, verbs ...string) {
+		resource, subresource, _ := strings.Cut(resource, "/")
+
+		for _, verb := range verbs {
+			rights = append(rights, authorizationv1.ResourceAttributes{
+				Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Name: name, Verb: verb,
+			})
+		}
+	}
+
+	for _, kind := range kinds() {
+		add(served, v1alpha1.GroupName, kind, "", "get", "list", "watch", "update", "patch")
+		add(served, v1alpha1.GroupName, kind+"/status", "", "get", "update", "patch")
+		add("", "apiextensions.k8s.io", "customresourcedefinitions", kind+"."+v1alpha1.GroupName, "get")
+	}
+
+	for _, owner := range []string{"omniclusters", "omnikubeconfigexports", "omnisecretsyncs", "omnihelmreleases"} {
+		add(served, v1alpha1.GroupName, owner+"/finalizers", "", "update")
+	}
+
+	add(served, "", "secrets", "", "get", "list", "watch", "create", "update", "patch", "delete")
+	add(served, "", "configmaps", "", "get", "list", "watch")
+	add(served, "events.k8s.io", "events", "", "create", "patch")
+	add(leases, "coordination.k8s.io", "leases", leaseName, "get", "update")
+	add(leases, "coordination.k8s.io", "leases", "", "create")
+
+	if options.HubID == "" {
+		add(metav1.NamespaceSystem, "", "namespaces", metav1.NamespaceSystem, "get")
+	}
+
+	for _, target := range options.ExportNamespaces {
+		add(target, "", "secrets", "", exportVerbs()...)
+	}
+
+	if options.Metrics.Secure {
+		add("", "authentication.k8s.io", "tokenreviews", "", "create")
+		add("", "authorization.k8s.io", "subjectaccessreviews", "", "create")
+	}
+
+	return rights
+}
+
+// described is a right in words.
+func described(right authorizationv1.ResourceAttributes) string {
+	resource := right.Resource
+	if right.Group != "" {
+		resource += "." + right.Group
+	}
+
+	for _, part := range []struct{ before, text string }{{"/", right.Subresource}, {" ", right.Name}, {" in ", right.Namespace}} {
+		if part.text != "" {
+			resource += part.before + part.text
+		}
+	}
+
+	return fmt.Sprintf("%s %s", right.Verb, resource)
+}

@@ -1,0 +1,200 @@
+package promql
+
+import (
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+	"go.yaml.in/yaml/v3"
+)
+
+// alert is one rule of the chart's alerts.yaml.
+type alert struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         model.Duration    `yaml:"for"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+func alerts(t *testing.T) map[string]alert {
+	t.Helper()
+
+	var file struct {
+		Groups []struct {
+			Rules []alert `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, chart, "alerts.yaml")))
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+
+	found := map[string]alert{}
+
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			found[rule.Alert] = rule
+		}
+	}
+
+	if len(found) == 0 {
+		t.Fatal("there are no alerts")
+	}
+
+	return found
+}
+
+// firing is an alert that fires, with its annotations filled in.
+type firing struct {
+	labels, annotations labels.Labels
+}
+
+// at evaluates an alert every minute until then, as Prometheus does, and returns what fires at the end.
+func (p *prometheus) at(of alert, end time.Duration) []firing {
+	p.t.Helper()
+
+	expression, err := parser.NewParser(parser.Options{}).ParseExpr(of.Expr)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+
+	rule := rules.NewAlertingRule(of.Alert, expression, time.Duration(of.For), 0, labels.FromMap(of.Labels), labels.FromMap(of.Annotations),
+		labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler))
+
+	for at := time.Duration(0); at <= end; at += time.Minute {
+		if _, err := rule.Eval(p.t.Context(), 0, time.Unix(0, 0).Add(at), rules.EngineQueryFunc(p.engine, p.data), &url.URL{}, 0); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+
+	var found []firing
+
+	for _, active := range rule.ActiveAlerts() {
+		if active.State == rules.StateFiring {
+			found = append(found, firing{active.Labels, active.Annotations})
+		}
+	}
+
+	return found
+}
+
+// Each alert fires when it should, says of what, and is silent a moment before, with what is just well enough, and while
+// everything works.
+func TestAlerts(t *testing.T) {
+	cases := map[string]struct {
+		bad, good     string        // series, from the epoch on, a minute apart
+		after         time.Duration // when it fires
+		says          string        // in its summary
+		alwaysTooLate bool          // it fires at once: there is no moment before
+	}{
+		"OmniObjectNotReady": {
+			bad:   `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="NotRunning",suspended="false"} 1x200`,
+			good:  `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="NotRunning",suspended="true"} 1x200`,
+			after: 30 * time.Minute, says: "OmniCluster team/demo is not Ready for 30 minutes: NotRunning",
+		},
+		"OmniKeyExpires": {
+			bad:   `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 604799x200`,
+			good:  `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 700000x200`,
+			after: 0, says: "OmniConnection team/omni expires", alwaysTooLate: true,
+		},
+		"OmniUnreachable": {
+			bad:   `omni_api_requests_total{connection="team/omni",code="Unavailable",method="/cosi.resource.State/Get"} 0+2x200`,
+			good:  `omni_api_requests_total{connection="team/omni",code="NotFound",method="/cosi.resource.State/Get"} 0+2x200`,
+			after: 16 * time.Minute, says: "team/omni fail",
+		},
+		"OmniHelmActionsFail": {
+			bad:   `omni_helm_actions_total{action="upgrade",result="failure"} 0+1x200`,
+			good:  `omni_helm_actions_total{action="upgrade",result="success"} 0+1x200`,
+			after: 31 * time.Minute, says: "(upgrade) fail",
+		},
+		"OmniAPIServerErrors": {
+			bad: "apiserver_request_total{job=\"omni-apiserver\",code=\"500\",verb=\"GET\"} 0+6x200\n" +
+				"apiserver_request_total{job=\"omni-apiserver\",code=\"200\",verb=\"GET\"} 0+94x200",
+			good: "apiserver_request_total{job=\"omni-apiserver\",code=\"500\",verb=\"GET\"} 0+4x200\n" +
+				"apiserver_request_total{job=\"omni-apiserver\",code=\"200\",verb=\"GET\"} 0+96x200",
+			after: 11 * time.Minute, says: "More than 5 %",
+		},
+		"OmniServingCertificateExpires": {
+			bad:   `omni_apiserver_serving_certificate_expiration_timestamp_seconds{job="omni-apiserver"} 604799x200`,
+			good:  `omni_apiserver_serving_certificate_expiration_timestamp_seconds{job="omni-apiserver"} 700000x200`,
+			after: 0, says: "expires within 7 days", alwaysTooLate: true,
+		},
+		"OmniEtcdAlarm": {
+			bad:   `omni_apiserver_etcd_alarm{job="omni-apiserver",alarm="NOSPACE"} 1x200`,
+			good:  `omni_apiserver_etcd_alarm{job="omni-apiserver",alarm="NOSPACE"} 0x200`,
+			after: 0, says: "NOSPACE", alwaysTooLate: true,
+		},
+		"OmniEtcdNearlyFull": {
+			bad: "omni_apiserver_etcd_db_size_bytes{job=\"omni-apiserver\"} 91x200\n" +
+				"omni_apiserver_etcd_quota_bytes{job=\"omni-apiserver\"} 100x200",
+			good: "omni_apiserver_etcd_db_size_bytes{job=\"omni-apiserver\"} 90x200\n" +
+				"omni_apiserver_etcd_quota_bytes{job=\"omni-apiserver\"} 100x200",
+			after: 15 * time.Minute, says: "less than a tenth",
+		},
+		"OmniSnapshotsFail": {
+			bad:   `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 0+1x200`,
+			good:  `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 3x200`,
+			after: 31 * time.Minute, says: "Snapshots",
+		},
+	}
+
+	all := alerts(t)
+	if got, want := slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(cases)); !slices.Equal(got, want) {
+		t.Fatalf("alerts %v, tested are %v", got, want)
+	}
+
+	healthy, lasts := recorded(t)
+	exposed := healthy.exposed()
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			of := all[name]
+			readsWhatIsExposed(t, of.Expr, exposed)
+
+			for _, line := range strings.Split(test.bad+"\n"+test.good, "\n") {
+				selector, _, _ := strings.Cut(line, "} ")
+				readsWhatIsExposed(t, selector+"}", exposed)
+			}
+
+			bad := load(t, "load 1m\n  "+strings.ReplaceAll(test.bad, "\n", "\n  ")+"\n")
+
+			got := bad.at(of, test.after)
+			if len(got) != 1 {
+				t.Fatalf("after %s: %v fires, want one", test.after, got)
+			}
+
+			if summary := got[0].annotations.Get("summary"); !strings.Contains(summary, test.says) {
+				t.Errorf("it says %q, without %q", summary, test.says)
+			}
+
+			if got[0].labels.Get("severity") == "" || got[0].annotations.Get("description") == "" {
+				t.Errorf("it lacks a severity or a description: %v", got[0])
+			}
+
+			if !test.alwaysTooLate {
+				if early := load(t, "load 1m\n  "+strings.ReplaceAll(test.bad, "\n", "\n  ")+"\n").at(of, test.after-time.Minute); len(early) > 0 {
+					t.Errorf("a minute before it fires already: %v", early)
+				}
+			}
+
+			if got := load(t, "load 1m\n  "+strings.ReplaceAll(test.good, "\n", "\n  ")+"\n").at(of, 3*time.Hour); len(got) > 0 {
+				t.Errorf("just well enough: %v", got)
+			}
+
+			if got := healthy.at(of, lasts); len(got) > 0 {
+				t.Errorf("while everything works: %v", got)
+			}
+		})
+	}
+
+}
