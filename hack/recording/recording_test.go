@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// clock gives a time that is a second later at each look.
+// clock returns a time that is a second later at each look.
 func clock() func() time.Time {
 	at := time.Unix(0, 0)
 

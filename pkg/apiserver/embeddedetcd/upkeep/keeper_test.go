@@ -88,7 +88,7 @@ func (e *tended) lookUntil(what string, done func() bool) {
 	}
 }
 
-// writable tells whether no alarm was seen.
+// writable reports whether no alarm was seen.
 func (e *tended) writable() bool { return e.metric("omni_apiserver_etcd_alarm", "NOSPACE") == 0 }
 
 // fill writes keys of 1 MiB until etcd refuses, and returns their number and the refusal. It is slow on purpose: etcd counts what
