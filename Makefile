@@ -73,6 +73,10 @@ vulncheck: ## Look for known vulnerabilities; fails with a word of its own if th
 demo: ## Show the path from kubectl to Omni and into a workload cluster on this machine, and clean up.
 	$(build-demo) && exec bin/demo
 
+.PHONY: recording
+recording: ## Run the demonstration and draw what it prints, with its times, as docs/images/demo.svg.
+	$(build-demo) && go run ./hack/recording -o docs/images/demo.svg -from 'Everything runs' -length 30s bin/demo
+
 .PHONY: up
 up: ## Start the same stack and leave it running until Ctrl-C.
 	$(build-demo) && exec bin/demo --up

@@ -60,7 +60,7 @@ func describe(document *yaml.Node, schema *schemaNode) ([]section, error) {
 	return append([]section{general}, sections...), nil
 }
 
-// nested tells whether a value has others below it that are explained one by one.
+// nested reports whether a value has others below it that are explained one by one.
 func nested(about *schemaNode) bool { return about != nil && about.Properties != nil }
 
 // rowsOf are the rows of the values below one, whose name with a dot is the prefix.

@@ -73,7 +73,7 @@ func (g conditionGroup) constants() []constant {
 	return found
 }
 
-// reasons says whether the group is one of reasons and not of condition types.
+// reasons reports whether the group is one of reasons and not of condition types.
 func (g conditionGroup) reasons() bool {
 	return strings.HasPrefix(g.decl.Specs[0].(*ast.ValueSpec).Names[0].Name, reasonPrefix)
 }

@@ -75,7 +75,7 @@ func (r *release) chart() string { return r.registry + "/charts/" + name }
 // chartVersion is the version as charts write it.
 func (r *release) chartVersion() string { return strings.TrimPrefix(r.version, "v") }
 
-// prerelease tells whether this is something to try, such as v0.2.0-rc.1.
+// prerelease reports whether this is something to try, such as v0.2.0-rc.1.
 func (r *release) prerelease() bool { return strings.Contains(r.version, "-") }
 
 // check says why this commit cannot become the release of this tag.

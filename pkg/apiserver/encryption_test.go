@@ -67,7 +67,7 @@ func TestEncryptionAtRest(t *testing.T) {
 	}
 }
 
-// onDisk tells whether any file below a directory contains the text.
+// onDisk reports whether any file below a directory contains the text.
 func onDisk(t *testing.T, dir, text string) bool {
 	t.Helper()
 

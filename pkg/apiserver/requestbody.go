@@ -110,7 +110,7 @@ func (b bodies) withCreation(r *http.Request, body []byte) *http.Request {
 	return r.WithContext(registry.WithCreation(r.Context(), converted))
 }
 
-// mayHaveBody tells whether the library may read the request's body.
+// mayHaveBody reports whether the library may read the request's body.
 func mayHaveBody(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -120,7 +120,7 @@ func mayHaveBody(r *http.Request) bool {
 	}
 }
 
-// copies tells whether a body is a JSON patch that makes an object larger than the patch is.
+// copies reports whether a body is a JSON patch that makes an object larger than the patch is.
 func copies(r *http.Request, body []byte) bool {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), string(types.JSONPatchType)) {
 		return false

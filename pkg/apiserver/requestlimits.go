@@ -73,7 +73,7 @@ func (b bodies) check(ctx context.Context, r *http.Request, body []byte) error {
 	}
 }
 
-// isNoYAML tells whether the library never reads the body as YAML.
+// isNoYAML reports whether the library never reads the body as YAML.
 func isNoYAML(r *http.Request) bool {
 	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 

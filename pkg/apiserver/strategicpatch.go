@@ -36,7 +36,7 @@ func asMergePatch(r *http.Request, body []byte) *http.Request {
 	return &changed
 }
 
-// hasDirective tells whether a map has a key that tells how to patch. In a list that is replaced, such keys are content: a
+// hasDirective reports whether a map has a key that tells how to patch. In a list that is replaced, such keys are content: a
 // Talos patch may have them.
 func hasDirective(patch map[string]any) bool {
 	for key, value := range patch {
@@ -52,7 +52,7 @@ func hasDirective(patch map[string]any) bool {
 	return false
 }
 
-// hasList tells whether there is a list in a value.
+// hasList reports whether there is a list in a value.
 func hasList(value any) bool {
 	switch value := value.(type) {
 	case []any:

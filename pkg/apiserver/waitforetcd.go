@@ -140,7 +140,7 @@ func memberAddress(endpoint string, certificates bool) (network, address string,
 	return "tcp", address, scheme == "https"
 }
 
-// alertOn tells whether the server ended the connection: one that does not like our certificate does so after the
+// alertOn reports whether the server ended the connection: one that does not like our certificate does so after the
 // handshake.
 func alertOn(conn net.Conn, endpoint string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(alertTimeout)); err != nil {

@@ -154,7 +154,7 @@ func (e *tooLargeError) Error() string {
 	return "the workload cluster " + e.cause.Error() + ", which is refused"
 }
 
-// Unwrap gives the limit.
+// Unwrap returns the limit.
 func (e *tooLargeError) Unwrap() error { return e.cause }
 
 // boundedBody says whose answer is too large.

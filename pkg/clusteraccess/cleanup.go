@@ -68,7 +68,7 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 	return Cleanup{Action: action, Why: why, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
 }
 
-// Destroying tells whether an object's workload cluster is being destroyed with its
+// Destroying reports whether an object's workload cluster is being destroyed with its
 // OmniCluster: what was begun there cannot end well any more.
 func (a *Access) Destroying(ctx context.Context, requester Requester) (bool, error) {
 	parent, err := a.parent(ctx, requester)

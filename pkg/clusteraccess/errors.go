@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Reason gives the condition reason for an error of this package or of a request
+// Reason returns the condition reason for an error of this package or of a request
 // to a workload cluster.
 func Reason(err error) string {
 	var forbidden *dialguard.ForbiddenError
@@ -36,7 +36,7 @@ func Reason(err error) string {
 	}
 }
 
-// Unreachable tells whether an error says that the cluster did not answer, or
+// Unreachable reports whether an error says that the cluster did not answer, or
 // that what stands before it did.
 func Unreachable(err error) bool {
 	if err == nil {
@@ -56,7 +56,7 @@ func Unreachable(err error) bool {
 	}
 }
 
-// Message gives a text for conditions and events: what failed in plain words,
+// Message returns a text for conditions and events: what failed in plain words,
 // then what was said, on one line, without the credentials and without other
 // secrets that were sent.
 func (c *Cluster) Message(err error, sent ...*redact.Secrets) string {

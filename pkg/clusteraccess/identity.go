@@ -98,7 +98,7 @@ type Claim struct {
 	Deleting string
 }
 
-// Verdict says whether a cluster may be used.
+// Verdict reports whether a cluster may be used.
 type Verdict struct {
 	// Right is true if the cluster may be used.
 	Right bool

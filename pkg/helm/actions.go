@@ -87,7 +87,7 @@ func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request
 	return err
 }
 
-// needsCRDs tells whether CRDs are installed before an upgrade: over attempts of
+// needsCRDs reports whether CRDs are installed before an upgrade: over attempts of
 // which none was ever in effect, it stands for the install.
 func needsCRDs(s *attempt, request Request) (bool, error) {
 	observed, err := s.storage.list()

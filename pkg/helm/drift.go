@@ -89,7 +89,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []Ignore, co
 	return differences, summed(problems)
 }
 
-// endsComparison tells whether the next object would fail in the same way, after
+// endsComparison reports whether the next object would fail in the same way, after
 // a long wait.
 func endsComparison(ctx context.Context, failed error) bool {
 	var failure *Error

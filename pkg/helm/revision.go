@@ -59,12 +59,12 @@ const (
 	StatusPendingRollback Status = "pending-rollback"
 )
 
-// pending tells whether an action was begun and not ended.
+// pending reports whether an action was begun and not ended.
 func (s Status) pending() bool {
 	return s == StatusPendingInstall || s == StatusPendingUpgrade || s == StatusPendingRollback
 }
 
-// good tells whether the revision was in effect once.
+// good reports whether the revision was in effect once.
 func (s Status) good() bool { return s == StatusDeployed || s == StatusSuperseded }
 
 // Tested is the result of a chart's tests.
@@ -127,7 +127,7 @@ func (o Observed) lastGood(before int) *Revision {
 	return nil
 }
 
-// rollBackDue tells whether a rollback after a failed attempt was begun and did
+// rollBackDue reports whether a rollback after a failed attempt was begun and did
 // not end well: nothing after the failed revision was ever in effect, and the
 // newest is no attempt but what a rollback has left.
 func (o Observed) rollBackDue(attempt string) bool {

@@ -145,7 +145,7 @@ func toDelete(manifest string) (string, error) {
 	return due.String(), nil
 }
 
-// owns tells whether a live object bears the marks of the release.
+// owns reports whether a live object bears the marks of the release.
 func (c *Client) owns(live map[string]any) bool {
 	object := unstructured.Unstructured{Object: live}
 	annotations := object.GetAnnotations()

@@ -55,7 +55,7 @@ func backupOf(s *state, now time.Time) *backup {
 	return b
 }
 
-// irreversible tells whether the deletion of the definitions has begun: one of the backup is gone, on its way, or another one.
+// irreversible reports whether the deletion of the definitions has begun: one of the backup is gone, on its way, or another one.
 func (b *backup) irreversible(s *state) bool {
 	for i := range b.Definitions {
 		live := sameName(s.Definitions, &b.Definitions[i])

@@ -150,7 +150,7 @@ func (c *Converted) keep(entries map[string]string, path string) map[string]stri
 	return kept
 }
 
-// isOurs tells whether an apiVersion is of our group.
+// isOurs reports whether an apiVersion is of our group.
 func isOurs(apiVersion string) bool { return strings.HasPrefix(apiVersion, v1alpha1.GroupName+"/") }
 
 // decode reads the object strictly: a field that we do not have is refused, and never dropped in silence.

@@ -10,7 +10,7 @@ import (
 // clusterType is the type of the one resource in Omni that carries the owner's mark.
 const clusterType = "Clusters.omni.sidero.dev"
 
-// planIsEmpty tells whether a plan changes nothing but the owner's mark of a cluster that is taken over.
+// planIsEmpty reports whether a plan changes nothing but the owner's mark of a cluster that is taken over.
 func planIsEmpty(plan *v1alpha1.OmniClusterPlan) bool {
 	if plan == nil {
 		return true
@@ -27,7 +27,7 @@ func planIsEmpty(plan *v1alpha1.OmniClusterPlan) bool {
 	return len(plan.Changes) == 1 && plan.Changes[0].Type == clusterType && plan.Changes[0].Action == v1alpha1.ActionUpdate && onlyMarks(plan.Diff)
 }
 
-// onlyMarks tells whether the diff of a Cluster adds our annotations and changes nothing else. It has one line for each
+// onlyMarks reports whether the diff of a Cluster adds our annotations and changes nothing else. It has one line for each
 // line of YAML; the first tells what it is about.
 func onlyMarks(diff string) bool {
 	marks := 0

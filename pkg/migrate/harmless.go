@@ -28,7 +28,7 @@ func harmless(kind string) any {
 	}
 }
 
-// isHarmless tells whether a deletion of an object of theirs would destroy nothing, whoever acts on it.
+// isHarmless reports whether a deletion of an object of theirs would destroy nothing, whoever acts on it.
 func isHarmless(obj *unstructured.Unstructured) bool {
 	switch field := policyField(obj.GetKind()); field {
 	case "":
@@ -45,7 +45,7 @@ func isHarmless(obj *unstructured.Unstructured) bool {
 	}
 }
 
-// holds tells whether the old operator holds an object.
+// holds reports whether the old operator holds an object.
 func holds(obj *unstructured.Unstructured) bool {
 	for _, finalizer := range obj.GetFinalizers() {
 		if finalizer == theirFinalizer {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// weOwn tells whether a field, or a part of it, was last written by this command.
+// weOwn reports whether a field, or a part of it, was last written by this command.
 func weOwn(obj *unstructured.Unstructured, path ...string) bool {
 	return lastWriters(obj, path...)[fieldManager]
 }

@@ -30,7 +30,7 @@ func planOf(s *state) *Plan {
 	return &Plan{Objects: ConvertAll(s.Objects), Problems: problemsOf(s), Notes: notesOf(s), state: s}
 }
 
-// Refused tells whether run would refuse.
+// Refused reports whether run would refuse.
 func (p *Plan) Refused() bool { return len(p.Problems) > 0 || p.refusedObjects() > 0 }
 
 // Error says in one line why run refuses; nil if it does not.

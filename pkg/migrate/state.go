@@ -107,7 +107,7 @@ func (h *hub) lookOperator(ctx context.Context, s *state) (err error) {
 	return nil
 }
 
-// webhookIsTheirs tells whether a configuration belongs to the operator with CRDs: it is about the group and nothing
+// webhookIsTheirs reports whether a configuration belongs to the operator with CRDs: it is about the group and nothing
 // else, and carries the label or the name that its chart and its kustomization give. named is true for each that is
 // about the group: a policy engine has such, and keeps it.
 func webhookIsTheirs(configuration *unstructured.Unstructured) (theirs, named bool) {
@@ -208,7 +208,7 @@ func (s *state) resourceOf(obj *unstructured.Unstructured) (schema.GroupVersionR
 	return schema.GroupVersionResource{}, fmt.Errorf("%s: there is no definition of its kind", idOf(obj))
 }
 
-// registered tells whether an extension server serves the group: kube-apiserver's own entry for definitions has no
+// registered reports whether an extension server serves the group: kube-apiserver's own entry for definitions has no
 // Service.
 func (s *state) registered() bool {
 	if s.Registration == nil {

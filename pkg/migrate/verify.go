@@ -277,7 +277,7 @@ func readyOf(obj *unstructured.Unstructured) (status, message string) {
 	return "", "no controller has looked at it yet: is its namespace served?"
 }
 
-// wasReady tells whether the old operator said so.
+// wasReady reports whether the old operator said so.
 func (m *Migration) wasReady(c *Converted) bool {
 	for i := range m.backup.Objects {
 		if m.backup.Objects[i].GetUID() == c.UID {

@@ -7,7 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Message gives a text for conditions, events and logs: what kind of failure
+// Message returns a text for conditions, events and logs: what kind of failure
 // it is in plain words, then what was said, without the gRPC wrapping, on one
 // line, without long opaque tokens, and never longer than redact.MaxBytes.
 // Nil gives an empty text.

@@ -30,7 +30,7 @@ func (l literal) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: style, Value: text}, nil
 }
 
-// fitsBlock says whether every YAML reader gets the text back from a literal block. Leading white space would
+// fitsBlock reports whether every YAML reader gets the text back from a literal block. Leading white space would
 // need an indentation indicator; carriage returns and Unicode's line separators are line breaks to some readers
 // and not to others; invisible characters are not allowed in a block.
 func fitsBlock(text string) bool {

@@ -45,7 +45,7 @@ type auditEvent struct {
 	} `json:"objectRef"`
 }
 
-// isWrite says whether the request changes something.
+// isWrite reports whether the request changes something.
 func (e auditEvent) isWrite() bool {
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -55,7 +55,7 @@ func (e auditEvent) isWrite() bool {
 	return false
 }
 
-// isReview says whether the request only asks a question in the form of a create.
+// isReview reports whether the request only asks a question in the form of a create.
 func (e auditEvent) isReview() bool {
 	switch e.ObjectRef.Resource {
 	case "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews":
@@ -65,7 +65,7 @@ func (e auditEvent) isReview() bool {
 	return false
 }
 
-// counted says whether the event is the one at which a request is counted: its end, and the
+// counted reports whether the event is the one at which a request is counted: its end, and the
 // beginning of a watch, which has no end while it is of use.
 func (e auditEvent) counted() bool {
 	if e.Verb == "watch" {

@@ -198,7 +198,7 @@ func (s structural) convertAny(value any) (any, error) {
 	return s.convert(node)
 }
 
-// isFreeForm says whether a schema allows anything: it has no type, or is an object of which
+// isFreeForm reports whether a schema allows anything: it has no type, or is an object of which
 // nothing is known.
 func isFreeForm(schema map[string]any) bool {
 	if schema["properties"] != nil || schema["additionalProperties"] != nil {

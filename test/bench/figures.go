@@ -34,7 +34,7 @@ func above(bound float64) *aim   { return &aim{Above: true, Bound: bound} }
 func below(bound float64) *aim   { return &aim{Bound: bound} }
 func exactly(bound float64) *aim { return &aim{Equal: true, Bound: bound} }
 
-// met says whether a value is where it should be.
+// met reports whether a value is where it should be.
 func (a aim) met(value float64) bool {
 	switch {
 	case a.Equal:

@@ -120,7 +120,7 @@ func (r *readiness) waitFor(ctx context.Context, count int, what string) (time.T
 	return since, err
 }
 
-// isReady says whether an object's condition Ready is true for the spec as it is.
+// isReady reports whether an object's condition Ready is true for the spec as it is.
 func isReady(object *unstructured.Unstructured) bool {
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")

@@ -157,7 +157,7 @@ func (s settings) validate() error {
 	return errors.Join(problems...)
 }
 
-// runs says whether a part is wanted.
+// runs reports whether a part is wanted.
 func (s settings) runs(part string) bool { return strings.Contains(s.Parts, part) }
 
 // describe is the settings in a sentence or two.

@@ -86,7 +86,7 @@ func (t *tracker) see(object any) {
 	}
 }
 
-// isTrue says whether a condition is true for the spec as it is.
+// isTrue reports whether a condition is true for the spec as it is.
 func isTrue(cluster *v1alpha1.OmniCluster, kind string) bool {
 	found := meta.FindStatusCondition(cluster.Status.Conditions, kind)
 

@@ -75,7 +75,7 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// passes tells whether policies let a connection through, as Kubernetes defines it: without a policy for the Pod and the
+// passes reports whether policies let a connection through, as Kubernetes defines it: without a policy for the Pod and the
 // direction everything passes, otherwise what one rule of any of them allows.
 func passes(t *testing.T, objects []*unstructured.Unstructured, f flow) bool {
 	t.Helper()
@@ -160,7 +160,7 @@ func (r rule) allows(f flow, named func(string) int) bool {
 	return peer && port
 }
 
-// matches tells whether a peer of a rule is the other side. A selector matches Pods and no other address.
+// matches reports whether a peer of a rule is the other side. A selector matches Pods and no other address.
 func matches(peer networkingv1.NetworkPolicyPeer, other string) bool {
 	if peer.IPBlock == nil || other == somePod {
 		return peer.IPBlock == nil && other == somePod

@@ -166,7 +166,7 @@ func (e *entry) compare(found *v1alpha1.OmniWorkers, t *tally) error {
 	return nil
 }
 
-// tookPlace tells whether what was found is the outcome of the write without an answer. A write changes nothing but
+// tookPlace reports whether what was found is the outcome of the write without an answer. A write changes nothing but
 // what it says, so the rest has to be what was acknowledged.
 func (a attempt) tookPlace(before, found *v1alpha1.OmniWorkers) bool {
 	if a.mark == "" {

@@ -298,7 +298,7 @@ func (f *fleet) handmadeManifests(id string, mode specs.KubernetesManifestGroupS
 	}
 }
 
-// hasManifests tells whether Omni has a manifest group.
+// hasManifests reports whether Omni has a manifest group.
 func (f *fleet) hasManifests(id string) bool {
 	f.t.Helper()
 

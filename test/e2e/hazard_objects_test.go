@@ -89,6 +89,8 @@ func objectHazards() []hazard {
 				f.run("patch", "secret", "key", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 				f.run("delete", "secret", "key", "--force", "--wait=false")
 				f.run("patch", "secret", "key", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+				// Until the connection has noticed, a deletion is what it says.
+				f.waitCondition("oconn", "omni", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 				f.run("delete", "ocl", "c", "--wait=false")
 			},
 			says: []seen{deletionBlocked("", `"c"`, "Restore the connection", "orphan")},

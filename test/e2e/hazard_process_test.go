@@ -164,7 +164,7 @@ func killBetweenWrites(f *fleet) {
 	f.ready("c")
 }
 
-// synced tells whether Omni has what the documents of cluster c say now.
+// synced reports whether Omni has what the documents of cluster c say now.
 func (f *fleet) synced() bool {
 	cluster, err := tryGet[v1alpha1.OmniCluster](f.space, "ocl", "c")
 	if err != nil || cluster.Status.ObservedGeneration != cluster.Generation {
@@ -207,7 +207,7 @@ func (f *fleet) killAtEveryWrite(change func(), done func() bool) {
 	}
 }
 
-// hitBefore tells whether a fault hits before the work is done.
+// hitBefore reports whether a fault hits before the work is done.
 func (f *fleet) hitBefore(hit <-chan struct{}, done func() bool, deadline time.Time) bool {
 	f.t.Helper()
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -146,8 +147,14 @@ func TestManifestsToHelmPageObjectsThatStay(t *testing.T) {
 	m.run("patch", "ocl", "cluster-01", "--type=json", "-p", `[{"op":"replace","path":"/spec/kubernetes/manifests","value":[]}]`)
 	r.types(steps[3].text)
 
-	message := m.waitCondition("ohr", "cluster-01-podinfo", v1alpha1.ConditionReleased, metav1.ConditionFalse, "")
-	r.wants(message, `ConfigMap "podinfo" in namespace "apps" exists`)
+	m.wait("Helm to refuse the object", func() error {
+		message, err := m.condition("ohr", "cluster-01-podinfo", v1alpha1.ConditionReleased, metav1.ConditionFalse, "")
+		if err == nil && !strings.Contains(message, `ConfigMap "podinfo" in namespace "apps" exists`) {
+			err = errors.New(message)
+		}
+
+		return err
+	})
 
 	patches := pageBlocks(t, manifestsOrHelmPage, "yaml")
 	if len(patches) != 1 {

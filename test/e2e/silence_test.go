@@ -81,7 +81,7 @@ func (s *silent) hang(r *http.Request) {
 	panic(http.ErrAbortHandler) // there must be no answer after all
 }
 
-// stays tells whether a request is not given up within a moment; what hangs does so for seconds.
+// stays reports whether a request is not given up within a moment; what hangs does so for seconds.
 func stays(r *http.Request) bool {
 	select {
 	case <-r.Context().Done():

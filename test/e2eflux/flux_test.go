@@ -160,7 +160,7 @@ func (r *recorder) failures() []string {
 	return messages
 }
 
-// everReady says whether it was Ready with a revision.
+// everReady reports whether it was Ready with a revision.
 func (r *recorder) everReady(revision string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

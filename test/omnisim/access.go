@@ -27,7 +27,7 @@ const (
 	verbDestroy  = "Destroy"
 )
 
-// checkAccess says whether the caller's role allows the access. What Omni does: some types any
+// checkAccess reports whether the caller's role allows the access. What Omni does: some types any
 // signed caller reads, most types a Reader reads and an Operator writes, a few belong to the
 // Admin, and the rest (ClusterSecrets, Talos and Kubernetes configurations, keys) nobody sees.
 func checkAccess(ctx context.Context, resourceType resource.Type, verb state.Verb) error {

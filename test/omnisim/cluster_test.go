@@ -41,7 +41,7 @@ name: %[3]s
 `, cluster, controlPlane, worker)
 }
 
-// running says whether a cluster runs. Phase and Ready alone do not: a cluster whose empty worker
+// running reports whether a cluster runs. Phase and Ready alone do not: a cluster whose empty worker
 // set arrived before its control plane is RUNNING and Ready for a moment.
 func running(s *omni.ClusterStatus) bool {
 	spec := s.TypedSpec().Value

@@ -222,7 +222,7 @@ func (e *engine) pass(ctx context.Context) {
 	}
 }
 
-// elapsed says whether the thing called key has had the value for the steps. If not, the cluster
+// elapsed reports whether the thing called key has had the value for the steps. If not, the cluster
 // is looked at again with the next step.
 func (e *engine) elapsed(cluster, key, value string, steps int64) bool {
 	seen, ok := e.since[key]

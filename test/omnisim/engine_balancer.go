@@ -29,7 +29,7 @@ func (e *engine) balance(ctx context.Context, view *clusterView) (stopped, healt
 	return false, e.answers(ctx, view) || !looked
 }
 
-// answers says whether the Kubernetes API of a cluster answers. For the first time it does so
+// answers reports whether the Kubernetes API of a cluster answers. For the first time it does so
 // some steps after the load balancer has started.
 func (e *engine) answers(ctx context.Context, view *clusterView) bool {
 	_, _, ready := e.controlPlane(ctx, view)
@@ -37,7 +37,7 @@ func (e *engine) answers(ctx context.Context, view *clusterView) bool {
 	return ready && e.started(view) && e.elapsed(view.name(), balancerKey(view), lifeOf(view), firstAnswerSteps)
 }
 
-// started says whether the load balancer of this very cluster ever started.
+// started reports whether the load balancer of this very cluster ever started.
 func (e *engine) started(view *clusterView) bool {
 	return e.since[balancerKey(view)].value == lifeOf(view)
 }

@@ -13,7 +13,7 @@ import (
 // the machines run on, and so does the cluster's status.
 const kubernetesSteps = 3
 
-// takeTurn says whether the machine may upgrade now: one machine of a cluster at a time, and
+// takeTurn reports whether the machine may upgrade now: one machine of a cluster at a time, and
 // none while the one whose turn it is has not come back.
 func (e *engine) takeTurn(view *clusterView, machine string) bool {
 	name := view.name()

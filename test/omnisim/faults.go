@@ -127,7 +127,7 @@ func (f *faults) take(method string, resourceType resource.Type) *activeFault {
 	return nil
 }
 
-// matches says whether a request is of the kind that the fault is about.
+// matches reports whether a request is of the kind that the fault is about.
 func (f *activeFault) matches(method string, resourceType resource.Type) bool {
 	switch {
 	case f.Method != "" && f.Method != method, f.Type != "" && f.Type != resourceType:

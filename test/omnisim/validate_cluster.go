@@ -118,7 +118,7 @@ func (r rules) validateTalosDowngrade(ctx context.Context, updated *omni.Cluster
 	return nil
 }
 
-// isKubernetesUpgrade says whether the step is within a minor version or up by one.
+// isKubernetesUpgrade reports whether the step is within a minor version or up by one.
 func isKubernetesUpgrade(from, to string) bool {
 	step := minor(to) - minor(from)
 

@@ -15,9 +15,9 @@ import (
 // ClusterView is what an Omni has of one cluster, in plain values: for tests and demonstrations,
 // which look past everything of ours.
 type ClusterView struct {
-	// Exists says whether the cluster is there; the rest is empty if it is not.
+	// Exists reports whether the cluster is there; the rest is empty if it is not.
 	Exists bool
-	// Deleting says whether the cluster is being torn down.
+	// Deleting reports whether the cluster is being torn down.
 	Deleting bool
 	// Phase of the cluster, such as RUNNING.
 	Phase string

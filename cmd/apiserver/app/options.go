@@ -56,7 +56,7 @@ type Options struct {
 	CheckReferences bool
 	// RequireDeletionConfirmation is the default of spec.deletePolicy.requireConfirmation.
 	RequireDeletionConfirmation bool
-	// shutdownDelayGiven tells whether the command line has --shutdown-delay-duration.
+	// shutdownDelayGiven reports whether the command line has --shutdown-delay-duration.
 	shutdownDelayGiven func() bool
 	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
 	ManagementClusterName string

@@ -45,7 +45,7 @@ func (c *checked) Write(data []byte) (int, error) {
 	return n, err // the caller says what was written where
 }
 
-// verify tells whether all that was written is a whole snapshot.
+// verify reports whether all that was written is a whole snapshot.
 func (c *checked) verify() error {
 	if c.size%pageUnit != sha256.Size {
 		return errNoChecksum

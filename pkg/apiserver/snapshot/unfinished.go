@@ -17,7 +17,7 @@ const (
 	scheduledUnfinished = ".omni-scheduled-unfinished-"
 )
 
-// IsUnfinished tells whether a file name is that of a snapshot that was being written.
+// IsUnfinished reports whether a file name is that of a snapshot that was being written.
 func IsUnfinished(name string) bool {
 	return strings.HasPrefix(name, unfinishedStart) || strings.HasPrefix(name, scheduledUnfinished)
 }

@@ -14,7 +14,7 @@ type use struct {
 	since    time.Duration // since the deletion of the Secret
 }
 
-// decide says whether to let go, and if not, when to look again (0: when
+// decide reports whether to let go, and if not, when to look again (0: when
 // something changes).
 func (u use) decide() (letGo bool, again time.Duration) {
 	switch {

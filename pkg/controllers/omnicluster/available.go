@@ -37,7 +37,7 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Sta
 	return &status, loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
 }
 
-// isStarting tells whether Kubernetes has yet to be seen to work in this very
+// isStarting reports whether Kubernetes has yet to be seen to work in this very
 // cluster. What the status does not say to be starting, and knows by its ID, ran
 // before, or is known from a version that did not ask.
 func isStarting(status v1alpha1.OmniClusterStatus, live omni.Live) bool {

@@ -362,7 +362,7 @@ func (b *bench) view() omnisim.ClusterView {
 	return view
 }
 
-// hasEvent tells whether an event with these parts was sent.
+// hasEvent reports whether an event with these parts was sent.
 func (b *bench) hasEvent(parts ...string) bool {
 	for _, event := range b.seen {
 		all := true

@@ -155,7 +155,7 @@ type part struct {
 	machines []string // the machines that it lists, or describes
 }
 
-// has tells whether a change is about what the document asks for.
+// has reports whether a change is about what the document asks for.
 func (p part) has(change plan.Change) bool {
 	return p.set != "" && change.Set == p.set || change.Machine != "" && slices.Contains(p.machines, change.Machine)
 }

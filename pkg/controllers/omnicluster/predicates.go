@@ -19,7 +19,7 @@ import (
 // Somebody who overwrites a status is corrected after this time.
 const statusEcho = time.Second
 
-// onlyStatusChanged tells whether an update left everything but the status as
+// onlyStatusChanged reports whether an update left everything but the status as
 // it was. The generation stands for the spec and for the begin of a deletion.
 func onlyStatusChanged(e event.UpdateEvent) bool {
 	if e.ObjectOld == nil || e.ObjectNew == nil {

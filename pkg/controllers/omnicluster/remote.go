@@ -41,7 +41,7 @@ func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.Om
 	return remote
 }
 
-// setReady tells whether a set is as it should be: Omni's verdict alone may be
+// setReady reports whether a set is as it should be: Omni's verdict alone may be
 // about the size that it had before.
 func setReady(set observe.MachineSet) bool {
 	return set.Known && set.Ready && !set.TearingDown && set.Machines.Requested == set.Desired

@@ -24,7 +24,7 @@ func isReady(cluster *v1alpha1.OmniCluster) bool {
 	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// upgradeStatus tells whether Omni has a KubernetesUpgradeStatus of the cluster.
+// upgradeStatus reports whether Omni has a KubernetesUpgradeStatus of the cluster.
 func (b *bench) upgradeStatus() bool {
 	_, err := b.omni.Unchecked().Get(b.t.Context(), omni.NewKubernetesUpgradeStatus(benchCluster).Metadata())
 

@@ -79,7 +79,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	}
 }
 
-// hadAll tells whether Omni had all that the documents say before this run: this
+// hadAll reports whether Omni had all that the documents say before this run: this
 // generation was synced, and the template is the one of then.
 func (s *scope) hadAll() bool {
 	status := s.cluster.Status

@@ -36,7 +36,7 @@ type unreadableValueError struct{ cause error }
 // Error implements error.
 func (e *unreadableValueError) Error() string { return e.cause.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *unreadableValueError) Unwrap() error { return e.cause }
 
 // values reads the texts of valueFrom live, each object once, and notes what

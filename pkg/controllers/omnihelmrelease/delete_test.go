@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
-// gone tells whether the object is gone.
+// gone reports whether the object is gone.
 func (b *bench) gone() bool {
 	b.t.Helper()
 

@@ -33,7 +33,7 @@ func (r *reconciler) waitsFor(ctx context.Context, release *v1alpha1.OmniHelmRel
 	return "", nil
 }
 
-// done tells whether a release is Ready with its current generation.
+// done reports whether a release is Ready with its current generation.
 func done(release *v1alpha1.OmniHelmRelease) bool {
 	return release.DeletionTimestamp.IsZero() && release.Status.ObservedGeneration == release.Generation &&
 		apimeta.IsStatusConditionTrue(release.Status.Conditions, v1alpha1.ConditionReady)

@@ -29,10 +29,10 @@ type job struct {
 	cancel context.CancelFunc
 }
 
-// running tells whether the action has not ended yet.
+// running reports whether the action has not ended yet.
 func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
 
-// failed tells whether the action has ended with an error.
+// failed reports whether the action has ended with an error.
 func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
 
 // failures are those of the attempt after the action: what the cluster or the

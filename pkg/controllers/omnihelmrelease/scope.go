@@ -40,7 +40,7 @@ func (s *scope) latest() *helm.Revision {
 	return s.observed.Latest()
 }
 
-// told tells whether the status holds the last answer of a phase to the current
+// told reports whether the status holds the last answer of a phase to the current
 // generation, and what the last action did. A question that takes long then leaves
 // it as it is: a verdict that is asked for again and again must not come and go.
 func (s *scope) told(condition string) bool {

@@ -51,7 +51,7 @@ func testsFailed(s *scope, reason, said string) loop.Outcome {
 	return loop.Stall(reason, "%s; %s", deployed(s), said)
 }
 
-// testsAreVain tells whether the tests were run as often as an action is tried,
+// testsAreVain reports whether the tests were run as often as an action is tried,
 // and their result was noted nowhere. A cluster that cannot be reached is waited for.
 func testsAreVain(s *scope) bool {
 	return s.last.action == helm.ActionTest && s.last.attempt == s.want.Attempt && s.last.failed() && s.last.row > s.want.Retries &&

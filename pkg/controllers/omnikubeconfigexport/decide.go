@@ -56,7 +56,7 @@ func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last, ac
 	}
 }
 
-// marked tells whether a Secret carries the mark of an export and is no copy: one
+// marked reports whether a Secret carries the mark of an export and is no copy: one
 // that somebody made under another name carries the label as well. The status
 // (written; empty if nothing was) counts like the annotation, which can be lost.
 func marked(secret metav1.Object, uid types.UID, written types.NamespacedName) bool {
@@ -166,11 +166,11 @@ func need(owner ownership, is found, want ingredients, next, now time.Time) caus
 	}
 }
 
-// keeps tells whether the old kubeconfig still does its work when a new one is
+// keeps reports whether the old kubeconfig still does its work when a new one is
 // not to be had.
 func (c cause) keeps() bool { return c == causeDue }
 
-// fits tells whether a token is for whom and what it should be for.
+// fits reports whether a token is for whom and what it should be for.
 func (c claims) fits(want ingredients) bool {
 	return c.User == want.User && c.ClusterUUID == want.ClusterID &&
 		slices.Equal(slices.Sorted(slices.Values(c.Groups)), slices.Sorted(slices.Values(want.Groups)))

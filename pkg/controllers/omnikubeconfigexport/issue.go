@@ -60,7 +60,7 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 	return outcome, nil
 }
 
-// judgeTarget says whether a kubeconfig could be stored.
+// judgeTarget reports whether a kubeconfig could be stored.
 func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope) (loop.Outcome, error) {
 	name := shownTarget(s.export, s.export.EffectiveTarget())
 
@@ -78,7 +78,7 @@ func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope)
 	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
 }
 
-// judgeOthers says whether a Secret that is not this export's is taken over.
+// judgeOthers reports whether a Secret that is not this export's is taken over.
 func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, error) {
 	name := shownTarget(s.export, s.export.EffectiveTarget())
 

@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// mayWrite says whether the controller writes to the namespace of the target. The API server has asked whether the user may.
+// mayWrite reports whether the controller writes to the namespace of the target. The API server has asked whether the user may.
 func (r *reconciler) mayWrite(export *v1alpha1.OmniKubeconfigExport) loop.Outcome {
 	target := export.EffectiveTarget()
 	if r.serves(export, target.Namespace) {

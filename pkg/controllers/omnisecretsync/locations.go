@@ -25,7 +25,7 @@ func writtenLocation(sync *v1alpha1.OmniSecretSync) location {
 	return location{namespace: sync.Status.Target.Namespace, name: sync.Status.Target.Name}
 }
 
-// confirmed tells whether a Secret was written there for certain.
+// confirmed reports whether a Secret was written there for certain.
 func confirmed(sync *v1alpha1.OmniSecretSync, where location) bool {
 	return where == writtenLocation(sync) && sync.Status.Target.Hash != ""
 }

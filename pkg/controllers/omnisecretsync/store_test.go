@@ -125,7 +125,7 @@ func (c *secretStore) put(secret *corev1.Secret) {
 	c.secrets[name] = secret
 }
 
-// meant tells whether the preconditions of a deletion hold.
+// meant reports whether the preconditions of a deletion hold.
 func meant(r *http.Request, live *corev1.Secret) bool {
 	body, _ := io.ReadAll(r.Body)
 	sent := &metav1.DeleteOptions{}

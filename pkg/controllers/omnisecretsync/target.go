@@ -79,7 +79,7 @@ func (t target) decide() (action, string) {
 	}
 }
 
-// lacksOnlyHub tells whether the Secret, which is ours, has another mark than wanted and else is the same: the mark is
+// lacksOnlyHub reports whether the Secret, which is ours, has another mark than wanted and else is the same: the mark is
 // from before it named a hub, or of a hub that was taken over.
 func (t target) lacksOnlyHub(wanted *corev1.Secret) bool {
 	if !ours(t.live, t.uid) || t.live.Labels[labelHub] == wanted.Labels[labelHub] {
@@ -157,7 +157,7 @@ func (c content) difference(live *corev1.Secret) string {
 	return strings.Join(parts, ", ")
 }
 
-// ours tells whether a Secret carries the object's mark: nothing else counts. Which hub's
+// ours reports whether a Secret carries the object's mark: nothing else counts. Which hub's
 // it is has to be asked, too.
 func ours(live *corev1.Secret, uid string) bool {
 	return uid != "" && live.Labels[labelOwnerUID] == uid

@@ -202,7 +202,7 @@ func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
 	return shortestPeace - r.options.Now().Sub(status.LastSyncTime.Time)
 }
 
-// wroteThis tells whether this very content was written there before, for this generation.
+// wroteThis reports whether this very content was written there before, for this generation.
 func (s *scope) wroteThis(where location) bool {
 	status := &s.sync.Status
 

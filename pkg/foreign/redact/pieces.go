@@ -103,7 +103,7 @@ func short(kind uint64, word []byte) uint64 {
 	return key
 }
 
-// isBoundary tells whether a word begins or ends before a byte.
+// isBoundary reports whether a word begins or ends before a byte.
 func isBoundary(text []byte, i int) bool {
 	return i == 0 || i == len(text) || !isWord(text[i-1]) || !isWord(text[i])
 }
@@ -112,7 +112,7 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= utf8.RuneSelf
 }
 
-// isCut tells whether a text begins with the mark of something that was cut short.
+// isCut reports whether a text begins with the mark of something that was cut short.
 func isCut(rest []byte) bool {
 	return strings.HasPrefix(string(rest[:min(len(rest), 3)]), "...") || strings.HasPrefix(string(rest[:min(len(rest), 3)]), "…")
 }

@@ -77,7 +77,7 @@ func (s *Secrets) With(other *Secrets) *Secrets {
 	return both
 }
 
-// Empty tells whether there is nothing to remove.
+// Empty reports whether there is nothing to remove.
 func (s *Secrets) Empty() bool { return s == nil || len(s.values) == 0 }
 
 // String keeps the values out of texts.
@@ -110,7 +110,7 @@ type redactedError struct {
 // Error implements error.
 func (e *redactedError) Error() string { return e.text }
 
-// Unwrap gives the cause, for errors.Is and errors.As.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (e *redactedError) Unwrap() error { return e.cause }
 
 // Remove takes everything of the values out of a text of any length, and changes

@@ -8725,7 +8725,7 @@ func schema_pkg_apis_omni_v1alpha1_Strategy(ref common.ReferenceCallback) common
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is Rolling or Unset (all machines at once). Left out, it is Omni's default: Rolling for updates, Unset for upgrades and deletions.\n\nPossible enum values:\n - `\"Rolling\"` changes a bounded number of machines at a time.\n - `\"Unset\"` changes all machines at once.",
+							Description: "type is Rolling or Unset. With Unset, Omni updates and upgrades one machine at a time, and removes all at once. Left out, it is Omni's default: Rolling for updates, Unset for upgrades and deletions.\n\nPossible enum values:\n - `\"Rolling\"` changes a bounded number of machines at a time.\n - `\"Unset\"` leaves it to Omni: machines are updated and upgraded one at a time, and removed all at once.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Rolling", "Unset"},

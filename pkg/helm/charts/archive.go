@@ -128,7 +128,7 @@ func count(packed io.Reader, remaining *budget, depth int) error {
 	}
 }
 
-// isSubchart tells whether Helm unpacks a file of a chart as another chart. Like
+// isSubchart reports whether Helm unpacks a file of a chart as another chart. Like
 // Helm it takes names with backslashes, as archives of Windows have them, and
 // does not mind slashes and dots at the end.
 func isSubchart(name string) bool {

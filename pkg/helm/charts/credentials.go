@@ -21,7 +21,7 @@ type Credentials struct {
 	Username, Password string
 }
 
-// empty tells whether there is nothing to send.
+// empty reports whether there is nothing to send.
 func (c Credentials) empty() bool { return c.Username == "" && c.Password == "" }
 
 // redactor takes the credentials out of what is said about a source: whoever got

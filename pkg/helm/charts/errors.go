@@ -45,7 +45,7 @@ const (
 	Invalid Reason = "Invalid"
 )
 
-// Temporary tells whether the same request may succeed without anybody's help.
+// Temporary reports whether the same request may succeed without anybody's help.
 func (r Reason) Temporary() bool { return r == Timeout || r == Unreachable || r == Unavailable }
 
 // Error is why a chart could not be had. Its text is fit for conditions.

@@ -115,7 +115,7 @@ func (s *sourceClient) fetchToken(ctx context.Context, challenge map[string]stri
 	return "Bearer " + cmp.Or(answer.Token, answer.AccessToken), nil
 }
 
-// sameDomain tells whether two hosts are the same, or belong to one registered domain.
+// sameDomain reports whether two hosts are the same, or belong to one registered domain.
 func sameDomain(a, b string) bool {
 	nameA, nameB := strings.ToLower((&url.URL{Host: a}).Hostname()), strings.ToLower((&url.URL{Host: b}).Hostname())
 	if nameA == nameB {

@@ -47,7 +47,7 @@ func choose(versions []string, wanted string) (int, error) {
 	return best, nil
 }
 
-// isExact tells whether a text is one version and no range.
+// isExact reports whether a text is one version and no range.
 func isExact(text string) bool {
 	_, err := semver.StrictNewVersion(strings.TrimPrefix(text, "v"))
 

@@ -162,14 +162,14 @@ func (r *release) stopWhen(seen func(context.Context) bool) context.Context {
 	return ctx
 }
 
-// hasDeployment tells whether the Deployment of the chart of that name is there, which is waited for next.
+// hasDeployment reports whether the Deployment of the chart of that name is there, which is waited for next.
 func (r *release) hasDeployment(ctx context.Context) bool {
 	found, err := cluster.Client().AppsV1().Deployments(r.namespace).Get(ctx, "web", metav1.GetOptions{})
 
 	return err == nil && found.Status.ObservedGeneration > 0
 }
 
-// loses tells whether the object of the release is being deleted.
+// loses reports whether the object of the release is being deleted.
 func (r *release) loses(ctx context.Context) bool {
 	found, err := cluster.Client().CoreV1().ConfigMaps(r.namespace).Get(ctx, "demo", metav1.GetOptions{})
 

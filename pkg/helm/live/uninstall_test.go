@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
-// has tells whether a ConfigMap is there.
+// has reports whether a ConfigMap is there.
 func (r *release) has(name string) bool {
 	r.t.Helper()
 

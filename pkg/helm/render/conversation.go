@@ -102,7 +102,7 @@ func split(answer *Answer, text string) (map[string]string, error) {
 	return files, nil
 }
 
-// inside tells whether a rendered file has a name that Helm gives to one of the
+// inside reports whether a rendered file has a name that Helm gives to one of the
 // chart with this name.
 func inside(name, chart string) bool {
 	return strings.HasPrefix(name, chart+"/") && path.Clean(name) == name

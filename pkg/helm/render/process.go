@@ -124,7 +124,7 @@ func (p *process) end() {
 	_ = p.from.Close()
 }
 
-// gone tells whether the process has ended.
+// gone reports whether the process has ended.
 func (p *process) gone() bool {
 	select {
 	case <-p.exited:

@@ -146,7 +146,7 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 // errBootstrapTimeout ends a watch whose first contents never came to an end.
 var errBootstrapTimeout = fmt.Errorf("the first contents did not arrive in time: %w", context.DeadlineExceeded)
 
-// widened tells whether a watch ended because one message was longer than it
+// widened reports whether a watch ended because one message was longer than it
 // accepts, and accepts twice as much from now on.
 func (m *Mirror) widened(resourceType resource.Type, err error) bool {
 	var long *bounds.TooLong

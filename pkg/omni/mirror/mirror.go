@@ -152,7 +152,7 @@ func (m *Mirror) Stop() {
 // Wait returns when the mirror has ended.
 func (m *Mirror) Wait() { m.running.Wait() }
 
-// Synced tells whether the copy is complete and every watch runs now.
+// Synced reports whether the copy is complete and every watch runs now.
 func (m *Mirror) Synced() bool { return m.health.get().Synced }
 
 // Health says how the copy is, and if it is not well, since when and why.

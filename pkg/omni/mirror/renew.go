@@ -32,7 +32,7 @@ func (r renewals) ask(resourceType resource.Type) {
 	}
 }
 
-// renewable tells whether a watch that was opened then is worth opening anew: one that is younger than our timeout for
+// renewable reports whether a watch that was opened then is worth opening anew: one that is younger than our timeout for
 // a write has shown more than the watch that is complained of.
 func (m *Mirror) renewable(opened time.Time) bool {
 	return m.options.Now().Sub(opened) >= m.options.WriteVisibleTimeout

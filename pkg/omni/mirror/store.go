@@ -53,7 +53,7 @@ func newStore(kinds []mirroredKind) *store {
 	return s
 }
 
-// complete tells whether every table was filled at least once.
+// complete reports whether every table was filled at least once.
 func (s *store) complete() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -102,7 +102,7 @@ func (s *store) list(resourceType resource.Type, cluster *string) []resource.Res
 	return items
 }
 
-// has tells whether the type is mirrored at all.
+// has reports whether the type is mirrored at all.
 func (s *store) has(resourceType resource.Type) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

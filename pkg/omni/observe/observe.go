@@ -72,7 +72,7 @@ type Machine struct {
 	Stage string
 	// Ready is Omni's verdict on the machine's services.
 	Ready bool
-	// Connected tells whether Omni reaches the machine.
+	// Connected reports whether Omni reaches the machine.
 	Connected bool
 	// Locked is true if updates of the machine are locked.
 	Locked bool

@@ -21,7 +21,7 @@ type Blocker struct {
 	Machine string
 	// MachineSet is the ID of its set; empty if unknown.
 	MachineSet string
-	// Connected tells whether Omni reaches the machine. A machine that is not
+	// Connected reports whether Omni reaches the machine. A machine that is not
 	// connected cannot be reset.
 	Connected bool
 	// Since is when the machine, its set or its cluster was told to go; zero if

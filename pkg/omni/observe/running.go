@@ -179,7 +179,7 @@ func judgeSets(s Status) (reason, message string) {
 	return "", ""
 }
 
-// KubernetesSeenReady tells whether there is evidence that Kubernetes ever worked in this
+// KubernetesSeenReady reports whether there is evidence that Kubernetes ever worked in this
 // cluster; if not, the message says what is missing. A new cluster needs it: the
 // load balancer's first word is "healthy", before its first check. Omni makes a
 // cluster's KubernetesUpgradeStatus when the Kubernetes API has told it of its

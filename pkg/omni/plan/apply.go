@@ -48,7 +48,7 @@ type Result struct {
 	Requested []Change
 }
 
-// Wrote tells whether the call changed anything in Omni.
+// Wrote reports whether the call changed anything in Omni.
 func (r Result) Wrote() bool {
 	if len(r.Requested) > 0 {
 		return true

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// needsCluster tells whether a plan changes more than the Cluster itself: an
+// needsCluster reports whether a plan changes more than the Cluster itself: an
 // update of that carries its version, nothing else does.
 func needsCluster(plan *Plan) bool {
 	return slices.ContainsFunc(plan.steps, func(s step) bool {

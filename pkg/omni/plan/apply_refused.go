@@ -84,7 +84,7 @@ func (r *refusals) leftOut(s step) {
 	}
 }
 
-// stop tells whether a step does not go on.
+// stop reports whether a step does not go on.
 func (r *refusals) stop(s step) bool {
 	switch {
 	case r.all:

@@ -85,7 +85,7 @@ func (a *applier) destroy(ctx context.Context, s step) (bool, error) {
 	return done, nil
 }
 
-// tearDown tells whether this call began the teardown, and whether the resource is
+// tearDown reports whether this call began the teardown, and whether the resource is
 // gone.
 func (a *applier) tearDown(ctx context.Context, s step) (begun, gone bool, err error) {
 	if s.change.Type == siderolink.LinkType {

@@ -161,7 +161,7 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 	return false
 }
 
-// movesMachine tells whether an update takes a machine from one set to another.
+// movesMachine reports whether an update takes a machine from one set to another.
 func movesMachine(old, updated resource.Resource) bool {
 	from, _ := old.Metadata().Labels().Get(omnires.LabelMachineSet)
 	to, _ := updated.Metadata().Labels().Get(omnires.LabelMachineSet)

@@ -73,7 +73,7 @@ func (c Change) Key() string {
 	return strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize, c.Members}, "|")
 }
 
-// String gives one short line, such as `destroy MachineSet "demo-workers" (3 -> 0)`.
+// String returns one short line, such as `destroy MachineSet "demo-workers" (3 -> 0)`.
 func (c Change) String() string {
 	line := fmt.Sprintf("%s %s %q", c.Action, omni.KindOf(c.Type), c.ID)
 	if c.OldSize != c.NewSize {

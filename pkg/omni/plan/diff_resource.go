@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// shownSpec tells whether the spec of a type may be shown. Everything else may
+// shownSpec reports whether the spec of a type may be shown. Everything else may
 // hold keys, tokens or certificates, in Omni as well as in a template: patches,
 // manifests, jobs of health checks, kernel arguments.
 func shownSpec(resourceType resource.Type) bool {
@@ -66,7 +66,7 @@ func describe(item resource.Resource) description {
 	return described
 }
 
-// specFields gives a spec as JSON fields; nil for one that has none.
+// specFields returns a spec as JSON fields; nil for one that has none.
 func specFields(item resource.Resource) map[string]any {
 	message, ok := protoOf(item)
 	if !ok {

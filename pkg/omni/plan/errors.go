@@ -60,7 +60,7 @@ func (e *ChangeError) Error() string {
 	return fmt.Sprintf("%s %s %q: %s", e.Change.Action, omni.KindOf(e.Change.Type), e.Change.ID, omni.Message(e.cause))
 }
 
-// Unwrap gives the raw cause, which Classify understands.
+// Unwrap returns the raw cause, which Classify understands.
 func (e *ChangeError) Unwrap() error { return e.cause }
 
 // Classified is the class of the cause, for Classify: the text has lost the code.

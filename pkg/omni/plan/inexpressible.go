@@ -34,7 +34,7 @@ func Inexpressible(ctx context.Context, st state.State, template []byte, keys om
 	return left, nil
 }
 
-// onlyMarks tells whether a step is the update that writes who manages the cluster, and no more.
+// onlyMarks reports whether a step is the update that writes who manages the cluster, and no more.
 func onlyMarks(s step, keys omni.MarkKeys) bool {
 	if s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate {
 		return false

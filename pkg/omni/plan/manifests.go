@@ -35,7 +35,7 @@ const (
 // version of its API.
 type manifestObject struct{ group, kind, namespace, name string }
 
-// isFull tells whether a resource is a manifest group whose objects Omni removes
+// isFull reports whether a resource is a manifest group whose objects Omni removes
 // when it goes: of mode full, which is every mode but one-time.
 func isFull(item resource.Resource) bool {
 	group, isGroup := item.(*omnires.KubernetesManifestGroup)

@@ -79,7 +79,7 @@ func (p *Plan) Count(action Action) int {
 	return count
 }
 
-// Empty tells whether Omni is as the template says.
+// Empty reports whether Omni is as the template says.
 func (p *Plan) Empty() bool { return len(p.Changes) == 0 && len(p.Waiting) == 0 }
 
 // Destructive returns the destructive changes that have not begun: those that

@@ -162,7 +162,7 @@ func (k Key) Name() string { return k.name }
 // is false for a key without a lifetime.
 func (k Key) ExpiresAt() (time.Time, bool) { return k.expires, !k.expires.IsZero() }
 
-// Expired tells whether the key's lifetime is over at the given time.
+// Expired reports whether the key's lifetime is over at the given time.
 func (k Key) Expired(now time.Time) bool {
 	return !k.expires.IsZero() && !now.Before(k.expires)
 }
@@ -176,7 +176,7 @@ func (k Key) material() string {
 	return *k.encoded
 }
 
-// IsZero tells whether k is the zero value, which is not a key.
+// IsZero reports whether k is the zero value, which is not a key.
 func (k Key) IsZero() bool { return k.encoded == nil }
 
 // String implements fmt.Stringer without the key material.

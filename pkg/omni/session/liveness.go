@@ -177,7 +177,7 @@ func (p *liveness) health() (mirror.Health, bool) {
 		p.silent.UTC().Format(time.RFC3339), p.reason)}, false
 }
 
-// isSlow tells whether calls take long, so that a caller has to expect to wait.
+// isSlow reports whether calls take long, so that a caller has to expect to wait.
 func (p *liveness) isSlow() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -91,7 +91,7 @@ func (e endpoint) checkAddress(guard *dialguard.Guard) error {
 	return nil
 }
 
-// behindProxy tells whether the environment names a proxy for the endpoint. gRPC
+// behindProxy reports whether the environment names a proxy for the endpoint. gRPC
 // reaches it only with its own dialer.
 func (e endpoint) behindProxy() bool {
 	scheme := "http"

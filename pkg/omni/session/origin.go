@@ -39,7 +39,7 @@ func ParseOrigins(text string) (Origins, error) {
 	return origins, nil
 }
 
-// Allow tells whether the endpoint is one of the set; false for one that does not parse.
+// Allow reports whether the endpoint is one of the set; false for one that does not parse.
 func (o Origins) Allow(endpoint string) bool {
 	target, err := parseEndpoint(endpoint)
 	if err != nil {
@@ -51,7 +51,7 @@ func (o Origins) Allow(endpoint string) bool {
 	return found
 }
 
-// SameEndpoint tells whether two endpoints lead to the same scheme, host and port, whichever way they are written. What does
+// SameEndpoint reports whether two endpoints lead to the same scheme, host and port, whichever way they are written. What does
 // not parse is the same as nothing but itself.
 func SameEndpoint(a, b string) bool {
 	if a == b {
@@ -68,7 +68,7 @@ func SameEndpoint(a, b string) bool {
 	return err == nil && first.origin() == second.origin()
 }
 
-// Plaintext tells whether the endpoint is reached without TLS; false for one that does not parse.
+// Plaintext reports whether the endpoint is reached without TLS; false for one that does not parse.
 func Plaintext(endpoint string) bool {
 	target, err := parseEndpoint(endpoint)
 

@@ -66,7 +66,7 @@ func mustAcquire(t *testing.T, p *Pool, uid, version string, config Config) *Lea
 	return lease
 }
 
-// stopped tells whether a session's mirror has ended.
+// stopped reports whether a session's mirror has ended.
 func stopped(s *Session) bool {
 	done := make(chan struct{})
 

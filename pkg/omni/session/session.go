@@ -129,7 +129,7 @@ func (s *Session) Apply(ctx context.Context, planned *plan.Plan, options plan.Ap
 	return plan.Apply(ctx, s.live, planned, options)
 }
 
-// Slow tells whether Omni takes a second or longer to answer calls just now.
+// Slow reports whether Omni takes a second or longer to answer calls just now.
 func (s *Session) Slow() bool { return s.client != nil && s.client.liveness.isSlow() }
 
 // noticed looks again at everything that waits for Omni's return.

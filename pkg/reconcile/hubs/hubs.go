@@ -51,10 +51,10 @@ func OfCluster(ctx context.Context, reader client.Reader, own string, cluster *v
 	return Of(own, connection), nil
 }
 
-// Ours tells whether a mark with the ID of that hub counts as ours. A mark without one is from before it was written.
+// Ours reports whether a mark with the ID of that hub counts as ours. A mark without one is from before it was written.
 func (h Hubs) Ours(marked string) bool {
 	return marked == "" || marked == h.Own || h.IsPrevious(marked)
 }
 
-// IsPrevious tells whether a mark is of the previous hub, and is to be rewritten.
+// IsPrevious reports whether a mark is of the previous hub, and is to be rewritten.
 func (h Hubs) IsPrevious(marked string) bool { return marked != "" && marked == h.Previous }

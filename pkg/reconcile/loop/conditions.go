@@ -226,7 +226,7 @@ func readyChanged(before, after *v1alpha1.ReconcileStatus) *metav1.Condition {
 	return &changed
 }
 
-// isSuspicious tells whether a reason to wait is more likely a mistake or a fault
+// isSuspicious reports whether a reason to wait is more likely a mistake or a fault
 // than a matter of time.
 func isSuspicious(reason string) bool {
 	switch reason {

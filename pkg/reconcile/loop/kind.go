@@ -45,7 +45,7 @@ type Kind[O Object, S any] struct {
 	// phases found: its status says that something happens then. 0: nothing does.
 	// Nothing is taken off it. May be nil.
 	Due func(O) time.Duration
-	// Suspended tells whether the object asks to be left alone. May be nil.
+	// Suspended reports whether the object asks to be left alone. May be nil.
 	Suspended func(O) bool
 	// RunSuspended runs the phases of a suspended object too. They must then
 	// look at the suspension themselves, and write nothing anywhere.

@@ -132,24 +132,24 @@ func (o Outcome) Reason() string { return o.reason }
 // Message is the message that the outcome gives.
 func (o Outcome) Message() string { return o.message }
 
-// Continues tells whether the next phase runs.
+// Continues reports whether the next phase runs.
 func (o Outcome) Continues() bool {
 	return o.verdict == verdictContinue || o.verdict == verdictNote || o.verdict == verdictSkip
 }
 
-// Stalls tells whether somebody has to act.
+// Stalls reports whether somebody has to act.
 func (o Outcome) Stalls() bool { return o.verdict == verdictStall }
 
-// Blocks tells whether a deletion is held up.
+// Blocks reports whether a deletion is held up.
 func (o Outcome) Blocks() bool { return o.verdict == verdictBlock }
 
-// Postpones tells whether nothing can be known yet.
+// Postpones reports whether nothing can be known yet.
 func (o Outcome) Postpones() bool { return o.verdict == verdictPostpone }
 
-// Persists tells whether the status has to be stored before the phase goes on.
+// Persists reports whether the status has to be stored before the phase goes on.
 func (o Outcome) Persists() bool { return o.verdict == verdictPersist }
 
-// IsOvertaken tells whether the pause grows from one such outcome to the next.
+// IsOvertaken reports whether the pause grows from one such outcome to the next.
 func (o Outcome) IsOvertaken() bool { return o.overtaken }
 
 // After is how long to wait at most; 0 if the interval decides.

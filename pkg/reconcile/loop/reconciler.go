@@ -103,7 +103,7 @@ func contentOf(object client.Object) string {
 	return fmt.Sprintf("%s %d %t %s", object.GetUID(), object.GetGeneration(), object.GetDeletionTimestamp().IsZero(), requestedAt(object))
 }
 
-// isConflict tells whether somebody else was quicker: what was read is not any
+// isConflict reports whether somebody else was quicker: what was read is not any
 // more what is there, so the next run sees more.
 func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 

@@ -99,7 +99,7 @@ func (r *Reservation) Updated(validate rest.ValidateObjectUpdateFunc) rest.Valid
 	}
 }
 
-// isMetadataOnly tells whether an update is about finalizers, owners and field ownership only.
+// isMetadataOnly reports whether an update is about finalizers, owners and field ownership only.
 func isMetadataOnly(updated, previous metav1.Object) bool {
 	return updated.GetGeneration() == previous.GetGeneration() &&
 		maps.Equal(updated.GetLabels(), previous.GetLabels()) && maps.Equal(updated.GetAnnotations(), previous.GetAnnotations())

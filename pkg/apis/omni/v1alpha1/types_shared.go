@@ -105,14 +105,14 @@ type StrategyType string
 const (
 	// StrategyRolling changes a bounded number of machines at a time.
 	StrategyRolling StrategyType = "Rolling"
-	// StrategyUnset changes all machines at once.
+	// StrategyUnset leaves it to Omni: machines are updated and upgraded one at a time, and removed all at once.
 	StrategyUnset StrategyType = "Unset"
 )
 
 // Strategy says how many machines of a set are changed at a time.
 type Strategy struct {
-	// type is Rolling or Unset (all machines at once). Left out, it is Omni's default: Rolling for updates, Unset for
-	// upgrades and deletions.
+	// type is Rolling or Unset. With Unset, Omni updates and upgrades one machine at a time, and removes all at once. Left
+	// out, it is Omni's default: Rolling for updates, Unset for upgrades and deletions.
 	// +optional
 	Type StrategyType `json:"type,omitempty"`
 

@@ -99,7 +99,7 @@ func describe(s state) string {
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 
-// due tells whether the interval has passed since the last defragmentation. An interval of 0 means
+// due reports whether the interval has passed since the last defragmentation. An interval of 0 means
 // never.
 func due(last, now time.Time, interval time.Duration) bool {
 	return interval > 0 && now.Sub(last) >= interval

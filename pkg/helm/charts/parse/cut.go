@@ -53,7 +53,7 @@ func pieces(text []byte) iter.Seq[[]byte] {
 	}
 }
 
-// isItem tells whether a line begins an element of a list.
+// isItem reports whether a line begins an element of a list.
 func isItem(trimmed []byte) bool {
 	return len(trimmed) == 1 && trimmed[0] == '-' || bytes.HasPrefix(trimmed, []byte("- "))
 }

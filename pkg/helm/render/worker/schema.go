@@ -31,7 +31,7 @@ func dropOutsideSchemas(ch *chart.Chart) []string {
 	return dropped
 }
 
-// leadsOutside tells whether a schema needs something that is not in it. It
+// leadsOutside reports whether a schema needs something that is not in it. It
 // reads it just as Helm does, with the same library. One that is broken counts
 // as well: Helm could find a reference in it before it finds the fault.
 func leadsOutside(schema []byte) (outside bool) {

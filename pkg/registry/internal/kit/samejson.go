@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// sameJSON tells whether two JSON texts say the same: the order of keys does not count, and neither does the way in which
+// sameJSON reports whether two JSON texts say the same: the order of keys does not count, and neither does the way in which
 // a character is escaped. Numbers are the same only if they are written the same: 1.0 and 1.10 may be versions, and floats
 // would make neighbours of large integers equal. Of a key that comes twice the last one counts.
 func sameJSON(a, b []byte) bool {

@@ -27,7 +27,7 @@ type Scale[T Object] struct {
 	Machines func(T) *v1alpha1.MachineSetMachines
 	// Status finds the counters.
 	Status func(T) *v1alpha1.MachineSetStatusFields
-	// Validate says whether the set can have so many machines; its errors are at spec.replicas.
+	// Validate reports whether the set can have so many machines; its errors are at spec.replicas.
 	Validate func(obj T, replicas int32) field.ErrorList
 }
 

@@ -118,7 +118,7 @@ func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Obje
 	return s.WarningsOnCreate(ctx, obj)
 }
 
-// newGeneration tells whether PrepareForUpdate found a changed spec. The store puts the old generation
+// newGeneration reports whether PrepareForUpdate found a changed spec. The store puts the old generation
 // back before, whatever the client sent, so that only a changed spec makes a new one; comparing numbers
 // spares comparing the encoded specs again.
 func newGeneration[T Object](updated, previous T) bool {

@@ -27,8 +27,8 @@ import (
 //
 // Strategy says how many machines of a set are changed at a time.
 type StrategyApplyConfiguration struct {
-	// type is Rolling or Unset (all machines at once). Left out, it is Omni's default: Rolling for updates, Unset for
-	// upgrades and deletions.
+	// type is Rolling or Unset. With Unset, Omni updates and upgrades one machine at a time, and removes all at once. Left
+	// out, it is Omni's default: Rolling for updates, Unset for upgrades and deletions.
 	Type *omniv1alpha1.StrategyType `json:"type,omitempty"`
 	// rolling bounds a Rolling strategy.
 	Rolling *RollingStrategyApplyConfiguration `json:"rolling,omitempty"`
