@@ -48,6 +48,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.DriftIgnoreApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DriftTarget"):
 		return &omniv1alpha1.DriftTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FailedCluster"):
+		return &omniv1alpha1.FailedClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Healthcheck"):
 		return &omniv1alpha1.HealthcheckApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HelmChart"):
@@ -82,6 +84,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.MachineSetStatusFieldsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MachineState"):
 		return &omniv1alpha1.MachineStateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceWindow"):
+		return &omniv1alpha1.MaintenanceWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Manifest"):
 		return &omniv1alpha1.ManifestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NamespacedSecretReference"):
@@ -98,6 +102,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.OmniClusterPlanApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniClusterRemoteStatus"):
 		return &omniv1alpha1.OmniClusterRemoteStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OmniClusterRollout"):
+		return &omniv1alpha1.OmniClusterRolloutApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniClusterSpec"):
 		return &omniv1alpha1.OmniClusterSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniClusterStatus"):
@@ -136,6 +142,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.OmniMachineSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniMachineStatus"):
 		return &omniv1alpha1.OmniMachineStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OmniRolloutPolicy"):
+		return &omniv1alpha1.OmniRolloutPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OmniRolloutPolicySpec"):
+		return &omniv1alpha1.OmniRolloutPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OmniRolloutPolicyStatus"):
+		return &omniv1alpha1.OmniRolloutPolicyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniSecretSync"):
 		return &omniv1alpha1.OmniSecretSyncApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniSecretSyncSpec"):
@@ -154,6 +166,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.PatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PlannedChange"):
 		return &omniv1alpha1.PlannedChangeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("QualifiedVersion"):
+		return &omniv1alpha1.QualifiedVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ReconcileStatus"):
 		return &omniv1alpha1.ReconcileStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RefusedChange"):
@@ -162,12 +176,28 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.RefusedDocumentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RollingStrategy"):
 		return &omniv1alpha1.RollingStrategyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutFailure"):
+		return &omniv1alpha1.RolloutFailureApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutFreeze"):
+		return &omniv1alpha1.RolloutFreezeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutOverride"):
+		return &omniv1alpha1.RolloutOverrideApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutResult"):
+		return &omniv1alpha1.RolloutResultApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStage"):
+		return &omniv1alpha1.RolloutStageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStageStatus"):
+		return &omniv1alpha1.RolloutStageStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutTicket"):
+		return &omniv1alpha1.RolloutTicketApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyMapping"):
 		return &omniv1alpha1.SecretKeyMappingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &omniv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretTemplate"):
 		return &omniv1alpha1.SecretTemplateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SoakingVersion"):
+		return &omniv1alpha1.SoakingVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Strategy"):
 		return &omniv1alpha1.StrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SyncedSecret"):

@@ -120,6 +120,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.DriftDetection{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_DriftDetection(ref),
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_DriftIgnore(ref),
 		v1alpha1.DriftTarget{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_DriftTarget(ref),
+		v1alpha1.FailedCluster{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_FailedCluster(ref),
 		v1alpha1.FreeForm{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_FreeForm(ref),
 		v1alpha1.Healthcheck{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_Healthcheck(ref),
 		v1alpha1.HelmChart{}.OpenAPIModelName():                  schema_pkg_apis_omni_v1alpha1_HelmChart(ref),
@@ -138,6 +139,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.MachineSetStatus{}.OpenAPIModelName():           schema_pkg_apis_omni_v1alpha1_MachineSetStatus(ref),
 		v1alpha1.MachineSetStatusFields{}.OpenAPIModelName():     schema_pkg_apis_omni_v1alpha1_MachineSetStatusFields(ref),
 		v1alpha1.MachineState{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_MachineState(ref),
+		v1alpha1.MaintenanceWindow{}.OpenAPIModelName():          schema_pkg_apis_omni_v1alpha1_MaintenanceWindow(ref),
 		v1alpha1.Manifest{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_Manifest(ref),
 		v1alpha1.NamespacedSecretReference{}.OpenAPIModelName():  schema_pkg_apis_omni_v1alpha1_NamespacedSecretReference(ref),
 		v1alpha1.OmniCluster{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_OmniCluster(ref),
@@ -147,6 +149,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.OmniClusterList{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_OmniClusterList(ref),
 		v1alpha1.OmniClusterPlan{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_OmniClusterPlan(ref),
 		v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName():    schema_pkg_apis_omni_v1alpha1_OmniClusterRemoteStatus(ref),
+		v1alpha1.OmniClusterRollout{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref),
 		v1alpha1.OmniClusterSpec{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref),
 		v1alpha1.OmniClusterStatus{}.OpenAPIModelName():          schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref),
 		v1alpha1.OmniClusterTalos{}.OpenAPIModelName():           schema_pkg_apis_omni_v1alpha1_OmniClusterTalos(ref),
@@ -171,6 +174,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.OmniMachineList{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_OmniMachineList(ref),
 		v1alpha1.OmniMachineSpec{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_OmniMachineSpec(ref),
 		v1alpha1.OmniMachineStatus{}.OpenAPIModelName():          schema_pkg_apis_omni_v1alpha1_OmniMachineStatus(ref),
+		v1alpha1.OmniRolloutPolicy{}.OpenAPIModelName():          schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicy(ref),
+		v1alpha1.OmniRolloutPolicyList{}.OpenAPIModelName():      schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicyList(ref),
+		v1alpha1.OmniRolloutPolicySpec{}.OpenAPIModelName():      schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicySpec(ref),
+		v1alpha1.OmniRolloutPolicyStatus{}.OpenAPIModelName():    schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicyStatus(ref),
 		v1alpha1.OmniSecretSync{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_OmniSecretSync(ref),
 		v1alpha1.OmniSecretSyncList{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_OmniSecretSyncList(ref),
 		v1alpha1.OmniSecretSyncSpec{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_OmniSecretSyncSpec(ref),
@@ -182,13 +189,22 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.OmniWorkersStatus{}.OpenAPIModelName():          schema_pkg_apis_omni_v1alpha1_OmniWorkersStatus(ref),
 		v1alpha1.Patch{}.OpenAPIModelName():                      schema_pkg_apis_omni_v1alpha1_Patch(ref),
 		v1alpha1.PlannedChange{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_PlannedChange(ref),
+		v1alpha1.QualifiedVersion{}.OpenAPIModelName():           schema_pkg_apis_omni_v1alpha1_QualifiedVersion(ref),
 		v1alpha1.ReconcileStatus{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_ReconcileStatus(ref),
 		v1alpha1.RefusedChange{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_RefusedChange(ref),
 		v1alpha1.RefusedDocument{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_RefusedDocument(ref),
 		v1alpha1.RollingStrategy{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_RollingStrategy(ref),
+		v1alpha1.RolloutFailure{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_RolloutFailure(ref),
+		v1alpha1.RolloutFreeze{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_RolloutFreeze(ref),
+		v1alpha1.RolloutOverride{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_RolloutOverride(ref),
+		v1alpha1.RolloutResult{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_RolloutResult(ref),
+		v1alpha1.RolloutStage{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_RolloutStage(ref),
+		v1alpha1.RolloutStageStatus{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref),
+		v1alpha1.RolloutTicket{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_RolloutTicket(ref),
 		v1alpha1.SecretKeyMapping{}.OpenAPIModelName():           schema_pkg_apis_omni_v1alpha1_SecretKeyMapping(ref),
 		v1alpha1.SecretKeyReference{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_SecretKeyReference(ref),
 		v1alpha1.SecretTemplate{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_SecretTemplate(ref),
+		v1alpha1.SoakingVersion{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_SoakingVersion(ref),
 		v1alpha1.Strategy{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_Strategy(ref),
 		v1alpha1.SyncedSecret{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_SyncedSecret(ref),
 		v1alpha1.TargetSecretReference{}.OpenAPIModelName():      schema_pkg_apis_omni_v1alpha1_TargetSecretReference(ref),
@@ -4147,6 +4163,50 @@ func schema_pkg_apis_omni_v1alpha1_DriftTarget(ref common.ReferenceCallback) com
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_FailedCluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailedCluster is a cluster whose changes failed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the name of the OmniCluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage of the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since is when they failed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"cluster", "since"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_FreeForm(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4994,6 +5054,64 @@ func schema_pkg_apis_omni_v1alpha1_MachineState(ref common.ReferenceCallback) co
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_MaintenanceWindow(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MaintenanceWindow is a time of the week in which changes may begin. What has begun goes on after its end.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"days": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "days are the days on which the window opens.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"Fri", "Mon", "Sat", "Sun", "Thu", "Tue", "Wed"},
+									},
+								},
+							},
+						},
+					},
+					"start": {
+						SchemaProps: spec.SchemaProps{
+							Description: "start is the time of day at which it opens, such as 02:00. Where the clocks are put forward past it, the window opens when they are; where they are put back over it, at the first of the two.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"duration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "duration is how long it is open, from 15m to 24h of elapsed time.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeZone is UTC or a name of the IANA database with a slash, such as Europe/Berlin. The annotation omni.texashpc.com/time-zone of an OmniCluster takes its place.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"days", "start", "duration", "timeZone"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_Manifest(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5400,6 +5518,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterPlan(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"held": {
+						SchemaProps: spec.SchemaProps{
+							Description: "held is the number of changes that wait for their turn in an OmniRolloutPolicy.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"changes": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -5562,6 +5687,135 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRemoteStatus(ref common.ReferenceC
 		},
 		Dependencies: []string{
 			v1alpha1.MachineCounts{}.OpenAPIModelName(), v1alpha1.MachineSetStatus{}.OpenAPIModelName(), v1alpha1.MachineState{}.OpenAPIModelName(), v1alpha1.UpgradeStatuses{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmniClusterRollout is what an OmniRolloutPolicy has to do with a cluster's changes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"governed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "governed says whether the cluster's changes wait for their turn. They do not until the cluster was Ready for the first time, unless it was adopted.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"policy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "policy is the OmniRolloutPolicy. Empty if none selects the cluster, or more than one does.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the policy's stage that the cluster is in.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is Held (changes wait), Admitted (they may begin, or are at work) or Failed. Unset if there is nothing to do.\n\nPossible enum values:\n - `\"Admitted\"` means that changes may begin, or are at work.\n - `\"Failed\"` means that changes failed, and the cluster is not well yet.\n - `\"Held\"` means that changes wait.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Admitted", "Failed", "Held"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why changes wait: that of the condition Held.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash identifies the changes that wait, or are at work.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kinds": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "kinds are what these changes are about.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"KubernetesVersion", "MachineConfig", "MachineImage", "MachineRemoval", "Manifests", "TalosVersion"},
+									},
+								},
+							},
+						},
+					},
+					"changes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "changes identifies them one by one, at most 256. More than that wait for the next turn.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"heldSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "heldSince is since when changes have been waiting without a break.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"notBefore": {
+						SchemaProps: spec.SchemaProps{
+							Description: "notBefore is the next instant at which they may begin, as far as it is known.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"last": {
+						SchemaProps: spec.SchemaProps{
+							Description: "last is how the cluster's last turn ended.",
+							Ref:         ref(v1alpha1.RolloutResult{}.OpenAPIModelName()),
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failure is what failed. It stays until the cluster is Ready with what its documents ask for.",
+							Ref:         ref(v1alpha1.RolloutFailure{}.OpenAPIModelName()),
+						},
+					},
+					"override": {
+						SchemaProps: spec.SchemaProps{
+							Description: "override is the last use of the annotation omni.texashpc.com/rollout-override. omni-apiserver writes it.",
+							Ref:         ref(v1alpha1.RolloutOverride{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"governed"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName(), v1alpha1.RolloutFailure{}.OpenAPIModelName(), v1alpha1.RolloutOverride{}.OpenAPIModelName(), v1alpha1.RolloutResult{}.OpenAPIModelName()},
 	}
 }
 
@@ -5957,6 +6211,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							},
 						},
 					},
+					"rollout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollout is what an OmniRolloutPolicy has to do with the cluster's changes. Unset if none ever selected it.",
+							Ref:         ref(v1alpha1.OmniClusterRollout{}.OpenAPIModelName()),
+						},
+					},
 					"omni": {
 						SchemaProps: spec.SchemaProps{
 							Description: "omni is what Omni says of the cluster.",
@@ -5967,7 +6227,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.OmniClusterRollout{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
 	}
 }
 
@@ -7616,6 +7876,350 @@ func schema_pkg_apis_omni_v1alpha1_OmniMachineStatus(ref common.ReferenceCallbac
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmniRolloutPolicy says when, and in which order, changes of the OmniClusters of its namespace may begin. It never writes a spec: what it holds back stays in the objects as Git has it, and is applied when its turn comes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what you want.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.OmniRolloutPolicySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the controller found and did. It is read-only.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.OmniRolloutPolicyStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			metav1.ObjectMeta{}.OpenAPIModelName(), v1alpha1.OmniRolloutPolicySpec{}.OpenAPIModelName(), v1alpha1.OmniRolloutPolicyStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicyList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmniRolloutPolicyList is a list of OmniRolloutPolicies.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the OmniRolloutPolicies.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.OmniRolloutPolicy{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			metav1.ListMeta{}.OpenAPIModelName(), v1alpha1.OmniRolloutPolicy{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmniRolloutPolicySpec says which changes of which clusters wait for what.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusterSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterSelector selects the OmniClusters of this namespace by their labels. An empty one selects all of them. A cluster that two policies select is held until one of them lets it go.",
+							Ref:         ref(metav1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"changes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "changes are the kinds of changes that wait. Unset means all of them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"KubernetesVersion", "MachineConfig", "MachineImage", "MachineRemoval", "Manifests", "TalosVersion"},
+									},
+								},
+							},
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are taken one after the other. A cluster belongs to the first whose selector matches.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RolloutStage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"arrivalTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "arrivalTime is how long a change other than a version has to be seen before a later stage takes it, so that the earlier stages can have got it, too. From 0s to 24h; 15m by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"maxFailed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxFailed is how many clusters, of all stages together, may have failed before nothing more begins. From 0 (the default) to 100.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"progressDeadline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "progressDeadline is how long a cluster may take until it is Ready with its changes; then it has failed. From 10m to 48h; 2h by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"freezes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "freezes are times in which nothing begins.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RolloutFreeze{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"hold": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hold keeps everything from beginning until it is taken back.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"clusterSelector", "stages"},
+			},
+		},
+		Dependencies: []string{
+			metav1.LabelSelector{}.OpenAPIModelName(), v1alpha1.RolloutFreeze{}.OpenAPIModelName(), v1alpha1.RolloutStage{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicyStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmniRolloutPolicyStatus is how far the rollout is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the metadata.generation that the rest of the status speaks of; -1 until the controller has looked at the object for the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lastHandledReconcileAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastHandledReconcileAt is the value of the annotation omni.texashpc.com/reconcile-requested-at (or reconcile.fluxcd.io/requestedAt) that was handled last.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions say what is true of the object now. Ready always exists; Reconciling and Stalled exist only while they are true.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are the stages of the spec.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RolloutStageStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"admitted": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"cluster",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "admitted are the clusters whose changes may begin, or are at work; at most 200.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RolloutTicket{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"failed": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"cluster",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "failed are the clusters that failed and are not well yet, at most 50.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.FailedCluster{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"failedCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failedCount is the number of clusters that failed and are not well yet.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"held": {
+						SchemaProps: spec.SchemaProps{
+							Description: "held is the number of clusters with changes that wait.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Condition{}.OpenAPIModelName(), v1alpha1.FailedCluster{}.OpenAPIModelName(), v1alpha1.RolloutStageStatus{}.OpenAPIModelName(), v1alpha1.RolloutTicket{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_OmniSecretSync(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -8423,10 +9027,61 @@ func schema_pkg_apis_omni_v1alpha1_PlannedChange(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is what the change is about, for an OmniRolloutPolicy. Empty for a change that never waits for one.\n\nPossible enum values:\n - `\"KubernetesVersion\"` is another Kubernetes version of the cluster.\n - `\"MachineConfig\"` is a config patch or an install disk of machines that the cluster has now, or the end of a machine's lock. Talos may reboot them.\n - `\"MachineImage\"` is a change of the system extensions or kernel arguments of machines that the cluster has now: they get another image, and reboot.\n - `\"MachineRemoval\"` takes machines out of the cluster.\n - `\"Manifests\"` is a change of the Kubernetes objects that Omni applies.\n - `\"TalosVersion\"` is another Talos version of the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"KubernetesVersion", "MachineConfig", "MachineImage", "MachineRemoval", "Manifests", "TalosVersion"},
+						},
+					},
+					"held": {
+						SchemaProps: spec.SchemaProps{
+							Description: "held is true for a change that waits for its turn in an OmniRolloutPolicy.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"action", "type", "id"},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_QualifiedVersion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QualifiedVersion is a version that a stage has proved. Exactly one of kubernetes and talos is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kubernetes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kubernetes is the version of Kubernetes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"talos": {
+						SchemaProps: spec.SchemaProps{
+							Description: "talos is the version of Talos.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since is when it was proved.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"since"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -8614,6 +9269,409 @@ func schema_pkg_apis_omni_v1alpha1_RollingStrategy(ref common.ReferenceCallback)
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_RolloutFailure(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutFailure is what failed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash of the changes that failed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when they failed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"hash", "time"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RolloutFreeze(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutFreeze is a time in which nothing begins.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the freeze.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "from is its first instant.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"until": {
+						SchemaProps: spec.SchemaProps{
+							Description: "until is the first instant after it, at most 120 days later.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "from", "until"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RolloutOverride(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutOverride says who let changes begin out of turn.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash of the changes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is what the user gave as the reason.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is who set the annotation.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it was set.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"hash", "reason", "user", "time"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RolloutResult(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutResult is how a turn ended.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash of the changes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						SchemaProps: spec.SchemaProps{
+							Description: "result is Done, Failed or Returned.\n\nPossible enum values:\n - `\"Done\"` means that the cluster is Ready with the changes.\n - `\"Failed\"` means that the changes failed.\n - `\"Returned\"` means that nothing had begun when the turn was over: other changes came, or the window closed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Done", "Failed", "Returned"},
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it ended.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"hash", "result", "time"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RolloutStage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutStage is one step of a rollout.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the stage.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusterSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterSelector selects the stage's clusters, among those of the policy that no earlier stage takes. The last stage has none: it takes the rest.",
+							Ref:         ref(metav1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"maxConcurrent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxConcurrent is how many clusters of the stage may be at work at once: a number from 1 (the default) to 100, or a percentage of the stage's clusters, which is rounded down and is at least 1 and at most 100.",
+							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
+						},
+					},
+					"soakTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "soakTime is how long clusters of this stage have to run a change well before the next stage takes it. From 0s to 720h; 1h by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"minQualified": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default), or a percentage of the stage's clusters, which is rounded up.",
+							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
+						},
+					},
+					"promotion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "promotion says who may begin this stage: Automatic (the default) or Manual.\n\nPossible enum values:\n - `\"Automatic\"` begins a stage when the earlier ones have qualified the change.\n - `\"Manual\"` begins a stage only while the annotation omni.texashpc.com/promote-<stage> of the policy allows it.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Automatic", "Manual"},
+						},
+					},
+					"windows": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "windows are the times in which changes may begin, joined; at most 14. Unset means at any time.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MaintenanceWindow{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			metav1.LabelSelector{}.OpenAPIModelName(), intstr.IntOrString{}.OpenAPIModelName(), v1alpha1.MaintenanceWindow{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutStageStatus is how far a stage is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the stage.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters is the number of clusters in the stage.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"held": {
+						SchemaProps: spec.SchemaProps{
+							Description: "held is the number of clusters with changes that wait.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"admitted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "admitted is the number of clusters whose changes may begin, or are at work.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failed is the number of clusters that failed and are not well yet.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"notReady": {
+						SchemaProps: spec.SchemaProps{
+							Description: "notReady is the number of clusters that are not Ready, for whatever reason, and are not counted in held, admitted or failed.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"open": {
+						SchemaProps: spec.SchemaProps{
+							Description: "open says whether changes may begin by the stage's windows and the freezes.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"nextChange": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextChange is when open is another one. Unset if it stays.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"qualified": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "qualified are the versions that the stage has proved, the last ten of Kubernetes and of Talos.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.QualifiedVersion{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"soaking": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "soaking are versions that clusters of the stage run, and that it has not proved yet; at most 10.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.SoakingVersion{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"quietSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "quietSince is since when no cluster of the stage has a change other than a version that waits or is at work. Unset while one has.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "clusters", "open"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName(), v1alpha1.QualifiedVersion{}.OpenAPIModelName(), v1alpha1.SoakingVersion{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_RolloutTicket(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RolloutTicket lets the changes of one cluster begin.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the name of the OmniCluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid of the OmniCluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage that the cluster was in.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is the status.rollout.hash of the OmniCluster: the ticket is for these changes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since is when the ticket was given.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"cluster", "uid", "stage", "hash", "since"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_SecretKeyMapping(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -8713,6 +9771,58 @@ func schema_pkg_apis_omni_v1alpha1_SecretTemplate(ref common.ReferenceCallback) 
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_SoakingVersion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SoakingVersion is a version that a stage runs and has not proved yet. Exactly one of kubernetes and talos is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kubernetes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kubernetes is the version of Kubernetes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"talos": {
+						SchemaProps: spec.SchemaProps{
+							Description: "talos is the version of Talos.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters is the number of clusters of the stage that run it and are Ready.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"needed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "needed is the number of clusters that have to.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"until": {
+						SchemaProps: spec.SchemaProps{
+							Description: "until is when it will have run long enough, if nothing changes. Unset while too few clusters run it, or a cluster of the stage still has to get it.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"clusters", "needed"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

@@ -44,6 +44,16 @@ const (
 	ConditionAvailable = "Available"
 )
 
+// Condition types of the kinds that an OmniRolloutPolicy is about.
+const (
+	// ConditionHeld: Changes wait for their turn in an OmniRolloutPolicy (OmniCluster, OmniControlPlane, OmniWorkers,
+	// OmniMachine). Present only while true; Ready stays as it was.
+	ConditionHeld = "Held"
+	// ConditionRolloutStopped: More clusters failed than may; nothing else begins (OmniRolloutPolicy). Present only
+	// while true.
+	ConditionRolloutStopped = "RolloutStopped"
+)
+
 // Condition types of OmniControlPlane, OmniWorkers, OmniMachine.
 const (
 	// ConditionAccepted: The cluster exists and counts this document.
@@ -228,6 +238,48 @@ const (
 	ReasonWaitingForMachines = "WaitingForMachines"
 	// ReasonEndpointChanged: The connection leads to another Omni than the one that holds the cluster.
 	ReasonEndpointChanged = "EndpointChanged"
+)
+
+// Reasons of changes that wait for their turn in an OmniRolloutPolicy.
+const (
+	// ReasonHeld: Changes wait for their turn in an OmniRolloutPolicy; the condition Held says which and why.
+	ReasonHeld = "Held"
+	// ReasonPolicyConflict: Two OmniRolloutPolicies select the cluster.
+	ReasonPolicyConflict = "PolicyConflict"
+	// ReasonLeftPolicy: The policy that held the changes does not select the cluster any more. What was held stays held.
+	ReasonLeftPolicy = "LeftPolicy"
+	// ReasonPolicyNotReady: The policy is stalled, cannot be read, or its present generation was not looked at yet.
+	ReasonPolicyNotReady = "PolicyNotReady"
+	// ReasonPolicyOnHold: spec.hold of the policy is set.
+	ReasonPolicyOnHold = "PolicyOnHold"
+	// ReasonFrozen: A freeze of the policy.
+	ReasonFrozen = "Frozen"
+	// ReasonClusterNotReady: The cluster has to be Ready before a change begins.
+	ReasonClusterNotReady = "ClusterNotReady"
+	// ReasonRolloutStopped: More clusters failed than may.
+	ReasonRolloutStopped = "RolloutStopped"
+	// ReasonAwaitingPromotion: The stage begins only while somebody promotes it.
+	ReasonAwaitingPromotion = "AwaitingPromotion"
+	// ReasonWaitingForStage: An earlier stage has not qualified the change.
+	ReasonWaitingForStage = "WaitingForStage"
+	// ReasonOutsideWindow: The stage's windows are closed.
+	ReasonOutsideWindow = "OutsideWindow"
+	// ReasonWaitingForTurn: As many clusters of the stage are at work as may be.
+	ReasonWaitingForTurn = "WaitingForTurn"
+	// ReasonTurnNotOver: The changes of the cluster's last turn have to be done first.
+	ReasonTurnNotOver = "TurnNotOver"
+)
+
+// Reasons of OmniRolloutPolicy.
+const (
+	// ReasonInForce: The policy is in force.
+	ReasonInForce = "InForce"
+	// ReasonInvalidTimeZone: A time zone is not known.
+	ReasonInvalidTimeZone = "InvalidTimeZone"
+	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver.
+	ReasonClockSkew = "ClockSkew"
+	// ReasonTooManyFailed: More clusters failed than spec.maxFailed.
+	ReasonTooManyFailed = "TooManyFailed"
 )
 
 // Reasons of OmniControlPlane, OmniWorkers, OmniMachine.

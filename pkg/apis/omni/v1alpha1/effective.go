@@ -88,6 +88,9 @@ func (s *ReconcileStatus) ConditionsPtr() *[]metav1.Condition { return &s.Condit
 func (o *OmniConnection) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
 // GetReconcileStatus returns the shared part of the status.
+func (o *OmniRolloutPolicy) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
 func (o *OmniCluster) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
 // GetReconcileStatus returns the shared part of the status.

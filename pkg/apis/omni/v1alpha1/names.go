@@ -26,6 +26,15 @@ const (
 	// the ID of the hub that is gone and whose objects were restored here. What is reached through it and carries
 	// that hub's mark is taken over by this hub. See MarkHub.
 	AnnotationPreviousHub = GroupName + "/previous-hub"
+	// AnnotationRolloutOverride is for an OmniCluster: lets the changes begin now that wait in an OmniRolloutPolicy. Its
+	// value is their status.rollout.hash, a space, and a reason of at least 10 characters. Only who may override
+	// omniclusters may set it.
+	AnnotationRolloutOverride = GroupName + "/rollout-override"
+	// AnnotationTimeZone is for an OmniCluster: the time zone of its windows in an OmniRolloutPolicy.
+	AnnotationTimeZone = GroupName + "/time-zone"
+	// AnnotationPromotePrefix, with the name of a stage behind it, is for an OmniRolloutPolicy: lets the stage begin until
+	// the time that is its value (RFC 3339), whether the earlier stages have qualified a change or not.
+	AnnotationPromotePrefix = GroupName + "/promote-"
 	// AnnotationAcceptCluster allows a kubeconfig to lead to another cluster than before. Its value is the
 	// new cluster's ID.
 	AnnotationAcceptCluster = GroupName + "/accept-cluster"

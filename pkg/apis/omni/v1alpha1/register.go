@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of all eight kinds.
+// GroupName is the API group of all kinds.
 const GroupName = "omni.texashpc.com"
 
 // SchemeGroupVersion is the group and version of this package.
@@ -37,6 +37,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&OmniKubeconfigExport{}, &OmniKubeconfigExportList{},
 		&OmniSecretSync{}, &OmniSecretSyncList{},
 		&OmniHelmRelease{}, &OmniHelmReleaseList{},
+		&OmniRolloutPolicy{}, &OmniRolloutPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 

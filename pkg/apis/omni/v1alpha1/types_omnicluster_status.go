@@ -82,6 +82,10 @@ type OmniClusterStatus struct {
 	// +listType=atomic
 	Refusals []RefusedChange `json:"refusals,omitempty"`
 
+	// rollout is what an OmniRolloutPolicy has to do with the cluster's changes. Unset if none ever selected it.
+	// +optional
+	Rollout *OmniClusterRollout `json:"rollout,omitempty"`
+
 	// omni is what Omni says of the cluster.
 	// +optional
 	Omni *OmniClusterRemoteStatus `json:"omni,omitempty"`
@@ -136,6 +140,10 @@ type OmniClusterPlan struct {
 	// +optional
 	Destructive int32 `json:"destructive,omitempty"`
 
+	// held is the number of changes that wait for their turn in an OmniRolloutPolicy.
+	// +optional
+	Held int32 `json:"held,omitempty"`
+
 	// changes are the changes one by one, destroying ones first, at most 50.
 	// +optional
 	// +listType=atomic
@@ -189,6 +197,14 @@ type PlannedChange struct {
 	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.
 	// +optional
 	NeedsApproval bool `json:"needsApproval,omitempty"`
+
+	// kind is what the change is about, for an OmniRolloutPolicy. Empty for a change that never waits for one.
+	// +optional
+	Kind ChangeKind `json:"kind,omitempty"`
+
+	// held is true for a change that waits for its turn in an OmniRolloutPolicy.
+	// +optional
+	Held bool `json:"held,omitempty"`
 }
 
 // ApprovedChange is one destroying change that was approved.

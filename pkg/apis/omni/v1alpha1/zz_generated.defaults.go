@@ -37,6 +37,8 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&OmniHelmReleaseList{}, func(obj interface{}) { SetObjectDefaults_OmniHelmReleaseList(obj.(*OmniHelmReleaseList)) })
 	scheme.AddTypeDefaultingFunc(&OmniKubeconfigExport{}, func(obj interface{}) { SetObjectDefaults_OmniKubeconfigExport(obj.(*OmniKubeconfigExport)) })
 	scheme.AddTypeDefaultingFunc(&OmniKubeconfigExportList{}, func(obj interface{}) { SetObjectDefaults_OmniKubeconfigExportList(obj.(*OmniKubeconfigExportList)) })
+	scheme.AddTypeDefaultingFunc(&OmniRolloutPolicy{}, func(obj interface{}) { SetObjectDefaults_OmniRolloutPolicy(obj.(*OmniRolloutPolicy)) })
+	scheme.AddTypeDefaultingFunc(&OmniRolloutPolicyList{}, func(obj interface{}) { SetObjectDefaults_OmniRolloutPolicyList(obj.(*OmniRolloutPolicyList)) })
 	scheme.AddTypeDefaultingFunc(&OmniSecretSync{}, func(obj interface{}) { SetObjectDefaults_OmniSecretSync(obj.(*OmniSecretSync)) })
 	scheme.AddTypeDefaultingFunc(&OmniSecretSyncList{}, func(obj interface{}) { SetObjectDefaults_OmniSecretSyncList(obj.(*OmniSecretSyncList)) })
 	return nil
@@ -94,6 +96,21 @@ func SetObjectDefaults_OmniKubeconfigExportList(in *OmniKubeconfigExportList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_OmniKubeconfigExport(a)
+	}
+}
+
+func SetObjectDefaults_OmniRolloutPolicy(in *OmniRolloutPolicy) {
+	SetDefaults_OmniRolloutPolicySpec(&in.Spec)
+	for i := range in.Spec.Stages {
+		a := &in.Spec.Stages[i]
+		SetDefaults_RolloutStage(a)
+	}
+}
+
+func SetObjectDefaults_OmniRolloutPolicyList(in *OmniRolloutPolicyList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_OmniRolloutPolicy(a)
 	}
 }
 

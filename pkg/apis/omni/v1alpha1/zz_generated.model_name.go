@@ -62,6 +62,11 @@ func (in DriftTarget) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailedCluster) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.FailedCluster"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FreeForm) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.FreeForm"
 }
@@ -152,6 +157,11 @@ func (in MachineState) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MaintenanceWindow) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.MaintenanceWindow"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Manifest) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.Manifest"
 }
@@ -194,6 +204,11 @@ func (in OmniClusterPlan) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OmniClusterRemoteStatus) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.OmniClusterRemoteStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmniClusterRollout) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.OmniClusterRollout"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -317,6 +332,26 @@ func (in OmniMachineStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmniRolloutPolicy) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.OmniRolloutPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmniRolloutPolicyList) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.OmniRolloutPolicyList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmniRolloutPolicySpec) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.OmniRolloutPolicySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmniRolloutPolicyStatus) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.OmniRolloutPolicyStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OmniSecretSync) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.OmniSecretSync"
 }
@@ -372,6 +407,11 @@ func (in PlannedChange) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QualifiedVersion) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.QualifiedVersion"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReconcileStatus) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.ReconcileStatus"
 }
@@ -392,6 +432,41 @@ func (in RollingStrategy) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutFailure) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RolloutFailure"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutFreeze) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RolloutFreeze"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutOverride) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RolloutOverride"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutResult) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RolloutResult"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutStage) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RolloutStage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutStageStatus) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RolloutStageStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RolloutTicket) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.RolloutTicket"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretKeyMapping) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.SecretKeyMapping"
 }
@@ -404,6 +479,11 @@ func (in SecretKeyReference) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretTemplate) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.SecretTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SoakingVersion) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.SoakingVersion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

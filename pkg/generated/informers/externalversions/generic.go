@@ -65,6 +65,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Omni().V1alpha1().OmniKubeconfigExports().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("omnimachines"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Omni().V1alpha1().OmniMachines().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("omnirolloutpolicies"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Omni().V1alpha1().OmniRolloutPolicies().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("omnisecretsyncs"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Omni().V1alpha1().OmniSecretSyncs().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("omniworkers"):

@@ -35,6 +35,8 @@ type OmniClusterPlanApplyConfiguration struct {
 	// destructive is the number of changes, of all three kinds, that take machines away, or objects out of the
 	// running cluster. While a cluster is being adopted every destroy counts.
 	Destructive *int32 `json:"destructive,omitempty"`
+	// held is the number of changes that wait for their turn in an OmniRolloutPolicy.
+	Held *int32 `json:"held,omitempty"`
 	// changes are the changes one by one, destroying ones first, at most 50.
 	Changes []PlannedChangeApplyConfiguration `json:"changes,omitempty"`
 	// omittedChanges is the number of changes that the list leaves out.
@@ -89,6 +91,14 @@ func (b *OmniClusterPlanApplyConfiguration) WithDestroys(value int32) *OmniClust
 // If called multiple times, the Destructive field is set to the value of the last call.
 func (b *OmniClusterPlanApplyConfiguration) WithDestructive(value int32) *OmniClusterPlanApplyConfiguration {
 	b.Destructive = &value
+	return b
+}
+
+// WithHeld sets the Held field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Held field is set to the value of the last call.
+func (b *OmniClusterPlanApplyConfiguration) WithHeld(value int32) *OmniClusterPlanApplyConfiguration {
+	b.Held = &value
 	return b
 }
 

@@ -67,6 +67,8 @@ type OmniClusterStatusApplyConfiguration struct {
 	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
 	// is applied; they are tried again when something changes, and at the sync interval.
 	Refusals []RefusedChangeApplyConfiguration `json:"refusals,omitempty"`
+	// rollout is what an OmniRolloutPolicy has to do with the cluster's changes. Unset if none ever selected it.
+	Rollout *OmniClusterRolloutApplyConfiguration `json:"rollout,omitempty"`
 	// omni is what Omni says of the cluster.
 	Omni *OmniClusterRemoteStatusApplyConfiguration `json:"omni,omitempty"`
 }
@@ -245,6 +247,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithRefusals(values ...*RefusedCha
 		}
 		b.Refusals = append(b.Refusals, *values[i])
 	}
+	return b
+}
+
+// WithRollout sets the Rollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollout field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithRollout(value *OmniClusterRolloutApplyConfiguration) *OmniClusterStatusApplyConfiguration {
+	b.Rollout = value
 	return b
 }
 

@@ -39,6 +39,10 @@ type PlannedChangeApplyConfiguration struct {
 	Destructive *bool `json:"destructive,omitempty"`
 	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.
 	NeedsApproval *bool `json:"needsApproval,omitempty"`
+	// kind is what the change is about, for an OmniRolloutPolicy. Empty for a change that never waits for one.
+	Kind *omniv1alpha1.ChangeKind `json:"kind,omitempty"`
+	// held is true for a change that waits for its turn in an OmniRolloutPolicy.
+	Held *bool `json:"held,omitempty"`
 }
 
 // PlannedChangeApplyConfiguration constructs a declarative configuration of the PlannedChange type for use with
@@ -84,5 +88,21 @@ func (b *PlannedChangeApplyConfiguration) WithDestructive(value bool) *PlannedCh
 // If called multiple times, the NeedsApproval field is set to the value of the last call.
 func (b *PlannedChangeApplyConfiguration) WithNeedsApproval(value bool) *PlannedChangeApplyConfiguration {
 	b.NeedsApproval = &value
+	return b
+}
+
+// WithKind sets the Kind field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Kind field is set to the value of the last call.
+func (b *PlannedChangeApplyConfiguration) WithKind(value omniv1alpha1.ChangeKind) *PlannedChangeApplyConfiguration {
+	b.Kind = &value
+	return b
+}
+
+// WithHeld sets the Held field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Held field is set to the value of the last call.
+func (b *PlannedChangeApplyConfiguration) WithHeld(value bool) *PlannedChangeApplyConfiguration {
+	b.Held = &value
 	return b
 }

@@ -66,6 +66,14 @@ type OmniMachineListerExpansion interface{}
 // OmniMachineNamespaceLister.
 type OmniMachineNamespaceListerExpansion interface{}
 
+// OmniRolloutPolicyListerExpansion allows custom methods to be added to
+// OmniRolloutPolicyLister.
+type OmniRolloutPolicyListerExpansion interface{}
+
+// OmniRolloutPolicyNamespaceListerExpansion allows custom methods to be added to
+// OmniRolloutPolicyNamespaceLister.
+type OmniRolloutPolicyNamespaceListerExpansion interface{}
+
 // OmniSecretSyncListerExpansion allows custom methods to be added to
 // OmniSecretSyncLister.
 type OmniSecretSyncListerExpansion interface{}

@@ -36,6 +36,8 @@ type Interface interface {
 	OmniKubeconfigExports() TypedOmniKubeconfigExportInformer
 	// OmniMachines returns a OmniMachineInformer.
 	OmniMachines() TypedOmniMachineInformer
+	// OmniRolloutPolicies returns a OmniRolloutPolicyInformer.
+	OmniRolloutPolicies() TypedOmniRolloutPolicyInformer
 	// OmniSecretSyncs returns a OmniSecretSyncInformer.
 	OmniSecretSyncs() TypedOmniSecretSyncInformer
 	// OmniWorkers returns a OmniWorkersInformer.
@@ -81,6 +83,11 @@ func (v *version) OmniKubeconfigExports() TypedOmniKubeconfigExportInformer {
 // OmniMachines returns a TypedOmniMachineInformer.
 func (v *version) OmniMachines() TypedOmniMachineInformer {
 	return &omniMachineInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// OmniRolloutPolicies returns a TypedOmniRolloutPolicyInformer.
+func (v *version) OmniRolloutPolicies() TypedOmniRolloutPolicyInformer {
+	return &omniRolloutPolicyInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // OmniSecretSyncs returns a TypedOmniSecretSyncInformer.

@@ -30,6 +30,8 @@ type OmniKubeconfigExportExpansion interface{}
 
 type OmniMachineExpansion interface{}
 
+type OmniRolloutPolicyExpansion interface{}
+
 type OmniSecretSyncExpansion interface{}
 
 type OmniWorkersExpansion interface{}

@@ -34,6 +34,7 @@ type OmniV1alpha1Interface interface {
 	OmniHelmReleasesGetter
 	OmniKubeconfigExportsGetter
 	OmniMachinesGetter
+	OmniRolloutPoliciesGetter
 	OmniSecretSyncsGetter
 	OmniWorkersGetter
 }
@@ -65,6 +66,10 @@ func (c *OmniV1alpha1Client) OmniKubeconfigExports(namespace string) OmniKubecon
 
 func (c *OmniV1alpha1Client) OmniMachines(namespace string) OmniMachineInterface {
 	return newOmniMachines(c, namespace)
+}
+
+func (c *OmniV1alpha1Client) OmniRolloutPolicies(namespace string) OmniRolloutPolicyInterface {
+	return newOmniRolloutPolicies(c, namespace)
 }
 
 func (c *OmniV1alpha1Client) OmniSecretSyncs(namespace string) OmniSecretSyncInterface {

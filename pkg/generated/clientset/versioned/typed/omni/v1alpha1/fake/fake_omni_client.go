@@ -52,6 +52,10 @@ func (c *FakeOmniV1alpha1) OmniMachines(namespace string) v1alpha1.OmniMachineIn
 	return newFakeOmniMachines(c, namespace)
 }
 
+func (c *FakeOmniV1alpha1) OmniRolloutPolicies(namespace string) v1alpha1.OmniRolloutPolicyInterface {
+	return newFakeOmniRolloutPolicies(c, namespace)
+}
+
 func (c *FakeOmniV1alpha1) OmniSecretSyncs(namespace string) v1alpha1.OmniSecretSyncInterface {
 	return newFakeOmniSecretSyncs(c, namespace)
 }
