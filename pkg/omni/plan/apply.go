@@ -16,6 +16,9 @@ type ApplyOptions struct {
 	// be made now. Those that may not are held, together with what depends on
 	// them, and everything else is applied. Nil: none may.
 	Consent func(Change) bool
+	// Admit is asked about each change whether its turn in a rollout has come. Those
+	// that wait are held, together with what depends on them. Nil: nothing waits.
+	Admit func(Change) bool
 	// Known is asked about each change whether Omni refused it a moment ago, so that
 	// it need not be tried again now: the refusal, or nil. It may be nil.
 	Known func(Change) *ChangeError
@@ -35,7 +38,7 @@ type Result struct {
 	// Pending are destroys that were requested and wait for Omni to finish;
 	// the mirror wakes the caller then.
 	Pending []Change
-	// Held are the changes that had no consent.
+	// Held are the changes that had no consent, or whose turn has not come.
 	Held []Change
 	// Refused are the changes whose content Omni does not accept, now or, for those
 	// that ApplyOptions.Known names, a moment ago.
@@ -102,10 +105,11 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 		}
 	}
 
-	held, refused := holdBack(plan.steps, options.Consent), newRefusals(plan)
+	steps, held := joinCluster(plan.steps, holdBack(plan.steps, options.Consent, options.Admit))
+	refused := newRefusals(plan)
 	blockedPhase := -1
 
-	for i, s := range plan.steps {
+	for i, s := range steps {
 		switch {
 		case held[i]:
 			a.result.Held = append(a.result.Held, s.change)
@@ -114,7 +118,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 		case refused.stop(s):
 			refused.leftOut(s)
 
-			a.result.Skipped = append(a.result.Skipped, s.change)
+			a.result.Skipped = append(a.result.Skipped, s.changes()...)
 
 			continue
 		case s.change.Action == ActionDestroy && blockedPhase >= 0 && s.phase > blockedPhase:
@@ -129,6 +133,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 			refused.refused(s)
 
 			a.result.Refused = append(a.result.Refused, refusal)
+			a.result.Skipped = append(a.result.Skipped, s.joined...)
 			refused.all = refused.all || plan.deletion || len(a.result.Refused) >= maxRefusals
 		} else if err != nil {
 			// A step that failed is named by the error, one that was not tried is not.
@@ -136,7 +141,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 				a.result.Skipped = append(a.result.Skipped, s.change)
 			}
 
-			a.result.Skipped = append(a.result.Skipped, rest(plan.steps[i+1:])...)
+			a.result.Skipped = append(append(a.result.Skipped, s.joined...), rest(steps[i+1:])...)
 
 			return a.result, err
 		}
@@ -167,7 +172,7 @@ func (a *applier) tryUnlessKnown(ctx context.Context, s step, known func(Change)
 func rest(steps []step) []Change {
 	changes := make([]Change, 0, len(steps))
 	for _, s := range steps {
-		changes = append(changes, s.change)
+		changes = append(changes, s.changes()...)
 	}
 
 	return changes

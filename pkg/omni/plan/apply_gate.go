@@ -3,8 +3,8 @@ package plan
 import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 // holdBack decides which steps of a plan have to wait: destructive changes that
-// have no consent, and what makes no sense without them. The rest of the plan
-// goes ahead.
+// have no consent, changes whose turn in a rollout has not come, and what makes no
+// sense without them. The rest of the plan goes ahead.
 //
 //   - Machines of a set whose own change is held: the set still is of another
 //     kind, and Omni would refuse new ones; one that is to go waits with its set.
@@ -12,38 +12,35 @@ import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 //     sets that are to go: they would run on without their configuration.
 //   - The teardown of a set while a machine of it has no consent: the set would
 //     take the machine with it.
-func holdBack(steps []step, consent func(Change) bool) []bool {
+//   - New machines of a control plane while one that leaves it waits for its turn: a
+//     swap must not leave etcd with an even number of members until then.
+func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 	held := make([]bool, len(steps))
 	has := func(change Change) bool { return !change.needsConsent() || consent != nil && consent(change) }
-	spared := map[string]bool{} // sets with a machine that has no consent
+	isTurn := func(change Change) bool { return admit == nil || admit(change) }
+	goes := func(change Change) bool { return has(change) && isTurn(change) }
+	spared := map[string]bool{} // sets with a machine that stays for now
 
 	for _, s := range steps {
-		if s.change.Type == omnires.MachineSetNodeType && !has(s.change) {
+		if s.change.Type == omnires.MachineSetNodeType && s.change.needsConsent() && !goes(s.change) {
 			spared[s.set] = true
 		}
 	}
 
-	sets, machines := map[string]bool{}, map[string]bool{}
+	waiting := waiting{sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}}
 
 	for i, s := range steps {
 		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.needsConsent()
-		if has(s.change) && !(isLastOfSet && spared[s.change.ID]) {
+		if goes(s.change) && !(isLastOfSet && spared[s.change.ID]) {
 			continue
 		}
 
 		held[i] = true
-
-		if s.change.Type == omnires.MachineSetType {
-			sets[s.change.ID] = true
-		}
-
-		for _, machine := range s.machines {
-			machines[machine] = true
-		}
+		waiting.add(s, isTurn(s.change))
 	}
 
 	for i, s := range steps {
-		if !held[i] && !s.change.TearingDown && dependsOnHeld(s, sets, machines) {
+		if !held[i] && !s.change.TearingDown && waiting.holds(s) {
 			held[i] = true
 		}
 	}
@@ -51,9 +48,33 @@ func holdBack(steps []step, consent func(Change) bool) []bool {
 	return held
 }
 
-func dependsOnHeld(s step, sets, machines map[string]bool) bool {
+// waiting is what the held steps of a plan are about.
+type waiting struct{ sets, machines, controlPlanes map[string]bool }
+
+// add takes over a held step.
+func (w waiting) add(s step, isTurn bool) {
+	if s.change.Type == omnires.MachineSetType {
+		w.sets[s.change.ID] = true
+	}
+
+	// What takes nothing away leaves the machine as it is: nothing depends on it.
+	if !s.change.Destructive {
+		return
+	}
+
+	for _, machine := range s.machines {
+		w.machines[machine] = true
+	}
+
+	if s.controlPlane && !isTurn {
+		w.controlPlanes[s.set] = true
+	}
+}
+
+// holds reports whether a step depends on one that is held.
+func (w waiting) holds(s step) bool {
 	if s.change.Type == omnires.MachineSetNodeType {
-		return sets[s.set]
+		return w.sets[s.set] || w.controlPlanes[s.set] && s.change.Action == ActionCreate
 	}
 
 	removes := s.change.Action == ActionDestroy ||
@@ -63,12 +84,12 @@ func dependsOnHeld(s step, sets, machines map[string]bool) bool {
 		return false
 	}
 
-	if sets[s.set] {
+	if w.sets[s.set] {
 		return true
 	}
 
 	for _, machine := range s.machines {
-		if machines[machine] {
+		if w.machines[machine] {
 			return true
 		}
 	}

@@ -62,11 +62,11 @@ func TestHoldBack(t *testing.T) {
 		"kernel arguments of another":           {[]step{kernelArgs(omnitest.Machine1), lostNode}, []bool{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, holdBack(test.steps, nil)); diff != "" {
+			if diff := cmp.Diff(test.want, holdBack(test.steps, nil, nil)); diff != "" {
 				t.Error(diff)
 			}
 
-			if diff := cmp.Diff(make([]bool, len(test.steps)), holdBack(test.steps, EveryChange)); diff != "" {
+			if diff := cmp.Diff(make([]bool, len(test.steps)), holdBack(test.steps, EveryChange, nil)); diff != "" {
 				t.Errorf("with consent: %s", diff)
 			}
 		})
@@ -106,7 +106,7 @@ func TestHoldBackByChange(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := holdBack(test.steps, func(change Change) bool { return slices.Contains(test.consent, change.ID) })
+			got := holdBack(test.steps, func(change Change) bool { return slices.Contains(test.consent, change.ID) }, nil)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -29,7 +29,7 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 		return false, &ChangeError{Change: s.change, Class: omni.Classify(err), cause: err}
 	}
 
-	a.result.Applied = append(a.result.Applied, s.change)
+	a.result.Applied = append(a.result.Applied, s.changes()...)
 
 	return true, nil
 }

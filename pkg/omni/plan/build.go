@@ -55,12 +55,12 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 	b.keeping = keeping(b.keeping, plan.Waiting)
 
 	for _, item := range first {
-		plan.add(b.destroyStep(item, 0))
+		b.addStep(plan, b.destroyStep(item, 0))
 	}
 
 	for phase, items := range result.Destroy {
 		for _, item := range items {
-			plan.add(b.destroyStep(item, phase))
+			b.addStep(plan, b.destroyStep(item, phase))
 		}
 	}
 
@@ -104,9 +104,16 @@ func sortWithinTypes[T any](items []T, metadata func(T) resource.Metadata) {
 	})
 }
 
-func (p *Plan) add(s step) {
-	p.steps = append(p.steps, s)
-	p.Changes = append(p.Changes, s.change)
+// addStep adds a step to the plan, with what a rollout has to know of it.
+func (b planBuilder) addStep(plan *Plan, s step) {
+	s.change.Kind = b.kindOf(s)
+
+	if b.options.Rollout && s.change.Kind != KindFree {
+		s.change.Digest = digestOf(s)
+	}
+
+	plan.steps = append(plan.steps, s)
+	plan.Changes = append(plan.Changes, s.change)
 }
 
 func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
@@ -124,7 +131,7 @@ func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
 		return
 	}
 
-	plan.add(s)
+	b.addStep(plan, s)
 }
 
 // addUpdate adds an update, or finds that the old resource has to go first: it
@@ -155,8 +162,15 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 		return false
 	}
 
+	was, wasCluster := old.(*omnires.Cluster)
+	if wanted, isCluster := updated.(*omnires.Cluster); isCluster && wasCluster && b.options.Rollout {
+		b.addClusterUpdate(plan, s, was, wanted)
+
+		return false
+	}
+
 	b.judgeUpdate(&s)
-	plan.add(s)
+	b.addStep(plan, s)
 
 	return false
 }
@@ -265,6 +279,8 @@ func newStep(action Action, item resource.Resource) step {
 	if machine, labelled := metadata.Labels().Get(omnires.LabelClusterMachine); labelled {
 		s.machines = []string{machine}
 	}
+
+	_, s.controlPlane = metadata.Labels().Get(omnires.LabelControlPlaneRole)
 
 	s.change.Set = s.set
 	if len(s.machines) == 1 {

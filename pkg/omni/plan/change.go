@@ -61,6 +61,17 @@ type Change struct {
 	// those that Omni took from a class; else empty. It is a part of Key: the set
 	// takes them with it, and consent was given for no others.
 	Members string
+	// Kind says what the change is about, for a rollout.
+	Kind Kind
+	// Part is the part of the Cluster that an update is about, in a plan with
+	// Options.Rollout: the Kind of its version. Empty for a change of the whole
+	// resource, and for all but the versions of a Cluster. It is a part of Key.
+	Part string
+	// From and To are the versions that such an update goes from and to.
+	From, To string
+	// Digest identifies the change with what it writes: 32 hexadecimal digits, in a
+	// plan with Options.Rollout; empty for a change of KindFree.
+	Digest string
 	// TearingDown is true for the destruction of what is being torn down
 	// already: it only has to be finished and needs no consent again.
 	TearingDown bool
@@ -70,7 +81,12 @@ type Change struct {
 // time, old and new size, and the machines of a set. It is what Hash is made of,
 // together with Version, and what an approval remembers until the change is made.
 func (c Change) Key() string {
-	return strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize, c.Members}, "|")
+	key := strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize, c.Members}, "|")
+	if c.Part != "" {
+		key += "|" + c.Part
+	}
+
+	return key
 }
 
 // String returns one short line, such as `destroy MachineSet "demo-workers" (3 -> 0)`.
@@ -78,6 +94,10 @@ func (c Change) String() string {
 	line := fmt.Sprintf("%s %s %q", c.Action, omni.KindOf(c.Type), c.ID)
 	if c.OldSize != c.NewSize {
 		line += fmt.Sprintf(" (%s -> %s)", orNone(c.OldSize), orNone(c.NewSize))
+	}
+
+	if c.Part != "" {
+		line += fmt.Sprintf(" (%s v%s -> v%s)", c.Part, c.From, c.To)
 	}
 
 	return line

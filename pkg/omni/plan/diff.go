@@ -66,7 +66,7 @@ func BoundedDiff(text string) string {
 }
 
 func diffKey(change Change) string {
-	return string(change.Action) + "|" + change.Type + "|" + change.ID
+	return string(change.Action) + "|" + change.Type + "|" + change.ID + "|" + change.Part
 }
 
 // inOrder sorts changes: destructive ones first, otherwise as the plan has them.

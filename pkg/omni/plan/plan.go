@@ -22,6 +22,10 @@ type Options struct {
 	// ClusterFirst makes the update of the Cluster the first write, because it
 	// puts the owner's mark on, or this hub's part of it.
 	ClusterFirst bool
+	// Rollout prepares the plan for a rollout, in which changes wait for their turn: the
+	// update of the Cluster is split into its versions and the rest, and Change.Digest is
+	// filled in.
+	Rollout bool
 }
 
 // Plan is what has to change in Omni for a cluster to be as its template says,
@@ -61,9 +65,13 @@ type step struct {
 	phase    int      // of a destroy: later phases wait until earlier ones are gone
 	set      string   // the MachineSet that the resource is or belongs to
 	machines []string // the machines that the resource is about
+	// controlPlane is true for a resource of the control plane's machine set.
+	controlPlane bool
 	// keepers are the manifest groups because of which the destruction of
 	// another one removes nothing.
 	keepers []resource.Resource
+	// joined are the other changes that the same write makes.
+	joined []Change
 }
 
 // Count returns how many changes of the action there are.

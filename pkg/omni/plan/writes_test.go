@@ -63,7 +63,7 @@ func TestWritesGoThroughTheGate(t *testing.T) {
 }
 
 // Without consent no destructive kind of change passes, whatever the plan holds.
-func TestNothingDestructivePassesWithoutLeave(t *testing.T) {
+func TestNothingDestructivePassesWithoutConsent(t *testing.T) {
 	for name, document := range map[string]string{
 		"a set goes":             omnitest.ClusterDocument + omnitest.ControlPlaneDocument,
 		"a machine goes":         omnitest.ClusterDocument + omnitest.ControlPlaneDocument + "---\nkind: Workers\nname: workers\nmachines:\n- " + omnitest.Machine2 + "\n",

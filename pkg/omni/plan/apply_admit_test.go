@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+)
+
+// A version that waits for its turn keeps the value that Omni has; what does not wait is written at once, and as one.
+func TestVersionsWaitForTheirTurn(t *testing.T) {
+	document := strings.NewReplacer("v1.35.0", "v1.36.1", "v1.13.2", "v1.13.3", "name: demo\n", "name: demo\nlabels: {team: a}\n").Replace(runningTemplate)
+
+	for name, test := range map[string]struct {
+		admitted          []Kind
+		kubernetes, talos string
+		held              []string
+	}{
+		"both wait": {nil, "1.35.0", "1.13.2", []string{"TalosVersion", "KubernetesVersion"}},
+		"Talos may": {[]Kind{KindTalosVersion}, "1.35.0", "1.13.3", []string{"KubernetesVersion"}},
+		"both may":  {[]Kind{KindTalosVersion, KindKubernetesVersion}, "1.36.1", "1.13.3", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, runningTemplate)
+
+			noting := &omnitest.RefusingOmni{CoreState: st}
+			planned := mustPlan(t, st, document, Options{Rollout: true})
+			options := ApplyOptions{Consent: EveryChange, Admit: func(change Change) bool { return change.Kind == KindFree || slices.Contains(test.admitted, change.Kind) }}
+
+			result, err := Apply(t.Context(), state.WrapCore(noting), planned, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff([]string{"update Cluster demo"}, noting.Writes); diff != "" {
+				t.Error(diff)
+			}
+
+			var held []string
+			for _, change := range result.Held {
+				held = append(held, change.Part)
+			}
+
+			if diff := cmp.Diff(test.held, held); diff != "" || len(result.Applied)+len(held) != 3 {
+				t.Errorf("held %v, applied %v", held, result.Applied)
+			}
+
+			cluster, err := omni.ReadCluster(t.Context(), st, "demo")
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			spec := cluster.TypedSpec().Value
+			team, _ := cluster.Metadata().Labels().Get("team")
+
+			if spec.GetKubernetesVersion() != test.kubernetes || spec.GetTalosVersion() != test.talos || team != "a" {
+				t.Errorf("Kubernetes %s, Talos %s, team %q", spec.GetKubernetesVersion(), spec.GetTalosVersion(), team)
+			}
+
+			// What is left is what was held.
+			if left := mustPlan(t, st, document, Options{Rollout: true}); len(left.Changes) != len(test.held) {
+				t.Errorf("left: %v", lines(left))
+			}
+
+			// A plan may be applied again: it was not changed by the first time.
+			if _, err = Apply(t.Context(), st, planned, options); omni.Classify(err) != omni.ClassConflict {
+				t.Errorf("the same plan again: %v", err)
+			}
+		})
+	}
+}
+
+// A refused update of the Cluster refuses all that was to be written with it.
+func TestRefusedVersions(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, runningTemplate)
+
+	document := strings.NewReplacer("v1.35.0", "v1.36.1", "v1.13.2", "v1.13.3").Replace(runningTemplate)
+	refusing := &omnitest.RefusingOmni{CoreState: st, Refuse: "demo", With: status.Error(codes.InvalidArgument, "no such version")}
+
+	result, err := Apply(t.Context(), state.WrapCore(refusing), mustPlan(t, st, document, Options{Rollout: true}), ApplyOptions{Consent: EveryChange})
+	if omni.Classify(err) != omni.ClassRefused || len(result.Refused) != 1 || len(result.Skipped) != 1 || len(result.Applied) != 0 {
+		t.Errorf("%v: refused %v, skipped %v, applied %v", err, result.Refused, result.Skipped, result.Applied)
+	}
+}
+
+// A machine that waits for its turn to leave holds back what depends on it, and in the control plane what takes its place.
+func TestRemovalsWaitForTheirTurn(t *testing.T) {
+	const control = "machines: [11111111-1111-4111-8111-111111111111]"
+
+	for name, test := range map[string]struct {
+		old, new string
+		held     []string
+		applied  []string
+	}{
+		"a swap in the control plane": {
+			control, "machines: [44444444-4444-4444-8444-444444444444]",
+			[]string{
+				`create MachineSetNode "44444444-4444-4444-8444-444444444444"`, `destroy MachineSetNode "11111111-1111-4111-8111-111111111111"`,
+			}, nil,
+		},
+		"a swap among workers": {
+			"33333333-3333-4333-8333-333333333333]", "44444444-4444-4444-8444-444444444444]",
+			[]string{`destroy MachineSetNode "33333333-3333-4333-8333-333333333333"`},
+			[]string{`create MachineSetNode "44444444-4444-4444-8444-444444444444"`},
+		},
+		"a machine that goes with its own configuration": {
+			", 33333333-3333-4333-8333-333333333333]", "]",
+			[]string{
+				`destroy MachineSetNode "33333333-3333-4333-8333-333333333333"`, `destroy ConfigPatch "400-cm-33333333-3333-4333-8333-333333333333-own"`,
+			}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := runningTemplate
+			own := "---\nkind: Machine\nname: 33333333-3333-4333-8333-333333333333\npatches: [{name: own, inline: {machine: {env: {D: \"1\"}}}}]\n"
+
+			if strings.Contains(name, "own") {
+				template += own
+			}
+
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, template)
+
+			changed := strings.ReplaceAll(strings.Replace(template, test.old, test.new, 1), own, "")
+
+			result, err := Apply(t.Context(), st, mustPlan(t, st, changed, Options{Rollout: true}), ApplyOptions{
+				Consent: EveryChange, Admit: func(change Change) bool { return change.Kind == KindFree },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			texts := func(changes []Change) (found []string) {
+				for _, change := range changes {
+					found = append(found, change.String())
+				}
+
+				return found
+			}
+
+			if diff := cmp.Diff(test.held, texts(result.Held)); diff != "" {
+				t.Errorf("held: %s", diff)
+			}
+
+			if diff := cmp.Diff(test.applied, texts(result.Applied)); diff != "" {
+				t.Errorf("applied: %s", diff)
+			}
+		})
+	}
+}

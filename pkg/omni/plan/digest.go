@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/protobuf/proto"
+)
+
+// digestOf identifies a step with what it writes: 32 hexadecimal digits that stay the same
+// as long as the same change is to be made. Content that was packed differently and says
+// the same counts as the same.
+func digestOf(s step) string {
+	parts := []string{string(s.change.Kind), string(s.change.Action), s.change.Key()}
+
+	if s.new != nil {
+		parts = append(parts, written(s)...)
+	}
+
+	hash := sha256.New()
+	for _, part := range parts {
+		// The length keeps two parts from looking like one.
+		hash.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
+	}
+
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// written is what a create or an update writes: of a part of a Cluster the version only, so
+// that another version beside it makes no difference.
+func written(s step) []string {
+	if s.change.Part != "" {
+		return []string{s.change.To}
+	}
+
+	metadata := s.new.Metadata()
+
+	return append(pairs(metadata.Labels().Raw(), metadata.Annotations().Raw()), specOf(s.new)...)
+}
+
+func pairs(all ...map[string]string) []string {
+	var found []string
+
+	for _, some := range all {
+		for _, key := range slices.Sorted(maps.Keys(some)) {
+			found = append(found, key+"="+some[key])
+		}
+
+		found = append(found, "")
+	}
+
+	return found
+}
+
+func specOf(item resource.Resource) []string {
+	text, unpacked := content(item)
+
+	switch typed := item.(type) {
+	case *omnires.ConfigPatch:
+		if unpacked {
+			return []string{text}
+		}
+	case *omnires.KubernetesManifestGroup:
+		if unpacked {
+			return []string{text, typed.TypedSpec().Value.GetMode().String()}
+		}
+	}
+
+	message, known := protoOf(item)
+	if !known {
+		return nil
+	}
+
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	if err != nil {
+		return []string{"cannot be written: " + strings.TrimSpace(err.Error())}
+	}
+
+	return []string{string(data)}
+}

@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
+
+// Kind is what a change is about, for a rollout that lets changes begin one cluster after the
+// other. Its values are those of the API's ChangeKind.
+type Kind string
+
+// The kinds. KindFree never waits for a rollout.
+const (
+	KindFree              Kind = ""
+	KindKubernetesVersion Kind = "KubernetesVersion"
+	KindTalosVersion      Kind = "TalosVersion"
+	KindMachineConfig     Kind = "MachineConfig"
+	KindMachineImage      Kind = "MachineImage"
+	KindMachineRemoval    Kind = "MachineRemoval"
+	KindManifests         Kind = "Manifests"
+)
+
+// kindOf says what a step is about. A change of the configuration or the image of machines
+// counts only if there are such machines now: nobody can tell beforehand whether Talos
+// reboots them. The destruction of a Cluster is free: a deletion has rules of its own.
+func (b planBuilder) kindOf(s step) Kind {
+	switch s.change.Type {
+	case omnires.ClusterType:
+		return versionKind(s)
+	case omnires.MachineSetType, omnires.MachineSetNodeType:
+		return membershipKind(s)
+	case omnires.ConfigPatchType:
+		return b.ifMachines(s, KindMachineConfig)
+	case omnires.ExtensionsConfigurationType, omnires.KernelArgsType:
+		return b.ifMachines(s, KindMachineImage)
+	case TypeManifestGroup:
+		return KindManifests
+	default:
+		return KindFree
+	}
+}
+
+// versionKind is the kind of an update of a Cluster. One that changes both versions counts
+// as a change of Kubernetes; Options.Rollout splits it.
+func versionKind(s step) Kind {
+	old, hadOld := s.old.(*omnires.Cluster)
+	updated, hasNew := s.new.(*omnires.Cluster)
+
+	if !hadOld || !hasNew {
+		return KindFree
+	}
+
+	was, is := old.TypedSpec().Value, updated.TypedSpec().Value
+
+	switch {
+	case was.GetKubernetesVersion() != is.GetKubernetesVersion():
+		return KindKubernetesVersion
+	case was.GetTalosVersion() != is.GetTalosVersion():
+		return KindTalosVersion
+	default:
+		return KindFree
+	}
+}
+
+// membershipKind is the kind of a change of a machine set or of a machine in it.
+func membershipKind(s step) Kind {
+	switch {
+	case s.change.Destructive:
+		return KindMachineRemoval
+	case s.change.Type == omnires.MachineSetNodeType && isLocked(s.old) && s.change.Action == ActionUpdate && !isLocked(s.new):
+		return KindMachineConfig // the updates that the lock held back begin
+	default:
+		return KindFree
+	}
+}
+
+func isLocked(item resource.Resource) bool {
+	if item == nil {
+		return false
+	}
+
+	_, locked := item.Metadata().Annotations().Get(omnires.MachineLocked)
+
+	return locked
+}
+
+// ifMachines is the kind, if the cluster has machines now that the step is about.
+func (b planBuilder) ifMachines(s step, kind Kind) Kind {
+	for set, nodes := range b.nodes {
+		for _, node := range nodes {
+			switch {
+			case len(s.machines) > 0 && node == s.machines[0],
+				len(s.machines) == 0 && (s.set == "" || s.set == set):
+				return kind
+			}
+		}
+	}
+
+	return KindFree
+}

@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+)
+
+// runningTemplate has one of everything that machines run with.
+const runningTemplate = `kind: Cluster
+name: demo
+kubernetes: {version: v1.35.0}
+talos: {version: v1.13.2}
+systemExtensions: [siderolabs/hello]
+patches:
+- {name: all, inline: {machine: {env: {A: "1"}}}}
+---
+kind: ControlPlane
+machines: [11111111-1111-4111-8111-111111111111]
+---
+kind: Workers
+name: workers
+machines: [22222222-2222-4222-8222-222222222222, 33333333-3333-4333-8333-333333333333]
+patches:
+- {name: set, inline: {machine: {env: {B: "1"}}}}
+---
+kind: Machine
+name: 22222222-2222-4222-8222-222222222222
+locked: true
+install: {disk: /dev/sda}
+kernelArgs: [quiet]
+`
+
+// kinds shows each change of a plan with its kind, "free" if it has none.
+func kinds(plan *Plan) []string {
+	var shown []string
+	for _, change := range plan.Changes {
+		shown = append(shown, cmp.Or(string(change.Kind), "free")+": "+change.String())
+	}
+
+	return shown
+}
+
+func TestKinds(t *testing.T) {
+	for name, test := range map[string]struct {
+		old, new string // replaced in runningTemplate
+		want     []string
+	}{
+		"versions and a label": {
+			"name: demo\nkubernetes: {version: v1.35.0}\ntalos: {version: v1.13.2}",
+			"name: demo\nlabels: {team: a}\nkubernetes: {version: v1.36.1}\ntalos: {version: v1.13.3}",
+			[]string{
+				`free: update Cluster "demo"`,
+				`TalosVersion: update Cluster "demo" (TalosVersion v1.13.2 -> v1.13.3)`,
+				`KubernetesVersion: update Cluster "demo" (KubernetesVersion v1.35.0 -> v1.36.1)`,
+			},
+		},
+		"a version alone": {
+			"v1.35.0", "v1.36.1", []string{`KubernetesVersion: update Cluster "demo" (KubernetesVersion v1.35.0 -> v1.36.1)`},
+		},
+		"a patch of the cluster": {`{A: "1"}`, `{A: "2"}`, []string{`MachineConfig: update ConfigPatch "200-cluster-demo-all"`}},
+		"a patch of a set":       {`{B: "1"}`, `{B: "2"}`, []string{`MachineConfig: update ConfigPatch "400-demo-workers-set"`}},
+		"an install disk":        {"/dev/sda", "/dev/sdb", []string{`MachineConfig: update ConfigPatch "000-cm-22222222-2222-4222-8222-222222222222-install-disk"`}},
+		"a lock taken off":       {"locked: true", "locked: false", []string{`MachineConfig: update MachineSetNode "22222222-2222-4222-8222-222222222222"`}},
+		"kernel arguments":       {"quiet", "debug", []string{`MachineImage: update KernelArgs "22222222-2222-4222-8222-222222222222"`}},
+		"extensions": {
+			"siderolabs/hello", "siderolabs/other", []string{`MachineImage: update ExtensionsConfiguration "schematic-demo"`},
+		},
+		"a machine that goes": {
+			", 33333333-3333-4333-8333-333333333333]", "]", []string{`MachineRemoval: destroy MachineSetNode "33333333-3333-4333-8333-333333333333"`},
+		},
+		"a machine that comes, with its own patch": {
+			", 33333333-3333-4333-8333-333333333333]\n", ", 33333333-3333-4333-8333-333333333333, 44444444-4444-4444-8444-444444444444]\n",
+			[]string{`free: create MachineSetNode "44444444-4444-4444-8444-444444444444"`},
+		},
+		"a new set with a patch": {
+			"---\nkind: Machine",
+			"---\nkind: Workers\nname: more\nmachines: [44444444-4444-4444-8444-444444444444]\npatches:\n- {name: new, inline: {machine: {env: {C: \"1\"}}}}\n---\nkind: Machine",
+			[]string{
+				`free: create ConfigPatch "400-demo-more-new"`,
+				`free: create MachineSet "demo-more" (none -> 1)`,
+				`free: create MachineSetNode "44444444-4444-4444-8444-444444444444"`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, runningTemplate)
+
+			changed := strings.Replace(runningTemplate, test.old, test.new, 1)
+			if changed == runningTemplate {
+				t.Fatalf("%q is not in the template", test.old)
+			}
+
+			plan := mustPlan(t, st, changed, Options{Rollout: true})
+			if diff := gocmp.Diff(test.want, kinds(plan)); diff != "" {
+				t.Error(diff)
+			}
+
+			for _, change := range plan.Changes {
+				if (change.Digest == "") != (change.Kind == KindFree) {
+					t.Errorf("%s has the digest %q", change, change.Digest)
+				}
+			}
+
+			if unsplit := mustPlan(t, st, changed, Options{}); unsplit.Count(ActionUpdate) > 1 && len(test.want) > 1 && test.want[0] == `free: update Cluster "demo"` {
+				t.Errorf("without a rollout the Cluster has %d updates", unsplit.Count(ActionUpdate))
+			}
+		})
+	}
+}
+
+// Whatever makes a cluster is free: it has no machines yet that could be disturbed.
+func TestKindsOfANewCluster(t *testing.T) {
+	for _, line := range kinds(mustPlan(t, omnitest.NewFakeOmni(), runningTemplate, Options{Rollout: true})) {
+		if !strings.HasPrefix(line, "free: ") {
+			t.Error(line)
+		}
+	}
+}
+
+// A change keeps its digest while other things change, and gets another one with what it writes.
+func TestDigests(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, runningTemplate)
+
+	digest := func(template string, kind Kind) string {
+		t.Helper()
+
+		for _, change := range mustPlan(t, st, template, Options{Rollout: true}).Changes {
+			if change.Kind == kind {
+				return change.Digest
+			}
+		}
+
+		t.Fatalf("nothing of kind %s", kind)
+
+		return ""
+	}
+
+	upgrade := strings.Replace(runningTemplate, "v1.35.0", "v1.36.1", 1)
+	both := strings.Replace(upgrade, `{A: "1"}`, `{A: "2"}`, 1)
+	newer := strings.Replace(both, "v1.36.1", "v1.36.2", 1)
+
+	if digest(upgrade, KindKubernetesVersion) != digest(both, KindKubernetesVersion) {
+		t.Error("a patch makes the version another change")
+	}
+
+	if digest(both, KindKubernetesVersion) == digest(newer, KindKubernetesVersion) {
+		t.Error("two versions are one change")
+	}
+
+	if digest(both, KindMachineConfig) != digest(newer, KindMachineConfig) {
+		t.Error("a version makes the patch another change")
+	}
+
+	if digest(both, KindMachineConfig) == digest(strings.Replace(both, `{A: "2"}`, `{A: "3"}`, 1), KindMachineConfig) {
+		t.Error("two patches are one change")
+	}
+
+	// What was written meanwhile does not make the rest another change.
+	before := digest(both, KindMachineConfig)
+
+	_, err := Apply(t.Context(), st, mustPlan(t, st, both, Options{Rollout: true}), ApplyOptions{
+		Consent: EveryChange, Admit: func(change Change) bool { return change.Kind == KindKubernetesVersion },
+	})
+	if err != nil || before != digest(both, KindMachineConfig) {
+		t.Errorf("after the version was written: %v, %q, before %q", err, digest(both, KindMachineConfig), before)
+	}
+}
