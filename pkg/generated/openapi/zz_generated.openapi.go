@@ -5786,6 +5786,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref common.ReferenceCallba
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"admittedSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "admittedSince is since when the changes may begin, or are at work.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"notBefore": {
 						SchemaProps: spec.SchemaProps{
 							Description: "notBefore is the next instant at which they may begin, as far as it is known.",
@@ -9284,6 +9290,13 @@ func schema_pkg_apis_omni_v1alpha1_RolloutFailure(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"left": {
+						SchemaProps: spec.SchemaProps{
+							Description: "left is the hash of those that were not made. Other changes than these are taken for the fix.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"time": {
 						SchemaProps: spec.SchemaProps{
 							Description: "time is when they failed.",
@@ -9564,6 +9577,12 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					"nextChange": {
 						SchemaProps: spec.SchemaProps{
 							Description: "nextChange is when open is another one. Unset if it stays.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"promotedUntil": {
+						SchemaProps: spec.SchemaProps{
+							Description: "promotedUntil is until when the stage may begin without the earlier ones. Unset unless somebody promotes it.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},

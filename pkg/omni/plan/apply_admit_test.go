@@ -33,7 +33,9 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 
 			noting := &omnitest.RefusingOmni{CoreState: st}
 			planned := mustPlan(t, st, document, Options{Rollout: true})
-			options := ApplyOptions{Consent: EveryChange, Admit: func(change Change) bool { return change.Kind == KindFree || slices.Contains(test.admitted, change.Kind) }}
+			options := ApplyOptions{Consent: EveryChange, Admit: func(change Change) bool {
+				return change.Kind == KindFree || slices.Contains(test.admitted, change.Kind)
+			}}
 
 			result, err := Apply(t.Context(), state.WrapCore(noting), planned, options)
 			if err != nil {

@@ -258,6 +258,8 @@ const (
 	ReasonClusterNotReady = "ClusterNotReady"
 	// ReasonRolloutStopped: More clusters failed than may.
 	ReasonRolloutStopped = "RolloutStopped"
+	// ReasonRolloutFailed: These changes failed in this cluster. Other ones, the fix, may begin.
+	ReasonRolloutFailed = "RolloutFailed"
 	// ReasonAwaitingPromotion: The stage begins only while somebody promotes it.
 	ReasonAwaitingPromotion = "AwaitingPromotion"
 	// ReasonWaitingForStage: An earlier stage has not qualified the change.

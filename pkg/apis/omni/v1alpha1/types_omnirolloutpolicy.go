@@ -254,6 +254,10 @@ type RolloutStageStatus struct {
 	// +optional
 	NextChange *metav1.Time `json:"nextChange,omitempty"`
 
+	// promotedUntil is until when the stage may begin without the earlier ones. Unset unless somebody promotes it.
+	// +optional
+	PromotedUntil *metav1.Time `json:"promotedUntil,omitempty"`
+
 	// qualified are the versions that the stage has proved, the last ten of Kubernetes and of Talos.
 	// +optional
 	// +listType=atomic

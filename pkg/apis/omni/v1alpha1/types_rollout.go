@@ -42,6 +42,10 @@ type OmniClusterRollout struct {
 	// +optional
 	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 
+	// admittedSince is since when the changes may begin, or are at work.
+	// +optional
+	AdmittedSince *metav1.Time `json:"admittedSince,omitempty"`
+
 	// notBefore is the next instant at which they may begin, as far as it is known.
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
@@ -101,6 +105,10 @@ type RolloutResult struct {
 type RolloutFailure struct {
 	// hash of the changes that failed.
 	Hash string `json:"hash"`
+
+	// left is the hash of those that were not made. Other changes than these are taken for the fix.
+	// +optional
+	Left string `json:"left,omitempty"`
 
 	// time is when they failed.
 	Time metav1.Time `json:"time"`

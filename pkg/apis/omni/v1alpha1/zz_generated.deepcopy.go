@@ -879,6 +879,10 @@ func (in *OmniClusterRollout) DeepCopyInto(out *OmniClusterRollout) {
 		in, out := &in.HeldSince, &out.HeldSince
 		*out = (*in).DeepCopy()
 	}
+	if in.AdmittedSince != nil {
+		in, out := &in.AdmittedSince, &out.AdmittedSince
+		*out = (*in).DeepCopy()
+	}
 	if in.NotBefore != nil {
 		in, out := &in.NotBefore, &out.NotBefore
 		*out = (*in).DeepCopy()
@@ -2303,6 +2307,10 @@ func (in *RolloutStageStatus) DeepCopyInto(out *RolloutStageStatus) {
 	*out = *in
 	if in.NextChange != nil {
 		in, out := &in.NextChange, &out.NextChange
+		*out = (*in).DeepCopy()
+	}
+	if in.PromotedUntil != nil {
+		in, out := &in.PromotedUntil, &out.PromotedUntil
 		*out = (*in).DeepCopy()
 	}
 	if in.Qualified != nil {

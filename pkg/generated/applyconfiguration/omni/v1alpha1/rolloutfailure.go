@@ -29,6 +29,8 @@ import (
 type RolloutFailureApplyConfiguration struct {
 	// hash of the changes that failed.
 	Hash *string `json:"hash,omitempty"`
+	// left is the hash of those that were not made. Other changes than these are taken for the fix.
+	Left *string `json:"left,omitempty"`
 	// time is when they failed.
 	Time *v1.Time `json:"time,omitempty"`
 	// message says why.
@@ -46,6 +48,14 @@ func RolloutFailure() *RolloutFailureApplyConfiguration {
 // If called multiple times, the Hash field is set to the value of the last call.
 func (b *RolloutFailureApplyConfiguration) WithHash(value string) *RolloutFailureApplyConfiguration {
 	b.Hash = &value
+	return b
+}
+
+// WithLeft sets the Left field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Left field is set to the value of the last call.
+func (b *RolloutFailureApplyConfiguration) WithLeft(value string) *RolloutFailureApplyConfiguration {
+	b.Left = &value
 	return b
 }
 

@@ -44,6 +44,8 @@ type RolloutStageStatusApplyConfiguration struct {
 	Open *bool `json:"open,omitempty"`
 	// nextChange is when open is another one. Unset if it stays.
 	NextChange *v1.Time `json:"nextChange,omitempty"`
+	// promotedUntil is until when the stage may begin without the earlier ones. Unset unless somebody promotes it.
+	PromotedUntil *v1.Time `json:"promotedUntil,omitempty"`
 	// qualified are the versions that the stage has proved, the last ten of Kubernetes and of Talos.
 	Qualified []QualifiedVersionApplyConfiguration `json:"qualified,omitempty"`
 	// soaking are versions that clusters of the stage run, and that it has not proved yet; at most 10.
@@ -120,6 +122,14 @@ func (b *RolloutStageStatusApplyConfiguration) WithOpen(value bool) *RolloutStag
 // If called multiple times, the NextChange field is set to the value of the last call.
 func (b *RolloutStageStatusApplyConfiguration) WithNextChange(value v1.Time) *RolloutStageStatusApplyConfiguration {
 	b.NextChange = &value
+	return b
+}
+
+// WithPromotedUntil sets the PromotedUntil field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PromotedUntil field is set to the value of the last call.
+func (b *RolloutStageStatusApplyConfiguration) WithPromotedUntil(value v1.Time) *RolloutStageStatusApplyConfiguration {
+	b.PromotedUntil = &value
 	return b
 }
 

@@ -1,0 +1,173 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
+)
+
+// Policy is an OmniRolloutPolicy that can be asked.
+type Policy struct {
+	// Object is the policy as the API has it.
+	Object *v1alpha1.OmniRolloutPolicy
+
+	selector labels.Selector
+	stages   []labels.Selector // nil: takes every cluster
+	freezes  []window.Freeze
+}
+
+// New reads a policy. The error names the field that cannot be used; the API refuses such a policy, so it is one that
+// was stored under other rules, or names a time zone that this build does not know.
+func New(object *v1alpha1.OmniRolloutPolicy) (*Policy, error) {
+	p := &Policy{Object: object}
+
+	var err error
+	if p.selector, err = selectorOf(object.Spec.ClusterSelector); err != nil {
+		return nil, fmt.Errorf("spec.clusterSelector: %w", err)
+	}
+
+	for i, one := range object.Spec.Stages {
+		var selector labels.Selector
+		if one.ClusterSelector != nil {
+			if selector, err = selectorOf(one.ClusterSelector); err != nil {
+				return nil, fmt.Errorf("spec.stages[%d].clusterSelector: %w", i, err)
+			}
+		}
+
+		p.stages = append(p.stages, selector)
+
+		if _, err = p.calendar(i, ""); err != nil {
+			return nil, fmt.Errorf("spec.stages[%d].windows: %w", i, err)
+		}
+
+		if err = checkShares(one); err != nil {
+			return nil, fmt.Errorf("spec.stages[%d]: %w", i, err)
+		}
+	}
+
+	for _, freeze := range object.Spec.Freezes {
+		p.freezes = append(p.freezes, window.Freeze{Name: freeze.Name, From: freeze.From.Time, Until: freeze.Until.Time})
+	}
+
+	return p, nil
+}
+
+func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
+	return metav1.LabelSelectorAsSelector(selector) // nil selects nothing
+}
+
+func checkShares(one v1alpha1.RolloutStage) error {
+	if _, err := stage.Concurrent(orOne(one.MaxConcurrent), 1); err != nil {
+		return fmt.Errorf("maxConcurrent: %w", err)
+	}
+
+	if _, err := stage.Needed(orOne(one.MinQualified), 1); err != nil {
+		return fmt.Errorf("minQualified: %w", err)
+	}
+
+	return nil
+}
+
+func orOne(value *intstr.IntOrString) intstr.IntOrString {
+	if value == nil {
+		return intstr.FromInt32(1)
+	}
+
+	return *value
+}
+
+// Selects reports whether the policy is for a cluster with these labels.
+func (p *Policy) Selects(cluster *v1alpha1.OmniCluster) bool {
+	return p.selector.Matches(labels.Set(cluster.Labels))
+}
+
+// StageOf is the stage of a cluster that the policy selects. -1 if no stage takes it.
+func (p *Policy) StageOf(cluster *v1alpha1.OmniCluster) int {
+	return stage.Of(p.stages, labels.Set(cluster.Labels))
+}
+
+// Gates reports whether changes of a kind wait for their turn.
+func (p *Policy) Gates(kind v1alpha1.ChangeKind) bool {
+	return kind != "" && (len(p.Object.Spec.Changes) == 0 || slices.Contains(p.Object.Spec.Changes, kind))
+}
+
+// Deadline is how long a cluster may take to be Ready with its changes.
+func (p *Policy) Deadline() time.Duration {
+	return p.Object.Spec.ProgressDeadline.OrDefault(defaultOf(v1alpha1.DefaultProgressDeadline))
+}
+
+func defaultOf(duration v1alpha1.Duration) time.Duration { return duration.OrDefault(0) }
+
+// stageName says which stage a number is, for people.
+func (p *Policy) stageName(number int) string {
+	return fmt.Sprintf("stage %q (%d of %d)", p.Object.Spec.Stages[number].Name, number+1, len(p.stages))
+}
+
+// status is what the policy's status says of a stage; the zero value if nothing.
+func (p *Policy) status(number int) v1alpha1.RolloutStageStatus {
+	for _, one := range p.Object.Status.Stages {
+		if one.Name == p.Object.Spec.Stages[number].Name {
+			return one
+		}
+	}
+
+	return v1alpha1.RolloutStageStatus{}
+}
+
+// weekdays are the days as the API writes them.
+var weekdays = map[v1alpha1.Weekday]time.Weekday{ //nolint:gochecknoglobals // a table
+	v1alpha1.Monday: time.Monday, v1alpha1.Tuesday: time.Tuesday, v1alpha1.Wednesday: time.Wednesday, v1alpha1.Thursday: time.Thursday,
+	v1alpha1.Friday: time.Friday, v1alpha1.Saturday: time.Saturday, v1alpha1.Sunday: time.Sunday,
+}
+
+// calendar is when changes of a stage may begin. A cluster's own time zone takes the place of the policy's.
+func (p *Policy) calendar(number int, zone string) (window.Calendar, error) {
+	calendar := window.Calendar{Freezes: p.freezes}
+
+	for _, one := range p.Object.Spec.Stages[number].Windows {
+		weekly, err := weeklyOf(one, zone)
+		if err != nil {
+			return window.Calendar{}, err
+		}
+
+		calendar.Windows = append(calendar.Windows, weekly)
+	}
+
+	return calendar, nil
+}
+
+func weeklyOf(one v1alpha1.MaintenanceWindow, zone string) (window.Weekly, error) {
+	if zone == "" {
+		zone = one.TimeZone
+	}
+
+	location, err := window.Zone(zone)
+	if err != nil {
+		return window.Weekly{}, err
+	}
+
+	start, err := time.Parse("15:04", one.Start)
+	if err != nil {
+		return window.Weekly{}, fmt.Errorf("start %q is not a time of day such as 02:00", one.Start)
+	}
+
+	duration, err := one.Duration.Parse()
+	if err != nil {
+		return window.Weekly{}, fmt.Errorf("duration: %w", err)
+	}
+
+	weekly := window.Weekly{Hour: start.Hour(), Minute: start.Minute(), Duration: duration, Zone: location}
+	for _, day := range one.Days {
+		weekly.Days = append(weekly.Days, weekdays[day])
+	}
+
+	return weekly, nil
+}
