@@ -103,7 +103,7 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 				continue
 			}
 
-			running, last, pending := runners(counted, kind, version)
+			running, last, pending := runVersion(counted, kind, version)
 			proved := last.Add(soak)
 
 			switch enough := running >= needed && !pending; {
@@ -144,9 +144,9 @@ func versionsRun(members []Member, kind v1alpha1.ChangeKind) []string {
 	return slices.Compact(found)
 }
 
-// runners counts the clusters that run a version well, says since when the last of them does, and whether one that asks
+// runVersion counts the clusters that run a version well, says since when the last of them does, and whether one that asks
 // for it still has to get it.
-func runners(members []Member, kind v1alpha1.ChangeKind, version string) (running int, last time.Time, pending bool) {
+func runVersion(members []Member, kind v1alpha1.ChangeKind, version string) (running int, last time.Time, pending bool) {
 	for _, member := range members {
 		wanted, has := versionOf(kind, member.WantedKubernetes, member.WantedTalos), versionOf(kind, member.Kubernetes, member.Talos)
 
