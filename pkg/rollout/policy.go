@@ -106,8 +106,8 @@ func (p *Policy) Deadline() time.Duration {
 
 func defaultOf(duration v1alpha1.Duration) time.Duration { return duration.OrDefault(0) }
 
-// stageName says which stage a number is, for people.
-func (p *Policy) stageName(number int) string {
+// StageName says which stage a number is, for people.
+func (p *Policy) StageName(number int) string {
 	return fmt.Sprintf("stage %q (%d of %d)", p.Object.Spec.Stages[number].Name, number+1, len(p.stages))
 }
 

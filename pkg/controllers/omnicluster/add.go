@@ -41,6 +41,8 @@ type Options struct {
 	SettleTime time.Duration
 	// ManagementCluster is written into the ownership mark, for people.
 	ManagementCluster string
+	// Rollouts has changes wait for their turn in the OmniRolloutPolicies.
+	Rollouts bool
 	// HubID is the ID of the hub in that mark.
 	HubID string
 	// Concurrency is the number of clusters that are looked at at once.

@@ -23,10 +23,16 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		return nil, verdict, nil
 	}
 
+	var err error
+	if s.gate, err = r.findGate(ctx, s); err != nil {
+		return nil, loop.Outcome{}, err
+	}
+
 	planned, err := s.lease.Plan(ctx, s.name, s.rendered.text, plan.Options{
 		EveryDestroyIsDestructive: s.seen.adopting,
 		// An old mark, or that of a hub that is taken over, must not outlive the first write.
 		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,
+		Rollout:      s.gate.holds(),
 	})
 	if err != nil {
 		outcome, err := r.explainPlan(ctx, s, err)

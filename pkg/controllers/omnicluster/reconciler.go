@@ -82,6 +82,8 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		},
 		Delete:   []loop.Phase[*scope]{{Run: r.delete}},
 		Report:   r.report,
+		Marks:    (*scope).marks,
+		Due:      r.turnDue,
 		Reported: r.measure,
 		Gone: func(name types.NamespacedName) {
 			r.settling.forget(name)

@@ -224,7 +224,7 @@ func TestScalingDownIsDestructive(t *testing.T) {
 	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(0)) })
 
 	cluster := b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	want := []v1alpha1.PlannedChange{{Action: "Update", Type: "MachineSets.omni.sidero.dev", ID: "demo-w", Destructive: true}}
+	want := []v1alpha1.PlannedChange{{Action: "Update", Type: "MachineSets.omni.sidero.dev", ID: "demo-w", Destructive: true, Kind: "MachineRemoval"}}
 
 	if diff := cmp.Diff(want, cluster.Status.Plan.Changes); diff != "" {
 		t.Error(diff)

@@ -29,6 +29,7 @@ type scope struct {
 	seen      *seen               // by connect
 	documents *template.Documents // by assemble
 	rendered  *rendered           // by validate
+	gate      *gate               // by makePlan
 	plan      *plan.Plan          // by makePlan
 	synced    *synced             // by sync
 	remote    *observe.Status     // by checkAvailable

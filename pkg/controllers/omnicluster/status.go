@@ -58,6 +58,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		logPlan(ctx, s)
 
 		status.Plan = s.synced.PlanStatus()
+		r.reportTurn(s)
 		r.nextRecord(ctx, s).Store(status)
 
 		if s.synced.Tried() {
@@ -71,6 +72,13 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	if s.synced != nil {
 		r.reportSynced(s)
 	}
+}
+
+// reportTurn writes what became of the cluster's turn in a rollout.
+func (r *reconciler) reportTurn(s *scope) {
+	before, after := s.cluster.Status.Rollout, s.synced.Rollout()
+	s.cluster.Status.Rollout = after
+	r.announceTurn(s.cluster, before, after)
 }
 
 // reportSynced writes what became of the plan.
@@ -89,7 +97,7 @@ func (r *reconciler) reportSynced(s *scope) {
 	switch {
 	case s.synced.complete:
 		reportApplied(status, s.documents, s.rendered.hash)
-	case len(s.synced.refused) > 0:
+	case len(s.synced.refused) > 0, len(s.synced.Waiting()) > 0:
 		reportPartly(s)
 	}
 }

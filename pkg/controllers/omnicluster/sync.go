@@ -33,7 +33,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome,
 	}
 
 	outcome := r.whatIsLeft(ctx, s, found.Decision)
-	found.complete = outcome.Continues()
+	found.complete = outcome.Continues() && len(found.Waiting()) == 0
 
 	return found, outcome, nil
 }
@@ -44,7 +44,7 @@ func (r *reconciler) decide(s *scope) consent.Decision {
 	name := client.ObjectKeyFromObject(s.cluster)
 
 	decision := consent.Decide(consent.Facts{
-		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, SecondWriter: r.secondWriter(s),
+		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, SecondWriter: r.secondWriter(s), Gate: r.gateFacts(s),
 		Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Now: r.options.Now(),
 	})
 	r.settling.keep(name, decision.Settling)
@@ -57,7 +57,7 @@ func (r *reconciler) decide(s *scope) consent.Decision {
 func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.Outcome, error) {
 	known := r.knownRefusals(s)
 
-	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Consent: found.MayDestroy, Known: known.find})
+	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Consent: found.MayDestroy, Admit: found.MayBegin, Known: known.find})
 	found.Decision = found.After(result, err)
 	r.announceAdoption(s.cluster, found.Decision)
 	r.announce(s.cluster, found.Taken(), s.hadAll())
@@ -105,6 +105,12 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 		return loop.Outcome{}, err
 	} else if !same {
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), nil
+	}
+
+	if decision.Begins() {
+		if valid, err := r.isTurn(ctx, s, decision); err != nil || !valid {
+			return loop.Overtaken(v1alpha1.ReasonConflict, "the rollout policy or the object changed meanwhile; the plan is made anew"), err
+		}
 	}
 
 	if len(decision.Destroys()) == 0 {
@@ -158,6 +164,10 @@ func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", consent.ChangeNames(s.plan.Waiting), s.plan.Waiting[0].Reason)
 	case len(held) > 0:
 		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(held))
+	case len(decision.Waiting()) > 0:
+		_, message := decision.Held()
+
+		return loop.Note(v1alpha1.ReasonHeld, "%s", message)
 	default:
 		return loop.Continue(v1alpha1.ReasonUpToDate, "Omni has what the objects say")
 	}

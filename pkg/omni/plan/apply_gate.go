@@ -2,6 +2,20 @@ package plan
 
 import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+// HeldBack are the changes that an Apply with these options would hold: see
+// ApplyOptions.
+func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
+	var changes []Change
+
+	for i, held := range holdBack(p.steps, consent, admit) {
+		if held {
+			changes = append(changes, p.steps[i].change)
+		}
+	}
+
+	return changes
+}
+
 // holdBack decides which steps of a plan have to wait: destructive changes that
 // have no consent, changes whose turn in a rollout has not come, and what makes no
 // sense without them. The rest of the plan goes ahead.

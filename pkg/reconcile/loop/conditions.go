@@ -61,6 +61,10 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 			// A run that took too long still reports what it did.
 			r.kind.Report(context.WithoutCancel(ctx), scope)
 		}
+
+		if r.kind.Marks != nil {
+			writer.mark(r.kind.Marks(scope))
+		}
 	}
 
 	status.ObservedGeneration = object.GetGeneration()
@@ -153,6 +157,17 @@ func (w conditionWriter) set(conditionType string, status metav1.ConditionStatus
 func (w conditionWriter) remove(conditionTypes ...string) {
 	for _, conditionType := range conditionTypes {
 		apimeta.RemoveStatusCondition(w.conditions, conditionType)
+	}
+}
+
+// mark sets and removes the conditions of a kind that exist only while they are true.
+func (w conditionWriter) mark(marks []Mark) {
+	for _, one := range marks {
+		if one.On {
+			w.set(one.Condition, metav1.ConditionTrue, one.Reason, one.Message)
+		} else {
+			w.remove(one.Condition)
+		}
 	}
 }
 

@@ -31,6 +31,16 @@ type Phase[S any] struct {
 	Run func(ctx context.Context, scope S) (Outcome, error)
 }
 
+// Mark is a condition that exists only while it is true, beside those that the loop derives itself.
+type Mark struct {
+	// Condition is its type.
+	Condition string
+	// On sets the condition to True; otherwise it is removed.
+	On bool
+	// Reason and Message are those of the condition.
+	Reason, Message string
+}
+
 // Kind describes one kind to the loop. Every field without "may be" is required.
 type Kind[O Object, S any] struct {
 	// New makes an empty object to read into.
@@ -60,6 +70,9 @@ type Kind[O Object, S any] struct {
 	// Report writes what the phases found into the object's status, whichever
 	// phase was the last. It must not touch conditions. May be nil.
 	Report func(context.Context, S)
+	// Marks are the conditions of the kind that exist only while they are true, as the
+	// run found them. What is not among them stays as it is. May be nil.
+	Marks func(S) []Mark
 	// Close gives back what a scope holds, at the end of its run. May be nil.
 	Close func(S)
 	// Reported is told of every object whose status stands as it should now,

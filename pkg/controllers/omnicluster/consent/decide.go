@@ -20,6 +20,8 @@ type Facts struct {
 	Plan *plan.Plan
 	// SecondWriter says who else writes the cluster; empty: nobody is known.
 	SecondWriter string
+	// Gate is what the rollout policies say.
+	Gate Gate
 	// Settling is that of the last run, and SettleTime how long it takes.
 	Settling   Settling
 	SettleTime time.Duration
@@ -36,12 +38,13 @@ type Decision struct {
 	// Approved are the approvals to remember.
 	Approved []v1alpha1.ApprovedChange
 
-	facts    Facts
-	record   Record
-	stop     Hold // of the whole plan
-	settled  bool // those that need it
-	approved bool // those that need it
-	applied  bool
+	facts     Facts
+	record    Record
+	stop      Hold       // of the whole plan
+	settled   bool       // those that need it
+	approved  bool       // those that need it
+	admission *admission // nil if no rollout is concerned
+	applied   bool
 }
 
 // Decide decides how far a plan may be applied. Whatever is not known is the safer
@@ -64,7 +67,7 @@ func Decide(f Facts) Decision {
 	d.settled = d.Settling.settled
 	d.approved, d.Approved = approve(spec.ApprovedPlan, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
 
-	return d.judged()
+	return d.judged().withGate()
 }
 
 // EveryChange is the decision for a plan that was asked for as a whole: the
@@ -115,8 +118,10 @@ func (d Decision) judge(needs Need) (State, Hold) {
 	}
 }
 
-// MayApply reports whether what destroys nothing may be written to Omni.
-func (d Decision) MayApply() bool { return d.stop == HoldNone && len(d.facts.Plan.Changes) > 0 }
+// MayApply reports whether what destroys nothing may be written to Omni, and does not wait for its turn.
+func (d Decision) MayApply() bool {
+	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.Waiting())
+}
 
 // Destroys are the destructive changes that may be made now.
 func (d Decision) Destroys() []plan.Change {
@@ -134,7 +139,8 @@ func (d Decision) MayDestroy(change plan.Change) bool { return containsChange(d.
 func (d Decision) Unstored() bool {
 	status := d.facts.Cluster.Status
 
-	return status.Endpoint == "" || d.facts.Adopting && !status.Adopting || !isRemembered(status, d.Approved, d.Destroys())
+	return status.Endpoint == "" || d.facts.Adopting && !status.Adopting || !isRemembered(status, d.Approved, d.Destroys()) ||
+		d.Begins() && d.before().Hash != d.admission.next.Hash || d.Begins() && d.before().State != v1alpha1.RolloutAdmitted
 }
 
 // Tried reports whether whatever may be applied was tried.

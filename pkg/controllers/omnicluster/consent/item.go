@@ -36,6 +36,7 @@ const (
 	HoldApproval     Hold = "an approval"
 	HoldAnother      Hold = "another change that is held"
 	HoldUntried      Hold = "another change that was refused, failed, or is not over"
+	HoldRollout      Hold = "its turn in a rollout"
 	HoldOmni         Hold = "Omni"
 	HoldRefused      Hold = "Omni refused it"
 	HoldFailed       Hold = "it failed"

@@ -1,0 +1,72 @@
+package consent
+
+import (
+	"fmt"
+	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// heldMessage says which changes wait, what for, and by which policy.
+func (d Decision) heldMessage(a *admission) string {
+	waiting := d.Waiting()
+	if len(waiting) == 0 {
+		return ""
+	}
+
+	verb := "wait"
+	if len(waiting) == 1 {
+		verb = "waits"
+	}
+
+	what := a.message
+	if a.next.AdmittedSince != nil {
+		what = "until the cluster is Ready with the changes of its last turn"
+	}
+
+	text := fmt.Sprintf("%d of %d changes %s (%s): %s", len(waiting), len(d.facts.Plan.Changes), verb, kindsText(waiting), what)
+	if place := d.facts.Gate.Place; place != "" {
+		text += "; by " + place
+	}
+
+	return text
+}
+
+// kindsText names what changes are about: versions one by one, the others by number.
+func kindsText(changes []plan.Change) string {
+	var (
+		parts []string
+		order []string
+	)
+
+	counts := map[string]int{}
+
+	for _, change := range changes {
+		if change.Part != "" {
+			parts = append(parts, fmt.Sprintf("%s v%s -> v%s", change.Part, change.From, change.To))
+
+			continue
+		}
+
+		kind := string(change.Kind)
+		if kind == "" {
+			kind = "what depends on them"
+		}
+
+		if counts[kind] == 0 {
+			order = append(order, kind)
+		}
+
+		counts[kind]++
+	}
+
+	for _, kind := range order {
+		if counts[kind] > 1 {
+			kind = fmt.Sprintf("%s x%d", kind, counts[kind])
+		}
+
+		parts = append(parts, kind)
+	}
+
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,208 @@
+package consent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// WellFor is how long a cluster has to be Ready before a turn counts as done: what was Ready before the changes may be
+// said to be for a moment after them.
+const WellFor = time.Minute
+
+// Turn is what is known of a cluster, to tell how its turn ends.
+type Turn struct {
+	// Healthy reports whether the cluster runs well, and Since since when.
+	Healthy bool
+	Since   time.Time
+	// Failed is what Omni says went wrong; empty if nothing did.
+	Failed string
+	// Deadline is how long a turn may take.
+	Deadline time.Duration
+}
+
+// turn says how far the cluster's turn is after what was found, and which changes may be made.
+func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
+	before, gate := d.before(), d.facts.Gate
+	next := &v1alpha1.OmniClusterRollout{
+		Governed: gate.Governed, Policy: gate.Policy, Stage: gate.Stage, Last: before.Last, Failure: before.Failure, Override: before.Override,
+	}
+
+	switch {
+	case gate.Gates == nil: // no policy is concerned any more
+		next.Governed, next.Failure = before.Governed, nil
+
+		return next
+	case d.stop != HoldNone: // it asks for nothing, and counts nowhere
+		if before.State == v1alpha1.RolloutAdmitted {
+			d.end(next, before.Hash, v1alpha1.RolloutReturned)
+		}
+
+		return next
+	case before.State == v1alpha1.RolloutAdmitted:
+		if d.goesOn(a, next, before) {
+			return next
+		}
+	}
+
+	return d.ask(a, next, before)
+}
+
+// goesOn decides whether a turn goes on. If it does not, next says how it ended.
+func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) bool {
+	left := d.ofTurn(a.gated)
+	digests, turn := d.digestsOf(left), d.facts.Gate.Turn
+	begun := len(digests) < len(before.Changes)
+
+	switch failed := d.failed(left, before); {
+	case failed != "":
+		d.end(next, before.Hash, v1alpha1.RolloutUnsuccessful)
+		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(digests), Time: d.now(), Message: failed}
+
+		return false
+	case !begun && !d.mayBegin(before):
+		d.end(next, before.Hash, v1alpha1.RolloutReturned)
+
+		return false
+	case len(left) == 0 && !d.destroying() && turn.Healthy && d.facts.Now.Sub(turn.Since) >= WellFor:
+		d.end(next, before.Hash, v1alpha1.RolloutDone)
+		next.Failure = nil
+
+		return false
+	}
+
+	next.State, next.Hash, next.Kinds, next.Changes = before.State, before.Hash, before.Kinds, before.Changes
+	next.AdmittedSince, next.HeldSince, next.Reason = before.AdmittedSince, before.HeldSince, ""
+
+	for _, digest := range before.Changes {
+		a.admitted[digest] = true
+	}
+
+	if slices.ContainsFunc(a.gated, func(item Item) bool { return !a.admitted[d.salted(item.Change)] }) {
+		next.Reason = v1alpha1.ReasonTurnNotOver
+	}
+
+	return true
+}
+
+// mayBegin reports whether a turn of which nothing was made yet may begin.
+func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
+	gate := d.facts.Gate
+	if gate.Override == status.Hash {
+		return true
+	}
+
+	ticket := gate.Ticket
+
+	return ticket != nil && ticket.Hash == status.Hash && !d.isUsed(*ticket, &status) && gate.Judge(status).Reason == ""
+}
+
+// failed says why a turn failed; empty if it did not.
+func (d Decision) failed(left []Item, before v1alpha1.OmniClusterRollout) string {
+	turn := d.facts.Gate.Turn
+
+	for _, refusal := range d.facts.Cluster.Status.Refusals {
+		if slices.ContainsFunc(left, func(item Item) bool { return item.Change.Type == refusal.Type && item.Change.ID == refusal.ID }) {
+			return "Omni refused " + refusal.Type + " " + refusal.ID + ": " + refusal.Message
+		}
+	}
+
+	switch since := before.AdmittedSince; {
+	case turn.Failed != "":
+		return turn.Failed
+	case since != nil && turn.Deadline > 0 && d.facts.Now.Sub(since.Time) >= turn.Deadline:
+		return fmt.Sprintf("not Ready within %s", turn.Deadline)
+	default:
+		return ""
+	}
+}
+
+// destroying reports whether Omni is destroying what a rollout lets go.
+func (d Decision) destroying() bool {
+	return slices.ContainsFunc(d.Items, func(item Item) bool {
+		return item.Change.Kind == plan.KindMachineRemoval && (item.State == Requested || item.Change.TearingDown)
+	})
+}
+
+// ask says what the changes that need a turn wait for, or lets them begin.
+func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
+	gate := d.facts.Gate
+
+	asked := a.gated
+	if gate.OnlyBefore {
+		asked = d.ofTurn(asked)
+	}
+
+	next.Changes = d.digestsOf(asked)
+	next.Hash, next.Kinds = d.hashOf(next.Changes), kindsOf(asked)
+
+	if len(asked) == 0 {
+		d.giveBack(next)
+
+		switch {
+		case next.Failure == nil:
+		case gate.Turn.Healthy && len(d.open()) == 0:
+			next.Failure = nil
+		default:
+			next.State, next.Hash = v1alpha1.RolloutFailed, next.Failure.Hash
+		}
+
+		return next
+	}
+
+	now := d.now()
+
+	next.State, next.HeldSince = v1alpha1.RolloutHeld, before.HeldSince
+	if next.HeldSince == nil {
+		next.HeldSince = &now
+	}
+
+	if d.mayBegin(*next) {
+		next.State, next.AdmittedSince = v1alpha1.RolloutAdmitted, &now
+
+		for _, digest := range next.Changes {
+			a.admitted[digest] = true
+		}
+
+		return next
+	}
+
+	d.giveBack(next)
+
+	wait := gate.Judge(*next)
+	if wait.Reason == "" {
+		wait = Wait{Reason: v1alpha1.ReasonWaitingForTurn, Message: "as many clusters of the stage are at work as may be, or the policy has yet to look at this one"}
+	}
+
+	next.Reason, next.NotBefore, a.message = wait.Reason, wait.NotBefore, wait.Message
+
+	return next
+}
+
+// giveBack says of a ticket that cannot be used that the turn is over.
+func (d Decision) giveBack(next *v1alpha1.OmniClusterRollout) {
+	if ticket := d.facts.Gate.Ticket; ticket != nil && !d.isUsed(*ticket, next) {
+		d.end(next, ticket.Hash, v1alpha1.RolloutReturned)
+	}
+}
+
+func (d Decision) isUsed(ticket v1alpha1.RolloutTicket, status *v1alpha1.OmniClusterRollout) bool {
+	last := status.Last
+
+	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
+}
+
+// end notes how a turn ended.
+func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1alpha1.RolloutOutcome) {
+	next.Last = &v1alpha1.RolloutResult{Hash: hash, Result: result, Time: d.now()}
+}
+
+// now is the time of the run as the API keeps it.
+func (d Decision) now() metav1.Time {
+	return metav1.Time{Time: d.facts.Now.UTC().Truncate(time.Second)}
+}
