@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -37,7 +38,7 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 		return Verdict{Reason: v1alpha1.ReasonPolicyNotReady, Message: fmt.Sprintf("annotation %s: %v", v1alpha1.AnnotationTimeZone, err)}
 	}
 
-	times := calendar.At(now)
+	times := shownState(calendar, m.Zone, now)
 	verdict := Verdict{}
 
 	for _, rule := range []func(Member, window.State, time.Time) Verdict{p.judgePolicy, p.judgeFreeze, p.judgeCluster, p.judgeStages, p.judgeWindow} {
@@ -51,9 +52,50 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 		}
 	}
 
-	verdict.Next = earliest(verdict.Next, times.Next)
+	verdict.Next = earliest(verdict.Next, times.Next, p.freezeChanges(now))
 
 	return verdict
+}
+
+// shownState is what a calendar says of an instant, with the times in the zone of the windows.
+func shownState(calendar window.Calendar, zone string, now time.Time) window.State {
+	times := calendar.At(now)
+
+	// The start of a window has its zone already; the end of a freeze has none.
+	if times.Opens.Location() == time.UTC && !times.Opens.IsZero() {
+		times.Opens = times.Opens.In(zoneOf(calendar, zone))
+	}
+
+	return times
+}
+
+// zoneOf is the zone in which times are told: that of the windows, or the cluster's own.
+func zoneOf(calendar window.Calendar, zone string) *time.Location {
+	if len(calendar.Windows) > 0 {
+		return calendar.Windows[0].Zone
+	}
+
+	if location, err := window.Zone(zone); err == nil {
+		return location
+	}
+
+	return time.UTC
+}
+
+// freezeChanges is the next instant at which a freeze begins or ends: the reason why changes wait is another one then, even
+// where they go on waiting.
+func (p *Policy) freezeChanges(now time.Time) time.Time {
+	var next time.Time
+
+	for _, freeze := range p.freezes {
+		for _, edge := range []time.Time{freeze.From, freeze.Until} {
+			if edge.After(now) {
+				next = earliest(next, edge)
+			}
+		}
+	}
+
+	return next
 }
 
 // judgePolicy is about the policy as a whole.
@@ -72,15 +114,26 @@ func (p *Policy) judgePolicy(Member, window.State, time.Time) Verdict {
 	}
 }
 
-func (p *Policy) judgeFreeze(_ Member, times window.State, _ time.Time) Verdict {
-	if times.Freeze == "" {
+// judgeFreeze is about freezes. Where the windows are closed at the end of one, it says when they open.
+func (p *Policy) judgeFreeze(_ Member, times window.State, now time.Time) Verdict {
+	i := slices.IndexFunc(p.freezes, func(f window.Freeze) bool {
+		return f.Name == times.Freeze && !now.Before(f.From) && now.Before(f.Until)
+	})
+	if i < 0 {
 		return Verdict{}
 	}
 
-	return Verdict{
-		Reason: v1alpha1.ReasonFrozen, NotBefore: times.Opens,
-		Message: fmt.Sprintf("until %s by the freeze %q", shownTime(times.Opens), times.Freeze),
+	until := p.freezes[i].Until
+	if !times.Opens.IsZero() {
+		until = until.In(times.Opens.Location())
 	}
+
+	verdict := Verdict{Reason: v1alpha1.ReasonFrozen, Message: fmt.Sprintf("until %s by the freeze %q", shownTime(until), times.Freeze), NotBefore: times.Opens}
+	if times.Opens.After(until) {
+		verdict.Message += "; nothing begins before " + shownTime(times.Opens)
+	}
+
+	return verdict
 }
 
 // judgeCluster is about the cluster, and about those that failed. The fix for what failed may begin in a cluster that is
@@ -137,152 +190,6 @@ func separator(i int) string {
 	}
 
 	return ", "
-}
-
-// judgeStages is about the stages before the cluster's, unless its own was promoted.
-func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
-	name := p.Object.Spec.Stages[m.Stage].Name
-
-	if promoted, until := p.promotion(name, now); promoted {
-		return Verdict{Next: until}
-	}
-
-	if p.Object.Spec.Stages[m.Stage].Promotion == v1alpha1.PromotionManual {
-		return Verdict{
-			Reason: v1alpha1.ReasonAwaitingPromotion,
-			Message: fmt.Sprintf("until somebody promotes the stage: kubectl annotate omnirolloutpolicy %s -n %s %s%s=<until when, such as 2026-11-28T06:00:00Z>",
-				p.Object.Name, p.Object.Namespace, v1alpha1.AnnotationPromotePrefix, name),
-		}
-	}
-
-	for earlier := range m.Stage {
-		if waits := p.awaited(m, earlier, now); waits.Reason != "" {
-			return waits
-		}
-	}
-
-	return Verdict{}
-}
-
-// promotion reports whether somebody lets the stage begin without the others, and until when.
-func (p *Policy) promotion(name string, now time.Time) (promoted bool, until time.Time) {
-	until, err := time.Parse(time.RFC3339, p.Object.Annotations[v1alpha1.AnnotationPromotePrefix+name])
-	if err != nil || !now.Before(until) || until.Sub(now) > MaxPromotion {
-		return false, time.Time{}
-	}
-
-	return true, until
-}
-
-// awaited is what an earlier stage has not proved yet.
-func (p *Policy) awaited(m Member, earlier int, now time.Time) Verdict {
-	other := false
-
-	for _, kind := range m.Rollout.Kinds {
-		version := m.WantedKubernetes
-
-		switch kind {
-		case v1alpha1.ChangeKubernetesVersion:
-		case v1alpha1.ChangeTalosVersion:
-			version = m.WantedTalos
-		default:
-			other = true
-
-			continue
-		}
-
-		if !p.qualified(earlier, kind, version) {
-			return p.awaitedVersion(earlier, kind, version)
-		}
-	}
-
-	if other {
-		return p.awaitedQuiet(m, earlier, now)
-	}
-
-	return Verdict{}
-}
-
-func (p *Policy) qualified(number int, kind v1alpha1.ChangeKind, version string) bool {
-	for _, one := range p.status(number).Qualified {
-		if versionOf(kind, one.Kubernetes, one.Talos) == version {
-			return true
-		}
-	}
-
-	return false
-}
-
-func versionOf(kind v1alpha1.ChangeKind, kubernetes, talos string) string {
-	if kind == v1alpha1.ChangeTalosVersion {
-		return talos
-	}
-
-	return kubernetes
-}
-
-func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version string) Verdict {
-	verdict := Verdict{Reason: v1alpha1.ReasonWaitingForStage}
-	name, status := p.Object.Spec.Stages[number].Name, p.status(number)
-	verdict.Message = fmt.Sprintf("%s %s: ", kind, version)
-
-	if status.Clusters == 0 {
-		verdict.Message += fmt.Sprintf("stage %q has no clusters, and so it proves nothing", name)
-
-		return verdict
-	}
-
-	for _, one := range status.Soaking {
-		if versionOf(kind, one.Kubernetes, one.Talos) != version {
-			continue
-		}
-
-		verdict.Message += fmt.Sprintf("stage %q runs it in %d of %d clusters, %d have to", name, one.Clusters, status.Clusters, one.Needed)
-
-		if one.Until != nil {
-			verdict.Message += ", and proves it until " + shownTime(one.Until.UTC())
-		}
-
-		return verdict
-	}
-
-	verdict.Message += fmt.Sprintf("stage %q does not run it yet", name)
-
-	return verdict
-}
-
-// awaitedQuiet is for changes whose content differs from cluster to cluster: nobody can tell whether those of an earlier
-// stage are the same. It goes by quiet.
-func (p *Policy) awaitedQuiet(m Member, earlier int, now time.Time) Verdict {
-	spec, status := p.Object.Spec.Stages[earlier], p.status(earlier)
-	verdict := Verdict{Reason: v1alpha1.ReasonWaitingForStage}
-
-	if status.QuietSince == nil {
-		verdict.Message = fmt.Sprintf("stage %q has changes that wait or are at work, or no cluster that runs well", spec.Name)
-
-		return verdict
-	}
-
-	soaked := status.QuietSince.Add(spec.SoakTime.OrDefault(defaultOf(v1alpha1.DefaultSoakTime)))
-	if now.Before(soaked) {
-		verdict.Message, verdict.Next = fmt.Sprintf("stage %q soaks until %s", spec.Name, shownTime(soaked.UTC())), soaked
-
-		return verdict
-	}
-
-	arrival := p.Object.Spec.ArrivalTime.OrDefault(defaultOf(v1alpha1.DefaultArrivalTime))
-	if since := m.Rollout.HeldSince; since == nil || now.Before(since.Add(arrival)) {
-		verdict.Message = fmt.Sprintf("changes are seen for %s before a later stage takes them", arrival)
-		verdict.Next = now.Add(arrival)
-
-		if since != nil {
-			verdict.Next = since.Add(arrival)
-		}
-
-		return verdict
-	}
-
-	return Verdict{}
 }
 
 // shownTime is a time as people read it, in its own zone.

@@ -54,7 +54,7 @@ func New(object *v1alpha1.OmniRolloutPolicy) (*Policy, error) {
 	}
 
 	for _, freeze := range object.Spec.Freezes {
-		p.freezes = append(p.freezes, window.Freeze{Name: freeze.Name, From: freeze.From.Time, Until: freeze.Until.Time})
+		p.freezes = append(p.freezes, window.Freeze{Name: freeze.Name, From: freeze.From.UTC(), Until: freeze.Until.UTC()})
 	}
 
 	return p, nil

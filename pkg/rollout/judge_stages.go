@@ -1,0 +1,171 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
+)
+
+// judgeStages is about the stages before the cluster's, unless its own was promoted.
+func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
+	name := p.Object.Spec.Stages[m.Stage].Name
+
+	promoted, changes := p.promotion(name, now)
+	if promoted {
+		return Verdict{Next: changes}
+	}
+
+	if p.Object.Spec.Stages[m.Stage].Promotion == v1alpha1.PromotionManual {
+		return Verdict{
+			Reason: v1alpha1.ReasonAwaitingPromotion, Next: changes,
+			Message: fmt.Sprintf("until somebody promotes the stage: kubectl annotate omnirolloutpolicy %s -n %s %s%s=<until when, such as 2026-11-28T06:00:00Z>",
+				p.Object.Name, p.Object.Namespace, v1alpha1.AnnotationPromotePrefix, name),
+		}
+	}
+
+	for earlier := range m.Stage {
+		if waits := p.awaited(m, earlier, now); waits.Reason != "" {
+			waits.Next = earliest(waits.Next, changes)
+
+			return waits
+		}
+	}
+
+	return Verdict{}
+}
+
+// promotion reports whether somebody lets the stage begin without the others, and when that is another one: at its end, or
+// when one that reaches too far ahead does not any more.
+func (p *Policy) promotion(name string, now time.Time) (promoted bool, changes time.Time) {
+	until, err := time.Parse(time.RFC3339, p.Object.Annotations[v1alpha1.AnnotationPromotePrefix+name])
+
+	switch {
+	case err != nil || !now.Before(until):
+		return false, time.Time{}
+	case until.Sub(now) > MaxPromotion:
+		return false, until.Add(-MaxPromotion)
+	default:
+		return true, until
+	}
+}
+
+// awaited is what an earlier stage has not proved yet.
+func (p *Policy) awaited(m Member, earlier int, now time.Time) Verdict {
+	other := false
+
+	for _, kind := range m.Rollout.Kinds {
+		version := m.WantedKubernetes
+
+		switch kind {
+		case v1alpha1.ChangeKubernetesVersion:
+		case v1alpha1.ChangeTalosVersion:
+			version = m.WantedTalos
+		default:
+			other = true
+
+			continue
+		}
+
+		if !p.qualified(earlier, kind, version) {
+			return p.awaitedVersion(earlier, kind, version)
+		}
+	}
+
+	if other {
+		return p.awaitedQuiet(m, earlier, now)
+	}
+
+	return Verdict{}
+}
+
+func (p *Policy) qualified(number int, kind v1alpha1.ChangeKind, version string) bool {
+	for _, one := range p.status(number).Qualified {
+		if versionOf(kind, one.Kubernetes, one.Talos) == version {
+			return true
+		}
+	}
+
+	return false
+}
+
+func versionOf(kind v1alpha1.ChangeKind, kubernetes, talos string) string {
+	if kind == v1alpha1.ChangeTalosVersion {
+		return talos
+	}
+
+	return kubernetes
+}
+
+func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version string) Verdict {
+	verdict := Verdict{Reason: v1alpha1.ReasonWaitingForStage}
+	name, status := p.Object.Spec.Stages[number].Name, p.status(number)
+	verdict.Message = fmt.Sprintf("%s %s: ", kind, version)
+
+	if status.Clusters == 0 {
+		verdict.Message += fmt.Sprintf("stage %q has no clusters that count, and so it proves nothing", name)
+
+		return verdict
+	}
+
+	for _, one := range status.Soaking {
+		if versionOf(kind, one.Kubernetes, one.Talos) != version {
+			continue
+		}
+
+		verdict.Message += fmt.Sprintf("stage %q runs it in %d of %d clusters, ", name, one.Clusters, status.Clusters)
+
+		switch {
+		case one.Until != nil:
+			verdict.Message += "soaks until " + shownTime(one.Until.UTC())
+		case one.Clusters < one.Needed:
+			verdict.Message += fmt.Sprintf("%d have to", one.Needed)
+		default:
+			verdict.Message += "and others still have to get it"
+		}
+
+		return verdict
+	}
+
+	verdict.Message += fmt.Sprintf("stage %q does not run it yet", name)
+
+	return verdict
+}
+
+// awaitedQuiet is for changes whose content differs from cluster to cluster: nobody can tell whether those of an earlier
+// stage are the same. It goes by quiet.
+func (p *Policy) awaitedQuiet(m Member, earlier int, now time.Time) Verdict {
+	spec, status := p.Object.Spec.Stages[earlier], p.status(earlier)
+	verdict := Verdict{Reason: v1alpha1.ReasonWaitingForStage}
+
+	if status.QuietSince == nil {
+		verdict.Message = fmt.Sprintf("stage %q has changes that wait or are at work, or no cluster that runs well", spec.Name)
+
+		return verdict
+	}
+
+	soaked := status.QuietSince.Add(spec.SoakTime.OrDefault(defaultOf(v1alpha1.DefaultSoakTime)))
+	if now.Before(soaked) {
+		verdict.Message, verdict.Next = fmt.Sprintf("stage %q soaks until %s", spec.Name, shownTime(soaked.UTC())), soaked
+
+		return verdict
+	}
+
+	arrival := p.Object.Spec.ArrivalTime.OrDefault(defaultOf(v1alpha1.DefaultArrivalTime))
+	shown := cmp.Or(p.Object.Spec.ArrivalTime, v1alpha1.DefaultArrivalTime)
+
+	if since := m.Rollout.HeldSince; since == nil || now.Before(since.Add(arrival)) {
+		verdict.Message = fmt.Sprintf("changes are seen for %s before a later stage takes them", shown)
+		verdict.Next = now.Add(arrival)
+
+		if since != nil {
+			verdict.Next = since.Add(arrival)
+		}
+
+		return verdict
+	}
+
+	return Verdict{}
+}
