@@ -20,6 +20,8 @@ type Member struct {
 	// Healthy reports whether it runs well, whatever waits for people; Since is since when.
 	Healthy bool
 	Since   time.Time
+	// Behind is true while its status is not about its objects as they are: what it says of itself may be from before.
+	Behind bool
 	// Ready reports whether it is Ready as it is.
 	Ready bool
 	// Paused is true for a cluster that asks for nothing: suspended, only observed, or about to go.
@@ -40,6 +42,7 @@ func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 		WantedKubernetes: cluster.Spec.Kubernetes.Version, WantedTalos: cluster.Spec.Talos.Version,
 	}
 	member.Healthy, member.Since = Healthy(cluster)
+	member.Behind = cluster.Status.ObservedGeneration != cluster.Generation
 	member.Ready = apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady)
 
 	if cluster.Status.Rollout != nil {
@@ -96,10 +99,16 @@ func runs(remote *v1alpha1.OmniClusterRemoteStatus) bool {
 	return true
 }
 
+// isIn reports whether the cluster is one of a stage's, and of no other policy.
+func (m Member) isIn(stage int) bool { return m.Stage == stage && !m.Left && !m.Conflict }
+
 // isHeld, isAdmitted and hasFailed are what the cluster itself says.
 func (m Member) isHeld() bool     { return m.Rollout.State == v1alpha1.RolloutHeld && !m.Paused }
 func (m Member) isAdmitted() bool { return m.Rollout.State == v1alpha1.RolloutAdmitted }
 func (m Member) hasFailed() bool  { return m.Rollout.Failure != nil }
+
+// isOver reports whether the cluster failed and is not at work on the fix.
+func (m Member) isOver() bool { return m.hasFailed() && !m.isAdmitted() }
 
 // isFix reports whether what a failed cluster asks for is something else than what failed.
 func (m Member) isFix() bool {

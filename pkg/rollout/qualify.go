@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -9,43 +8,70 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
-// maxQualified is how many versions of Kubernetes, and of Talos, a stage remembers to have proved; maxSoaking how many
-// versions are shown that it has not.
-const (
-	maxQualified = 10
-	maxSoaking   = 10
-)
-
-// stageStatuses says how far each stage is.
-func (p *Policy) stageStatuses(members []Member, now time.Time) []v1alpha1.RolloutStageStatus {
-	statuses := make([]v1alpha1.RolloutStageStatus, 0, len(p.stages))
-
+// stageStatuses says how far each stage is, and when the clock may change that.
+func (p *Policy) stageStatuses(members []Member, now time.Time) (statuses []v1alpha1.RolloutStageStatus, next time.Time) {
 	for i, spec := range p.Object.Spec.Stages {
-		inStage := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.Stage != i || m.Left || m.Conflict })
+		inStage := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !m.isIn(i) })
 		before := p.status(i)
 
 		one := v1alpha1.RolloutStageStatus{
-			Name: spec.Name, Clusters: number(inStage, func(Member) bool { return true }), Held: number(inStage, Member.isHeld),
+			Name: spec.Name, Clusters: number(inStage, func(m Member) bool { return !m.Paused }), Held: number(inStage, Member.isHeld),
 			Failed: number(inStage, Member.hasFailed), NotReady: number(inStage, Member.isOut), Qualified: before.Qualified,
 			QuietSince: quietSince(inStage, before.QuietSince, now),
 		}
 
 		if calendar, err := p.calendar(i, ""); err == nil {
-			times := calendar.At(now)
-			one.Open, one.NextChange = times.Open, seconds(times.Next)
+			changes := nextChange(calendar, now)
+			one.Open, one.NextChange = calendar.At(now).Open, seconds(changes)
+			next = earliest(next, changes)
 		}
 
-		if promoted, until := p.promotion(spec.Name, now); promoted {
-			one.PromotedUntil = seconds(until)
+		promoted, changes := p.promotion(spec.Name, now)
+		if promoted {
+			one.PromotedUntil = seconds(changes)
 		}
 
-		p.qualify(&one, spec, inStage, now)
+		next = earliest(next, changes, p.qualify(&one, spec, inStage, now))
 		statuses = append(statuses, one)
 	}
 
-	return statuses
+	return statuses, next
+}
+
+// mostWeeks is how many weeks are looked at for the next change of a calendar: those of a year, and some.
+const mostWeeks = 60
+
+// nextChange is when a calendar that is open is closed, or the other way round; zero if that never happens.
+func nextChange(calendar window.Calendar, now time.Time) time.Time {
+	state := calendar.At(now)
+	next := state.Next
+
+	// A calendar that is open for long says a week ahead that it may close.
+	for range mostWeeks {
+		if next.IsZero() {
+			return next
+		}
+
+		then := calendar.At(next)
+		if then.Open != state.Open {
+			return next
+		}
+
+		next = then.Next
+	}
+
+	var frozen time.Time
+
+	for _, freeze := range calendar.Freezes {
+		if freeze.From.After(now) {
+			frozen = earliest(frozen, freeze.From)
+		}
+	}
+
+	return frozen
 }
 
 func number(members []Member, has func(Member) bool) int32 {
@@ -53,7 +79,9 @@ func number(members []Member, has func(Member) bool) int32 {
 }
 
 // isOut reports whether a cluster is not Ready for reasons of its own.
-func (m Member) isOut() bool { return !m.Ready && !m.isHeld() && !m.isAdmitted() && !m.hasFailed() }
+func (m Member) isOut() bool {
+	return !m.Ready && !m.Paused && !m.isHeld() && !m.isAdmitted() && !m.hasFailed()
+}
 
 // quietSince is since when no cluster of a stage has a change other than a version that waits or is at work. A stage
 // without a cluster that counts is not quiet: it proves nothing.
@@ -61,7 +89,7 @@ func quietSince(members []Member, before *metav1.Time, now time.Time) *metav1.Ti
 	counted := 0
 
 	for _, member := range members {
-		if !member.counts() || member.hasFailed() {
+		if !member.counts() || member.isOver() {
 			continue
 		}
 
@@ -82,12 +110,13 @@ func quietSince(members []Member, before *metav1.Time, now time.Time) *metav1.Ti
 	}
 }
 
-// qualify adds to what a stage has proved the versions that have now run long enough, and shows the others.
+// qualify adds to what a stage has proved the versions that have now run long enough, and shows the others. It says when
+// the next one has.
 //
 // A version is proved when enough clusters run it well, the last of them for the soak time, and no cluster that asks for
 // it still has to get it. It goes by the version itself, and not by clusters that look well: those may not have been
 // told of it yet.
-func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []Member, now time.Time) {
+func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []Member, now time.Time) (next time.Time) {
 	counted := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !m.counts() })
 
 	needed, err := stage.Needed(orOne(spec.MinQualified), len(counted))
@@ -96,37 +125,42 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 	}
 
 	soak := spec.SoakTime.OrDefault(defaultOf(v1alpha1.DefaultSoakTime))
+	qualified, soaking := slices.Clone(status.Qualified), []v1alpha1.SoakingVersion(nil)
+	proved := map[string]time.Time{} // since when those are that the clusters run now
 
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.ChangeKubernetesVersion, v1alpha1.ChangeTalosVersion} {
 		for _, version := range versionsRun(counted, kind) {
-			if slices.ContainsFunc(status.Qualified, func(one v1alpha1.QualifiedVersion) bool { return versionOf(kind, one.Kubernetes, one.Talos) == version }) {
+			running, last, pending := runVersion(counted, kind, version)
+			enough, since := running >= needed && !pending, last.Add(soak)
+			known := slices.ContainsFunc(qualified, func(one v1alpha1.QualifiedVersion) bool { return versionOf(kind, one.Kubernetes, one.Talos) == version })
+
+			if enough && !now.Before(since) {
+				one := qualifiedVersion(kind, version, since)
+				proved[keyOf(one)] = one.Since.Time
+
+				if !known {
+					qualified = append(qualified, one)
+				}
+
 				continue
 			}
 
-			running, last, pending := runVersion(counted, kind, version)
-			proved := last.Add(soak)
-
-			switch enough := running >= needed && !pending; {
-			case enough && !now.Before(proved):
-				status.Qualified = append(status.Qualified, qualifiedVersion(kind, version, proved))
-			case len(status.Soaking) < maxSoaking:
-				one := v1alpha1.SoakingVersion{Clusters: int32(running), Needed: int32(needed)} //nolint:gosec // a fleet
-				if enough {
-					one.Until = seconds(proved)
-				}
-
-				if kind == v1alpha1.ChangeTalosVersion {
-					one.Talos = version
-				} else {
-					one.Kubernetes = version
-				}
-
-				status.Soaking = append(status.Soaking, one)
+			if known {
+				continue
 			}
+
+			one := soakingVersion(kind, version, running, needed)
+			if enough {
+				one.Until, next = seconds(since), earliest(next, since)
+			}
+
+			soaking = append(soaking, one)
 		}
 	}
 
-	status.Qualified = latest(status.Qualified)
+	status.Qualified, status.Soaking = latest(qualified, proved), mostSoaked(soaking)
+
+	return next
 }
 
 // versionsRun are the versions that clusters run, sorted.
@@ -151,10 +185,10 @@ func runVersion(members []Member, kind v1alpha1.ChangeKind, version string) (run
 		wanted, has := versionOf(kind, member.WantedKubernetes, member.WantedTalos), versionOf(kind, member.Kubernetes, member.Talos)
 
 		switch {
-		case member.hasFailed():
+		case member.isOver():
 		case wanted == version && (has != version || member.isAdmitted()):
 			pending = true
-		case has == version && member.Healthy && !member.isAdmitted():
+		case has == version && member.Healthy && !member.isAdmitted() && !member.Behind:
 			running++
 
 			if member.Since.After(last) {
@@ -164,43 +198,6 @@ func runVersion(members []Member, kind v1alpha1.ChangeKind, version string) (run
 	}
 
 	return running, last, pending
-}
-
-func qualifiedVersion(kind v1alpha1.ChangeKind, version string, since time.Time) v1alpha1.QualifiedVersion {
-	qualified := v1alpha1.QualifiedVersion{Since: *seconds(since)}
-	if kind == v1alpha1.ChangeTalosVersion {
-		qualified.Talos = version
-	} else {
-		qualified.Kubernetes = version
-	}
-
-	return qualified
-}
-
-// latest keeps the last versions of each kind, in the order in which they were proved.
-func latest(qualified []v1alpha1.QualifiedVersion) []v1alpha1.QualifiedVersion {
-	slices.SortStableFunc(qualified, func(a, b v1alpha1.QualifiedVersion) int {
-		return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.Kubernetes+a.Talos, b.Kubernetes+b.Talos))
-	})
-
-	var kept []v1alpha1.QualifiedVersion
-
-	kubernetes, talos := 0, 0
-
-	for _, one := range slices.Backward(qualified) {
-		counter := &kubernetes
-		if one.Talos != "" {
-			counter = &talos
-		}
-
-		if *counter++; *counter <= maxQualified {
-			kept = append(kept, one)
-		}
-	}
-
-	slices.Reverse(kept)
-
-	return kept
 }
 
 // seconds is an instant as the API keeps it; nil for the zero time.

@@ -1,0 +1,160 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
+)
+
+// keepTickets drops the tickets of which the cluster says that it is done with them, and those of clusters that are gone.
+func keepTickets(tickets []v1alpha1.RolloutTicket, members []Member) []v1alpha1.RolloutTicket {
+	var kept []v1alpha1.RolloutTicket
+
+	for _, ticket := range tickets {
+		member, found := memberNamed(members, ticket.Cluster)
+		if found && member.UID == ticket.UID && !IsUsed(ticket, member.Rollout) {
+			kept = append(kept, ticket)
+		}
+	}
+
+	return kept
+}
+
+// IsUsed reports whether a cluster has said how the turn ended that a ticket is for.
+func IsUsed(ticket v1alpha1.RolloutTicket, status v1alpha1.OmniClusterRollout) bool {
+	last := status.Last
+
+	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
+}
+
+// working counts the clusters of each stage that are at work, or may be at any moment. Those that are at work without a
+// ticket count as well: somebody let them begin out of turn, or the policy's status was lost. Those that are paused do not:
+// one cluster that nobody looks after must not keep the others from going on.
+func (p *Policy) working(members []Member) []int {
+	working := make([]int, len(p.stages))
+	tickets := p.Object.Status.Admitted
+
+	for _, ticket := range tickets {
+		i := slices.IndexFunc(p.Object.Spec.Stages, func(s v1alpha1.RolloutStage) bool { return s.Name == ticket.Stage })
+
+		if member, found := memberNamed(members, ticket.Cluster); found {
+			switch {
+			case member.Paused:
+				continue
+			case member.Stage >= 0 && !member.Left: // it may have gone to another stage, or its stage may have another name
+				i = member.Stage
+			}
+		}
+
+		if i >= 0 {
+			working[i]++
+		}
+	}
+
+	for _, member := range members {
+		if member.isAdmitted() && !member.Paused && !member.Left && member.Stage >= 0 && !hasTicket(tickets, member) {
+			working[member.Stage]++
+		}
+	}
+
+	return working
+}
+
+func memberNamed(members []Member, name string) (Member, bool) {
+	i, found := slices.BinarySearchFunc(members, name, func(m Member, name string) int { return cmp.Compare(m.Name, name) })
+	if !found {
+		return Member{}, false
+	}
+
+	return members[i], true
+}
+
+func hasTicket(tickets []v1alpha1.RolloutTicket, m Member) bool {
+	return slices.ContainsFunc(tickets, func(t v1alpha1.RolloutTicket) bool { return t.Cluster == m.Name })
+}
+
+// free is how many more clusters of each stage may begin.
+func (p *Policy) free(members []Member) []int {
+	free := p.working(members)
+
+	for i, working := range free {
+		limit, err := stage.Concurrent(orOne(p.Object.Spec.Stages[i].MaxConcurrent), count(members, func(m Member) bool { return m.isIn(i) && m.counts() }))
+		if err != nil {
+			limit = 1 // New has refused it
+		}
+
+		free[i] = limit - working
+	}
+
+	return free
+}
+
+// admit gives tickets to those whose turn it is: the oldest first, then by name. It says when the clock may let others in.
+func (p *Policy) admit(members []Member, now time.Time) (next time.Time) {
+	status, free := &p.Object.Status, p.free(members)
+
+	waiting := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !p.waits(m) })
+	slices.SortFunc(waiting, byTurn)
+
+	for _, member := range waiting {
+		verdict := p.Judge(member, now)
+		next = earliest(next, verdict.Next)
+
+		if verdict.Reason != "" || free[member.Stage] <= 0 || len(status.Admitted) >= maxTickets {
+			continue
+		}
+
+		ticket := v1alpha1.RolloutTicket{
+			Cluster: member.Name, UID: member.UID, Stage: p.Object.Spec.Stages[member.Stage].Name, Hash: member.Rollout.Hash,
+			Since: metav1.Time{Time: now.UTC().Truncate(time.Second)},
+		}
+
+		// What was said of an earlier ticket for the same changes must not end this one: times are whole seconds, and the
+		// clock may have been another one.
+		if IsUsed(ticket, member.Rollout) {
+			next = earliest(next, member.Rollout.Last.Time.Add(time.Second))
+
+			continue
+		}
+
+		free[member.Stage]--
+
+		status.Admitted = append(status.Admitted, ticket)
+	}
+
+	slices.SortFunc(status.Admitted, func(a, b v1alpha1.RolloutTicket) int { return cmp.Compare(a.Cluster, b.Cluster) })
+
+	return next
+}
+
+// waits reports whether a cluster asks this policy for a ticket.
+func (p *Policy) waits(m Member) bool {
+	return m.isHeld() && m.Stage >= 0 && m.isIn(m.Stage) && m.Rollout.Policy == p.Object.Name && m.Rollout.Hash != "" &&
+		!hasTicket(p.Object.Status.Admitted, m)
+}
+
+// byTurn sorts clusters by since when they wait, and then by name. One that does not say since when comes last.
+func byTurn(a, b Member) int {
+	if since := a.Rollout.HeldSince; since == nil || b.Rollout.HeldSince == nil {
+		return cmp.Or(compareBool(since == nil, b.Rollout.HeldSince == nil), cmp.Compare(a.Name, b.Name))
+	}
+
+	return cmp.Or(a.Rollout.HeldSince.Compare(b.Rollout.HeldSince.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// compareBool sorts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
