@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
 // Limits of a policy's status.
@@ -37,7 +38,7 @@ func (p *Policy) Evaluate(members []Member, now time.Time) Result {
 
 	object := p.Object.DeepCopy()
 	status := &object.Status
-	after := &Policy{Object: object, selector: p.selector, stages: p.stages, freezes: p.freezes}
+	after := &Policy{Object: object, selector: p.selector, stages: p.stages, freezes: p.freezes, known: map[calendarKey]window.State{}}
 
 	status.ObservedGeneration = object.Generation
 	status.Admitted = keepTickets(status.Admitted, members)

@@ -33,12 +33,11 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 		return Verdict{Reason: v1alpha1.ReasonPolicyNotReady, Message: "no stage takes the cluster"}
 	}
 
-	calendar, err := p.calendar(m.Stage, m.Zone)
+	times, err := p.times(m.Stage, m.Zone, now)
 	if err != nil {
 		return Verdict{Reason: v1alpha1.ReasonPolicyNotReady, Message: fmt.Sprintf("annotation %s: %v", v1alpha1.AnnotationTimeZone, err)}
 	}
 
-	times := shownState(calendar, m.Zone, now)
 	verdict := Verdict{}
 
 	for _, rule := range []func(Member, window.State, time.Time) Verdict{p.judgePolicy, p.judgeFreeze, p.judgeCluster, p.judgeStages, p.judgeWindow} {
@@ -57,8 +56,18 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 	return verdict
 }
 
-// shownState is what a calendar says of an instant, with the times in the zone of the windows.
-func shownState(calendar window.Calendar, zone string, now time.Time) window.State {
+// times says what the calendar of a stage says of an instant, with the times in the zone of the windows.
+func (p *Policy) times(number int, zone string, now time.Time) (window.State, error) {
+	key := calendarKey{number, zone}
+	if known, found := p.known[key]; found {
+		return known, nil
+	}
+
+	calendar, err := p.calendar(number, zone)
+	if err != nil {
+		return window.State{}, err
+	}
+
 	times := calendar.At(now)
 
 	// The start of a window has its zone already; the end of a freeze has none.
@@ -66,7 +75,11 @@ func shownState(calendar window.Calendar, zone string, now time.Time) window.Sta
 		times.Opens = times.Opens.In(zoneOf(calendar, zone))
 	}
 
-	return times
+	if p.known != nil {
+		p.known[key] = times
+	}
+
+	return times, nil
 }
 
 // zoneOf is the zone in which times are told: that of the windows, or the cluster's own.

@@ -22,6 +22,15 @@ type Policy struct {
 	selector labels.Selector
 	stages   []labels.Selector // nil: takes every cluster
 	freezes  []window.Freeze
+
+	// known is what the calendars say of the instant of a look at all clusters; nil otherwise.
+	known map[calendarKey]window.State
+}
+
+// calendarKey is the stage and the cluster's own time zone that a calendar is for.
+type calendarKey struct {
+	stage int
+	zone  string
 }
 
 // New reads a policy. The error names the field that cannot be used; the API refuses such a policy, so it is one that
