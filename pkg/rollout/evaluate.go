@@ -32,9 +32,13 @@ type Result struct {
 //
 // Tickets that the policy's status has are kept until their cluster says that it is done with them, or is gone. New ones
 // go to the clusters that have waited longest.
-func (p *Policy) Evaluate(members []Member, now time.Time) Result {
-	members = slices.Clone(members)
-	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+func (p *Policy) Evaluate(clusters []Member, now time.Time) Result {
+	members := make([]*Member, 0, len(clusters))
+	for i := range clusters {
+		members = append(members, &clusters[i])
+	}
+
+	slices.SortFunc(members, func(a, b *Member) int { return cmp.Compare(a.Name, b.Name) })
 
 	object := p.Object.DeepCopy()
 	status := &object.Status
@@ -43,7 +47,7 @@ func (p *Policy) Evaluate(members []Member, now time.Time) Result {
 	status.ObservedGeneration = object.Generation
 	status.Admitted = keepTickets(status.Admitted, members)
 	status.Failed, status.FailedCount = p.failed(members)
-	status.Held = number(members, func(m Member) bool { return m.isHeld() && !m.Conflict })
+	status.Held = number(members, func(m *Member) bool { return m.isHeld() && !m.Conflict })
 
 	stages, stagesChange := after.stageStatuses(members, now)
 	status.Stages = stages
@@ -76,7 +80,7 @@ func count[T any](items []T, has func(T) bool) int {
 }
 
 // failed are the clusters that failed and are not well yet.
-func (p *Policy) failed(members []Member) (shown []v1alpha1.FailedCluster, all int32) {
+func (p *Policy) failed(members []*Member) (shown []v1alpha1.FailedCluster, all int32) {
 	for _, member := range members {
 		if !member.hasFailed() || member.Left {
 			continue

@@ -100,18 +100,18 @@ func runs(remote *v1alpha1.OmniClusterRemoteStatus) bool {
 }
 
 // isIn reports whether the cluster is one of a stage's, and of no other policy.
-func (m Member) isIn(stage int) bool { return m.Stage == stage && !m.Left && !m.Conflict }
+func (m *Member) isIn(stage int) bool { return m.Stage == stage && !m.Left && !m.Conflict }
 
 // isHeld, isAdmitted and hasFailed are what the cluster itself says.
-func (m Member) isHeld() bool     { return m.Rollout.State == v1alpha1.RolloutHeld && !m.Paused }
-func (m Member) isAdmitted() bool { return m.Rollout.State == v1alpha1.RolloutAdmitted }
-func (m Member) hasFailed() bool  { return m.Rollout.Failure != nil }
+func (m *Member) isHeld() bool     { return m.Rollout.State == v1alpha1.RolloutHeld && !m.Paused }
+func (m *Member) isAdmitted() bool { return m.Rollout.State == v1alpha1.RolloutAdmitted }
+func (m *Member) hasFailed() bool  { return m.Rollout.Failure != nil }
 
 // isOver reports whether the cluster failed and is not at work on the fix.
-func (m Member) isOver() bool { return m.hasFailed() && !m.isAdmitted() }
+func (m *Member) isOver() bool { return m.hasFailed() && !m.isAdmitted() }
 
 // isFix reports whether what a failed cluster asks for is something else than what failed.
-func (m Member) isFix() bool {
+func (m *Member) isFix() bool {
 	failure := m.Rollout.Failure
 
 	return failure != nil && m.Rollout.Hash != failure.Hash && m.Rollout.Hash != failure.Left
@@ -119,12 +119,12 @@ func (m Member) isFix() bool {
 
 // counts reports whether a stage has to reckon with the cluster: one that is paused, or that is not well for reasons of
 // its own, must not keep the others from going on.
-func (m Member) counts() bool {
+func (m *Member) counts() bool {
 	return !m.Paused && (m.Healthy || m.isAdmitted() || m.hasFailed())
 }
 
 // asks reports whether changes of one of the kinds wait or are at work.
-func (m Member) asks(kinds func(v1alpha1.ChangeKind) bool) bool {
+func (m *Member) asks(kinds func(v1alpha1.ChangeKind) bool) bool {
 	if m.Rollout.State != v1alpha1.RolloutHeld && m.Rollout.State != v1alpha1.RolloutAdmitted {
 		return false
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 // stageStatuses says how far each stage is, and when the clock may change that.
-func (p *Policy) stageStatuses(members []Member, now time.Time) (statuses []v1alpha1.RolloutStageStatus, next time.Time) {
+func (p *Policy) stageStatuses(members []*Member, now time.Time) (statuses []v1alpha1.RolloutStageStatus, next time.Time) {
 	for i, spec := range p.Object.Spec.Stages {
-		inStage := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !m.isIn(i) })
+		inStage := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !m.isIn(i) })
 		before := p.status(i)
 
 		one := v1alpha1.RolloutStageStatus{
-			Name: spec.Name, Clusters: number(inStage, func(m Member) bool { return !m.Paused }), Held: number(inStage, Member.isHeld),
-			Failed: number(inStage, Member.hasFailed), NotReady: number(inStage, Member.isOut), Qualified: before.Qualified,
+			Name: spec.Name, Clusters: number(inStage, func(m *Member) bool { return !m.Paused }), Held: number(inStage, (*Member).isHeld),
+			Failed: number(inStage, (*Member).hasFailed), NotReady: number(inStage, (*Member).isOut), Qualified: before.Qualified,
 			QuietSince: quietSince(inStage, before.QuietSince, now),
 		}
 
@@ -74,18 +74,18 @@ func nextChange(calendar window.Calendar, now time.Time) time.Time {
 	return frozen
 }
 
-func number(members []Member, has func(Member) bool) int32 {
+func number(members []*Member, has func(*Member) bool) int32 {
 	return int32(count(members, has)) //nolint:gosec // a fleet
 }
 
 // isOut reports whether a cluster is not Ready for reasons of its own.
-func (m Member) isOut() bool {
+func (m *Member) isOut() bool {
 	return !m.Ready && !m.Paused && !m.isHeld() && !m.isAdmitted() && !m.hasFailed()
 }
 
 // quietSince is since when no cluster of a stage has a change other than a version that waits or is at work. A stage
 // without a cluster that counts is not quiet: it proves nothing.
-func quietSince(members []Member, before *metav1.Time, now time.Time) *metav1.Time {
+func quietSince(members []*Member, before *metav1.Time, now time.Time) *metav1.Time {
 	counted := 0
 
 	for _, member := range members {
@@ -116,8 +116,8 @@ func quietSince(members []Member, before *metav1.Time, now time.Time) *metav1.Ti
 // A version is proved when enough clusters run it well, the last of them for the soak time, and no cluster that asks for
 // it still has to get it. It goes by the version itself, and not by clusters that look well: those may not have been
 // told of it yet.
-func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []Member, now time.Time) (next time.Time) {
-	counted := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !m.counts() })
+func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []*Member, now time.Time) (next time.Time) {
+	counted := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !m.counts() })
 
 	needed, err := stage.Needed(orOne(spec.MinQualified), len(counted))
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 }
 
 // versionsRun are the versions that clusters run, sorted.
-func versionsRun(members []Member, kind v1alpha1.ChangeKind) []string {
+func versionsRun(members []*Member, kind v1alpha1.ChangeKind) []string {
 	var found []string
 
 	for _, member := range members {
@@ -180,7 +180,7 @@ func versionsRun(members []Member, kind v1alpha1.ChangeKind) []string {
 
 // runVersion counts the clusters that run a version well, says since when the last of them does, and whether one that asks
 // for it still has to get it.
-func runVersion(members []Member, kind v1alpha1.ChangeKind, version string) (running int, last time.Time, pending bool) {
+func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (running int, last time.Time, pending bool) {
 	for _, member := range members {
 		wanted, has := versionOf(kind, member.WantedKubernetes, member.WantedTalos), versionOf(kind, member.Kubernetes, member.Talos)
 

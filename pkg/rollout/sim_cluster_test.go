@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -103,7 +104,7 @@ func (c *cluster) reconcile(w *world) bool {
 		c.ask(w, ticket)
 	}
 
-	return fmt.Sprint(before) != fmt.Sprint(c.status)
+	return !reflect.DeepEqual(before, c.status)
 }
 
 // goOn tells how the turn ended, if it did.

@@ -12,7 +12,7 @@ import (
 )
 
 // keepTickets drops the tickets of which the cluster says that it is done with them, and those of clusters that are gone.
-func keepTickets(tickets []v1alpha1.RolloutTicket, members []Member) []v1alpha1.RolloutTicket {
+func keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member) []v1alpha1.RolloutTicket {
 	var kept []v1alpha1.RolloutTicket
 
 	for _, ticket := range tickets {
@@ -35,7 +35,7 @@ func IsUsed(ticket v1alpha1.RolloutTicket, status v1alpha1.OmniClusterRollout) b
 // working counts the clusters of each stage that are at work, or may be at any moment. Those that are at work without a
 // ticket count as well: somebody let them begin out of turn, or the policy's status was lost. Those that are paused do not:
 // one cluster that nobody looks after must not keep the others from going on.
-func (p *Policy) working(members []Member) []int {
+func (p *Policy) working(members []*Member) []int {
 	working := make([]int, len(p.stages))
 	tickets := p.Object.Status.Admitted
 
@@ -65,25 +65,25 @@ func (p *Policy) working(members []Member) []int {
 	return working
 }
 
-func memberNamed(members []Member, name string) (Member, bool) {
-	i, found := slices.BinarySearchFunc(members, name, func(m Member, name string) int { return cmp.Compare(m.Name, name) })
+func memberNamed(members []*Member, name string) (*Member, bool) {
+	i, found := slices.BinarySearchFunc(members, name, func(m *Member, name string) int { return cmp.Compare(m.Name, name) })
 	if !found {
-		return Member{}, false
+		return nil, false
 	}
 
 	return members[i], true
 }
 
-func hasTicket(tickets []v1alpha1.RolloutTicket, m Member) bool {
+func hasTicket(tickets []v1alpha1.RolloutTicket, m *Member) bool {
 	return slices.ContainsFunc(tickets, func(t v1alpha1.RolloutTicket) bool { return t.Cluster == m.Name })
 }
 
 // free is how many more clusters of each stage may begin.
-func (p *Policy) free(members []Member) []int {
+func (p *Policy) free(members []*Member) []int {
 	free := p.working(members)
 
 	for i, working := range free {
-		limit, err := stage.Concurrent(orOne(p.Object.Spec.Stages[i].MaxConcurrent), count(members, func(m Member) bool { return m.isIn(i) && m.counts() }))
+		limit, err := stage.Concurrent(orOne(p.Object.Spec.Stages[i].MaxConcurrent), count(members, func(m *Member) bool { return m.isIn(i) && m.counts() }))
 		if err != nil {
 			limit = 1 // New has refused it
 		}
@@ -95,14 +95,14 @@ func (p *Policy) free(members []Member) []int {
 }
 
 // admit gives tickets to those whose turn it is: the oldest first, then by name. It says when the clock may let others in.
-func (p *Policy) admit(members []Member, now time.Time) (next time.Time) {
+func (p *Policy) admit(members []*Member, now time.Time) (next time.Time) {
 	status, free := &p.Object.Status, p.free(members)
 
-	waiting := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !p.waits(m) })
+	waiting := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !p.waits(m) })
 	slices.SortFunc(waiting, byTurn)
 
 	for _, member := range waiting {
-		verdict := p.Judge(member, now)
+		verdict := p.Judge(*member, now)
 		next = earliest(next, verdict.Next)
 
 		if verdict.Reason != "" || free[member.Stage] <= 0 || len(status.Admitted) >= maxTickets {
@@ -133,13 +133,13 @@ func (p *Policy) admit(members []Member, now time.Time) (next time.Time) {
 }
 
 // waits reports whether a cluster asks this policy for a ticket.
-func (p *Policy) waits(m Member) bool {
+func (p *Policy) waits(m *Member) bool {
 	return m.isHeld() && m.Stage >= 0 && m.isIn(m.Stage) && m.Rollout.Policy == p.Object.Name && m.Rollout.Hash != "" &&
 		!hasTicket(p.Object.Status.Admitted, m)
 }
 
 // byTurn sorts clusters by since when they wait, and then by name. One that does not say since when comes last.
-func byTurn(a, b Member) int {
+func byTurn(a, b *Member) int {
 	if since := a.Rollout.HeldSince; since == nil || b.Rollout.HeldSince == nil {
 		return cmp.Or(compareBool(since == nil, b.Rollout.HeldSince == nil), cmp.Compare(a.Name, b.Name))
 	}
