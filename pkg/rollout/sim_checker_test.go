@@ -112,7 +112,8 @@ func (c *checker) began(one *cluster, now time.Time) {
 
 	b := c.books[one.name]
 	isFix := b.failed
-	promoted := now.Before(c.promoted[b.stage])
+	until := c.promoted[b.stage]
+	promoted := now.Before(until) && until.Sub(now) <= 7*24*time.Hour
 	c.begins++
 	c.heldFor += now.Sub(one.status.HeldSince.Time)
 
@@ -186,7 +187,6 @@ func (c *checker) began(one *cluster, now time.Time) {
 
 func (c *checker) starts(one *cluster, b *book) {
 	b.working, b.wellSince, b.has, b.patching = true, time.Time{}, one.asks, one.asks.patch != one.has.patch
-	b.failed = b.failed && true // until it is well as asked
 }
 
 // working are the clusters of a stage that are at work, and were so when the policy looked.

@@ -33,12 +33,6 @@ func (w *world) commit(number int) {
 
 // mendLater mends a cluster that a change broke: with another patch in Git, with the version before, or by hand.
 func (w *world) mendLater(c *cluster) {
-	if w.fixing {
-		w.at(w.now, func() { w.mend(c) })
-
-		return
-	}
-
 	w.after(time.Hour, 12*time.Hour, func() { w.mend(c) })
 
 	// Somebody does something about it if that does not help.
@@ -60,7 +54,7 @@ func (w *world) mend(c *cluster) {
 	}
 
 	switch older := w.older(c); {
-	case w.random.IntN(3) == 0 || w.fixing:
+	case w.random.IntN(3) == 0:
 		c.broken, c.since = false, w.now
 
 		if !c.working {
@@ -76,9 +70,13 @@ func (w *world) mend(c *cluster) {
 
 // older is a version that all stages before the cluster's have proved, and that it does not ask for.
 func (w *world) older(c *cluster) string {
-	for _, one := range w.policy.Status.Stages[0].Qualified {
-		if one.Kubernetes != "" && one.Kubernetes != c.asks.kubernetes {
-			return one.Kubernetes
+	counts := map[string]int{}
+
+	for _, stage := range w.policy.Status.Stages {
+		for _, one := range stage.Qualified {
+			if counts[one.Kubernetes]++; one.Kubernetes != "" && one.Kubernetes != c.asks.kubernetes && counts[one.Kubernetes] >= c.stage {
+				return one.Kubernetes
+			}
 		}
 	}
 
@@ -141,5 +139,6 @@ func (w *world) lose() {
 func (w *world) promote(stage int, until time.Time) {
 	w.policy = w.policy.DeepCopy()
 	w.policy.Annotations = map[string]string{v1alpha1.AnnotationPromotePrefix + w.policy.Spec.Stages[stage].Name: until.Format(time.RFC3339)}
-	w.checker.promoted[stage] = until
+	w.checker.promoted = map[int]time.Time{stage: until}
+	w.dirty = true
 }

@@ -55,6 +55,7 @@ func newWorld(t testing.TB, seed uint64, sizes []int, stages []rules, most int) 
 
 // freeze has nothing begin for some time.
 func (w *world) freeze(from time.Time, lasts time.Duration) {
+	w.policy = w.policy.DeepCopy()
 	w.policy.Spec.Freezes = append(w.policy.Spec.Freezes, v1alpha1.RolloutFreeze{
 		Name: fmt.Sprint("f", len(w.policy.Spec.Freezes)), From: *seconds(from), Until: *seconds(from.Add(lasts)),
 	})

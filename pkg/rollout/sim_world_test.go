@@ -30,7 +30,6 @@ type world struct {
 	// clusters are seen as they were at the look before; every how many looks the look itself is held against its rules.
 	step                time.Duration
 	fails, stale, every int
-	fixing              bool // what fails is mended at once
 
 	seen                     map[string]rollout.Member
 	looks, returned, created int
