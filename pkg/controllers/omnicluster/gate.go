@@ -21,12 +21,12 @@ import (
 
 // gate is the OmniRolloutPolicy that a run found for its cluster; nil if there is none.
 type gate struct {
-	policy    *rollout.Policy // nil if it cannot be read, or two select the cluster
-	name      string
-	conflict  []string // the policies, if more than one selects the cluster
-	unusable  error    // why the policy cannot be read
-	left      bool     // the policy held changes before, and does not select the cluster any more
-	governed  bool
+	policy   *rollout.Policy // nil if it cannot be read, or two select the cluster
+	name     string
+	conflict []string // the policies, if more than one selects the cluster
+	unusable error    // why the policy cannot be read
+	left     bool     // the policy held changes before, and does not select the cluster any more
+	governed bool
 }
 
 // holds reports whether changes may have to wait.
@@ -89,7 +89,7 @@ func isGoverned(s *scope) bool {
 	case status.Rollout != nil && status.Rollout.Governed, s.seen.adopting, status.Adopting,
 		apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady):
 		return true
-	case status.Rollout != nil:
+	case status.Rollout != nil && status.Rollout.Policy != "":
 		return false
 	default:
 		return status.OmniClusterID != "" && !status.Starting
