@@ -19,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnihelmrelease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnikubeconfigexport"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnimachine"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnirolloutpolicy"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnisecretsync"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omniworkers"
 )
@@ -47,6 +48,7 @@ func kinds() []kind {
 	for _, descriptor := range []any{
 		omniconnection.Descriptor(time.Now), omnicluster.Descriptor(false), omnicontrolplane.Descriptor(), omniworkers.Descriptor(),
 		omnimachine.Descriptor(), omnikubeconfigexport.Descriptor(time.Now), omnisecretsync.Descriptor(time.Now), omnihelmrelease.Descriptor(),
+		omnirolloutpolicy.Descriptor(time.Now),
 	} {
 		all = append(all, readDescriptor(descriptor))
 	}

@@ -8,7 +8,7 @@ import (
 // Every kind is read whole from its descriptor, although that has another type for each.
 func TestKinds(t *testing.T) {
 	all := kinds()
-	if len(all) != 8 {
+	if len(all) != 9 {
 		t.Fatalf("%d kinds", len(all))
 	}
 

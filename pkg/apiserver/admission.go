@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/exporttarget"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/rolloutoverride"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
@@ -31,9 +32,11 @@ func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	controllernamespaces.Register(options.Plugins)
 	references.Register(options.Plugins)
 	exporttarget.Register(options.Plugins)
+	rolloutoverride.Register(options.Plugins)
 
 	options.RecommendedPluginOrder = append(options.RecommendedPluginOrder,
-		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName, references.PluginName, exporttarget.PluginName)
+		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName, references.PluginName, exporttarget.PluginName,
+		rolloutoverride.PluginName)
 
 	return options
 }

@@ -63,6 +63,8 @@ func TestDiscovery(t *testing.T) {
 		"omnisecretsyncs/status":       {Kind: "OmniSecretSync"},
 		"omnihelmreleases":             {Kind: "OmniHelmRelease", Singular: "omnihelmrelease", ShortName: "ohr", Category: "omni"},
 		"omnihelmreleases/status":      {Kind: "OmniHelmRelease"},
+		"omnirolloutpolicies":          {Kind: "OmniRolloutPolicy", Singular: "omnirolloutpolicy", ShortName: "orp", Category: "omni"},
+		"omnirolloutpolicies/status":   {Kind: "OmniRolloutPolicy"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)

@@ -14,7 +14,7 @@ const maxOpenAPI = 400_000
 
 var kinds = []string{
 	"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers", "OmniMachine",
-	"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease",
+	"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease", "OmniRolloutPolicy",
 }
 
 func TestOpenAPI(t *testing.T) {

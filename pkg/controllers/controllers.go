@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnirolloutpolicy"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
@@ -54,6 +55,10 @@ type Options struct {
 	Rendering Rendering
 	// Limits is how much each connection may ask of its Omni; see Limits.
 	Limits Limits
+	// Rollouts has changes of clusters wait for their turn in the OmniRolloutPolicies.
+	Rollouts bool
+	// ServerClock is by how much the API server's clock is ahead of ours. Nil: they are the same.
+	ServerClock func() time.Duration
 	// Concurrency is the number of objects that are looked at at once, by kind.
 	Concurrency Concurrency
 }
@@ -99,7 +104,7 @@ const connectionShare = 4
 // Concurrency is the number of workers of each kind.
 type Concurrency struct {
 	OmniConnection, OmniCluster, OmniControlPlane, OmniWorkers, OmniMachine, OmniKubeconfigExport int
-	OmniSecretSync, OmniHelmRelease                                                               int
+	OmniSecretSync, OmniHelmRelease, OmniRolloutPolicy                                            int
 }
 
 // Add adds every controller to a manager that has not started yet.
@@ -108,9 +113,9 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return err
 	}
 
-	objects, calls, kubeconfigs := metrics.NewObjects(), metrics.NewCalls(), metrics.NewKubeconfigs()
+	objects, calls, kubeconfigs, rollouts := metrics.NewObjects(), metrics.NewCalls(), metrics.NewKubeconfigs(), metrics.NewRollouts()
 
-	for _, collector := range []prometheus.Collector{objects, calls, kubeconfigs} {
+	for _, collector := range []prometheus.Collector{objects, calls, kubeconfigs, rollouts} {
 		if err := options.Registry.Register(collector); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}
@@ -153,9 +158,17 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err := omnicluster.Add(guarded, omnicluster.Options{
 		Pool: pool, Objects: objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
 		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
-		Concurrency: options.Concurrency.OmniCluster,
+		Rollouts: options.Rollouts, Overrides: rollouts, Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniCluster: %w", err)
+	}
+
+	if options.Rollouts {
+		if err := omnirolloutpolicy.Add(mgr, omnirolloutpolicy.Options{
+			Objects: objects, Rollouts: rollouts, Skew: options.ServerClock, Concurrency: options.Concurrency.OmniRolloutPolicy,
+		}); err != nil {
+			return fmt.Errorf("add the controller of OmniRolloutPolicy: %w", err)
+		}
 	}
 
 	if err := addWorkload(guarded, objects, options); err != nil {

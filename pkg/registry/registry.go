@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnihelmrelease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnikubeconfigexport"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnimachine"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnirolloutpolicy"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omnisecretsync"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/omni/omniworkers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
@@ -59,6 +60,7 @@ func kinds(options Options) []kind {
 		kindOf(omnikubeconfigexport.Descriptor(time.Now)),
 		kindOf(omnisecretsync.Descriptor(time.Now)),
 		kindOf(omnihelmrelease.Descriptor()),
+		kindOf(omnirolloutpolicy.Descriptor(time.Now)),
 	}
 }
 

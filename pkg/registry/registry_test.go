@@ -30,6 +30,7 @@ func TestFieldLabels(t *testing.T) {
 		"OmniKubeconfigExport": {cluster},
 		"OmniSecretSync":       {cluster},
 		"OmniHelmRelease":      {cluster},
+		"OmniRolloutPolicy":    nil,
 	}
 	for kind, own := range tests {
 		allowed := append([]string{"metadata.name", "metadata.namespace"}, own...)

@@ -10,6 +10,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
+// rolloutPolicies is the resource that --rollouts is about.
+const rolloutPolicies = "omnirolloutpolicies"
+
 // rightsOf are the rights that a controller with these flags needs: in the namespace that it serves (empty: all), in that of its
 // lease, where exports may be written, and in the cluster. The deployment's roles give them; a test compares both.
 func rightsOf(served string, options *Options) []authorizationv1.ResourceAttributes {
@@ -31,6 +34,11 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 		add(served, v1alpha1.GroupName, kind, "", "get", "list", "watch", "update", "patch")
 		add(served, v1alpha1.GroupName, kind+"/status", "", "get", "update", "patch")
 		add("", "apiextensions.k8s.io", "customresourcedefinitions", kind+"."+v1alpha1.GroupName, "get")
+	}
+
+	if options.Rollouts {
+		add(served, v1alpha1.GroupName, rolloutPolicies, "", "get", "list", "watch")
+		add(served, v1alpha1.GroupName, rolloutPolicies+"/status", "", "get", "update", "patch")
 	}
 
 	for _, owner := range []string{"omniclusters", "omnikubeconfigexports", "omnisecretsyncs", "omnihelmreleases"} {

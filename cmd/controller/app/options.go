@@ -29,6 +29,7 @@ const (
 	defaultChildren      = 2
 	defaultExports       = 4
 	defaultWorkload      = 8
+	defaultPolicies      = 2
 	namespaceEnvironment = "POD_NAMESPACE"
 )
 
@@ -82,6 +83,8 @@ type Options struct {
 	// their proxies and chart repositories may not be in DeniedNetworks, nor have loopback, link-local,
 	// multicast, unspecified, broadcast or cloud metadata addresses; AllowedNetworks are exceptions from both.
 	AllowedNetworks, DeniedNetworks []string
+	// Rollouts has changes of clusters wait for their turn in the OmniRolloutPolicies.
+	Rollouts bool
 	// RenderWorkers is how many Helm charts are rendered at the same time, each in a process of its own.
 	RenderWorkers int
 	// RenderMemoryMiB is how much memory a chart may take there, in MiB.
@@ -103,6 +106,7 @@ func NewOptions() *Options {
 		HealthProbeBindAddress: defaultHealthAddr,
 		DestroySettleTime:      defaultSettleTime,
 		StartTimeout:           defaultStartTimeout,
+		Rollouts:               true,
 		RenderWorkers:          controllers.DefaultRenderWorkers,
 		RenderMemoryMiB:        controllers.DefaultRenderMemory / mebibyte,
 		RenderTimeout:          controllers.DefaultRenderTimeout,
@@ -114,7 +118,7 @@ func NewOptions() *Options {
 			OmniConnection: defaultConnections, OmniCluster: defaultClusters,
 			OmniControlPlane: defaultChildren, OmniWorkers: defaultChildren, OmniMachine: defaultChildren,
 			OmniKubeconfigExport: defaultExports,
-			OmniSecretSync:       defaultWorkload, OmniHelmRelease: defaultWorkload,
+			OmniSecretSync:       defaultWorkload, OmniHelmRelease: defaultWorkload, OmniRolloutPolicy: defaultPolicies,
 		},
 	}
 }
@@ -125,6 +129,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "The namespace to serve. Default: "+namespaceEnvironment+" of the environment.")
 	flags.BoolVar(&o.AllNamespaces, "all-namespaces", o.AllNamespaces, "Serve every namespace. Needs the role omni-controller in all of them.")
 	flags.StringSliceVar(&o.ExportNamespaces, flagExportNamespaces, o.ExportNamespaces, "Namespaces (separated by commas) besides its own to which an OmniKubeconfigExport may write its Secret. Needs a role for Secrets in each, such as the one that the chart makes (controller.exportNamespaces). Default: none.")
+	flags.BoolVar(&o.Rollouts, "rollouts", o.Rollouts, "Have changes of clusters wait for their turn in the OmniRolloutPolicies. Without it these policies have no effect.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Let only one of several controllers work.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "Namespace of the lease. Default: --namespace.")
 	o.Metrics.addFlags(flags)
@@ -172,6 +177,7 @@ func (o *Options) concurrencies() []kindWorkers {
 		{"omniworkers", &c.OmniWorkers}, {"omnimachine", &c.OmniMachine},
 		{"omnikubeconfigexport", &c.OmniKubeconfigExport},
 		{"omnisecretsync", &c.OmniSecretSync}, {"omnihelmrelease", &c.OmniHelmRelease},
+		{"omnirolloutpolicy", &c.OmniRolloutPolicy},
 	}
 }
 

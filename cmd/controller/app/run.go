@@ -16,6 +16,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -28,6 +29,9 @@ func Run(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
+
+	clock := &skew.Clock{}
+	config.Hub.Wrap(clock.Wrap)
 
 	klog.InfoS("Starting omni-controller", "version", version.Get().String(), "serves", options.serves(), "managementCluster", config.Hub.Host)
 
@@ -90,6 +94,8 @@ func Run(ctx context.Context, options *Options) error {
 		Guard:             guard,
 		Rendering:         options.rendering(),
 		Limits:            options.Limits,
+		Rollouts:          options.Rollouts,
+		ServerClock:       clock.Ahead,
 		Concurrency:       options.Concurrency,
 	}); err != nil {
 		return err

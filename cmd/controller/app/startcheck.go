@@ -29,7 +29,7 @@ const (
 // errRefused ends the start at once: waiting would not help.
 var errRefused = errors.New("omni-controller does not start")
 
-// kinds are the eight resources that we serve and read.
+// kinds are the resources that we serve and read, but for those that a flag turns off.
 func kinds() []string {
 	return []string{
 		"omniconnections", "omniclusters", "omnicontrolplanes", "omniworkers", "omnimachines",

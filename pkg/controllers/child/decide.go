@@ -114,6 +114,10 @@ func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1a
 		}
 	}
 
+	if held := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHeld); held != nil && held.Status == metav1.ConditionTrue {
+		return loop.Note(v1alpha1.ReasonHeld, "OmniCluster %q: %s: %s", cluster.Name, held.Reason, held.Message)
+	}
+
 	if held := heldOnPurpose(cluster); held != "" {
 		return loop.Wait(0, v1alpha1.ReasonClusterOnHold, "OmniCluster %q %s", cluster.Name, held)
 	}

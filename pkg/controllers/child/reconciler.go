@@ -30,6 +30,7 @@ type scope[O loop.Object] struct {
 	object   O
 	cluster  *v1alpha1.OmniCluster // nil if there is none
 	accepted bool
+	synced   loop.Outcome // zero if it was not asked
 }
 
 func (r *reconciler[O]) kind() loop.Kind[O, *scope[O]] {
@@ -43,6 +44,7 @@ func (r *reconciler[O]) kind() loop.Kind[O, *scope[O]] {
 			{Condition: r.document.readyCondition, Run: r.checkReady},
 		},
 		Report: func(_ context.Context, s *scope[O]) { r.document.report(s.object, s.cluster, s.accepted) },
+		Marks:  (*scope[O]).marks,
 		Reported: func(object O) {
 			r.objects.SetInfo(r.metricsName(client.ObjectKeyFromObject(object)), object.GetReconcileStatus().Conditions, clusterRefOf(object))
 		},
@@ -101,7 +103,16 @@ func (r *reconciler[O]) siblings(ctx context.Context, namespace, cluster string)
 
 // checkSynced asks whether this very generation is in what was applied.
 func (r *reconciler[O]) checkSynced(_ context.Context, s *scope[O]) (loop.Outcome, error) {
-	return judgeSynced(s.object, s.cluster, r.document.refs(s.cluster.Status)), nil
+	s.synced = judgeSynced(s.object, s.cluster, r.document.refs(s.cluster.Status))
+
+	return s.synced, nil
+}
+
+// marks are the conditions that exist only while they are true.
+func (s *scope[O]) marks() []loop.Mark {
+	return []loop.Mark{{
+		Condition: v1alpha1.ConditionHeld, On: s.synced.Reason() == v1alpha1.ReasonHeld, Reason: v1alpha1.ReasonHeld, Message: s.synced.Message(),
+	}}
 }
 
 // checkReady asks what Omni says of the machines.

@@ -43,6 +43,8 @@ type Options struct {
 	ManagementCluster string
 	// Rollouts has changes wait for their turn in the OmniRolloutPolicies.
 	Rollouts bool
+	// Overrides counts the changes that began out of turn. It may be nil without Rollouts.
+	Overrides *metrics.Rollouts
 	// HubID is the ID of the hub in that mark.
 	HubID string
 	// Concurrency is the number of clusters that are looked at at once.
@@ -59,7 +61,12 @@ func Add(mgr manager.Manager, options Options) error {
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	watcher := &mapper{client: mgr.GetClient()}
 
-	return builder.ControllerManagedBy(mgr).
+	clusters := builder.ControllerManagedBy(mgr)
+	if options.Rollouts {
+		clusters = clusters.Watches(&v1alpha1.OmniRolloutPolicy{}, watcher.ofPolicy())
+	}
+
+	return clusters.
 		Named("omnicluster").
 		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(moreThanStatus())).
 		Watches(&v1alpha1.OmniCluster{}, later(statusEcho), builder.WithPredicates(statusOnly())).

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -20,13 +21,12 @@ import (
 
 // gate is the OmniRolloutPolicy that a run found for its cluster; nil if there is none.
 type gate struct {
-	policy    *rollout.Policy // nil if it cannot be read, or two select the cluster
-	name      string
-	conflict  []string // the policies, if more than one selects the cluster
-	unusable  error    // why the policy cannot be read
-	left      bool     // the policy held changes before, and does not select the cluster any more
-	governed  bool
-	skewedFor string // why no clock can be trusted; empty if it can
+	policy   *rollout.Policy // nil if it cannot be read, or two select the cluster
+	name     string
+	conflict []string // the policies, if more than one selects the cluster
+	unusable error    // why the policy cannot be read
+	left     bool     // the policy held changes before, and does not select the cluster any more
+	governed bool
 }
 
 // holds reports whether changes may have to wait.
@@ -89,7 +89,7 @@ func isGoverned(s *scope) bool {
 	case status.Rollout != nil && status.Rollout.Governed, s.seen.adopting, status.Adopting,
 		apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady):
 		return true
-	case status.Rollout != nil:
+	case status.Rollout != nil && status.Rollout.Policy != "":
 		return false
 	default:
 		return status.OmniClusterID != "" && !status.Starting
@@ -296,6 +296,7 @@ func (r *reconciler) announceTurn(cluster *v1alpha1.OmniCluster, before, after *
 		reason, note := "Admitted", "changes may begin"
 		if overrideOf(cluster) == after.Hash {
 			reason, note = "RolloutOverridden", "changes begin out of turn: "+overrideText(after)
+			r.options.Overrides.CountOverride(types.NamespacedName{Namespace: cluster.Namespace, Name: after.Policy})
 		}
 
 		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", note)

@@ -106,6 +106,9 @@ spec:
 {{- with include "omni.exportNamespaces" . | fromJsonArray }}
 - --export-namespaces={{ join "," . }}
 {{- end }}
+{{- if not .root.Values.fleet.rollout }}
+- --rollouts=false
+{{- end }}
 - --leader-elect=true
 - --metrics-bind-address=:8080
 - --metrics-secure={{ .root.Values.controller.metrics.secure }}

@@ -62,6 +62,10 @@ func TestDefaults(t *testing.T) {
 				`"verify":{"keyringSecretRef":{"name":"r","key":"keyring"}}},"wait":false,"waitForJobs":false,"timeout":"5m",` +
 				`"disableHooks":false,"skipCRDs":false,"maxHistory":10,"takeOwnership":false,"interval":"10m","retries":3,` +
 				`"driftDetection":{"mode":"Disabled"},"suspend":false,"test":{"enable":false,"ignoreFailures":false},"deletionPolicy":"Uninstall"}`},
+		{"rollout policy", "OmniRolloutPolicy",
+			`{"clusterSelector":{},"stages":[{"name":"all","maxConcurrent":"10%"}]}`,
+			`{"clusterSelector":{},"stages":[{"name":"all","maxConcurrent":"10%","soakTime":"1h","minQualified":1,"promotion":"Automatic"}],` +
+				`"arrivalTime":"15m","maxFailed":0,"progressDeadline":"2h","hold":false}`},
 		{"release, numbers set to 0", "OmniHelmRelease",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","chart":{"chart":"x"},"timeout":"1m","maxHistory":0,` +
 				`"interval":"1h","retries":0,"driftDetection":{"mode":"Warn"},"deletionPolicy":"Orphan"}`,

@@ -38,7 +38,7 @@ func codecs(t *testing.T) (*runtime.Scheme, serializer.CodecFactory) {
 func kinds() []string {
 	return []string{
 		"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers", "OmniMachine",
-		"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease",
+		"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease", "OmniRolloutPolicy",
 	}
 }
 

@@ -87,6 +87,8 @@ func check(t *testing.T, obj runtime.Object) (field.ErrorList, []string) {
 		return ValidateOmniSecretSync(obj), WarningsForOmniSecretSync(obj)
 	case *v1alpha1.OmniHelmRelease:
 		return ValidateOmniHelmRelease(obj), WarningsForOmniHelmRelease(obj)
+	case *v1alpha1.OmniRolloutPolicy:
+		return ValidateOmniRolloutPolicy(obj), WarningsForOmniRolloutPolicy(obj)
 	default:
 		t.Fatalf("%T is none of our kinds", obj)
 

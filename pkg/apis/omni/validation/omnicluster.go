@@ -19,6 +19,7 @@ const (
 func ValidateOmniCluster(obj *v1alpha1.OmniCluster) field.ErrorList {
 	errs := validateMeta(&obj.ObjectMeta)
 	errs = append(errs, validateDeletePolicy(obj)...)
+	errs = append(errs, validateRolloutAnnotations(obj.Annotations, nil)...)
 
 	return append(errs, validateOmniClusterSpec(obj, nil)...)
 }
@@ -35,6 +36,7 @@ func ValidateOmniClusterUpdate(obj, old *v1alpha1.OmniCluster) field.ErrorList {
 	always = append(always, immutable(obj.Spec.Features.DiskEncryption, old.Spec.Features.DiskEncryption,
 		spec.Child("features", "diskEncryption"), "disks are encrypted when the cluster is made; create a new OmniCluster")...)
 	always = append(always, validateDeletePolicy(obj)...)
+	always = append(always, validateRolloutAnnotations(obj.Annotations, old.Annotations)...)
 
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,

@@ -65,7 +65,7 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(digests), Time: d.now(), Message: failed}
 
 		return false
-	case !begun && !d.mayBegin(before):
+	case !begun && !d.mayBegin(before), len(left) == 0 && !d.destroying() && !d.wrote(before):
 		d.end(next, before.Hash, v1alpha1.RolloutReturned)
 
 		return false
@@ -88,6 +88,13 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 	}
 
 	return true
+}
+
+// wrote reports whether anything was written to Omni since a turn began. If not, its changes are not asked for any more.
+func (d Decision) wrote(before v1alpha1.OmniClusterRollout) bool {
+	written := d.facts.Cluster.Status.LastSyncTime
+
+	return written != nil && before.AdmittedSince != nil && !written.Before(before.AdmittedSince)
 }
 
 // mayBegin reports whether a turn of which nothing was made yet may begin.

@@ -41,6 +41,13 @@ type Descriptor[T Object] struct {
 	// update that changes the spec. Optional.
 	Warnings func(T) []string
 
+	// Record is told of every write of the main resource, with the user, after the status was put back to what it was
+	// (old is the zero T for a new object). It may write into the status what only the server knows. Optional.
+	Record func(obj, old T, user string)
+
+	// Kept puts back the part of a new status that only Record writes. Optional; goes with Record.
+	Kept func(obj, old T)
+
 	// DeleteGuard refuses the deletion of an object that is not being deleted yet: plain, dry-run and
 	// as part of a collection. Its error is the answer to the client. Optional.
 	DeleteGuard func(T) error

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -65,15 +66,31 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	setInitialStatus(created.GetReconcileStatus(), metav1.Now())
 	created.SetGeneration(1)
 	s.ownFalse(ctx, created)
+	s.record(ctx, created, s.descriptor.New())
+}
+
+// record has the kind write into the status what only the server knows of a write.
+func (s strategy[T]) record(ctx context.Context, obj, old T) {
+	if s.descriptor.Record == nil {
+		return
+	}
+
+	name := ""
+	if user, known := request.UserFrom(ctx); known {
+		name = user.GetName()
+	}
+
+	s.descriptor.Record(obj, old, name)
 }
 
 // PrepareForUpdate keeps the status and counts a changed spec as a new generation. A spec that says the same in another
 // way is stored as it was: clients that write free-form blocks in different orders would else take turns in writing. The
 // store itself adds the generation that begins a deletion.
-func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	updated, previous := obj.(T), old.(T)
 
 	s.descriptor.Status.copy(updated, previous)
+	s.record(ctx, updated, previous)
 
 	if s.specChanged(updated, previous) {
 		updated.SetGeneration(previous.GetGeneration() + 1)

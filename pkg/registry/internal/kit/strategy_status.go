@@ -28,6 +28,10 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 	s.descriptor.Spec.copy(updated, previous)
 	metav1.ResetObjectMetaForStatus(updated, previous)
 
+	if s.descriptor.Kept != nil {
+		s.descriptor.Kept(updated, previous)
+	}
+
 	if status := updated.GetReconcileStatus(); meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady) == nil {
 		setInitialStatus(status, metav1.Now())
 	}

@@ -43,5 +43,21 @@ func plan(p *v1alpha1.OmniClusterPlan) string {
 		text += fmt.Sprintf(" !%d", p.Destructive)
 	}
 
+	if p.Held > 0 {
+		text += fmt.Sprintf(" h%d", p.Held)
+	}
+
 	return text
+}
+
+// held says when changes that wait for their turn may begin, in UTC, or what they wait for.
+func held(status *v1alpha1.OmniClusterRollout) string {
+	switch {
+	case status == nil || status.Reason == "":
+		return kit.OrNone("")
+	case status.NotBefore != nil:
+		return status.NotBefore.UTC().Format("Mon 15:04 MST")
+	default:
+		return status.Reason
+	}
 }

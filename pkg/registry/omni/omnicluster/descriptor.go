@@ -1,6 +1,8 @@
 package omnicluster
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -26,6 +28,8 @@ func Descriptor(requireConfirmation bool) *kit.Descriptor[*v1alpha1.OmniCluster]
 			StatusUpdate: validation.ValidateOmniClusterStatusUpdate,
 		},
 		Warnings:    validation.WarningsForOmniCluster,
+		Record:      func(o, old *v1alpha1.OmniCluster, user string) { recordOverride(o, old, user, time.Now()) },
+		Kept:        keepOverride,
 		DeleteGuard: func(o *v1alpha1.OmniCluster) error { return confirmDeletion(o, requireConfirmation) },
 		Selectable: &kit.SelectableField[*v1alpha1.OmniCluster]{
 			Label: "spec.connectionRef.name",
@@ -66,9 +70,15 @@ func columns() []kit.Column[*v1alpha1.OmniCluster] {
 		},
 		{
 			Name:        "Plan",
-			Description: "Changes that Omni has not seen yet: + creates, ~ updates, - destroys, and ! how many of them take machines away, or objects out of the running cluster.",
+			Description: "Changes that Omni has not seen yet: + creates, ~ updates, - destroys, ! how many of them take machines away, or objects out of the running cluster, and h how many wait in an OmniRolloutPolicy.",
 			Wide:        true,
 			Cell:        func(o *v1alpha1.OmniCluster) any { return plan(o.Status.Plan) },
+		},
+		{
+			Name:        "Held",
+			Description: "When changes that wait in an OmniRolloutPolicy may begin, as far as it is known; else what they wait for.",
+			Wide:        true,
+			Cell:        func(o *v1alpha1.OmniCluster) any { return held(o.Status.Rollout) },
 		},
 		kit.MessageColumn[*v1alpha1.OmniCluster](),
 	}

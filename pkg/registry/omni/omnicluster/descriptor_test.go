@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -49,7 +50,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniCluster) {},
-				Cells:  []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "waiting with a plan",
@@ -61,7 +62,7 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Creates: 1, Updates: 2, Destroys: 3}
 				},
 				Cells: []any{
-					"False", "NotRunning", "v1.34.1", "v1.11.2", "2/3", "5/6", "main", "+1 ~2 -3",
+					"False", "NotRunning", "v1.34.1", "v1.11.2", "2/3", "5/6", "main", "+1 ~2 -3", "<none>",
 					"1 of 3 machines is missing",
 				},
 			},
@@ -70,14 +71,30 @@ func TestDescriptor(t *testing.T) {
 				Change: func(o *v1alpha1.OmniCluster) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Updates: 1, Destroys: 3, Destructive: 2}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~1 -3 !2", "<none>"},
+				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~1 -3 !2", "<none>", "<none>"},
+			},
+			{
+				Name: "with changes that wait for a window",
+				Change: func(o *v1alpha1.OmniCluster) {
+					opens := metav1.Date(2026, 11, 28, 1, 0, 0, 0, time.UTC)
+					o.Status.Plan = &v1alpha1.OmniClusterPlan{Updates: 3, Held: 2}
+					o.Status.Rollout = &v1alpha1.OmniClusterRollout{Reason: "OutsideWindow", NotBefore: &opens}
+				},
+				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~3 -0 h2", "Sat 01:00 UTC", "<none>"},
+			},
+			{
+				Name: "with changes that wait for something else",
+				Change: func(o *v1alpha1.OmniCluster) {
+					o.Status.Rollout = &v1alpha1.OmniClusterRollout{Reason: "WaitingForStage"}
+				},
+				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "WaitingForStage", "<none>"},
 			},
 			{
 				Name: "without a plan, but with an approval of an earlier one",
 				Change: func(o *v1alpha1.OmniCluster) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Approved: []v1alpha1.ApprovedChange{{ID: "demo-w"}}}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>"},
+				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>", "<none>"},
 			},
 		},
 	})

@@ -1,0 +1,97 @@
+package rolloutoverride
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	genericinitializer "k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+const (
+	// PluginName is the plugin's name in the admission flags.
+	PluginName = "OmniRolloutOverride"
+	// Verb is what a user must be allowed to do to the OmniCluster.
+	Verb = "override"
+)
+
+// Register makes the plugin known.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
+}
+
+// Plugin refuses a new annotation rollout-override of an OmniCluster if who writes it may not override it. Taking the
+// annotation away needs nothing.
+type Plugin struct {
+	*admission.Handler
+
+	authorizer authorizer.Authorizer
+}
+
+var (
+	_ admission.ValidationInterface      = &Plugin{}
+	_ genericinitializer.WantsAuthorizer = &Plugin{}
+)
+
+// New makes the plugin.
+func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
+
+// SetAuthorizer gives the plugin whom to ask.
+func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
+
+// ValidateInitialization fails if the plugin has nobody to ask.
+func (p *Plugin) ValidateInitialization() error {
+	if p.authorizer == nil {
+		return fmt.Errorf("%s has no authorizer", PluginName)
+	}
+
+	return nil
+}
+
+// Validate refuses an override that the user may not make, as forbidden. Where nobody can tell, it refuses too.
+func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
+	value := overrideOf(attributes.GetObject())
+	if value == "" || attributes.GetSubresource() != "" || value == overrideOf(attributes.GetOldObject()) {
+		return nil
+	}
+
+	user := attributes.GetUserInfo()
+
+	decision, reason, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: user, Verb: Verb, APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: "omniclusters",
+		Namespace: attributes.GetNamespace(), Name: attributes.GetName(), ResourceRequest: true,
+	})
+
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("metadata.annotations[%s]: whether you may %s this OmniCluster could not be found out, try again: %v",
+			v1alpha1.AnnotationRolloutOverride, Verb, err))
+	}
+
+	refusal := fmt.Sprintf("metadata.annotations[%s]: user %q cannot %s omniclusters in namespace %q, so its changes wait for their turn: "+
+		"ask for that right, or have somebody with it do this", v1alpha1.AnnotationRolloutOverride, user.GetName(), Verb, attributes.GetNamespace())
+	if reason != "" {
+		refusal += " (" + reason + ")"
+	}
+
+	return admission.NewForbidden(attributes, errors.New(refusal))
+}
+
+// overrideOf is the annotation of an OmniCluster; empty for anything else.
+func overrideOf(object runtime.Object) string {
+	cluster, ok := object.(*v1alpha1.OmniCluster)
+	if !ok || cluster == nil {
+		return ""
+	}
+
+	return cluster.Annotations[v1alpha1.AnnotationRolloutOverride]
+}

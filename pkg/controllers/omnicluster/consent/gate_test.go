@@ -1,0 +1,479 @@
+package consent
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+)
+
+// turns is a cluster under a policy, run after run.
+type turns struct {
+	t        *testing.T
+	omni     state.State
+	template string
+	cluster  *v1alpha1.OmniCluster
+	gate     Gate
+	wait     Wait
+	now      time.Time
+	approved bool
+}
+
+func newTurns(t *testing.T) *turns {
+	t.Helper()
+
+	st := omnitest.NewFakeOmni()
+	plantest.Sync(t, st, omnitest.FullTemplate)
+
+	tt := &turns{t: t, omni: st, template: omnitest.FullTemplate, cluster: newCluster(), now: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)}
+	tt.cluster.UID = "uid-1"
+	tt.cluster.Status.Endpoint = "https://omni.example.com"
+	tt.gate = Gate{
+		Policy: "fleet", Stage: "prod", Place: `OmniRolloutPolicy "fleet", stage "prod" (3 of 3)`, Governed: true,
+		Gates: func(v1alpha1.ChangeKind) bool { return true },
+		Judge: func(v1alpha1.OmniClusterRollout) Wait { return tt.wait },
+		Turn:  Turn{Healthy: true, Since: tt.now.Add(-time.Hour), Deadline: 2 * time.Hour},
+	}
+
+	return tt
+}
+
+// ask changes the template.
+func (tt *turns) ask(oldnew ...string) {
+	tt.t.Helper()
+
+	changed := strings.NewReplacer(oldnew...).Replace(tt.template)
+	if changed == tt.template {
+		tt.t.Fatalf("%v is not in the template", oldnew)
+	}
+
+	tt.template = changed
+}
+
+// decide decides, and stores what the status says of the turn.
+func (tt *turns) decide() Decision {
+	tt.t.Helper()
+
+	planned, err := plan.Sync(tt.t.Context(), tt.omni, []byte(tt.template), plan.Options{Rollout: true})
+	if err != nil {
+		tt.t.Fatal(err)
+	}
+
+	record := Record{sets: recordOf(planned.Live)}
+	record.Store(&tt.cluster.Status)
+
+	d := Decide(Facts{Cluster: tt.cluster.DeepCopy(), Plan: planned, Gate: tt.gate, Now: tt.now, Settling: Settling{}, SettleTime: 0})
+	tt.cluster.Status.Rollout = d.Rollout()
+
+	return d
+}
+
+func recordOf(live []plan.SetState) appliedRecord {
+	var record appliedRecord
+	for _, set := range live {
+		record = append(record, v1alpha1.AppliedMachineSet{ID: set.ID, Size: set.Size, Machines: set.Machines})
+	}
+
+	return record
+}
+
+// run decides twice, as the status has to be stored before a turn begins, and applies what may be applied.
+func (tt *turns) run() Decision {
+	tt.t.Helper()
+
+	if d := tt.decide(); !d.Unstored() {
+		return tt.apply(d)
+	}
+
+	return tt.apply(tt.decide())
+}
+
+func (tt *turns) apply(d Decision) Decision {
+	tt.t.Helper()
+
+	if !d.MayApply() {
+		return d
+	}
+
+	result, err := plan.Apply(tt.t.Context(), tt.omni, d.facts.Plan, plan.ApplyOptions{Consent: d.MayDestroy, Admit: d.MayBegin})
+	if err != nil {
+		tt.t.Fatal(err)
+	}
+
+	if d = d.After(result, err); len(d.Taken()) > 0 {
+		tt.cluster.Status.LastSyncTime = &metav1.Time{Time: tt.now}
+	}
+
+	return d
+}
+
+// ticket gives the cluster a ticket for what it asks for.
+func (tt *turns) ticket() {
+	tt.gate.Ticket = &v1alpha1.RolloutTicket{Cluster: tt.cluster.Name, UID: string(tt.cluster.UID), Hash: tt.status().Hash, Since: metav1.Time{Time: tt.now}}
+}
+
+func (tt *turns) status() v1alpha1.OmniClusterRollout { return *tt.cluster.Status.Rollout }
+
+func (tt *turns) pass(d time.Duration) { tt.now = tt.now.Add(d) }
+
+// expect checks the state, the versions that Omni has, and how the last turn ended.
+func (tt *turns) expect(state v1alpha1.RolloutState, kubernetes string, last v1alpha1.RolloutOutcome) {
+	tt.t.Helper()
+
+	status := tt.status()
+
+	cluster, err := omni.ReadCluster(tt.t.Context(), tt.omni, "demo")
+	if err != nil {
+		tt.t.Fatal(err)
+	}
+
+	var ended v1alpha1.RolloutOutcome
+	if status.Last != nil {
+		ended = status.Last.Result
+	}
+
+	if got := cluster.TypedSpec().Value.GetKubernetesVersion(); status.State != state || got != kubernetes || ended != last {
+		tt.t.Errorf("state %q, Kubernetes %s, last %q; want %q, %s, %q (%+v)", status.State, got, ended, state, kubernetes, last, status)
+	}
+}
+
+func closed() Wait { return Wait{Reason: v1alpha1.ReasonOutsideWindow, Message: "until Sat"} }
+
+func TestChangesWaitForTheirTurn(t *testing.T) {
+	tt := newTurns(t)
+	tt.wait = closed()
+	tt.ask("v1.35.0", "v1.36.1", "v1.13.2", "v1.13.3", "name: demo\n", "name: demo\nlabels: {team: a}\n")
+
+	d := tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
+
+	if diff := cmp.Diff([]string{"update Cluster demo"}, plantest.Lines(d.Done())); diff != "" {
+		t.Error(diff)
+	}
+
+	reason, message := d.Held()
+	if reason != v1alpha1.ReasonOutsideWindow ||
+		message != `2 of 3 changes wait (TalosVersion v1.13.2 -> v1.13.3, KubernetesVersion v1.35.0 -> v1.36.1): until Sat; by OmniRolloutPolicy "fleet", stage "prod" (3 of 3)` {
+		t.Errorf("%s: %s", reason, message)
+	}
+
+	status := tt.status()
+	if !slices.Equal(status.Kinds, []v1alpha1.ChangeKind{"KubernetesVersion", "TalosVersion"}) || status.HeldSince == nil || len(status.Hash) != 64 || len(status.Changes) != 2 {
+		t.Errorf("%+v", status)
+	}
+
+	// The next run finds nothing to write, in Omni or in the status.
+	tt.pass(time.Hour)
+
+	if d = tt.decide(); d.MayApply() || !cmp.Equal(status, tt.status()) {
+		t.Errorf("a second run: may apply %t, %s", d.MayApply(), cmp.Diff(status, tt.status()))
+	}
+
+	if shown := d.PlanStatus(); shown.Held != 2 || !shown.Changes[0].Held || shown.Changes[0].Kind != "TalosVersion" || shown.Hash != "" {
+		t.Errorf("%+v", shown)
+	}
+
+	// A free turn, and still no ticket.
+	tt.wait = Wait{}
+	if d = tt.decide(); d.MayApply() || tt.status().Reason != v1alpha1.ReasonWaitingForTurn {
+		t.Errorf("without a ticket: %+v", tt.status())
+	}
+}
+
+func TestTurn(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+
+	// The status is stored before anything is written.
+	if d := tt.decide(); !d.Unstored() || !d.Begins() {
+		t.Fatalf("before the status says so: unstored %t, begins %t", d.Unstored(), d.Begins())
+	}
+
+	tt.expect(v1alpha1.RolloutAdmitted, "1.35.0", "")
+	tt.run()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+
+	// Omni has not noticed yet; then it upgrades; then it is done, and Ready for half a minute.
+	tt.pass(time.Second)
+	tt.gate.Turn.Since = tt.now
+	tt.run()
+	tt.gate.Turn.Healthy = false
+	tt.run()
+	tt.gate.Turn.Healthy = true
+	tt.pass(time.Minute - time.Second)
+	tt.run()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+
+	// A newer change waits until the turn is over.
+	tt.ask("v1.36.1", "v1.36.2")
+
+	if d := tt.run(); tt.status().Reason != v1alpha1.ReasonTurnNotOver || len(d.Waiting()) != 1 {
+		t.Errorf("a newer change: %+v", tt.status())
+	}
+
+	tt.pass(time.Second)
+	tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.36.1", v1alpha1.RolloutDone)
+
+	// The ticket was for the other change.
+	tt.pass(time.Second)
+	tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.36.1", v1alpha1.RolloutDone)
+}
+
+func TestTicketsThatCannotBeUsed(t *testing.T) {
+	for name, change := range map[string]func(*turns){
+		"other changes came":          func(tt *turns) { tt.ask("v1.36.1", "v1.36.2") },
+		"the window closed":           func(tt *turns) { tt.wait = closed() },
+		"the cluster is not well now": func(tt *turns) { tt.wait = Wait{Reason: v1alpha1.ReasonClusterNotReady, Message: "x"} },
+	} {
+		for _, stored := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				tt := newTurns(t)
+				tt.ask("v1.35.0", "v1.36.1")
+				tt.decide()
+				tt.ticket()
+
+				hash := tt.status().Hash
+
+				if stored { // the process dies before the write
+					tt.decide()
+				}
+
+				tt.pass(time.Second)
+				change(tt)
+				tt.run()
+
+				tt.expect(v1alpha1.RolloutHeld, "1.35.0", v1alpha1.RolloutReturned)
+
+				if last := tt.status().Last; last.Hash != hash {
+					t.Errorf("returned %s, the ticket was for %s", last.Hash, hash)
+				}
+
+				before := tt.status()
+				if tt.run(); !cmp.Equal(before, tt.status()) {
+					t.Errorf("again: %s", cmp.Diff(before, tt.status()))
+				}
+			})
+		}
+	}
+}
+
+// What has begun goes on, whatever becomes of the ticket.
+func TestTurnGoesOn(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1", "---\nkind: ControlPlane\n", "patches: [{name: all, inline: {machine: {env: {A: \"1\"}}}}]\n---\nkind: ControlPlane\n")
+	tt.decide()
+	tt.ticket()
+
+	if d := tt.decide(); len(d.Rollout().Changes) != 2 {
+		t.Fatalf("%+v", d.Rollout())
+	}
+
+	// Only one of the two was written when the process died.
+	d := tt.decide()
+
+	_, err := plan.Apply(t.Context(), tt.omni, d.facts.Plan, plan.ApplyOptions{Admit: func(change plan.Change) bool { return change.Kind == plan.KindKubernetesVersion }})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tt.gate.Ticket, tt.wait, tt.gate.Turn.Healthy = nil, closed(), false
+
+	if d = tt.run(); len(d.Done()) != 1 || d.Done()[0].Type != "ConfigPatches.omni.sidero.dev" {
+		t.Errorf("done: %v", d.Done())
+	}
+
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+}
+
+func TestFailedTurn(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail    func(*turns)
+		message string
+		written string
+	}{
+		"Omni gave it up": {func(tt *turns) { tt.run(); tt.gate.Turn.Failed, tt.gate.Turn.Healthy = "UpgradeFailed: no", false }, "UpgradeFailed: no", "1.36.1"},
+		"too late":        {func(tt *turns) { tt.run(); tt.gate.Turn.Healthy = false; tt.pass(2 * time.Hour) }, "not Ready within 2h0m0s", "1.36.1"},
+		"refused": {func(tt *turns) {
+			tt.cluster.Status.Refusals = []v1alpha1.RefusedChange{{Action: "Update", Type: plan.TypeCluster, ID: "demo", Message: "no such version"}}
+		}, "Omni refused Clusters.omni.sidero.dev demo: no such version", "1.35.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.ask("v1.35.0", "v1.36.1")
+			tt.decide()
+			tt.ticket()
+			tt.decide()
+			test.fail(tt)
+			tt.decide()
+
+			failure := tt.status().Failure
+			if failure == nil || failure.Message != test.message || tt.status().Last.Result != v1alpha1.RolloutUnsuccessful {
+				t.Fatalf("%+v", tt.status())
+			}
+
+			if left := test.written == "1.35.0"; left != (tt.status().State == v1alpha1.RolloutHeld) || left && failure.Left != tt.status().Hash {
+				t.Errorf("%+v", tt.status())
+			}
+
+			// The ticket is used up.
+			tt.cluster.Status.Refusals, tt.gate.Turn.Failed = nil, ""
+			tt.wait = Wait{Reason: v1alpha1.ReasonRolloutFailed, Message: "x"}
+			tt.run()
+			tt.expect(tt.status().State, test.written, v1alpha1.RolloutUnsuccessful)
+
+			// The fix has a turn of its own, and ends the failure.
+			tt.ask("v1.36.1", "v1.36.2")
+			tt.wait = Wait{}
+			tt.decide()
+			tt.pass(time.Second)
+			tt.ticket()
+			tt.run()
+			tt.expect(v1alpha1.RolloutAdmitted, "1.36.2", v1alpha1.RolloutUnsuccessful)
+			tt.gate.Turn.Healthy, tt.gate.Turn.Since = true, tt.now
+			tt.pass(time.Minute)
+			tt.run()
+			tt.expect("", "1.36.2", v1alpha1.RolloutDone)
+
+			if tt.status().Failure != nil {
+				t.Errorf("%+v", tt.status())
+			}
+		})
+	}
+}
+
+// A cluster that is well again, with all that its documents ask for, has not failed any more.
+func TestFailureEndsByItself(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.run()
+	tt.gate.Turn.Healthy = false
+	tt.pass(3 * time.Hour)
+	tt.run()
+	tt.expect(v1alpha1.RolloutFailed, "1.36.1", v1alpha1.RolloutUnsuccessful)
+	tt.gate.Turn.Healthy = true
+	tt.run()
+	tt.expect("", "1.36.1", v1alpha1.RolloutUnsuccessful)
+}
+
+func TestOverride(t *testing.T) {
+	tt := newTurns(t)
+	tt.wait = closed()
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
+
+	tt.gate.Override = strings.Repeat("0", 64)
+	tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
+
+	tt.gate.Override = tt.status().Hash
+	tt.run()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+
+	// Other changes are not overridden.
+	tt.ask("v1.36.1", "v1.36.2")
+	tt.pass(2 * time.Minute)
+	tt.run()
+	tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.36.1", v1alpha1.RolloutDone)
+}
+
+// What a policy held stays held when it does not select the cluster any more; other changes are free.
+func TestLeftPolicy(t *testing.T) {
+	tt := newTurns(t)
+	tt.wait = closed()
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.run()
+
+	tt.gate.OnlyBefore, tt.wait = true, Wait{Reason: v1alpha1.ReasonLeftPolicy, Message: "x"}
+	tt.ask("v1.13.2", "v1.13.3")
+
+	d := tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
+
+	if len(d.Done()) != 1 || d.Done()[0].Part != "TalosVersion" {
+		t.Errorf("done: %v", d.Done())
+	}
+
+	// The policy is gone.
+	tt.gate = Gate{}
+	tt.run()
+	tt.expect("", "1.36.1", "")
+}
+
+func TestFreeChanges(t *testing.T) {
+	for name, gate := range map[string]func(*Gate){
+		"no policy":       func(g *Gate) { *g = Gate{} },
+		"never Ready":     func(g *Gate) { g.Governed = false },
+		"of another kind": func(g *Gate) { g.Gates = func(kind v1alpha1.ChangeKind) bool { return kind == "MachineConfig" } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.wait = closed()
+			gate(&tt.gate)
+			tt.ask("v1.35.0", "v1.36.1")
+
+			if d := tt.decide(); !d.MayApply() || d.Unstored() || len(d.Waiting()) != 0 || d.Begins() {
+				t.Errorf("%+v", d.Rollout())
+			}
+		})
+	}
+}
+
+// What waits for an approval anyway asks for no turn: nobody may ever give it.
+func TestApprovalsAskForNoTurn(t *testing.T) {
+	tt := newTurns(t)
+	tt.cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive
+	tt.ask("- "+omnitest.Machine3+"\n", "", "v1.35.0", "v1.36.1")
+	d := tt.decide()
+
+	if status := tt.status(); !slices.Equal(status.Kinds, []v1alpha1.ChangeKind{"KubernetesVersion"}) {
+		t.Errorf("%+v", status)
+	}
+
+	hash := d.Hash()
+	if hash == "" {
+		t.Fatal("nothing to approve")
+	}
+
+	// Approved, it waits for its turn as well, and the hash to approve is the same.
+	tt.cluster.Spec.ApprovedPlan = hash
+	tt.wait = closed()
+
+	d = tt.decide()
+	if status := tt.status(); len(status.Kinds) != 2 || d.MayApply() || d.MayDestroy(d.facts.Plan.Destructive()[0]) && d.MayBegin(d.facts.Plan.Destructive()[0]) || d.Hash() != hash {
+		t.Errorf("hash %s, %+v", d.Hash(), status)
+	}
+}
+
+// A cluster that is suspended, locked or only observed asks for nothing.
+func TestStoppedClustersAskForNothing(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+	tt.cluster.Spec.Suspend = true
+	tt.decide()
+	tt.expect("", "1.35.0", v1alpha1.RolloutReturned)
+
+	if status := tt.status(); status.Hash != "" || status.HeldSince != nil {
+		t.Errorf("%+v", status)
+	}
+}

@@ -1,0 +1,71 @@
+package omnirolloutpolicy
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+)
+
+// gather is how long a policy waits for more changes of its clusters before it looks at them: a fleet changes all the
+// time while a rollout goes on, and each look is at all of it.
+const gather = time.Second
+
+// Options are what the controller needs besides the manager. All are required but Skew and Now.
+type Options struct {
+	// Objects and Rollouts take the metrics.
+	Objects  *metrics.Objects
+	Rollouts *metrics.Rollouts
+	// Concurrency is the number of policies that are looked at at once.
+	Concurrency int
+	// Skew is by how much the API server's clock is ahead of ours. Nil: they are the same.
+	Skew func() time.Duration
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Add adds the controller to a manager.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder("omni-controller"), options)
+
+	return builder.ControllerManagedBy(mgr).
+		Named("omnirolloutpolicy").
+		For(&v1alpha1.OmniRolloutPolicy{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.OmniCluster{}, r.ofCluster()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// ofCluster has the policies of its namespace look at a cluster that changed, after a moment.
+func (r *reconciler) ofCluster() handler.EventHandler {
+	later := func(ctx context.Context, q queue, object client.Object) {
+		list := &v1alpha1.OmniRolloutPolicyList{}
+		if object == nil || r.client.List(ctx, list, client.InNamespace(object.GetNamespace())) != nil {
+			return // found again at the interval
+		}
+
+		for i := range list.Items {
+			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}, gather)
+		}
+	}
+
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { later(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { later(ctx, q, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { later(ctx, q, e.Object) },
+	}
+}

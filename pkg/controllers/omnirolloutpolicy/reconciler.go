@@ -1,0 +1,186 @@
+package omnirolloutpolicy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+)
+
+// kindName is the kind's name in metrics.
+const kindName = "OmniRolloutPolicy"
+
+const (
+	// interval is how often a policy is looked at when nothing triggers it. Everything it depends on is watched, and the
+	// clock is asked when it matters.
+	interval = 10 * time.Minute
+	// maxSkew is how far our clock may be off the API server's.
+	maxSkew = 30 * time.Second
+)
+
+// reconciler holds what the phases need.
+type reconciler struct {
+	client  client.Client
+	events  events.EventRecorder
+	options Options
+}
+
+func newReconciler(cached client.Client, recorder events.EventRecorder, options Options) *reconciler {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+
+	if options.Skew == nil {
+		options.Skew = func() time.Duration { return 0 }
+	}
+
+	return &reconciler{client: cached, events: recorder, options: options}
+}
+
+// scope is what the phases of one run share.
+type scope struct {
+	policy  *v1alpha1.OmniRolloutPolicy
+	members []rollout.Member
+	result  *rollout.Result // nil if the policy cannot be used
+}
+
+func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniRolloutPolicy, *scope] {
+	return loop.Kind[*v1alpha1.OmniRolloutPolicy, *scope]{
+		New:      func() *v1alpha1.OmniRolloutPolicy { return &v1alpha1.OmniRolloutPolicy{} },
+		Interval: func(*v1alpha1.OmniRolloutPolicy) time.Duration { return interval },
+		NewScope: func(policy *v1alpha1.OmniRolloutPolicy) *scope { return &scope{policy: policy} },
+		Phases:   []loop.Phase[*scope]{{Run: r.evaluate}},
+		Report:   r.report,
+		Marks:    (*scope).marks,
+		Reported: func(policy *v1alpha1.OmniRolloutPolicy) {
+			r.options.Objects.SetInfo(metricsName(client.ObjectKeyFromObject(policy)), policy.Status.Conditions, "")
+		},
+		Gone: func(name types.NamespacedName) {
+			r.options.Objects.Forget(metricsName(name))
+			r.options.Rollouts.Forget(name)
+		},
+	}
+}
+
+func metricsName(name types.NamespacedName) metrics.Object {
+	return metrics.Object{Kind: kindName, NamespacedName: name}
+}
+
+// evaluate looks at all clusters of the policy. While it cannot be used, its status stays as it is: the clusters hold
+// their changes then.
+func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, error) {
+	policy, err := rollout.New(s.policy)
+	if err != nil {
+		return loop.Stall(v1alpha1.ReasonInvalidTimeZone, "%v", err), nil
+	}
+
+	if ahead := r.options.Skew(); ahead.Abs() > maxSkew {
+		return loop.Stall(v1alpha1.ReasonClockSkew, "the API server's clock is %s ahead of omni-controller's: nothing begins until they agree", ahead.Round(time.Second)), nil
+	}
+
+	if s.members, err = r.membersOf(ctx, policy); err != nil {
+		return loop.Outcome{}, err
+	}
+
+	now := r.options.Now()
+	result := policy.Evaluate(s.members, now)
+	s.result = &result
+
+	outcome := loop.Continue(v1alpha1.ReasonInForce, "%s", summary(result))
+	if !result.Next.IsZero() {
+		outcome = outcome.Within(max(result.Next.Sub(now), time.Second))
+	}
+
+	return outcome, nil
+}
+
+// summary says in a line how far the rollout is.
+func summary(result rollout.Result) string {
+	clusters := int32(0)
+	for _, stage := range result.Status.Stages {
+		clusters += stage.Clusters
+	}
+
+	return fmt.Sprintf("in force for %d clusters: %d wait, %d may begin or are at work, %d failed",
+		clusters, result.Status.Held, len(result.Status.Admitted), result.Status.FailedCount)
+}
+
+// membersOf are the clusters that the policy selects, and those with which it is not done.
+func (r *reconciler) membersOf(ctx context.Context, policy *rollout.Policy) ([]rollout.Member, error) {
+	object := policy.Object
+
+	clusters, policies := &v1alpha1.OmniClusterList{}, &v1alpha1.OmniRolloutPolicyList{}
+	for _, list := range []client.ObjectList{clusters, policies} {
+		if err := r.client.List(ctx, list, client.InNamespace(object.Namespace)); err != nil {
+			return nil, fmt.Errorf("list the clusters and policies of the namespace: %w", err)
+		}
+	}
+
+	others := othersOf(policies.Items, object)
+
+	var members []rollout.Member
+
+	for i := range clusters.Items {
+		cluster := &clusters.Items[i]
+		selected := policy.Selects(cluster)
+
+		if !selected && !isUnfinished(cluster, object) {
+			continue
+		}
+
+		member := policy.MemberOf(cluster)
+		member.Left = !selected
+		member.Conflict = selected && isSelectedBy(others, cluster)
+		members = append(members, member)
+	}
+
+	return members, nil
+}
+
+// isUnfinished reports whether a cluster has a ticket of a policy, or changes that it held.
+func isUnfinished(cluster *v1alpha1.OmniCluster, policy *v1alpha1.OmniRolloutPolicy) bool {
+	for _, ticket := range policy.Status.Admitted {
+		if ticket.Cluster == cluster.Name {
+			return true
+		}
+	}
+
+	status := cluster.Status.Rollout
+
+	return status != nil && status.Policy == policy.Name && status.State != ""
+}
+
+// othersOf are the other policies of the namespace. One that cannot be read selects nothing that could be known.
+func othersOf(all []v1alpha1.OmniRolloutPolicy, self *v1alpha1.OmniRolloutPolicy) []*rollout.Policy {
+	var others []*rollout.Policy
+
+	for i := range all {
+		if all[i].Name == self.Name {
+			continue
+		}
+
+		if policy, err := rollout.New(&all[i]); err == nil {
+			others = append(others, policy)
+		}
+	}
+
+	return others
+}
+
+func isSelectedBy(policies []*rollout.Policy, cluster *v1alpha1.OmniCluster) bool {
+	for _, policy := range policies {
+		if policy.Selects(cluster) {
+			return true
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,112 @@
+package omnirolloutpolicy
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+)
+
+// report writes what a run found into the status, and tells of what is new.
+func (r *reconciler) report(_ context.Context, s *scope) {
+	if s.result == nil {
+		return
+	}
+
+	before, after := s.policy.Status, s.result.Status
+	r.announce(s, before, after)
+
+	after.ReconcileStatus = before.ReconcileStatus // the loop's
+	s.policy.Status = after
+	r.measure(s)
+}
+
+// marks are the conditions that exist only while they are true.
+func (s *scope) marks() []loop.Mark {
+	if s.result == nil {
+		return nil // what was found last stays
+	}
+
+	return []loop.Mark{{
+		Condition: v1alpha1.ConditionRolloutStopped, On: s.result.Stopped != "", Reason: v1alpha1.ReasonTooManyFailed, Message: s.result.Stopped,
+	}}
+}
+
+// announce tells of what a run found to be new.
+func (r *reconciler) announce(s *scope, before, after v1alpha1.OmniRolloutPolicyStatus) {
+	tell := func(kind, reason, format string, args ...any) {
+		r.events.Eventf(s.policy, nil, kind, reason, "Rollout", format, args...)
+	}
+
+	was, is := before.FailedCount > s.policy.Spec.MaxFailed, s.result.Stopped != ""
+
+	switch {
+	case is && !was:
+		tell(corev1.EventTypeWarning, "RolloutStopped", "nothing else begins: %s", s.result.Stopped)
+	case was && !is:
+		tell(corev1.EventTypeNormal, "RolloutResumed", "changes begin again")
+	}
+
+	for _, stage := range after.Stages {
+		old := stageOf(before.Stages, stage.Name)
+
+		for _, version := range stage.Qualified {
+			if !slices.Contains(old.Qualified, version) {
+				tell(corev1.EventTypeNormal, "StageQualified", "stage %q has proved %s", stage.Name, nameOf(version))
+			}
+		}
+
+		if stage.PromotedUntil != nil && !stage.PromotedUntil.Equal(old.PromotedUntil) {
+			tell(corev1.EventTypeNormal, "Promoted", "stage %q may begin without the earlier ones until %s", stage.Name, stage.PromotedUntil.UTC().Format("2006-01-02 15:04 MST"))
+		}
+	}
+}
+
+func nameOf(version v1alpha1.QualifiedVersion) string {
+	if version.Talos != "" {
+		return "Talos " + version.Talos
+	}
+
+	return "Kubernetes " + version.Kubernetes
+}
+
+func stageOf(stages []v1alpha1.RolloutStageStatus, name string) v1alpha1.RolloutStageStatus {
+	for _, stage := range stages {
+		if stage.Name == name {
+			return stage
+		}
+	}
+
+	return v1alpha1.RolloutStageStatus{}
+}
+
+// measure updates the metrics of a policy.
+func (r *reconciler) measure(s *scope) {
+	measured := metrics.Rollout{Stages: map[string]metrics.RolloutStage{}, Stopped: s.result.Stopped != ""}
+
+	for number, stage := range s.result.Status.Stages {
+		one := metrics.RolloutStage{Clusters: map[string]int{
+			"held": int(stage.Held), "admitted": int(stage.Admitted), "failed": int(stage.Failed),
+		}}
+
+		if !stage.Open && stage.NextChange != nil {
+			one.Opens = stage.NextChange.Time
+		}
+
+		for _, member := range s.members {
+			since := member.Rollout.HeldSince
+			if member.Stage == number && member.Rollout.State == v1alpha1.RolloutHeld && since != nil && (one.OldestHeld.IsZero() || since.Time.Before(one.OldestHeld)) {
+				one.OldestHeld = since.Time
+			}
+		}
+
+		measured.Stages[stage.Name] = one
+	}
+
+	r.options.Rollouts.Set(client.ObjectKeyFromObject(s.policy), measured)
+}

@@ -1,0 +1,49 @@
+package omnicluster
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// recordOverride writes into the status who lets changes begin out of turn, in the very write that asks for it: nobody can
+// leave it out. Validation has yet to look at the annotation; what it refuses is not stored.
+func recordOverride(o, old *v1alpha1.OmniCluster, user string, now time.Time) {
+	value := o.Annotations[v1alpha1.AnnotationRolloutOverride]
+	if value == "" || value == old.Annotations[v1alpha1.AnnotationRolloutOverride] {
+		return
+	}
+
+	hash, reason, _ := strings.Cut(value, " ")
+
+	status := &v1alpha1.OmniClusterRollout{}
+	if o.Status.Rollout != nil {
+		status = o.Status.Rollout.DeepCopy()
+	}
+
+	status.Override = &v1alpha1.RolloutOverride{
+		Hash: hash, Reason: strings.TrimSpace(reason), User: user, Time: metav1.Time{Time: now.UTC().Truncate(time.Second)},
+	}
+	o.Status.Rollout = status
+}
+
+// keepOverride puts back what recordOverride wrote: no status write changes it.
+func keepOverride(o, old *v1alpha1.OmniCluster) {
+	var kept *v1alpha1.RolloutOverride
+	if old.Status.Rollout != nil {
+		kept = old.Status.Rollout.Override
+	}
+
+	if o.Status.Rollout == nil {
+		if kept == nil {
+			return
+		}
+
+		o.Status.Rollout = &v1alpha1.OmniClusterRollout{Governed: old.Status.Rollout.Governed}
+	}
+
+	o.Status.Rollout.Override = kept
+}

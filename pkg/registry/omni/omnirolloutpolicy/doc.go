@@ -1,0 +1,2 @@
+// Package omnirolloutpolicy describes how the API server serves OmniRolloutPolicies.
+package omnirolloutpolicy
