@@ -156,7 +156,13 @@ func (p *Policy) awaitedQuiet(m Member, earlier int, now time.Time) Verdict {
 	arrival := p.Object.Spec.ArrivalTime.OrDefault(defaultOf(v1alpha1.DefaultArrivalTime))
 	shown := cmp.Or(p.Object.Spec.ArrivalTime, v1alpha1.DefaultArrivalTime)
 
-	if since := m.Rollout.HeldSince; since == nil || now.Before(since.Add(arrival)) {
+	// What waits may have waited for long when the last of it came.
+	since := m.Rollout.HeldSince
+	if changed := m.Rollout.ChangedSince; since != nil && changed != nil && since.Before(changed) {
+		since = changed
+	}
+
+	if since == nil || now.Before(since.Add(arrival)) {
 		verdict.Message = fmt.Sprintf("changes are seen for %s before a later stage takes them", shown)
 		verdict.Next = now.Add(arrival)
 

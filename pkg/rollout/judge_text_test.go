@@ -138,6 +138,10 @@ func TestJudgeSays(t *testing.T) {
 			policy: list(quiet(time.Hour)), member: list(patch(10 * time.Minute)),
 			says: "changes are seen for 15m before a later stage takes them", next: "2026-11-25T12:05:00Z",
 		},
+		"another change came": {
+			policy: list(quiet(time.Hour)), member: list(patch(48*time.Hour), func(m *rollout.Member) { m.Rollout.ChangedSince = seconds(noon.Add(-5 * time.Minute)) }),
+			says: "changes are seen for 15m before a later stage takes them", next: "2026-11-25T12:10:00Z",
+		},
 		"seen for long enough": {policy: list(quiet(time.Hour)), member: list(patch(15 * time.Minute))},
 		"promoted": {
 			policy: list(func(p *v1alpha1.OmniRolloutPolicy) {

@@ -149,6 +149,10 @@ func (c *cluster) ask(w *world, ticket *v1alpha1.RolloutTicket) {
 		c.status.HeldSince = seconds(w.now)
 	}
 
+	if c.status.Hash != hash || c.status.ChangedSince == nil {
+		c.status.ChangedSince = seconds(w.now)
+	}
+
 	c.status.State, c.status.Hash = v1alpha1.RolloutHeld, hash
 
 	switch {

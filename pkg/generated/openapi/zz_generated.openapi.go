@@ -5786,6 +5786,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref common.ReferenceCallba
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"changedSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "changedSince is since when no other change has joined those that wait.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"admittedSince": {
 						SchemaProps: spec.SchemaProps{
 							Description: "admittedSince is since when the changes may begin, or are at work.",
@@ -9532,7 +9538,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					},
 					"clusters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clusters is the number of clusters in the stage.",
+							Description: "clusters is the number of clusters in the stage, but for those that ask for nothing: suspended or only observed.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",

@@ -227,7 +227,7 @@ type RolloutStageStatus struct {
 	// name of the stage.
 	Name string `json:"name"`
 
-	// clusters is the number of clusters in the stage.
+	// clusters is the number of clusters in the stage, but for those that ask for nothing: suspended or only observed.
 	Clusters int32 `json:"clusters"`
 
 	// held is the number of clusters with changes that wait.

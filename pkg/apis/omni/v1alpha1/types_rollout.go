@@ -42,6 +42,10 @@ type OmniClusterRollout struct {
 	// +optional
 	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 
+	// changedSince is since when no other change has joined those that wait.
+	// +optional
+	ChangedSince *metav1.Time `json:"changedSince,omitempty"`
+
 	// admittedSince is since when the changes may begin, or are at work.
 	// +optional
 	AdmittedSince *metav1.Time `json:"admittedSince,omitempty"`

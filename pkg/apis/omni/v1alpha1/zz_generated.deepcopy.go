@@ -879,6 +879,10 @@ func (in *OmniClusterRollout) DeepCopyInto(out *OmniClusterRollout) {
 		in, out := &in.HeldSince, &out.HeldSince
 		*out = (*in).DeepCopy()
 	}
+	if in.ChangedSince != nil {
+		in, out := &in.ChangedSince, &out.ChangedSince
+		*out = (*in).DeepCopy()
+	}
 	if in.AdmittedSince != nil {
 		in, out := &in.AdmittedSince, &out.AdmittedSince
 		*out = (*in).DeepCopy()

@@ -77,7 +77,7 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 	}
 
 	next.State, next.Hash, next.Kinds, next.Changes = before.State, before.Hash, before.Kinds, before.Changes
-	next.AdmittedSince, next.HeldSince, next.Reason = before.AdmittedSince, before.HeldSince, ""
+	next.AdmittedSince, next.HeldSince, next.ChangedSince, next.Reason = before.AdmittedSince, before.HeldSince, before.ChangedSince, ""
 
 	for _, digest := range before.Changes {
 		a.admitted[digest] = true
@@ -167,6 +167,11 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 	next.State, next.HeldSince = v1alpha1.RolloutHeld, before.HeldSince
 	if next.HeldSince == nil {
 		next.HeldSince = &now
+	}
+
+	next.ChangedSince = before.ChangedSince
+	if next.ChangedSince == nil || slices.ContainsFunc(next.Changes, func(digest string) bool { return !slices.Contains(before.Changes, digest) }) {
+		next.ChangedSince = &now
 	}
 
 	if d.mayBegin(*next) {

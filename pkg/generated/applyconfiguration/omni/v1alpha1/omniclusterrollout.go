@@ -47,6 +47,8 @@ type OmniClusterRolloutApplyConfiguration struct {
 	Changes []string `json:"changes,omitempty"`
 	// heldSince is since when changes have been waiting without a break.
 	HeldSince *v1.Time `json:"heldSince,omitempty"`
+	// changedSince is since when no other change has joined those that wait.
+	ChangedSince *v1.Time `json:"changedSince,omitempty"`
 	// admittedSince is since when the changes may begin, or are at work.
 	AdmittedSince *v1.Time `json:"admittedSince,omitempty"`
 	// notBefore is the next instant at which they may begin, as far as it is known.
@@ -138,6 +140,14 @@ func (b *OmniClusterRolloutApplyConfiguration) WithChanges(values ...string) *Om
 // If called multiple times, the HeldSince field is set to the value of the last call.
 func (b *OmniClusterRolloutApplyConfiguration) WithHeldSince(value v1.Time) *OmniClusterRolloutApplyConfiguration {
 	b.HeldSince = &value
+	return b
+}
+
+// WithChangedSince sets the ChangedSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ChangedSince field is set to the value of the last call.
+func (b *OmniClusterRolloutApplyConfiguration) WithChangedSince(value v1.Time) *OmniClusterRolloutApplyConfiguration {
+	b.ChangedSince = &value
 	return b
 }
 

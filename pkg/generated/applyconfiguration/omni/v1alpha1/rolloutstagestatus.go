@@ -29,7 +29,7 @@ import (
 type RolloutStageStatusApplyConfiguration struct {
 	// name of the stage.
 	Name *string `json:"name,omitempty"`
-	// clusters is the number of clusters in the stage.
+	// clusters is the number of clusters in the stage, but for those that ask for nothing: suspended or only observed.
 	Clusters *int32 `json:"clusters,omitempty"`
 	// held is the number of clusters with changes that wait.
 	Held *int32 `json:"held,omitempty"`
