@@ -66,6 +66,7 @@ func TestQualified(t *testing.T) {
 		"only one that failed":                   {members: list(c(1, long, failed("x")))},
 		"only one whose status is behind":        {members: list(c(1, long, behind))},
 		"it has moved on":                        {members: list(c(1, long, wants(v3), func(m *rollout.Member) { m.Kubernetes = v2 })), want: true},
+		"it is about to move on":                 {members: list(c(1, long, atWork("h", version), func(m *rollout.Member) { m.WantedKubernetes, m.Healthy = v3, true }))},
 		"no clusters":                            {},
 		"two have to":                            {needed: "2", members: list(c(1, long), c(2, long)), want: true},
 		"two have to, one does":                  {needed: "2", members: list(c(1, long), c(2))},

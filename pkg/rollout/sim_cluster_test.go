@@ -110,7 +110,7 @@ func (c *cluster) reconcile(w *world) bool {
 // goOn tells how the turn ended, if it did.
 func (c *cluster) goOn(w *world) {
 	switch {
-	case c.broken || !w.now.Before(c.status.AdmittedSince.Add(w.deadline)):
+	case c.broken || !c.healthy() && !w.now.Before(c.status.AdmittedSince.Add(w.deadline)):
 		c.end(w, c.status.Hash, v1alpha1.RolloutUnsuccessful)
 		c.status.State = v1alpha1.RolloutFailed
 		c.status.Failure = &v1alpha1.RolloutFailure{Hash: c.status.Hash, Time: *seconds(w.now), Message: "broken"}

@@ -1,0 +1,92 @@
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+)
+
+// clusterOf is an OmniCluster of the canary stage that has been Ready for an hour at noon.
+func clusterOf(changes ...func(*v1alpha1.OmniCluster)) *v1alpha1.OmniCluster {
+	cluster := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", Namespace: "fleet", UID: "uid-c", Generation: 2, Labels: map[string]string{"tier": "canary"},
+		Annotations: map[string]string{v1alpha1.AnnotationTimeZone: "Asia/Tokyo"},
+	}}
+	cluster.Spec.Kubernetes.Version, cluster.Spec.Talos.Version = v2, "v1.13.3"
+	cluster.Status.ObservedGeneration = 2
+	cluster.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{
+		Phase: "Running", KubernetesAPIReady: true, ControlPlaneReady: true, KubernetesVersion: v1, TalosVersion: "v1.13.3",
+	}
+	cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: "production", Hash: "h"}
+	ready(metav1.ConditionTrue, "Succeeded")(cluster)
+
+	for _, change := range changes {
+		change(cluster)
+	}
+
+	return cluster
+}
+
+func ready(status metav1.ConditionStatus, reason string) func(*v1alpha1.OmniCluster) {
+	return func(c *v1alpha1.OmniCluster) {
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, LastTransitionTime: *seconds(noon.Add(-time.Hour))}}
+	}
+}
+
+func TestMemberOf(t *testing.T) {
+	base := rollout.Member{
+		Name: "c", UID: "uid-c", Zone: "Asia/Tokyo", Stage: 0, Healthy: true, Ready: true, Since: noon.Add(-time.Hour),
+		WantedKubernetes: v2, WantedTalos: "v1.13.3", Kubernetes: v1, Talos: "v1.13.3", Rollout: v1alpha1.OmniClusterRollout{Policy: "production", Hash: "h"},
+	}
+	unwell := func(m *rollout.Member) { m.Healthy, m.Ready = false, false }
+	waits := func(m *rollout.Member) { m.Ready = false }
+
+	for name, test := range map[string]struct {
+		cluster func(*v1alpha1.OmniCluster)
+		want    func(*rollout.Member)
+	}{
+		"as it is":    {func(*v1alpha1.OmniCluster) {}, func(*rollout.Member) {}},
+		"suspended":   {func(c *v1alpha1.OmniCluster) { c.Spec.Suspend = true }, paused},
+		"observed":    {func(c *v1alpha1.OmniCluster) { c.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve }, paused},
+		"to be gone":  {func(c *v1alpha1.OmniCluster) { c.DeletionTimestamp = seconds(noon) }, paused},
+		"other stage": {func(c *v1alpha1.OmniCluster) { c.Labels["tier"] = "edge" }, func(m *rollout.Member) { m.Stage = 2 }},
+		"behind":      {func(c *v1alpha1.OmniCluster) { c.Generation++ }, func(m *rollout.Member) { m.Behind = true }},
+		"never seen": {func(c *v1alpha1.OmniCluster) { c.Status = v1alpha1.OmniClusterStatus{} }, func(m *rollout.Member) {
+			unwell(m)
+			m.Behind, m.Since, m.Kubernetes, m.Talos, m.Rollout = true, time.Time{}, "", "", v1alpha1.OmniClusterRollout{}
+		}},
+		"written since":  {func(c *v1alpha1.OmniCluster) { c.Status.LastSyncTime = seconds(noon) }, func(m *rollout.Member) { m.Since = noon }},
+		"written before": {func(c *v1alpha1.OmniCluster) { c.Status.LastSyncTime = seconds(noon.Add(-2 * time.Hour)) }, func(*rollout.Member) {}},
+		"locked in Omni": {ready(metav1.ConditionFalse, v1alpha1.ReasonRemoteLocked), unwell},
+		"at work":        {ready(metav1.ConditionFalse, "KubernetesUpgrading"), unwell},
+		"unknown":        {ready(metav1.ConditionUnknown, "NotConnected"), unwell},
+		"an approval":    {ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval), waits},
+		"settling":       {ready(metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle), waits},
+		"an approval, and not well": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.ControlPlaneReady = false
+		}, unwell},
+		"an approval, and an upgrade": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.Upgrades.Talos = &v1alpha1.UpgradeStatus{Phase: "Upgrading"}
+		}, unwell},
+		"an approval, and a set that is not ready": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.MachineSets = []v1alpha1.MachineSetStatus{{}}
+		}, unwell},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := base
+			test.want(&want)
+
+			if diff := cmp.Diff(want, read(t, policyOf()).MemberOf(clusterOf(test.cluster))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
