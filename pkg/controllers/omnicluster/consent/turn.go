@@ -169,10 +169,6 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 		next.HeldSince = &now
 	}
 
-	if next.ChangedSince = before.ChangedSince; next.ChangedSince == nil || before.Hash != next.Hash {
-		next.ChangedSince = &now
-	}
-
 	next.ChangedSince = before.ChangedSince
 	if next.ChangedSince == nil || slices.ContainsFunc(next.Changes, func(digest string) bool { return !slices.Contains(before.Changes, digest) }) {
 		next.ChangedSince = &now
