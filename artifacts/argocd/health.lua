@@ -82,7 +82,14 @@ if is("Reconciling") then
   return answer("Progressing", said("Reconciling", "the controller is at work"))
 end
 
+-- What waits for its turn in an OmniRolloutPolicy may wait for days: a sync must not hang on it.
 if is("Ready") then
+  if is("Held") then
+    return answer("Healthy", said("Held") .. "; " .. said("Ready", ""))
+  end
+  if is("RolloutStopped") then
+    return answer("Degraded", said("RolloutStopped"))
+  end
   return answer("Healthy", said("Ready", ""))
 end
 

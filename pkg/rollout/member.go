@@ -57,7 +57,7 @@ func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 }
 
 // Healthy reports whether a cluster runs well, and since when. One that is not Ready only because a destroying change
-// waits for an approval or for the settle time counts as well if Omni says so.
+// waits for an approval or for the settle time, or because changes are about to be made, counts as well if Omni says so.
 func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -73,7 +73,8 @@ func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 		return true, since
 	}
 
-	waits := ready.Reason == v1alpha1.ReasonAwaitingApproval || ready.Reason == v1alpha1.ReasonWaitingToSettle
+	waits := ready.Reason == v1alpha1.ReasonAwaitingApproval || ready.Reason == v1alpha1.ReasonWaitingToSettle ||
+		ready.Reason == v1alpha1.ReasonProgressing
 
 	return waits && runs(cluster.Status.Omni), since
 }

@@ -16,7 +16,7 @@ import (
 func kinds() []string {
 	return []string{
 		"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers",
-		"OmniMachine", "OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease",
+		"OmniMachine", "OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease", "OmniRolloutPolicy",
 	}
 }
 
@@ -94,6 +94,23 @@ var states = []struct {
 		"suspended with a plan", `"generation":2`,
 		`{"observedGeneration":2,"plan":{"creates":1,"destroys":12},"conditions":[` + condition("Ready", "True", "Running", "it runs") + `,` + condition("Suspended", "True", "Suspended", "nothing is changed") + `]}`,
 		Health{Suspended, "Suspended: nothing is changed; the plan has 1 to create, 0 to update, 12 to destroy"},
+	},
+	{
+		"changes that wait for their turn", `"generation":2`,
+		`{"observedGeneration":2,"conditions":[` + condition("Synced", "False", "Held", "x") + `,` + condition("Ready", "True", "Running", "it runs") + `,` +
+			condition("Held", "True", "OutsideWindow", "1 of 3 changes waits") + `]}`,
+		Health{Healthy, "OutsideWindow: 1 of 3 changes waits; Running: it runs"},
+	},
+	{
+		"changes that wait for their turn, in a cluster that is not well", `"generation":2`,
+		`{"observedGeneration":2,"conditions":[` + condition("Ready", "False", "NotRunning", "1 of 3") + `,` + condition("Reconciling", "True", "NotRunning", "1 of 3") + `,` +
+			condition("Held", "True", "ClusterNotReady", "1 of 3 changes waits") + `]}`,
+		Health{Progressing, "NotRunning: 1 of 3"},
+	},
+	{
+		"a rollout that stopped", `"generation":2`,
+		`{"observedGeneration":2,"conditions":[` + condition("Ready", "True", "InForce", "in force") + `,` + condition("RolloutStopped", "True", "TooManyFailed", "1 failed, 0 may: a") + `]}`,
+		Health{Degraded, "TooManyFailed: 1 failed, 0 may: a"},
 	},
 	{
 		"a condition that is not true does not count", `"generation":2`,

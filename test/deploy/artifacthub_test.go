@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -92,7 +93,8 @@ func servedKinds(t *testing.T) map[string]string {
 
 	names := map[string]string{}
 	for kind := range kinds {
-		names[kind] = strings.TrimSuffix(strings.ToLower(kind), "s") + "s." + v1alpha1.GroupName + " " + v1alpha1.SchemeGroupVersion.Version
+		plural, _ := apimeta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(strings.TrimSuffix(kind, "s")))
+		names[kind] = plural.Resource + "." + v1alpha1.GroupName + " " + v1alpha1.SchemeGroupVersion.Version
 	}
 
 	return names

@@ -20,7 +20,7 @@ import (
 // shortNames are those of our kinds.
 var shortNames = map[string]string{
 	"oconn": "omniconnections", "ocl": "omniclusters", "ocp": "omnicontrolplanes", "ow": "omniworkers", "om": "omnimachines",
-	"oke": "omnikubeconfigexports", "oss": "omnisecretsyncs", "ohr": "omnihelmreleases",
+	"oke": "omnikubeconfigexports", "oss": "omnisecretsyncs", "ohr": "omnihelmreleases", "orp": "omnirolloutpolicies",
 }
 
 // look reads an object as JSON: of our kinds by their short names, of others in the singular.

@@ -153,7 +153,7 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 
 		switch {
 		case next.Failure == nil:
-		case gate.Turn.Healthy && len(d.open()) == 0:
+		case gate.Turn.Healthy:
 			next.Failure = nil
 		default:
 			next.State, next.Hash = v1alpha1.RolloutFailed, next.Failure.Hash
