@@ -172,6 +172,13 @@ func ticketOf(policy *v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster)
 	return nil
 }
 
+// isOfStage reports whether a cluster is still in the stage that its ticket counts for.
+func isOfStage(policy *rollout.Policy, ticket v1alpha1.RolloutTicket, cluster *v1alpha1.OmniCluster) bool {
+	number := policy.StageOf(cluster)
+
+	return number >= 0 && policy.Object.Spec.Stages[number].Name == ticket.Stage
+}
+
 // overrideOf is the hash that the annotation rollout-override lets begin.
 func overrideOf(cluster *v1alpha1.OmniCluster) string {
 	hash, _, _ := strings.Cut(cluster.Annotations[v1alpha1.AnnotationRolloutOverride], " ")
@@ -229,7 +236,7 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 	}
 
 	// What has begun goes on, whatever the policy says since.
-	return decision.HasBegun() || policy.Selects(now) && r.judge(s, policy, *status).Reason == "", nil
+	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s, policy, *status).Reason == "", nil
 }
 
 // marks are the conditions that exist only while they are true.

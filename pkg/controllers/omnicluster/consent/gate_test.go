@@ -119,7 +119,7 @@ func (tt *turns) apply(d Decision) Decision {
 
 // ticket gives the cluster a ticket for what it asks for.
 func (tt *turns) ticket() {
-	tt.gate.Ticket = &v1alpha1.RolloutTicket{Cluster: tt.cluster.Name, UID: string(tt.cluster.UID), Hash: tt.status().Hash, Since: metav1.Time{Time: tt.now}}
+	tt.gate.Ticket = &v1alpha1.RolloutTicket{Cluster: tt.cluster.Name, UID: string(tt.cluster.UID), Stage: tt.gate.Stage, Hash: tt.status().Hash, Since: metav1.Time{Time: tt.now}}
 }
 
 func (tt *turns) status() v1alpha1.OmniClusterRollout { return *tt.cluster.Status.Rollout }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
@@ -42,6 +40,8 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 		if before.State == v1alpha1.RolloutAdmitted {
 			d.end(next, before.Hash, v1alpha1.RolloutReturned)
 		}
+
+		d.giveBack(next)
 
 		return next
 	case before.State == v1alpha1.RolloutAdmitted:
@@ -106,7 +106,7 @@ func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
 
 	ticket := gate.Ticket
 
-	return ticket != nil && ticket.Hash == status.Hash && !d.isUsed(*ticket, &status) && gate.Judge(status).Reason == ""
+	return ticket != nil && ticket.Hash == status.Hash && ticket.Stage == gate.Stage && !d.isUsed(*ticket, &status) && gate.Judge(status).Reason == ""
 }
 
 // failed says why a turn failed; empty if it did not.
@@ -122,6 +122,8 @@ func (d Decision) failed(left []Item, before v1alpha1.OmniClusterRollout) string
 	switch since := before.AdmittedSince; {
 	case turn.Failed != "":
 		return turn.Failed
+	case turn.Healthy && len(left) == 0 && !d.destroying(): // Ready as asked, though nobody may have looked in time
+		return ""
 	case since != nil && turn.Deadline > 0 && d.facts.Now.Sub(since.Time) >= turn.Deadline:
 		return fmt.Sprintf("not Ready within %s", turn.Deadline)
 	default:
@@ -194,27 +196,4 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 	next.Reason, next.NotBefore, a.message = wait.Reason, wait.NotBefore, wait.Message
 
 	return next
-}
-
-// giveBack says of a ticket that cannot be used that the turn is over.
-func (d Decision) giveBack(next *v1alpha1.OmniClusterRollout) {
-	if ticket := d.facts.Gate.Ticket; ticket != nil && !d.isUsed(*ticket, next) {
-		d.end(next, ticket.Hash, v1alpha1.RolloutReturned)
-	}
-}
-
-func (d Decision) isUsed(ticket v1alpha1.RolloutTicket, status *v1alpha1.OmniClusterRollout) bool {
-	last := status.Last
-
-	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
-}
-
-// end notes how a turn ended.
-func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1alpha1.RolloutOutcome) {
-	next.Last = &v1alpha1.RolloutResult{Hash: hash, Result: result, Time: d.now()}
-}
-
-// now is the time of the run as the API keeps it.
-func (d Decision) now() metav1.Time {
-	return metav1.Time{Time: d.facts.Now.UTC().Truncate(time.Second)}
 }
