@@ -199,7 +199,7 @@ func TestRolloutFailure(t *testing.T) {
 	f.waitCondition("orp", "fleet", v1alpha1.ConditionRolloutStopped, metav1.ConditionTrue, v1alpha1.ReasonTooManyFailed)
 	f.waitCondition("ocl", "canary", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonRolloutFailed)
 	f.waitCondition("ocl", "prod", v1alpha1.ConditionHeld, metav1.ConditionTrue, "")
-	f.waitEvent("RolloutFailed", "v1.99.0")
+	f.waitEvent("RolloutFailed", "1.99.0")
 
 	f.apply(tiered("canary", "canary", "v1.36.1"), tiered("prod", "prod", "v1.36.1"))
 

@@ -309,7 +309,7 @@ func TestFailedTurn(t *testing.T) {
 		"too late":        {func(tt *turns) { tt.run(); tt.gate.Turn.Healthy = false; tt.pass(2 * time.Hour) }, "not Ready within 2h0m0s", "1.36.1"},
 		"refused": {func(tt *turns) {
 			tt.cluster.Status.Refusals = []v1alpha1.RefusedChange{{Action: "Update", Type: plan.TypeCluster, ID: "demo", Message: "no such version"}}
-		}, "Omni refused Clusters.omni.sidero.dev demo: no such version", "1.35.0"},
+		}, "no such version", "1.35.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt := newTurns(t)

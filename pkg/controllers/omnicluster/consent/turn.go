@@ -115,7 +115,7 @@ func (d Decision) failed(left []Item, before v1alpha1.OmniClusterRollout) string
 
 	for _, refusal := range d.facts.Cluster.Status.Refusals {
 		if slices.ContainsFunc(left, func(item Item) bool { return item.Change.Type == refusal.Type && item.Change.ID == refusal.ID }) {
-			return "Omni refused " + refusal.Type + " " + refusal.ID + ": " + refusal.Message
+			return refusal.Message // it names the change, and says that Omni refuses it
 		}
 	}
 
