@@ -144,5 +144,5 @@ func year(t *testing.T, weeks, stale int) {
 	}
 
 	t.Logf("%d clusters, %d commits, %d looks: %d begun (%d by override), %d done, %d failed, %d fixed, %d handed back; held for %s on average",
-		len(w.clusters), c.commits, w.looks, c.begins, c.overrides, c.dones, c.failures, c.fixes, w.returned, (c.heldFor / time.Duration(c.begins)).Round(time.Minute))
+		len(w.clusters), c.commits, w.evaluations, c.begins, c.overrides, c.dones, c.failures, c.fixes, w.returned, (c.heldFor / time.Duration(c.begins)).Round(time.Minute))
 }
