@@ -32,7 +32,7 @@ type world struct {
 	fails, stale, every int
 
 	seen                     map[string]rollout.Member
-	looks, returned, created int
+	views, returned, created int
 	patches                  int       // how many there were
 	next                     time.Time // when the policy asked to be looked at again
 	dirty                    bool      // something has changed since the last look
@@ -144,12 +144,12 @@ func (w *world) look() {
 	w.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 
 	result := w.read().Evaluate(members, w.now)
-	w.seen, w.looks, w.dirty = fresh, w.looks+1, again
+	w.seen, w.views, w.dirty = fresh, w.views+1, again
 	w.policy = w.policy.DeepCopy()
 	w.policy.Status, w.next = result.Status, result.Next
 	w.checker.look(w.now)
 
-	if w.looks%w.every == 0 {
+	if w.views%w.every == 0 {
 		w.steady(members)
 	}
 }
