@@ -17,9 +17,10 @@ help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
 .PHONY: build
-build: ## Build omni-apiserver and omni-controller into bin/.
+build: ## Build omni-apiserver, omni-controller and the plugin kubectl-omni into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(shell hack/ldflags.sh)' -o bin/omni-apiserver ./cmd/apiserver
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(shell hack/ldflags.sh)' -o bin/omni-controller ./cmd/controller
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(shell hack/ldflags.sh)' -o bin/kubectl-omni ./cmd/kubectl-omni
 
 .PHONY: generate
 generate: ## Regenerate the code under pkg/generated and the zz_generated files.

@@ -21,6 +21,7 @@ deps() { go list -deps "$1" | sed "s|^|$1 |"; }
 
 apiserver_deps=$(deps ./cmd/apiserver)
 controller_deps=$(deps ./cmd/controller)
+plugin_deps=$(deps ./cmd/kubectl-omni)
 all_imports=$(imports ./cmd/... ./pkg/... ./test/...)
 controller_imports=$(grep -E "^$module/pkg/controllers(/| )" <<<"$all_imports")
 
@@ -37,6 +38,9 @@ refuse "the API server must not contain controllers, engines, controller-runtime
 review=' k8s\.io/apiserver/pkg/server/(dynamiccertificates|egressselector(/metrics)?)$'
 refuse "the controller must not contain the registry or the API server" \
   " ($module/pkg/(registry|apiserver|admission)|k8s\.io/apiserver/pkg/(registry|server|storage)(/|$))" < <(grep -vE "$review" <<<"$controller_deps")
+
+refuse "the plugin must contain neither controllers, engines, Helm nor the API server" \
+  " ($module/pkg/(controllers|registry|apiserver|admission|rollout)(/|$)|$engines(/|$)|helm\.sh/helm|sigs\.k8s\.io/controller-runtime|k8s\.io/apiserver/)" <<<"$plugin_deps"
 
 refuse "only cmd/controller asks who reads the metrics" . < <(
   grep ' sigs\.k8s\.io/controller-runtime/pkg/metrics/filters$' <<<"$all_imports" | grep -vE "^$module/cmd/controller/app ")

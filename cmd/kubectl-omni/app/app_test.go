@@ -1,0 +1,308 @@
+package app
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// session is a user of the plugin before a fleet.
+type session struct {
+	t      *testing.T
+	client *fake.Clientset
+	input  string
+}
+
+func newSession(t *testing.T) *session {
+	t.Helper()
+
+	text, err := os.ReadFile("testdata/fleet.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var objects []runtime.Object
+
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		one, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(document), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		objects = append(objects, one)
+	}
+
+	// The fake guesses the plural of a kind, and would guess that of OmniWorkers wrong.
+	workers := slices.IndexFunc(objects, func(o runtime.Object) bool { _, is := o.(*v1alpha1.OmniWorkers); return is })
+	client := fake.NewSimpleClientset(slices.Concat(objects[:workers], objects[workers+1:])...) //nolint:staticcheck // the other needs a schema of its own
+
+	if err = client.Tracker().Create(v1alpha1.SchemeGroupVersion.WithResource("omniworkers"), objects[workers], "fleet"); err != nil {
+		t.Fatal(err)
+	}
+
+	return &session{t: t, client: client}
+}
+
+// run types a command.
+func (s *session) run(args ...string) (output, errors string, err error) {
+	s.t.Helper()
+
+	var out, errOut bytes.Buffer
+
+	flags := genericclioptions.NewConfigFlags(true)
+	namespace := "fleet"
+	flags.Namespace = &namespace
+
+	tool := &tool{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(s.input), Out: &out, ErrOut: &errOut}, flags: flags, client: s.client,
+		now: func() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) },
+	}
+
+	command := tool.command()
+	command.SetArgs(args)
+	err = command.ExecuteContext(s.t.Context())
+
+	return out.String(), errOut.String(), err
+}
+
+func (s *session) cluster(name string) *v1alpha1.OmniCluster {
+	s.t.Helper()
+
+	cluster, err := s.client.OmniV1alpha1().OmniClusters("fleet").Get(s.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return cluster
+}
+
+// writes are the requests that change something.
+func (s *session) writes() []string {
+	var found []string
+
+	for _, action := range s.client.Actions() {
+		if verb := action.GetVerb(); verb != "get" && verb != "list" {
+			found = append(found, verb+" "+action.GetResource().Resource)
+		}
+	}
+
+	return found
+}
+
+// What is shown, as it is: the pages of the documentation quote it.
+func TestOutputs(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for name, args := range map[string][]string{
+		"tree": {"tree", "edge-01"}, "tree-gaps": {"tree", "quiet"}, "status": {"status"}, "status-one": {"status", "edge-01"}, "plan": {"plan", "edge-01"},
+		"plan-empty": {"plan", "quiet"}, "help": {"--help"}, "help-approve": {"approve", "--help"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("HOME", "/home/user")
+
+			s := newSession(t)
+
+			output, _, err := s.run(args...)
+			if changes := args[0] == "plan" && args[1] == "edge-01"; (err != nil) != changes {
+				t.Error(err)
+			}
+
+			if writes := s.writes(); len(writes) > 0 {
+				t.Errorf("writes: %v", writes)
+			}
+
+			golden := filepath.Join("testdata", name+".txt")
+
+			if *update {
+				if err := os.WriteFile(golden, []byte(output), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(string(want), output); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOutputFormats(t *testing.T) {
+	output, _, err := newSession(t).run("status", "edge-01", "-o", "jsonpath={.kind} {.status.rollout.hash}")
+	if err != nil || output != "OmniCluster 9f3c" {
+		t.Errorf("%q, %v", output, err)
+	}
+}
+
+func TestWrites(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for name, test := range map[string]struct {
+		args    []string
+		input   string
+		refused string // part of the error; nothing is written then
+		check   func(*session) (got, want any)
+	}{
+		"approve":                  {args: []string{"approve", "edge-01"}, input: "y\n", check: approved("5d0e")},
+		"approve, no":              {args: []string{"approve", "edge-01"}, input: "\n", refused: "was not confirmed"},
+		"approve, no terminal":     {args: []string{"approve", "edge-01"}, refused: "was not confirmed"},
+		"approve by hash":          {args: []string{"approve", "edge-01", "--yes", "--hash", "5d0e"}, check: approved("5d0e")},
+		"approve another hash":     {args: []string{"approve", "edge-01", "--yes", "--hash", "beef"}, refused: "the hash is 5d0e now"},
+		"approve without the hash": {args: []string{"approve", "edge-01", "--yes"}, refused: "--yes needs --hash"},
+		"approve nothing":          {args: []string{"approve", "quiet"}, input: "y\n", refused: "nothing waits for an approval"},
+		"override": {
+			args: []string{"override", "edge-01", "--reason", "the outage of tonight"}, input: "yes\n",
+			check: annotated(v1alpha1.AnnotationRolloutOverride, "9f3c the outage of tonight"),
+		},
+		"override without a reason": {args: []string{"override", "edge-01"}, input: "y\n", refused: `required flag(s) "reason" not set`},
+		"override nothing":          {args: []string{"override", "quiet", "--reason", "the outage of tonight"}, input: "y\n", refused: "no changes of this cluster wait"},
+		"promote": {args: []string{"promote", "production", "prod", "--for", "12h", "--yes"}, check: func(s *session) (got, want any) {
+			return policyOf(s).Annotations[v1alpha1.AnnotationPromotePrefix+"prod"], "2026-11-24T00:00:00Z"
+		}},
+		"promote too long":            {args: []string{"promote", "production", "prod", "--for", "169h", "--yes"}, refused: "at most 168h"},
+		"promote no stage":            {args: []string{"promote", "production", "stage", "--yes"}, refused: `has no stage "stage"`},
+		"hold":                        {args: []string{"hold", "production"}, check: func(s *session) (got, want any) { return policyOf(s).Spec.Hold, true }},
+		"suspend":                     {args: []string{"suspend", "edge-01"}, check: func(s *session) (got, want any) { return s.cluster("edge-01").Spec.Suspend, true }},
+		"reconcile":                   {args: []string{"reconcile", "edge-01"}, check: annotated(v1alpha1.AnnotationReconcileRequestedAt, "2026-11-23T12:00:00Z")},
+		"a cluster that is not there": {args: []string{"suspend", "edge-99"}, refused: "not found"},
+		"resume a release": {args: []string{"resume", "release/monitoring"}, check: func(s *session) (got, want any) {
+			release, err := s.client.OmniV1alpha1().OmniHelmReleases("fleet").Get(s.t.Context(), "monitoring", metav1.GetOptions{})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+
+			return release.Spec.Suspend, false
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t)
+			s.input = test.input
+
+			_, _, err := s.run(test.args...)
+
+			if test.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refused) || len(s.writes()) > 0 {
+					t.Errorf("%v, writes %v", err, s.writes())
+				}
+
+				return
+			}
+
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if got, want := test.check(s); got != want || len(s.writes()) != 1 {
+				t.Errorf("%v, want %v; writes %v", got, want, s.writes())
+			}
+		})
+	}
+}
+
+func approved(hash string) func(*session) (got, want any) {
+	return func(s *session) (got, want any) { return s.cluster("edge-01").Spec.ApprovedPlan, hash }
+}
+
+func annotated(key, value string) func(*session) (got, want any) {
+	return func(s *session) (got, want any) { return s.cluster("edge-01").Annotations[key], value }
+}
+
+func policyOf(s *session) *v1alpha1.OmniRolloutPolicy {
+	s.t.Helper()
+
+	policy, err := s.client.OmniV1alpha1().OmniRolloutPolicies("fleet").Get(s.t.Context(), "production", metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return policy
+}
+
+// What Git owns is told, and not written.
+func TestGitIsNotFought(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for manager, refuses := range map[string]bool{"kustomize-controller": true, "argocd-controller": true, "kubectl-edit": false} {
+		for _, args := range [][]string{{"suspend", "edge-01"}, {"approve", "edge-01", "--yes", "--hash", "5d0e"}} {
+			s := newSession(t)
+
+			owned := s.cluster("edge-01").DeepCopy()
+			owned.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "omni.texashpc.com/v1alpha1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:suspend":{},"f:approvedPlan":{}}}`),
+			}}
+
+			if err := s.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("omniclusters"), owned, "fleet"); err != nil {
+				t.Fatal(err)
+			}
+
+			_, _, err := s.run(args...)
+
+			if refused := err != nil && strings.Contains(err.Error(), "comes from Git ("+manager+"): commit it there instead"); refused != refuses || refuses && len(s.writes()) > 0 {
+				t.Errorf("%s, %v: %v, writes %v", manager, args, err, s.writes())
+			}
+		}
+	}
+}
+
+// Every example of --help is a command line that the plugin understands.
+func TestExamples(t *testing.T) {
+	root := NewCommand(genericiooptions.NewTestIOStreamsDiscard())
+	seen := 0
+
+	for _, command := range root.Commands() {
+		for line := range strings.Lines(command.Example) {
+			words, isCommand := strings.CutPrefix(strings.TrimSpace(line), "kubectl omni ")
+			if !isCommand {
+				continue
+			}
+
+			seen++
+			words = strings.NewReplacer(`"$hash"`, "5d0e", `"the fix for tonight's outage"`, "outage").Replace(words)
+
+			found, rest, err := root.Find(strings.Fields(words))
+			if err != nil || found != command {
+				t.Errorf("%s: %v", line, err)
+
+				continue
+			}
+
+			if err = found.ParseFlags(rest); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+
+			if err = found.ValidateArgs(found.Flags().Args()); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+
+		if command.GroupID != "" && command.Example == "" {
+			t.Errorf("%s has no example", command.Name())
+		}
+	}
+
+	if seen < 10 {
+		t.Errorf("only %d examples", seen)
+	}
+}

@@ -1,0 +1,24 @@
+package app
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var errNotConfirmed = errors.New("nothing was done: it was not confirmed")
+
+// confirm asks a question; anything but yes is no.
+func (t *tool) confirm(question string) error {
+	if _, err := fmt.Fprintf(t.ErrOut, "%s [y/N]: ", question); err != nil {
+		return err
+	}
+
+	answer, err := bufio.NewReader(t.In).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil && answer == "" || answer != "y" && answer != "yes" {
+		return errNotConfirmed
+	}
+
+	return nil
+}

@@ -1,0 +1,3 @@
+// Package app is the command line of kubectl omni: a file for each command. Commands read and write through the API with the
+// user's own rights; none reads a Secret. What a command shows is decided by pure functions, and golden files hold it.
+package app

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// gitManagers are the field managers of the tools that apply what Git says.
+var gitManagers = []string{
+	"kustomize-controller", "helm-controller", "argocd-controller", "argocd-application-controller", "kubectl-client-side-apply-by-argocd",
+}
+
+// ownedByGit names the tool that applies a field from Git; empty if none does.
+func ownedByGit(fields []metav1.ManagedFieldsEntry, path ...string) string {
+	parts := make([]any, 0, len(path))
+	for _, part := range path {
+		parts = append(parts, part)
+	}
+
+	wanted := fieldpath.MakePathOrDie(parts...)
+
+	for _, entry := range fields {
+		if !slices.Contains(gitManagers, entry.Manager) || entry.FieldsV1 == nil || entry.Subresource != "" {
+			continue
+		}
+
+		set := &fieldpath.Set{}
+		if set.FromJSON(strings.NewReader(entry.FieldsV1.GetRawString())) == nil && set.Has(wanted) {
+			return entry.Manager
+		}
+	}
+
+	return ""
+}
+
+// refuseToFightGit is an error that says what to commit, if Git owns a field. Whatever were written would be taken back at the
+// tool's next look, or after it has already had its effect.
+func refuseToFightGit(o object, kind string, value any, path ...string) error {
+	manager := ownedByGit(o.GetManagedFields(), path...)
+	if manager == "" {
+		return nil
+	}
+
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+
+	return fmt.Errorf("%s of %s %q comes from Git (%s): commit it there instead:\n  %s: %s", strings.Join(path, "."), kind, o.GetName(), manager,
+		strings.Join(path, "."), text)
+}

@@ -1,0 +1,166 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+func (t *tool) overrideCommand() *cobra.Command {
+	confirmed, reason := &confirmation{}, ""
+
+	command := &cobra.Command{
+		Use:   "override CLUSTER --reason TEXT",
+		Short: "Let the changes of a cluster begin now that wait in an OmniRolloutPolicy",
+		Long: `override shows the changes that wait for their turn, asks, and lets exactly these begin. It needs the right to override
+omniclusters (role admin); the API server notes who did it and why.`,
+		Example: `  kubectl omni override prod-17 -n fleet --reason "the fix for tonight's outage"`,
+		GroupID: groupDecide,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: t.completeClusters,
+		RunE: func(command *cobra.Command, args []string) error {
+			cluster, err := t.cluster(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			held, err := heldChanges(cluster)
+			if err != nil {
+				return err
+			}
+
+			hash := cluster.Status.Rollout.Hash
+			if err = changesOf(held, t.colour).write(t.ErrOut); err != nil {
+				return err
+			}
+
+			if err = confirmed.check(t, hash, fmt.Sprintf("Let these %d changes of cluster %s begin now (hash %s)?", len(held), cluster.Name, hash)); err != nil {
+				return err
+			}
+
+			if err = t.change(command.Context(), cluster, nil, map[string]string{v1alpha1.AnnotationRolloutOverride: hash + " " + reason}); err != nil {
+				return err
+			}
+
+			return t.told("omnicluster/%s: its changes may begin", cluster.Name)
+		},
+	}
+	confirmed.addFlags(command)
+	command.Flags().StringVar(&reason, "reason", "", "Why, in 10 characters at least. It is kept in status.rollout.override.")
+	_ = command.MarkFlagRequired("reason")
+
+	return command
+}
+
+// heldChanges are the changes that wait for their turn. An error says that none do.
+func heldChanges(cluster *v1alpha1.OmniCluster) ([]v1alpha1.PlannedChange, error) {
+	status, plan := cluster.Status.Rollout, cluster.Status.Plan
+	if status == nil || status.State != v1alpha1.RolloutHeld || plan == nil {
+		return nil, errors.New("no changes of this cluster wait for their turn")
+	}
+
+	return slices.DeleteFunc(slices.Clone(plan.Changes), func(change v1alpha1.PlannedChange) bool { return !change.Held }), nil
+}
+
+// defaultPromotion is how long a stage is promoted unless the user says otherwise; longestPromotion what the API takes.
+const (
+	defaultPromotion = 24 * time.Hour
+	longestPromotion = 7 * 24 * time.Hour
+)
+
+func (t *tool) promoteCommand() *cobra.Command {
+	length, yes := defaultPromotion, false
+
+	command := &cobra.Command{
+		Use:   "promote POLICY STAGE",
+		Short: "Let a stage of an OmniRolloutPolicy begin without the earlier ones, for a time",
+		Example: `  # Production may begin until tomorrow; windows, freezes and limits count
+  kubectl omni promote production prod -n fleet --for 24h`,
+		GroupID: groupDecide,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			policy, err := t.policy(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			switch {
+			case !slices.ContainsFunc(policy.Spec.Stages, func(one v1alpha1.RolloutStage) bool { return one.Name == args[1] }):
+				return fmt.Errorf("OmniRolloutPolicy %q has no stage %q", policy.Name, args[1])
+			case length <= 0 || length > longestPromotion:
+				return errors.New("--for must be more than nothing, and at most 168h")
+			}
+
+			key, until := v1alpha1.AnnotationPromotePrefix+args[1], t.now().Add(length).UTC().Format(time.RFC3339)
+			if err = refuseToFightGit(policy, "OmniRolloutPolicy", until, "metadata", "annotations", key); err != nil {
+				return err
+			}
+
+			if !yes {
+				if err = t.confirm(fmt.Sprintf("Let stage %s of %s begin until %s, whether the earlier stages have proved a change or not?", args[1], policy.Name, until)); err != nil {
+					return err
+				}
+			}
+
+			if err = t.change(command.Context(), policy, nil, map[string]string{key: until}); err != nil {
+				return err
+			}
+
+			return t.told("omnirolloutpolicy/%s: stage %s is promoted until %s", policy.Name, args[1], until)
+		},
+	}
+	command.Flags().DurationVar(&length, "for", length, "How long, at most 168h.")
+	command.Flags().BoolVarP(&yes, "yes", "y", false, "Ask no question.")
+
+	return command
+}
+
+func (t *tool) holdCommand() *cobra.Command {
+	release := false
+
+	command := &cobra.Command{
+		Use:   "hold POLICY",
+		Short: "Let nothing begin in an OmniRolloutPolicy until it is taken back (spec.hold)",
+		Example: `  # The red button; what has begun goes on
+  kubectl omni hold production -n fleet
+
+  kubectl omni hold production -n fleet --release`,
+		GroupID: groupDecide,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			policy, err := t.policy(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			if release {
+				if err = refuseToFightGit(policy, "OmniRolloutPolicy", false, "spec", "hold"); err != nil {
+					return err
+				}
+			}
+
+			if err = t.change(command.Context(), policy, map[string]any{"hold": !release}, nil); err != nil {
+				return err
+			}
+
+			lines := []string{fmt.Sprintf("omnirolloutpolicy/%s: nothing begins until it is released", policy.Name)}
+			if release {
+				lines[0] = fmt.Sprintf("omnirolloutpolicy/%s: changes begin again", policy.Name)
+			}
+
+			if manager := ownedByGit(policy.GetManagedFields(), "spec", "hold"); manager != "" {
+				lines = append(lines, fmt.Sprintf("spec.hold comes from Git (%s), which takes this back at its next look: commit hold: true there", manager))
+			}
+
+			return t.told("%s", strings.Join(lines, "\n"))
+		},
+	}
+	command.Flags().BoolVar(&release, "release", false, "Take it back.")
+
+	return command
+}

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
+	"omni.texashpc.com/omni-cluster-operator/pkg/version"
+)
+
+// callTimeout bounds one request.
+const callTimeout = 30 * time.Second
+
+// errChanges ends `plan` with a status of 1 when there is something to do.
+var errChanges = errors.New("there are changes")
+
+// tool is what the commands share.
+type tool struct {
+	genericiooptions.IOStreams
+
+	flags  *genericclioptions.ConfigFlags
+	client versioned.Interface // made at the first use; tests give their own
+	now    func() time.Time
+	colour bool
+}
+
+// Main runs the plugin and returns the status of the process: 0, 1 for an error, and 1 for a plan with changes.
+func Main(streams genericiooptions.IOStreams, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	command := NewCommand(streams)
+	command.SetArgs(args)
+
+	switch err := command.ExecuteContext(ctx); {
+	case errors.Is(err, errChanges):
+		return 1
+	case err != nil:
+		_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
+
+		return 1
+	default:
+		return 0
+	}
+}
+
+// NewCommand makes the command kubectl omni.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	t := &tool{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now, colour: showsColours(streams.Out)}
+
+	return t.command()
+}
+
+func (t *tool) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-omni",
+		Short: "Look at clusters of Sidero Omni, and decide what waits for you",
+		Long: `kubectl omni shows what belongs to an OmniCluster, how it is and what it waits for, and does what waits for a person.
+Everything it does is ordinary API calls with your own rights. It reads no Secret, and changes nothing that Git owns.`,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl omni"},
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Version:           version.Get().String(),
+		DisableAutoGenTag: true,
+	}
+	root.SetIn(t.In)
+	root.SetOut(t.Out)
+	root.SetErr(t.ErrOut)
+	t.flags.AddFlags(root.PersistentFlags())
+
+	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupDecide, Title: "Decide:"})
+	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(),
+		t.approveCommand(), t.overrideCommand(), t.promoteCommand(), t.holdCommand(), t.suspendCommand(), t.resumeCommand(), t.reconcileCommand())
+
+	return root
+}
+
+// The groups that --help sorts the commands by.
+const (
+	groupLook   = "look"
+	groupDecide = "decide"
+)
+
+// api is the client for our kinds, and the namespace that the user means.
+func (t *tool) api() (client versioned.Interface, namespace string, err error) {
+	namespace, _, err = t.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the namespace: %w", err)
+	}
+
+	if t.client != nil {
+		return t.client, namespace, nil
+	}
+
+	config, err := t.flags.ToRESTConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the management cluster: %w", err)
+	}
+
+	config = rest.CopyConfig(config)
+	config.UserAgent = version.Get().UserAgent("kubectl-omni")
+	config.Timeout = callTimeout
+
+	if t.client, err = versioned.NewForConfig(config); err != nil {
+		return nil, "", fmt.Errorf("make a client: %w", err)
+	}
+
+	return t.client, namespace, nil
+}

@@ -1,0 +1,239 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
+)
+
+// watchPause is how often --watch looks again.
+const watchPause = 2 * time.Second
+
+func (t *tool) statusCommand() *cobra.Command {
+	watch := false
+	format := genericclioptions.NewPrintFlags("").WithTypeSetter(scheme.Scheme).WithDefaultOutput("")
+
+	command := &cobra.Command{
+		Use:   "status [CLUSTER]",
+		Short: "Show how a cluster is and what it waits for; without a name a line for each cluster",
+		Example: `  # A line for each cluster of the namespace
+  kubectl omni status -n fleet
+
+  # One screen about edge-01, again and again
+  kubectl omni status edge-01 -n fleet --watch`,
+		GroupID: groupLook,
+		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: t.completeClusters,
+		RunE: func(command *cobra.Command, args []string) error {
+			for {
+				if watch && t.colour {
+					_, _ = io.WriteString(t.Out, "\x1b[H\x1b[2J")
+				}
+
+				if err := t.showStatus(command.Context(), args, format); err != nil || !watch {
+					return err
+				}
+
+				select {
+				case <-command.Context().Done():
+					return nil
+				case <-time.After(watchPause):
+				}
+			}
+		},
+	}
+	command.Flags().BoolVarP(&watch, "watch", "w", false, "Show it again every two seconds.")
+	format.AddFlags(command)
+
+	return command
+}
+
+func (t *tool) showStatus(ctx context.Context, args []string, format *genericclioptions.PrintFlags) error {
+	client, namespace, err := t.api()
+	if err != nil {
+		return err
+	}
+
+	clusters := client.OmniV1alpha1().OmniClusters(namespace)
+
+	if len(args) == 0 {
+		list, err := clusters.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+
+		if done, err := t.print(format, list); done {
+			return err
+		}
+
+		if len(list.Items) == 0 {
+			_, err = fmt.Fprintf(t.ErrOut, "There are no OmniClusters in namespace %s.\n", namespace)
+
+			return err
+		}
+
+		return overview(list.Items, t.now(), t.colour).write(t.Out)
+	}
+
+	cluster, err := clusters.Get(ctx, args[0], metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+
+	if done, err := t.print(format, cluster); done {
+		return err
+	}
+
+	return t.writeScreen(cluster)
+}
+
+// overview is a line for each cluster.
+func overview(clusters []v1alpha1.OmniCluster, now time.Time, colour bool) *table {
+	drawn := &table{colour: colour}
+	drawn.add(plain, "CLUSTER", "READY", "REASON", "KUBERNETES", "TALOS", "MACHINES", "WAITS FOR", "AGE")
+
+	for i := range clusters {
+		o := &clusters[i]
+		ready, reason, stalled := stateOf(o)
+		kubernetes, talos, machines := "", "", ""
+
+		if remote := o.Status.Omni; remote != nil {
+			kubernetes, talos = remote.KubernetesVersion, remote.TalosVersion
+			machines = fmt.Sprintf("%d/%d", remote.Machines.Healthy, remote.Machines.Requested)
+		}
+
+		drawn.add(colourOf(ready, stalled), o.Name, string(ready), reason, goesTo(kubernetes, o.Spec.Kubernetes.Version), goesTo(talos, o.Spec.Talos.Version),
+			machines, cut(waitsFor(o), waitWidth), age(o.CreationTimestamp.Time, now))
+	}
+
+	return drawn
+}
+
+// waitWidth is how much of what a cluster waits for fits into its line.
+const waitWidth = 60
+
+// goesTo shows a version that is run, and the one that is asked for if that is another.
+func goesTo(runs, wanted string) string {
+	switch {
+	case runs == "":
+		return wanted
+	case runs == wanted:
+		return runs
+	default:
+		return runs + " -> " + wanted
+	}
+}
+
+// waitsFor says what a person can do something about, or when something happens by itself.
+func waitsFor(o *v1alpha1.OmniCluster) string {
+	conditions := o.Status.Conditions
+
+	for _, name := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionHeld, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling} {
+		if apimeta.IsStatusConditionTrue(conditions, name) {
+			return messageOf(o, name)
+		}
+	}
+
+	return ""
+}
+
+// messageOf is what a condition says; empty if there is none.
+func messageOf(o object, name string) string {
+	one := apimeta.FindStatusCondition(o.GetReconcileStatus().Conditions, name)
+
+	switch {
+	case one == nil:
+		return ""
+	case one.Message == "":
+		return one.Reason
+	default:
+		return one.Message
+	}
+}
+
+// writeScreen shows all about one cluster.
+func (t *tool) writeScreen(o *v1alpha1.OmniCluster) error {
+	ready, reason, stalled := stateOf(o)
+	facts := &table{colour: t.colour}
+	facts.add(colourOf(ready, stalled), "Cluster", fmt.Sprintf("%s in namespace %s, %s in Omni", o.Name, o.Namespace, o.EffectiveClusterName()))
+	facts.add(plain, "Ready", fmt.Sprintf("%s %s", ready, reason))
+
+	if remote := o.Status.Omni; remote != nil {
+		facts.add(plain, "Kubernetes", goesTo(remote.KubernetesVersion, o.Spec.Kubernetes.Version)+upgradeOf(remote.Upgrades.Kubernetes))
+		facts.add(plain, "Talos", goesTo(remote.TalosVersion, o.Spec.Talos.Version)+upgradeOf(remote.Upgrades.Talos))
+		facts.add(plain, "Machines", fmt.Sprintf("%d healthy, %d connected, %d asked for", remote.Machines.Healthy, remote.Machines.Connected, remote.Machines.Requested))
+
+		for _, set := range remote.MachineSets {
+			facts.add(plain, "  "+set.Name, fmt.Sprintf("%s, %d of %d healthy", set.Phase, set.Machines.Healthy, set.Machines.Requested))
+		}
+	}
+
+	if plan := o.Status.Plan; plan != nil && plan.Creates+plan.Updates+plan.Destroys > 0 {
+		facts.add(plain, "Plan", fmt.Sprintf("%d to create, %d to update, %d to destroy; %d held (kubectl omni plan %s)",
+			plan.Creates, plan.Updates, plan.Destroys, plan.Held, o.Name))
+	}
+
+	if rollout := o.Status.Rollout; rollout != nil && rollout.Policy != "" {
+		facts.add(plain, "Rollout", fmt.Sprintf("%s, stage %s%s", rollout.Policy, rollout.Stage, turnOf(rollout)))
+	}
+
+	if err := facts.write(t.Out); err != nil {
+		return err
+	}
+
+	if _, err := fmt.Fprintln(t.Out); err != nil {
+		return err
+	}
+
+	return conditionsOf(o, t.now(), t.colour).write(t.Out)
+}
+
+func upgradeOf(upgrade *v1alpha1.UpgradeStatus) string {
+	if upgrade == nil || upgrade.Phase == "Done" {
+		return ""
+	}
+
+	return fmt.Sprintf(" (%s %s%s)", upgrade.Phase, upgrade.Step, upgrade.Error)
+}
+
+func turnOf(rollout *v1alpha1.OmniClusterRollout) string {
+	switch {
+	case rollout.State == "":
+		return ""
+	case rollout.NotBefore != nil:
+		return fmt.Sprintf(": %s %s until %s", rollout.State, rollout.Reason, rollout.NotBefore.UTC().Format("Mon 2006-01-02 15:04 MST"))
+	default:
+		return fmt.Sprintf(": %s %s", rollout.State, rollout.Reason)
+	}
+}
+
+// messageWidth is how much of a condition's message fits into its line.
+const messageWidth = 100
+
+func conditionsOf(o object, now time.Time, colour bool) *table {
+	drawn := &table{colour: colour}
+	drawn.add(plain, "CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
+
+	for _, one := range o.GetReconcileStatus().Conditions {
+		tone := plain
+
+		switch {
+		case one.Type == v1alpha1.ConditionStalled:
+			tone = red
+		case one.Status == metav1.ConditionFalse:
+			tone = yellow
+		}
+
+		drawn.add(tone, one.Type, string(one.Status), one.Reason, age(one.LastTransitionTime.Time, now), cut(one.Message, messageWidth))
+	}
+
+	return drawn
+}

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+func (t *tool) suspendCommand() *cobra.Command {
+	return t.suspensionCommand("suspend", "suspended", "Change nothing in Omni, or in the workload cluster, until it is resumed", true)
+}
+
+func (t *tool) resumeCommand() *cobra.Command {
+	return t.suspensionCommand("resume", "resumed", "Go on with what was suspended", false)
+}
+
+func (t *tool) suspensionCommand(verb, done, short string, suspend bool) *cobra.Command {
+	return &cobra.Command{
+		Use:     verb + " CLUSTER | release/RELEASE",
+		Short:   short,
+		Example: fmt.Sprintf("  kubectl omni %s edge-01 -n fleet\n\n  # An OmniHelmRelease\n  kubectl omni %s release/monitoring -n fleet", verb, verb),
+		GroupID: groupDecide,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: t.completeClusters,
+		RunE: func(command *cobra.Command, args []string) error {
+			o, kind, err := t.named(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			if err = refuseToFightGit(o, kind, suspend, "spec", "suspend"); err != nil {
+				return err
+			}
+
+			if err = t.change(command.Context(), o, map[string]any{"suspend": suspend}, nil); err != nil {
+				return err
+			}
+
+			return t.told("%s/%s: %s", strings.ToLower(kind), o.GetName(), done)
+		},
+	}
+}
+
+// named reads an OmniCluster, or with release/ in front an OmniHelmRelease.
+func (t *tool) named(ctx context.Context, argument string) (o object, kind string, err error) {
+	client, namespace, err := t.api()
+	if err != nil {
+		return nil, "", err
+	}
+
+	if name, isRelease := strings.CutPrefix(argument, "release/"); isRelease {
+		release, err := client.OmniV1alpha1().OmniHelmReleases(namespace).Get(ctx, name, metav1.GetOptions{})
+
+		return release, "OmniHelmRelease", err
+	}
+
+	cluster, err := client.OmniV1alpha1().OmniClusters(namespace).Get(ctx, argument, metav1.GetOptions{})
+
+	return cluster, "OmniCluster", err
+}
+
+func (t *tool) reconcileCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "reconcile CLUSTER | release/RELEASE",
+		Short:   "Ask the controller to look at it now",
+		Example: "  kubectl omni reconcile edge-01 -n fleet",
+		GroupID: groupDecide,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: t.completeClusters,
+		RunE: func(command *cobra.Command, args []string) error {
+			o, kind, err := t.named(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			at := t.now().UTC().Format(time.RFC3339Nano)
+			if err = t.change(command.Context(), o, nil, map[string]string{v1alpha1.AnnotationReconcileRequestedAt: at}); err != nil {
+				return err
+			}
+
+			return t.told("%s/%s: asked for at %s", strings.ToLower(kind), o.GetName(), at)
+		},
+	}
+}
