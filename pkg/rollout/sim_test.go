@@ -3,6 +3,8 @@ package rollout_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,12 +77,19 @@ func (w *world) reached() {
 // TestYear is a year of a fleet: commits each week, failures, and everything that goes wrong beside them.
 func TestYear(t *testing.T) {
 	weeks := 52
-	if raceDetector {
+	if raceDetector() {
 		weeks = 16 // there is nothing to race with
 	}
 
 	t.Run("seen as it is", func(t *testing.T) { year(t, weeks, 0) })
 	t.Run("seen late", func(t *testing.T) { year(t, min(weeks, 22), 3) })
+}
+
+// raceDetector reports whether the test was built with it: then all is ten times slower.
+func raceDetector() bool {
+	info, _ := debug.ReadBuildInfo()
+
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // year runs so many weeks. Some clusters, in percent, are seen as they were some time ago.
