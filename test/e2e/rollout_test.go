@@ -207,5 +207,7 @@ func TestRolloutFailure(t *testing.T) {
 		f.wait(name+" to run v1.36.1", func() error { return f.shows("ocl", name, "{.status.rollout.last.result}", "Done") })
 	}
 
-	f.wait("the end of the stop", func() error { return f.shows("orp", "fleet", "{.status.conditions[?(@.type==\"RolloutStopped\")].status}", "") })
+	f.wait("the end of the stop", func() error {
+		return f.shows("orp", "fleet", "{.status.conditions[?(@.type==\"RolloutStopped\")].status}", "")
+	})
 }
