@@ -39,8 +39,9 @@ review=' k8s\.io/apiserver/pkg/server/(dynamiccertificates|egressselector(/metri
 refuse "the controller must not contain the registry or the API server" \
   " ($module/pkg/(registry|apiserver|admission)|k8s\.io/apiserver/pkg/(registry|server|storage)(/|$))" < <(grep -vE "$review" <<<"$controller_deps")
 
-refuse "the plugin must contain neither controllers, engines, Helm nor the API server" \
-  " ($module/pkg/(controllers|registry|apiserver|admission|rollout)(/|$)|$engines(/|$)|helm\.sh/helm|sigs\.k8s\.io/controller-runtime|k8s\.io/apiserver/)" <<<"$plugin_deps"
+# Of the engines it has what its command export needs.
+refuse "the plugin must contain neither controllers, Helm nor the API server" \
+  " ($module/pkg/(controllers|registry|apiserver|admission|clusteraccess|helm)(/|$)|helm\.sh/helm|sigs\.k8s\.io/controller-runtime|k8s\.io/apiserver/)" <<<"$plugin_deps"
 
 refuse "only cmd/controller asks who reads the metrics" . < <(
   grep ' sigs\.k8s\.io/controller-runtime/pkg/metrics/filters$' <<<"$all_imports" | grep -vE "^$module/cmd/controller/app ")

@@ -194,7 +194,7 @@ func TestCheckKnowsTheRoles(t *testing.T) {
 	}
 
 	asked := map[string]bool{}
-	for _, right := range rightsOf("n", &Options{Namespace: "n"}) {
+	for _, right := range rightsOf("n", &Options{Namespace: "n", Rollouts: true}) {
 		right.Namespace = ""
 		asked[described(right)] = true
 	}

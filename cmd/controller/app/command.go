@@ -10,6 +10,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/exportcommand"
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/migratecommand"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -48,7 +50,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 
 	options.AddFlags(command.Flags())
 	command.Flags().Bool("version", false, "Print the version and exit.")
-	command.AddCommand(newExportCommand(ctx), newMigrateCommand(ctx), newCheckCommand(ctx))
+	command.AddCommand(exportcommand.New(ctx), migratecommand.New(ctx), newCheckCommand(ctx))
 
 	return command
 }

@@ -75,7 +75,7 @@ func (s *session) run(args ...string) (output, errors string, err error) {
 		now: func() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) },
 	}
 
-	command := tool.command()
+	command := tool.command(s.t.Context())
 	command.SetArgs(args)
 	err = command.ExecuteContext(s.t.Context())
 
@@ -268,7 +268,7 @@ func TestGitIsNotFought(t *testing.T) {
 
 // Every example of --help is a command line that the plugin understands.
 func TestExamples(t *testing.T) {
-	root := NewCommand(genericiooptions.NewTestIOStreamsDiscard())
+	root := NewCommand(t.Context(), genericiooptions.NewTestIOStreamsDiscard())
 	seen := 0
 
 	for _, command := range root.Commands() {
@@ -297,12 +297,48 @@ func TestExamples(t *testing.T) {
 			}
 		}
 
-		if command.GroupID != "" && command.Example == "" {
+		if (command.GroupID == groupLook || command.GroupID == groupDecide) && command.Example == "" {
 			t.Errorf("%s has no example", command.Name())
 		}
 	}
 
 	if seen < 10 {
 		t.Errorf("only %d examples", seen)
+	}
+}
+
+// The page of the documentation shows what the golden files have.
+func TestPage(t *testing.T) {
+	const page = "../../../docs/reference/kubectl-omni.md"
+
+	template, err := os.ReadFile("testdata/page.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := string(template)
+
+	for _, name := range []string{"tree", "status", "status-one", "plan"} {
+		output, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		want = strings.Replace(want, "@@"+name+"@@\n", string(output), 1)
+	}
+
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("go test ./cmd/kubectl-omni/app -update\n%s", diff)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/exportcommand"
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/migratecommand"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
@@ -39,7 +41,7 @@ func Main(streams genericiooptions.IOStreams, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	command := NewCommand(streams)
+	command := NewCommand(ctx, streams)
 	command.SetArgs(args)
 
 	switch err := command.ExecuteContext(ctx); {
@@ -55,13 +57,13 @@ func Main(streams genericiooptions.IOStreams, args []string) int {
 }
 
 // NewCommand makes the command kubectl omni.
-func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(ctx context.Context, streams genericiooptions.IOStreams) *cobra.Command {
 	t := &tool{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now, colour: showsColours(streams.Out)}
 
-	return t.command()
+	return t.command(ctx)
 }
 
-func (t *tool) command() *cobra.Command {
+func (t *tool) command(ctx context.Context) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-omni",
 		Short: "Look at clusters of Sidero Omni, and decide what waits for you",
@@ -78,9 +80,14 @@ Everything it does is ordinary API calls with your own rights. It reads no Secre
 	root.SetErr(t.ErrOut)
 	t.flags.AddFlags(root.PersistentFlags())
 
-	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupDecide, Title: "Decide:"})
+	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupMove, Title: "Move:"})
 	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(),
 		t.approveCommand(), t.overrideCommand(), t.promoteCommand(), t.holdCommand(), t.suspendCommand(), t.resumeCommand(), t.reconcileCommand())
+
+	for _, command := range []*cobra.Command{exportcommand.New(ctx), migratecommand.New(ctx)} {
+		command.GroupID = groupMove
+		root.AddCommand(command)
+	}
 
 	return root
 }
@@ -89,6 +96,7 @@ Everything it does is ordinary API calls with your own rights. It reads no Secre
 const (
 	groupLook   = "look"
 	groupDecide = "decide"
+	groupMove   = "move"
 )
 
 // api is the client for our kinds, and the namespace that the user means.

@@ -1,4 +1,4 @@
-package app
+package exportcommand
 
 import (
 	"bytes"
@@ -30,8 +30,8 @@ const (
 	maxKeyFile = 1 << 20
 )
 
-// ExportOptions are the flags of omni-controller export.
-type ExportOptions struct {
+// Options are the flags of omni-controller export.
+type Options struct {
 	// Endpoint is the URL of Omni.
 	Endpoint string
 	// Clusters are names in Omni; All is every cluster.
@@ -50,7 +50,7 @@ type ExportOptions struct {
 }
 
 // AddFlags adds the flags.
-func (o *ExportOptions) AddFlags(flags *pflag.FlagSet) {
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Endpoint, "endpoint", "", "URL of the Omni API, such as https://omni.example.com.")
 	flags.StringArrayVar(&o.Clusters, "cluster", nil, "Name of a cluster in Omni. May be given several times.")
 	flags.BoolVar(&o.All, "all", false, "Export every cluster.")
@@ -65,7 +65,7 @@ func (o *ExportOptions) AddFlags(flags *pflag.FlagSet) {
 }
 
 // Validate checks the flags, and says everything that is wrong at once.
-func (o *ExportOptions) Validate() error {
+func (o *Options) Validate() error {
 	var problems []error
 
 	if o.Endpoint == "" {
@@ -102,7 +102,7 @@ func (o *ExportOptions) Validate() error {
 }
 
 // key reads the key and says where it came from.
-func (o *ExportOptions) key() ([]byte, string, error) {
+func (o *Options) key() ([]byte, string, error) {
 	if o.KeyFile == "" {
 		value := os.Getenv(keyEnvironment)
 		if value == "" {
@@ -127,7 +127,7 @@ func (o *ExportOptions) key() ([]byte, string, error) {
 }
 
 // complete reads what the flags refer to.
-func (o *ExportOptions) complete() (export.Options, error) {
+func (o *Options) complete() (export.Options, error) {
 	key, source, err := o.key()
 	if err != nil {
 		return export.Options{}, err
@@ -150,9 +150,9 @@ func (o *ExportOptions) complete() (export.Options, error) {
 	return options, nil
 }
 
-// newExportCommand makes the export subcommand.
-func newExportCommand(ctx context.Context) *cobra.Command {
-	options := &ExportOptions{}
+// New makes the export subcommand.
+func New(ctx context.Context) *cobra.Command {
+	options := &Options{}
 
 	command := &cobra.Command{
 		Use:           "export --endpoint URL (--cluster NAME ... | --all)",
@@ -174,7 +174,7 @@ func newExportCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-func runExport(ctx context.Context, options *ExportOptions, stdout, stderr io.Writer) error {
+func runExport(ctx context.Context, options *Options, stdout, stderr io.Writer) error {
 	if err := options.Validate(); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package app
+package migratecommand
 
 import (
 	"bufio"
@@ -30,8 +30,8 @@ docs/how-to/migrate.md has the whole way, also by hand.`
 // errMigrationRefused ends plan with a status of 1 after it has said everything.
 var errMigrationRefused = errors.New("something is refused")
 
-// MigrateOptions are the flags of omni-controller migrate.
-type MigrateOptions struct {
+// Options are the flags of omni-controller migrate.
+type Options struct {
 	// Kubeconfig and Context say which management cluster.
 	Kubeconfig, Context string
 	// Deployments and WithoutDeployment say what the old operator runs as, if its labels do not.
@@ -47,26 +47,26 @@ type MigrateOptions struct {
 	QuietTime, Timeout time.Duration
 }
 
-func (o *MigrateOptions) addHubFlags(flags *pflag.FlagSet) {
+func (o *Options) addHubFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig of the management cluster. Default: what kubectl uses.")
 	flags.StringVar(&o.Context, "context", "", "Context of the kubeconfig. Default: its current one.")
 	flags.StringArrayVar(&o.Deployments, "deployment", nil, "Deployment of the old operator, as NAMESPACE/NAME, if it has not the labels of its chart. May be given several times.")
 }
 
-func (o *MigrateOptions) addRunFlags(flags *pflag.FlagSet) {
+func (o *Options) addRunFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.WithoutDeployment, "without-deployment", false, "The old operator has no Deployment any more, and does not run anywhere.")
 	flags.DurationVar(&o.QuietTime, "quiet-time", 15*time.Second, "How long nobody may write to the objects before their definitions are deleted.")
 	o.addChangeFlags(flags)
 }
 
-func (o *MigrateOptions) addChangeFlags(flags *pflag.FlagSet) {
+func (o *Options) addChangeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Backup, "backup", "", "File that everything is saved in before it is changed. It has no content of Secrets, but all that the objects hold.")
 	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long one wait may take.")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "Ask no question.")
 }
 
 // hub is how to reach the management cluster: as kubectl does, or with the ServiceAccount of a Pod.
-func (o *MigrateOptions) hub() (*rest.Config, error) {
+func (o *Options) hub() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 
@@ -82,7 +82,7 @@ func (o *MigrateOptions) hub() (*rest.Config, error) {
 }
 
 // migration is what the flags ask for.
-func (o *MigrateOptions) migration(progress io.Writer) (*migrate.Migration, error) {
+func (o *Options) migration(progress io.Writer) (*migrate.Migration, error) {
 	hub, err := o.hub()
 	if err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (o *MigrateOptions) migration(progress io.Writer) (*migrate.Migration, erro
 	})
 }
 
-// newMigrateCommand makes the migrate subcommand.
-func newMigrateCommand(ctx context.Context) *cobra.Command {
+// New makes the migrate subcommand.
+func New(ctx context.Context) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move from the operator with custom resource definitions",
@@ -113,7 +113,7 @@ func newMigrateCommand(ctx context.Context) *cobra.Command {
 }
 
 func newMigratePlanCommand(ctx context.Context) *cobra.Command {
-	options := &MigrateOptions{Backup: "unused"}
+	options := &Options{Backup: "unused"}
 	command := &cobra.Command{
 		Use:           "plan",
 		Short:         "Say what would be done, and what has to be changed first",
@@ -132,7 +132,7 @@ func newMigratePlanCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-func runMigratePlan(ctx context.Context, options *MigrateOptions, stdout io.Writer) error {
+func runMigratePlan(ctx context.Context, options *Options, stdout io.Writer) error {
 	if options.Output != "text" && options.Output != "yaml" {
 		return fmt.Errorf("--output: %q is not known, only text and yaml are", options.Output)
 	}
@@ -168,7 +168,7 @@ func runMigratePlan(ctx context.Context, options *MigrateOptions, stdout io.Writ
 }
 
 func newMigrateRunCommand(ctx context.Context) *cobra.Command {
-	options := &MigrateOptions{}
+	options := &Options{}
 	command := &cobra.Command{
 		Use:           "run --backup FILE",
 		Short:         "Move, or go on with a move that was stopped",
@@ -203,7 +203,7 @@ func newMigrateRunCommand(ctx context.Context) *cobra.Command {
 }
 
 func newMigrateUndoCommand(ctx context.Context) *cobra.Command {
-	options := &MigrateOptions{}
+	options := &Options{}
 	command := &cobra.Command{
 		Use:           "undo --backup FILE",
 		Short:         "Put everything back, as long as the definitions are not deleted",
@@ -231,7 +231,7 @@ func newMigrateUndoCommand(ctx context.Context) *cobra.Command {
 }
 
 // confirm asks, unless --yes is set.
-func (o *MigrateOptions) confirm(command *cobra.Command, what string) error {
+func (o *Options) confirm(command *cobra.Command, what string) error {
 	if o.Yes {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package app
+package exportcommand
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/export"
@@ -21,10 +20,10 @@ import (
 // canary is a key that is none; it must never be shown.
 const canary = "Y2FuYXJ5LWtleQ=="
 
-func parseExport(t *testing.T, args ...string) *ExportOptions {
+func parseExport(t *testing.T, args ...string) *Options {
 	t.Helper()
 
-	options := &ExportOptions{}
+	options := &Options{}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	options.AddFlags(flags)
@@ -110,11 +109,11 @@ func TestWhatExportFlagsReferTo(t *testing.T) {
 
 // runCommand runs the subcommand with all its parts, and returns what it printed.
 func runCommand(ctx context.Context, args ...string) (stdout, stderr string, err error) {
-	command := NewCommand(ctx)
+	command := New(ctx)
 
 	var out, errOut bytes.Buffer
 
-	command.SetArgs(append([]string{"export"}, args...))
+	command.SetArgs(args)
 	command.SetOut(&out)
 	command.SetErr(&errOut)
 
@@ -193,19 +192,5 @@ func TestExportKeyErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
-	}
-}
-
-// The root command starts the log for its own work; an error of the export is for people.
-func TestExportDoesNotStartTheLog(t *testing.T) {
-	command := NewCommand(t.Context())
-
-	started := false
-	command.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-
-	command.SetArgs([]string{"export"})
-
-	if err := command.Execute(); err == nil || started {
-		t.Errorf("error %v, log started: %t", err, started)
 	}
 }

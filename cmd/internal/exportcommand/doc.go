@@ -1,0 +1,2 @@
+// Package exportcommand is the command export, of omni-controller and of the plugin kubectl omni.
+package exportcommand
