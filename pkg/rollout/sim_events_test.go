@@ -41,9 +41,7 @@ func (w *world) mendLater(c *cluster) {
 			c.broken, c.overridden = false, c.hash() != ""
 			c.since = w.now
 
-			if !c.working {
-				w.checker.well(c.name, w.now)
-			}
+			w.well(c)
 		}
 	})
 }
@@ -56,10 +54,7 @@ func (w *world) mend(c *cluster) {
 	switch older := w.older(c); {
 	case w.random.IntN(3) == 0:
 		c.broken, c.since = false, w.now
-
-		if !c.working {
-			w.checker.well(c.name, w.now)
-		}
+		w.well(c)
 	case w.random.IntN(2) == 0 && older != "":
 		c.asks.kubernetes, c.askedAt = older, w.now
 	default:
@@ -91,10 +86,7 @@ func (w *world) kill(c *cluster, least, most time.Duration) {
 	w.checker.unwell(c.name)
 	w.after(least, most, func() {
 		c.dead, c.since = false, w.now
-
-		if c.healthy() {
-			w.checker.well(c.name, w.now)
-		}
+		w.well(c)
 	})
 }
 
@@ -103,8 +95,18 @@ func (w *world) pause(c *cluster, least, most time.Duration) {
 	w.checker.pause(c.name, true)
 	w.after(least, most, func() {
 		c.paused = false
-		w.checker.pause(c.name, false)
+
+		if w.named(c.name) == c {
+			w.checker.pause(c.name, false)
+		}
 	})
+}
+
+// well tells the checker of a cluster that runs well again. It may have been made again meanwhile.
+func (w *world) well(c *cluster) {
+	if w.named(c.name) == c && c.healthy() {
+		w.checker.well(c.name, w.now)
+	}
 }
 
 // again deletes a cluster and makes it again under its name.

@@ -31,11 +31,11 @@ type world struct {
 	step                time.Duration
 	fails, stale, every int
 
-	seen                           map[string]rollout.Member
-	evaluations, returned, created int
-	patches                        int       // how many there were
-	next                           time.Time // when the policy asked to be looked at again
-	dirty                          bool      // something has changed since the last look
+	seen                     map[string]rollout.Member
+	views, returned, created int
+	patches                  int       // how many there were
+	next                     time.Time // when the policy asked to be looked at again
+	dirty                    bool      // something has changed since the last look
 }
 
 // event is something that happens at a time.
@@ -144,12 +144,12 @@ func (w *world) look() {
 	w.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 
 	result := w.read().Evaluate(members, w.now)
-	w.seen, w.evaluations, w.dirty = fresh, w.evaluations+1, again
+	w.seen, w.views, w.dirty = fresh, w.views+1, again
 	w.policy = w.policy.DeepCopy()
 	w.policy.Status, w.next = result.Status, result.Next
 	w.checker.look(w.now)
 
-	if w.evaluations%w.every == 0 {
+	if w.views%w.every == 0 {
 		w.steady(members)
 	}
 }
