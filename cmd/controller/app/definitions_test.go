@@ -88,7 +88,7 @@ func TestFindDefinitions(t *testing.T) {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	checks, err := newStartChecks(&rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst})
+	checks, err := newStartChecks(&rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, kinds())
 	if err != nil {
 		t.Fatal(err)
 	}

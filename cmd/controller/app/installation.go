@@ -69,7 +69,7 @@ func (in *installation) served() string {
 
 // readObjects lists one object of each kind: through kube-apiserver, omni-apiserver and its etcd.
 func (in *installation) readObjects(ctx context.Context) error {
-	for _, kind := range kinds() {
+	for _, kind := range in.options.served() {
 		resource := in.objects.Resource(v1alpha1.SchemeGroupVersion.WithResource(kind)).Namespace(in.served())
 		if _, err := resource.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return fmt.Errorf("list %s: %w", kind, err)

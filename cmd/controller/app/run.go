@@ -113,7 +113,7 @@ const startRole = "omni-controller-crd-check"
 
 // askHub returns when the controller may start, and what it then knows about the hub.
 func (o *Options) askHub(ctx context.Context, config *rest.Config) (meta.RESTMapper, string, error) {
-	mapper, err := waitForStart(ctx, config, o.StartTimeout)
+	mapper, err := waitForStart(ctx, config, o.served(), o.StartTimeout)
 	if err != nil {
 		return nil, "", err
 	}

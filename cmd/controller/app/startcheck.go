@@ -37,13 +37,22 @@ func kinds() []string {
 	}
 }
 
+// served are the resources that a controller with these flags reads.
+func (o *Options) served() []string {
+	if o.Rollouts {
+		return append(kinds(), rolloutPolicies)
+	}
+
+	return kinds()
+}
+
 // waitForStart returns when the controller may start: no custom resource
 // definition of our group exists, and the API group is served. It waits for a
 // hub and for an API that are not there yet. The mapper that it returns knows
-// our kinds: another one could still get a list without them, since every
+// these kinds: another one could still get a list without them, since every
 // kube-apiserver gathers what extension servers serve at its own pace.
-func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) (meta.RESTMapper, error) {
-	checks, err := newStartChecks(hub)
+func waitForStart(ctx context.Context, hub *rest.Config, served []string, timeout time.Duration) (meta.RESTMapper, error) {
+	checks, err := newStartChecks(hub, served)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +98,10 @@ func waitForStart(ctx context.Context, hub *rest.Config, timeout time.Duration) 
 type startChecks struct {
 	definitions metadata.Getter
 	mapper      meta.RESTMapper
+	served      []string // resources that have to be
 }
 
-func newStartChecks(hub *rest.Config) (*startChecks, error) {
+func newStartChecks(hub *rest.Config, served []string) (*startChecks, error) {
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout = callTimeout
 
@@ -114,7 +124,7 @@ func newStartChecks(hub *rest.Config) (*startChecks, error) {
 		definitions: client.Resource(schema.GroupVersionResource{
 			Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 		}),
-		mapper: mapper,
+		mapper: mapper, served: served,
 	}, nil
 }
 
@@ -149,7 +159,7 @@ func (c *startChecks) refuseDefinitions(ctx context.Context) error {
 
 // findAPI fails until the API group is served with all its kinds.
 func (c *startChecks) findAPI() error {
-	for _, kind := range kinds() {
+	for _, kind := range c.served {
 		if _, err := c.mapper.KindFor(v1alpha1.SchemeGroupVersion.WithResource(kind)); err != nil {
 			return fmt.Errorf("the hub does not serve %s in %s yet (APIService v1alpha1.%s): %w",
 				kind, v1alpha1.SchemeGroupVersion, v1alpha1.GroupName, err)

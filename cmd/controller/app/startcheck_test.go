@@ -129,7 +129,7 @@ func start(t *testing.T, h http.Handler, timeout time.Duration) error {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	mapper, err := waitForStart(t.Context(), &rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, timeout)
+	mapper, err := waitForStart(t.Context(), &rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, kinds(), timeout)
 	if err != nil {
 		return err
 	}
