@@ -62,7 +62,7 @@ type definitionsWatch struct {
 }
 
 func newDefinitionsWatch(hub *rest.Config) (*definitionsWatch, error) {
-	checks, err := newStartChecks(hub)
+	checks, err := newStartChecks(hub, nil)
 	if err != nil {
 		return nil, err
 	}
