@@ -30,7 +30,7 @@ func newInstallationChecks(hub *rest.Config, options *Options) ([]installationCh
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout, bounded.QPS, bounded.Burst = callTimeout, requestsPerSecond, requestBurst
 
-	start, startErr := newStartChecks(bounded)
+	start, startErr := newStartChecks(bounded, options.served())
 	objects, objectsErr := metadata.NewForConfig(bounded)
 	authorization, authorizationErr := authorizationclient.NewForConfig(bounded)
 	coordination, coordinationErr := coordinationclient.NewForConfig(bounded)
