@@ -111,7 +111,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 
 	working := func() *checkedHub {
-		return &checkedHub{fakeHub: fakeHub{served: kinds()}, lease: heldLease("controller-0", time.Second)}
+		return &checkedHub{fakeHub: fakeHub{served: append(kinds(), rolloutPolicies)}, lease: heldLease("controller-0", time.Second)}
 	}
 
 	out, err := checked(t, working())

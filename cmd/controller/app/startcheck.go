@@ -103,7 +103,7 @@ type startChecks struct {
 
 func newStartChecks(hub *rest.Config, served []string) (*startChecks, error) {
 	bounded := rest.CopyConfig(hub)
-	bounded.Timeout = callTimeout
+	bounded.Timeout, bounded.QPS = callTimeout, -1 // the looks have pauses of their own
 
 	transport, err := rest.HTTPClientFor(bounded)
 	if err != nil {

@@ -476,4 +476,34 @@ func TestStoppedClustersAskForNothing(t *testing.T) {
 	if status := tt.status(); status.Hash != "" || status.HeldSince != nil {
 		t.Errorf("%+v", status)
 	}
+
+	// What was written goes on.
+	tt.cluster.Spec.Suspend = false
+	tt.pass(time.Minute)
+	tt.decide()
+	tt.ticket()
+	tt.run()
+	tt.cluster.Spec.Suspend = true
+	tt.run()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", v1alpha1.RolloutReturned)
+}
+
+// What failed under one policy does not stop another one.
+func TestFailureBelongsToItsPolicy(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.run()
+	tt.gate.Turn.Healthy = false
+	tt.pass(3 * time.Hour)
+	tt.run()
+	tt.expect(v1alpha1.RolloutFailed, "1.36.1", v1alpha1.RolloutUnsuccessful)
+
+	tt.gate.Policy, tt.gate.Ticket = "another", nil
+	tt.run()
+
+	if tt.status().Failure != nil {
+		t.Errorf("%+v", tt.status())
+	}
 }

@@ -31,19 +31,18 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 		Governed: gate.Governed, Policy: gate.Policy, Stage: gate.Stage, Last: before.Last, Failure: before.Failure, Override: before.Override,
 	}
 
+	// What failed under another policy is none of this one's.
+	if before.Policy != "" && gate.Policy != "" && before.Policy != gate.Policy {
+		next.Failure = nil
+	}
+
 	switch {
 	case gate.Gates == nil: // no policy is concerned any more
 		next.Governed, next.Failure = before.Governed, nil
 
 		return next
 	case d.stop != HoldNone: // it asks for nothing, and counts nowhere
-		if before.State == v1alpha1.RolloutAdmitted {
-			d.end(next, before.Hash, v1alpha1.RolloutReturned)
-		}
-
-		d.giveBack(next)
-
-		return next
+		return d.stopped(next, before)
 	case before.State == v1alpha1.RolloutAdmitted:
 		if d.goesOn(a, next, before) {
 			return next
@@ -76,8 +75,8 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 		return false
 	}
 
-	next.State, next.Hash, next.Kinds, next.Changes = before.State, before.Hash, before.Kinds, before.Changes
-	next.AdmittedSince, next.HeldSince, next.ChangedSince, next.Reason = before.AdmittedSince, before.HeldSince, before.ChangedSince, ""
+	inTurn(next, before)
+	next.Reason = ""
 
 	for _, digest := range before.Changes {
 		a.admitted[digest] = true

@@ -35,3 +35,27 @@ func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1a
 func (d Decision) now() metav1.Time {
 	return metav1.Time{Time: d.facts.Now.UTC().Truncate(time.Second)}
 }
+
+// stopped is for a cluster that is suspended, locked or only observed: it asks for nothing. What was written goes on in
+// Omni; a turn of which nothing was is over.
+func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
+	if before.State == v1alpha1.RolloutAdmitted && d.wrote(before) {
+		inTurn(next, before)
+
+		return next
+	}
+
+	if before.State == v1alpha1.RolloutAdmitted {
+		d.end(next, before.Hash, v1alpha1.RolloutReturned)
+	}
+
+	d.giveBack(next)
+
+	return next
+}
+
+// inTurn says that a turn goes on.
+func inTurn(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
+	next.State, next.Hash, next.Kinds, next.Changes = before.State, before.Hash, before.Kinds, before.Changes
+	next.AdmittedSince, next.HeldSince, next.ChangedSince = before.AdmittedSince, before.HeldSince, before.ChangedSince
+}
