@@ -57,6 +57,8 @@ type Options struct {
 	Limits Limits
 	// Rollouts has changes of clusters wait for their turn in the OmniRolloutPolicies.
 	Rollouts bool
+	// RolloutReadyTime is how long a cluster must be Ready before its turn in a rollout counts as done.
+	RolloutReadyTime time.Duration
 	// ServerClock is by how much the API server's clock is ahead of ours. Nil: they are the same.
 	ServerClock func() time.Duration
 	// Concurrency is the number of objects that are looked at at once, by kind.
@@ -158,7 +160,8 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err := omnicluster.Add(guarded, omnicluster.Options{
 		Pool: pool, Objects: objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
 		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
-		Rollouts: options.Rollouts, Overrides: rollouts, Concurrency: options.Concurrency.OmniCluster,
+		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: rollouts,
+		Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniCluster: %w", err)
 	}

@@ -67,7 +67,7 @@ func runWithStack(m *testing.M) (int, error) {
 		Hub: env.Options{Progress: os.Stderr},
 		// Every poll is a line: without a limit of the size the log never begins anew while a test reads it.
 		OmniAPIServer: env.OmniAPIServerOptions{Args: []string{"--audit-log-path=" + auditPath, "--audit-log-maxsize=0"}},
-		Controller:    env.ControllerOptions{DestroySettleTime: settleTime, Args: []string{"--export-namespaces=" + exportsNamespace}},
+		Controller:    env.ControllerOptions{DestroySettleTime: settleTime, Args: []string{"--export-namespaces=" + exportsNamespace, "--rollout-ready-time=2s"}},
 	}); err != nil {
 		return 0, err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -17,8 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// One commit, and the clusters take it one after the other. A turn is over when a cluster was Ready for a minute, so
-// these tests are slow.
+// One commit, and the clusters take it one after the other.
 
 // rolloutPolicy is a policy of two stages: canary, by the label tier, and the rest.
 func rolloutPolicy(extra ...string) string {
@@ -73,11 +71,9 @@ func (f *fleet) clusterWrites() []string {
 }
 
 func TestRollout(t *testing.T) {
-	slow(t)
 	t.Parallel()
 
 	f := newFleet(t)
-	f.timeout = 6 * time.Minute
 	f.apply(rolloutPolicy())
 	f.tiers(map[string]string{"canary": "canary", "prod-a": "prod", "prod-b": "prod"})
 	f.omni.ForgetRequests()
@@ -132,7 +128,6 @@ func TestRollout(t *testing.T) {
 }
 
 func TestRolloutOverride(t *testing.T) {
-	slow(t)
 	t.Parallel()
 
 	f := newFleet(t)
@@ -186,11 +181,9 @@ func TestRolloutOverride(t *testing.T) {
 
 // A change that fails in the canary stops the rollout until Git has a fix.
 func TestRolloutFailure(t *testing.T) {
-	slow(t)
 	t.Parallel()
 
 	f := newFleet(t)
-	f.timeout = 6 * time.Minute
 	f.apply(rolloutPolicy())
 	f.tiers(map[string]string{"canary": "canary", "prod": "prod"})
 

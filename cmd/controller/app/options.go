@@ -23,6 +23,7 @@ const (
 	defaultMetricsAddr   = ":8080"
 	defaultHealthAddr    = ":8081"
 	minimumSettleTime    = time.Second
+	defaultReadyTime     = time.Minute
 	maxVerbosity         = 4
 	defaultConnections   = 16
 	defaultClusters      = 32 // one connection may keep a quarter of them
@@ -85,6 +86,8 @@ type Options struct {
 	AllowedNetworks, DeniedNetworks []string
 	// Rollouts has changes of clusters wait for their turn in the OmniRolloutPolicies.
 	Rollouts bool
+	// RolloutReadyTime is how long a cluster must be Ready before its turn in a rollout counts as done.
+	RolloutReadyTime time.Duration
 	// RenderWorkers is how many Helm charts are rendered at the same time, each in a process of its own.
 	RenderWorkers int
 	// RenderMemoryMiB is how much memory a chart may take there, in MiB.
@@ -107,6 +110,7 @@ func NewOptions() *Options {
 		DestroySettleTime:      defaultSettleTime,
 		StartTimeout:           defaultStartTimeout,
 		Rollouts:               true,
+		RolloutReadyTime:       defaultReadyTime,
 		RenderWorkers:          controllers.DefaultRenderWorkers,
 		RenderMemoryMiB:        controllers.DefaultRenderMemory / mebibyte,
 		RenderTimeout:          controllers.DefaultRenderTimeout,
@@ -130,6 +134,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.AllNamespaces, "all-namespaces", o.AllNamespaces, "Serve every namespace. Needs the role omni-controller in all of them.")
 	flags.StringSliceVar(&o.ExportNamespaces, flagExportNamespaces, o.ExportNamespaces, "Namespaces (separated by commas) besides its own to which an OmniKubeconfigExport may write its Secret. Needs a role for Secrets in each, such as the one that the chart makes (controller.exportNamespaces). Default: none.")
 	flags.BoolVar(&o.Rollouts, "rollouts", o.Rollouts, "Have changes of clusters wait for their turn in the OmniRolloutPolicies. Without it these policies have no effect.")
+	flags.DurationVar(&o.RolloutReadyTime, "rollout-ready-time", o.RolloutReadyTime, "How long a cluster must be Ready with its changes before its turn in an OmniRolloutPolicy is over. At least 1s.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Let only one of several controllers work.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "Namespace of the lease. Default: --namespace.")
 	o.Metrics.addFlags(flags)
@@ -201,6 +206,10 @@ func (o *Options) Validate() error {
 
 	if o.LeaderElect && o.leaseNamespace() == "" {
 		problems = append(problems, errors.New("--leader-election-namespace is required with --leader-elect when there is no --namespace"))
+	}
+
+	if o.RolloutReadyTime < minimumSettleTime {
+		problems = append(problems, fmt.Errorf("--rollout-ready-time: %s is less than %s", o.RolloutReadyTime, minimumSettleTime))
 	}
 
 	if o.DestroySettleTime < minimumSettleTime {

@@ -95,6 +95,7 @@ func Run(ctx context.Context, options *Options) error {
 		Rendering:         options.rendering(),
 		Limits:            options.Limits,
 		Rollouts:          options.Rollouts,
+		RolloutReadyTime:  options.RolloutReadyTime,
 		ServerClock:       clock.Ahead,
 		Concurrency:       options.Concurrency,
 	}); err != nil {

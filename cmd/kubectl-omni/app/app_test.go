@@ -51,7 +51,7 @@ func newSession(t *testing.T) *session {
 
 	// The fake guesses the plural of a kind, and would guess that of OmniWorkers wrong.
 	workers := slices.IndexFunc(objects, func(o runtime.Object) bool { _, is := o.(*v1alpha1.OmniWorkers); return is })
-	client := fake.NewSimpleClientset(slices.Concat(objects[:workers], objects[workers+1:])...) //nolint:staticcheck // the other needs a schema of its own
+	client := fake.NewSimpleClientset(slices.Concat(objects[:workers], objects[workers+1:])...)
 
 	if err = client.Tracker().Create(v1alpha1.SchemeGroupVersion.WithResource("omniworkers"), objects[workers], "fleet"); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // gitManagers are the field managers of the tools that apply what Git says.
-var gitManagers = []string{
+var gitManagers = []string{ //nolint:gochecknoglobals // a table
 	"kustomize-controller", "helm-controller", "argocd-controller", "argocd-application-controller", "kubectl-client-side-apply-by-argocd",
 }
 

@@ -43,6 +43,8 @@ type Options struct {
 	ManagementCluster string
 	// Rollouts has changes wait for their turn in the OmniRolloutPolicies.
 	Rollouts bool
+	// RolloutReadyTime is how long a cluster must be Ready before its turn in a rollout counts as done.
+	RolloutReadyTime time.Duration
 	// Overrides counts the changes that began out of turn. It may be nil without Rollouts.
 	Overrides *metrics.Rollouts
 	// HubID is the ID of the hub in that mark.

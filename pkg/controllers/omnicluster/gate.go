@@ -106,7 +106,7 @@ func (r *reconciler) gateFacts(s *scope) consent.Gate {
 	facts := consent.Gate{
 		Policy: g.name, OnlyBefore: g.left, Governed: g.governed, Override: overrideOf(s.cluster), Place: fmt.Sprintf("OmniRolloutPolicy %q", g.name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Failed: upgradeFailed(s.cluster)},
+		Turn:  consent.Turn{Failed: upgradeFailed(s.cluster), ReadyTime: r.options.RolloutReadyTime},
 	}
 	facts.Turn.Healthy, facts.Turn.Since = rollout.Healthy(s.cluster)
 
@@ -267,7 +267,7 @@ func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 		}
 	case v1alpha1.RolloutAdmitted:
 		if healthy, since := rollout.Healthy(cluster); healthy {
-			due = since.Add(consent.WellFor)
+			due = since.Add(r.options.RolloutReadyTime)
 		}
 	case v1alpha1.RolloutFailed:
 	}

@@ -38,7 +38,7 @@ func TestClock(t *testing.T) {
 			clock := &skew.Clock{}
 			client := &http.Client{Transport: clock.Wrap(http.DefaultTransport)}
 
-			response, err := client.Get(server.URL) //nolint:noctx // a test server
+			response, err := client.Get(server.URL)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,6 @@ type turns struct {
 	gate     Gate
 	wait     Wait
 	now      time.Time
-	approved bool
 }
 
 func newTurns(t *testing.T) *turns {
@@ -42,7 +41,7 @@ func newTurns(t *testing.T) *turns {
 		Policy: "fleet", Stage: "prod", Place: `OmniRolloutPolicy "fleet", stage "prod" (3 of 3)`, Governed: true,
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
 		Judge: func(v1alpha1.OmniClusterRollout) Wait { return tt.wait },
-		Turn:  Turn{Healthy: true, Since: tt.now.Add(-time.Hour), Deadline: 2 * time.Hour},
+		Turn:  Turn{Healthy: true, Since: tt.now.Add(-time.Hour), Deadline: 2 * time.Hour, ReadyTime: time.Minute},
 	}
 
 	return tt

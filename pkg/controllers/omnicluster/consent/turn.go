@@ -9,10 +9,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// WellFor is how long a cluster has to be Ready before a turn counts as done: what was Ready before the changes may be
-// said to be for a moment after them.
-const WellFor = time.Minute
-
 // Turn is what is known of a cluster, to tell how its turn ends.
 type Turn struct {
 	// Healthy reports whether the cluster runs well, and Since since when.
@@ -22,6 +18,9 @@ type Turn struct {
 	Failed string
 	// Deadline is how long a turn may take.
 	Deadline time.Duration
+	// ReadyTime is how long the cluster has to be Ready before the turn counts as done: what was Ready before the changes
+	// may be said to be for a moment after them.
+	ReadyTime time.Duration
 }
 
 // turn says how far the cluster's turn is after what was found, and which changes may be made.
@@ -68,7 +67,7 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 		d.end(next, before.Hash, v1alpha1.RolloutReturned)
 
 		return false
-	case len(left) == 0 && !d.destroying() && turn.Healthy && d.facts.Now.Sub(turn.Since) >= WellFor:
+	case len(left) == 0 && !d.destroying() && turn.Healthy && d.facts.Now.Sub(turn.Since) >= turn.ReadyTime:
 		d.end(next, before.Hash, v1alpha1.RolloutDone)
 		next.Failure = nil
 
