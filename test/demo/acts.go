@@ -30,6 +30,7 @@ func (d *stage) acts() []act {
 		{"Other values are an upgrade: Helm's next revision.", d.upgrade},
 		{"A new kubeconfig, here because its ttl changes: the sync goes on with it, and Helm has nothing to do.", d.rotate},
 		{"Deleting release, sync and export takes along what they made.", d.withdraw},
+		{"One change raises the version of three clusters; an OmniRolloutPolicy lets the canary take it first.", d.rollOut},
 		{"Deleting the OmniCluster removes the cluster from Omni, and only then the object.", d.deleteCluster},
 	}
 }

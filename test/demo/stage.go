@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ func startStage(ctx context.Context) (*stage, error) {
 	d.stack, err = env.StartStack(ctx, env.StackOptions{
 		Hub: env.Options{Progress: os.Stdout},
 		Controller: env.ControllerOptions{
-			Namespace: namespace, DestroySettleTime: 2 * time.Second,
+			Namespace: namespace, DestroySettleTime: 2 * time.Second, Args: []string{"--rollout-ready-time=2s"},
 		},
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func (d *stage) startOmni() (err error) {
 		return err
 	}
 
-	for _, id := range exampleMachines {
+	for _, id := range slices.Concat(exampleMachines[:], rolloutMachines[:]) {
 		if _, err := d.omni.AddMachine(omnisim.Machine{ID: id}); err != nil {
 			return err
 		}
