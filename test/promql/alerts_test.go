@@ -117,6 +117,16 @@ func TestAlerts(t *testing.T) {
 			good:  `omni_helm_actions_total{action="upgrade",result="success"} 0+1x200`,
 			after: 31 * time.Minute, says: "(upgrade) fail",
 		},
+		"OmniRolloutStopped": {
+			bad:   `omni_rollout_stopped{namespace="team",policy="production"} 1x200`,
+			good:  `omni_rollout_stopped{namespace="team",policy="production"} 0x200`,
+			after: 15 * time.Minute, says: "team/production has stopped",
+		},
+		"OmniRolloutWaits": {
+			bad:   `omni_rollout_oldest_held_timestamp_seconds{namespace="team",policy="production",stage="prod"} -1209601x200`,
+			good:  `omni_rollout_oldest_held_timestamp_seconds{namespace="team",policy="production",stage="prod"} -1000000x200`,
+			after: 0, says: "stage prod of OmniRolloutPolicy team/production", alwaysTooLate: true,
+		},
 		"OmniAPIServerErrors": {
 			bad: "apiserver_request_total{job=\"omni-apiserver\",code=\"500\",verb=\"GET\"} 0+6x200\n" +
 				"apiserver_request_total{job=\"omni-apiserver\",code=\"200\",verb=\"GET\"} 0+94x200",
