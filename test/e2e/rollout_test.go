@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -204,3 +205,6 @@ func TestRolloutFailure(t *testing.T) {
 		return f.shows("orp", "fleet", "{.status.conditions[?(@.type==\"RolloutStopped\")].status}", "")
 	})
 }
+
+// promotedUntil is an hour from now, as the annotation has it.
+func promotedUntil() string { return time.Now().Add(time.Hour).UTC().Format(time.RFC3339) }

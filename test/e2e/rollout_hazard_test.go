@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// upgradeHeld raises the version of the one cluster of a fleet under a policy, and waits until that is held.
+func (f *fleet) upgradeHeld(reason string) {
+	f.t.Helper()
+
+	f.tiers(map[string]string{"c": "prod"})
+	f.omni.ForgetRequests()
+	f.apply(tiered("c", "prod", "v1.36.1"))
+	f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, reason)
+}
+
+// nothingWritten checks that Omni took no write.
+func (f *fleet) nothingWritten() {
+	f.t.Helper()
+
+	if writes := f.omni.Writes(); len(writes) > 0 {
+		f.t.Errorf("writes to Omni: %v", writes)
+	}
+}
+
+// Accidents with rollouts: what is held stays held, and what was not asked for does not begin.
+func TestRolloutHazard(t *testing.T) {
+	t.Parallel()
+
+	t.Run("selector edited", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(rolloutPolicy("  hold: true"))
+		f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
+		f.apply(strings.Replace(rolloutPolicy("  hold: true"), "key: tier", "key: another", 1))
+		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonLeftPolicy)
+		f.nothingWritten()
+
+		// Other changes are free.
+		f.apply(tiered("c", "prod", "v1.36.1", "  patches: [{name: a, inline: {machine: {env: {A: \"1\"}}}}]"))
+		f.wait("the patch in Omni", func() error { return f.shows("ocl", "c", "{.status.plan.held}/{.status.plan.creates}", "1/0") })
+
+		if got := f.clusterWrites(); len(got) > 0 {
+			t.Errorf("updates of the Cluster: %v", got)
+		}
+	})
+
+	t.Run("stage without clusters", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(rolloutPolicy())
+		f.upgradeHeld(v1alpha1.ReasonWaitingForStage)
+
+		message := f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
+		if !strings.Contains(message, `stage "canary" has no clusters`) {
+			t.Error(message)
+		}
+
+		f.nothingWritten()
+
+		// Somebody promotes the stage.
+		f.run("annotate", "orp", "fleet", "omni.texashpc.com/promote-prod="+promotedUntil())
+		f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1") })
+	})
+
+	t.Run("two policies", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(rolloutPolicy())
+		f.apply(strings.Replace(rolloutPolicy(), "name: fleet", "name: second", 1))
+		f.upgradeHeld(v1alpha1.ReasonPolicyConflict)
+		f.nothingWritten()
+		f.run("delete", "orp", "second")
+		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
+		f.nothingWritten()
+	})
+
+	t.Run("deleted while held", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(rolloutPolicy("  hold: true"))
+		f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
+		f.run("delete", "ocl", "c", "--timeout=60s")
+
+		if f.view("c").Exists {
+			t.Error("a deletion waits for a rollout")
+		}
+	})
+
+	t.Run("policy deleted with confirmation", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(rolloutPolicy("  hold: true"))
+		f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
+		f.wait("the policy to count it", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+
+		if out, err := f.try("delete", "orp", "fleet"); err == nil || !strings.Contains(err.Error(), "confirm-deletion=fleet") {
+			t.Errorf("%s %v", out, err)
+		}
+
+		f.nothingWritten()
+		f.run("annotate", "orp", "fleet", "omni.texashpc.com/confirm-deletion=fleet")
+		f.run("delete", "orp", "fleet")
+		f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
+
+		if got := f.clusterWrites(); !slices.Equal(got, []string{"c"}) {
+			t.Errorf("updates of the Cluster: %v", got)
+		}
+	})
+}
