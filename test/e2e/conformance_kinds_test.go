@@ -48,7 +48,7 @@ var subjects = []subject{
 			`{"kubernetes":{"manifests":[{"name":"two","inline":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"two"}}]}]}}`,
 		},
 		owned:    [2]string{`.spec.kubernetes.manifests[name="one"]`, `.spec.kubernetes.manifests[name="two"]`},
-		headings: "NAME READY STATUS KUBERNETES TALOS CONTROL PLANE WORKERS CONNECTION PLAN MESSAGE AGE",
+		headings: "NAME READY STATUS KUBERNETES TALOS CONTROL PLANE WORKERS CONNECTION PLAN HELD MESSAGE AGE",
 	},
 	{
 		kind: "OmniControlPlane", resource: "omnicontrolplanes",

@@ -1,0 +1,163 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+const canary = "c4n4ry-s3cr3t"
+
+// contentFields are those in which people put secrets: a bundle has none of them.
+var contentFields = []string{
+	"values", "inline", "job", "patches", "kernelArgs", "caBundle", "diff", "hash", "kubeconfigHash", "valuesDigest", "lastAttemptedDigest", "annotations",
+	"labels", "healthchecks", "manifests", "secretTemplate", "providerData",
+}
+
+// A canary in every content of every kind shows in no bundle.
+func TestBundleHasNoContents(t *testing.T) {
+	s := newSession(t)
+
+	for _, file := range []string{"omniconnection", "omnicluster", "omnicontrolplane", "omniworkers", "omnimachine", "omnikubeconfigexport", "omnisecretsync", "omnihelmrelease"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "pkg", "apis", "omni", "v1alpha1", "testdata", file+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var content map[string]any
+		if err = yaml.Unmarshal(text, &content); err != nil {
+			t.Fatal(err)
+		}
+
+		planted := 0
+		spec := plant(content["spec"], false, &planted)
+		content["metadata"].(map[string]any)["annotations"] = map[string]any{"example.com/token": canary, v1alpha1.AnnotationTimeZone: "UTC"}
+
+		shown := fmt.Sprint(allowedOf(content["kind"].(string)).pick(map[string]any{"metadata": content["metadata"], "spec": spec, "status": content["status"]}), ours(content))
+		if strings.Contains(shown, canary) {
+			t.Errorf("%s: %s", file, shown)
+		}
+
+		if !strings.Contains(shown, "nameValue") || !strings.Contains(shown, v1alpha1.AnnotationTimeZone) {
+			t.Errorf("%s: nothing is left: %s", file, shown)
+		}
+	}
+
+	output, _, err := s.run("support-bundle")
+	if err != nil || strings.Count(output, "\n---\n") < 10 || !strings.Contains(output, "AwaitingApproval") {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+// plant puts a canary into every text below the fields that hold contents.
+func plant(value any, inside bool, planted *int) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, below := range v {
+			content := inside
+			for _, name := range contentFields {
+				content = content || key == name
+			}
+
+			v[key] = plant(below, content, planted)
+		}
+	case []any:
+		for i := range v {
+			v[i] = plant(v[i], inside, planted)
+		}
+	case string:
+		if inside {
+			*planted++
+
+			return canary
+		}
+	}
+
+	return value
+}
+
+// Every field that is allowed exists: a renamed field must not be missing in silence.
+func TestBundleFieldsExist(t *testing.T) {
+	kinds := map[string]any{
+		"OmniConnection": v1alpha1.OmniConnection{}, "OmniCluster": v1alpha1.OmniCluster{}, "OmniControlPlane": v1alpha1.OmniControlPlane{},
+		"OmniWorkers": v1alpha1.OmniWorkers{}, "OmniMachine": v1alpha1.OmniMachine{}, "OmniKubeconfigExport": v1alpha1.OmniKubeconfigExport{},
+		"OmniSecretSync": v1alpha1.OmniSecretSync{}, "OmniHelmRelease": v1alpha1.OmniHelmRelease{}, "OmniRolloutPolicy": v1alpha1.OmniRolloutPolicy{},
+	}
+
+	for kind, paths := range kindFields {
+		for _, path := range paths {
+			if !exists(reflect.TypeOf(kinds[kind]), strings.Split(path, ".")) {
+				t.Errorf("%s has no field %s", kind, path)
+			}
+		}
+	}
+}
+
+func exists(in reflect.Type, path []string) bool {
+	for in.Kind() == reflect.Pointer || in.Kind() == reflect.Slice {
+		in = in.Elem()
+	}
+
+	if len(path) == 0 || path[0] == "*" {
+		return true
+	}
+
+	if in.Kind() != reflect.Struct {
+		return false
+	}
+
+	for i := range in.NumField() {
+		name, rest, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
+		if name == path[0] && exists(in.Field(i).Type, path[1:]) || name == "" && strings.Contains(rest, "inline") && exists(in.Field(i).Type, path) {
+			return true
+		}
+	}
+
+	return false
+}
+
+func TestRedaction(t *testing.T) {
+	r := redactor{salt: "x"}
+	text := r.text("https://omni.example.com:443 (10.1.2.3, fd00::1) refuses omniclusters.omni.texashpc.com v1.35.1 at 2026-11-23T12:00:00Z; omni.example.com")
+
+	for _, gone := range []string{"example.com", "10.1.2.3", "fd00::1"} {
+		if strings.Contains(text, gone) {
+			t.Errorf("%q is still in %q", gone, text)
+		}
+	}
+
+	for _, kept := range []string{"omniclusters.omni.texashpc.com", "v1.35.1", "2026-11-23T12:00:00Z"} {
+		if !strings.Contains(text, kept) {
+			t.Errorf("%q is not in %q any more", kept, text)
+		}
+	}
+
+	if strings.Count(text, "host-"+r.hash("omni.example.com")) != 2 {
+		t.Errorf("one host has two names: %q", text)
+	}
+}
+
+func TestBundleIsNotOverwritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bundle.yaml")
+	s := newSession(t)
+
+	if _, _, err := s.run("support-bundle", "--file", file, "--redact"); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, _, err := s.run("support-bundle", "--file", file); err == nil {
+		t.Error("a bundle that is there was overwritten")
+	}
+
+	if _, err := s.client.OmniV1alpha1().OmniClusters("fleet").Get(t.Context(), "edge-01", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
