@@ -29,7 +29,7 @@ func (t *tool) supportBundleCommand() *cobra.Command {
 		Short: "Write what helps others to help you: our objects without their contents, and versions",
 		Long: `support-bundle writes the objects of omni.texashpc.com of a namespace as YAML, with a list of fields that were looked at: no Secret is
 read, and values, patches, manifests, kernel arguments, diffs and foreign annotations are left out. Read it before you share it.`,
-		Example: `  kubectl omni support-bundle -n fleet --redact > bundle.yaml`,
+		Example: `  kubectl omni support-bundle -n fleet --redact --file bundle.yaml`,
 		GroupID: groupLook,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -127,7 +127,9 @@ func listsOf(client versioned.Interface, namespace string) []kindList {
 }
 
 func untyped[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) { return list(ctx, options) }
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return list(ctx, options)
+	}
 }
 
 // shownOf is what a bundle has of an object.

@@ -29,12 +29,14 @@ var kindFields = map[string][]string{ //nolint:gochecknoglobals // a table
 		"status.plan.hash", "status.plan.creates", "status.plan.updates", "status.plan.destroys", "status.plan.destructive", "status.plan.held",
 		"status.plan.changes.*", "status.plan.omittedChanges", "status.plan.approved.*", "status.refusals.*", "status.rollout.*", "status.omni.*",
 	},
-	"OmniControlPlane": {"spec.machines", "spec.machineClass.*", "status.machines.*", "status.phase", "status.appliedGeneration"},
-	"OmniWorkers": {
-		"spec.workerSetName", "spec.machines", "spec.machineClass.*", "spec.updateStrategy.*", "spec.deleteStrategy.*", "status.machines.*",
-		"status.phase", "status.replicas",
+	"OmniControlPlane": {
+		"spec.machines", "spec.machineClass.*", "spec.systemExtensions", "status.clusterRef.*", "status.workerSetName", "status.replicas", "status.readyReplicas",
 	},
-	"OmniMachine": {"spec.machineID", "spec.locked", "spec.install.*", "status.stage", "status.connected", "status.machineSet"},
+	"OmniWorkers": {
+		"spec.workerSetName", "spec.machines", "spec.machineClass.*", "spec.systemExtensions", "spec.updateStrategy.*", "spec.deleteStrategy.*",
+		"status.clusterRef.*", "status.workerSetName", "status.replicas", "status.readyReplicas",
+	},
+	"OmniMachine": {"spec.machineID", "spec.locked", "spec.install.*", "status.clusterRef.*", "status.machineID", "status.stage", "status.connected"},
 	"OmniKubeconfigExport": {
 		"spec.targetSecretRef.*", "spec.serviceAccount.*", "spec.ttl", "spec.renewBefore", "spec.format",
 		"status.clusterName", "status.targetSecretRef.*", "status.expirationTime", "status.nextRotationTime", "status.lastRotationTime",

@@ -38,7 +38,12 @@ func TestBundleHasNoContents(t *testing.T) {
 		}
 
 		planted := 0
+
 		spec := plant(content["spec"], false, &planted)
+		if planted == 0 {
+			t.Errorf("%s: nothing was planted", file)
+		}
+
 		content["metadata"].(map[string]any)["annotations"] = map[string]any{"example.com/token": canary, v1alpha1.AnnotationTimeZone: "UTC"}
 
 		shown := fmt.Sprint(allowedOf(content["kind"].(string)).pick(map[string]any{"metadata": content["metadata"], "spec": spec, "status": content["status"]}), ours(content))

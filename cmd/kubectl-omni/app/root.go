@@ -81,7 +81,7 @@ Everything it does is ordinary API calls with your own rights. It reads no Secre
 	t.flags.AddFlags(root.PersistentFlags())
 
 	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupMove, Title: "Move:"})
-	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(),
+	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(), t.supportBundleCommand(),
 		t.approveCommand(), t.overrideCommand(), t.promoteCommand(), t.holdCommand(), t.suspendCommand(), t.resumeCommand(), t.reconcileCommand())
 
 	for _, command := range []*cobra.Command{exportcommand.New(ctx), migratecommand.New(ctx)} {
