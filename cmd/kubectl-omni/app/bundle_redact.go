@@ -13,16 +13,16 @@ import (
 type redactor struct{ salt string }
 
 var (
-	// looksLikeHost finds names with a dot that end in letters, and looksLikeAddress what may be an IP address.
-	looksLikeHost    = regexp.MustCompile(`\b[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.[A-Za-z]{2,}\b`)
-	looksLikeAddress = regexp.MustCompile(`[0-9A-Fa-f:.]{3,}[0-9A-Fa-f]`)
+	// hostName finds names with a dot that end in letters, and ipAddress what may be an IP address.
+	hostName  = regexp.MustCompile(`\b[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.[A-Za-z]{2,}\b`)
+	ipAddress = regexp.MustCompile(`[0-9A-Fa-f:.]{3,}[0-9A-Fa-f]`)
 )
 
 // ourNames are names with dots that say nothing of a user's network.
 var ourNames = []string{"texashpc.com", "sidero.dev", "k8s.io", "kubernetes.io", "svc.cluster.local"} //nolint:gochecknoglobals // a table
 
 func (r redactor) text(text string) string {
-	text = looksLikeHost.ReplaceAllStringFunc(text, func(name string) string {
+	text = hostName.ReplaceAllStringFunc(text, func(name string) string {
 		for _, ours := range ourNames {
 			if name == ours || strings.HasSuffix(name, "."+ours) {
 				return name
@@ -32,7 +32,7 @@ func (r redactor) text(text string) string {
 		return "host-" + r.hash(name)
 	})
 
-	return looksLikeAddress.ReplaceAllStringFunc(text, func(address string) string {
+	return ipAddress.ReplaceAllStringFunc(text, func(address string) string {
 		if _, err := netip.ParseAddr(address); err != nil {
 			return address
 		}
