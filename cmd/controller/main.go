@@ -1,5 +1,4 @@
-// Command omni-controller makes Omni follow the objects of the API group
-// omni.texashpc.com.
+// Command omni-controller applies the objects of the API group omni.texashpc.com to Omni.
 package main
 
 import (

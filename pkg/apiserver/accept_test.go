@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever a client says that it accepts, the answer is one of these, and never a failure of the server: clients ask for
+// Whatever a client's Accept header says, the answer is 200, 404 or 406, and never a server error: clients ask for
 // tables, metadata and other encodings of everything that they find in discovery.
 func TestEveryAnswerInEveryForm(t *testing.T) {
 	s := startServer(t)

@@ -19,12 +19,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
 
-// informerResync is off: the plugins' indexes follow the watch.
+// informerResync turns resyncs off: the plugins' indexes follow the watch.
 const informerResync time.Duration = 0
 
-// NewAdmissionOptions returns the admission chain in its order: the namespace has to exist; the hub's
-// mutating policies and webhooks; its validating ones; our own plugins. Without the hub's, its policies
-// would silently not apply to our kinds.
+// NewAdmissionOptions returns the admission chain in its order: namespace lifecycle (the namespace has to exist); the
+// hub's mutating policies and webhooks; its validating ones; our own plugins. Without the hub's policies and webhooks
+// in the chain, they would silently not apply to our kinds.
 func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	options := genericoptions.NewAdmissionOptions()
 	clustername.Register(options.Plugins)
@@ -41,8 +41,8 @@ func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	return options
 }
 
-// AdmissionInitializer makes what our plugins are initialized with. They see this server's own objects
-// through its loopback connection, from the moment it serves.
+// AdmissionInitializer makes the initializer of our plugins. The plugins see this server's own objects through its
+// loopback connection, which works from the moment the server serves.
 func AdmissionInitializer(config *genericapiserver.Config, choices initializer.Choices) (admission.PluginInitializer, error) {
 	client, err := versioned.NewForConfig(config.LoopbackClientConfig)
 	if err != nil {

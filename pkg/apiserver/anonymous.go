@@ -8,9 +8,9 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// RefuseAnonymous answers callers without credentials with 401, except on the health endpoints, which
-// probes ask without any. The library would let them in as system:anonymous and answer 403: that hides
-// from somebody who sends X-Remote-User without the front proxy's certificate that nobody believed it.
+// RefuseAnonymous answers callers without credentials with 401, except on the health endpoints, which probes call
+// without credentials. The library would let such callers in as system:anonymous and answer 403. A caller who sends
+// X-Remote-User without the front proxy's certificate could not see from a 403 that the header was ignored.
 func RefuseAnonymous(config *genericapiserver.AuthenticationInfo) {
 	inner := config.Authenticator
 
@@ -20,8 +20,8 @@ func RefuseAnonymous(config *genericapiserver.AuthenticationInfo) {
 			return nil, false, err
 		}
 
-		// With a certificate it is the front proxy that says so: whether the hub lets anonymous users in is
-		// the hub's decision. A certificate that nobody issued was an error before this line.
+		// A request with a client certificate comes from the front proxy: whether the hub lets anonymous users in is
+		// the hub's decision. AuthenticateRequest above has already refused certificates of unknown authorities.
 		certified := request.TLS != nil && len(request.TLS.PeerCertificates) > 0
 
 		if response.User.GetName() == user.Anonymous && !certified && !isHealthPath(request.URL.Path) {

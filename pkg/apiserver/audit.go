@@ -9,8 +9,8 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 )
 
-// defaultAuditPolicy logs who did what to which object and never a body: specs may hold values that
-// their owners would not want in a log.
+// defaultAuditPolicy logs who did what to which object, and never a body: specs may hold values that their owners do
+// not want in a log.
 const defaultAuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -20,8 +20,8 @@ rules:
   - level: Metadata
 `
 
-// ApplyAudit applies the audit options. Without a policy of the user's, a default one is taken, where
-// the library would log nothing at all.
+// ApplyAudit applies the audit options. If the user gives no policy, it applies a default one, where the library
+// would log nothing at all.
 func ApplyAudit(options *genericoptions.AuditOptions, config *genericapiserver.Config) error {
 	if options.PolicyFile != "" {
 		return options.ApplyTo(config)

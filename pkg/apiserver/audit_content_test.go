@@ -18,12 +18,12 @@ import (
 const (
 	workers       = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omniworkers"
 	controlPlanes = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omnicontrolplanes"
-	// inline stands in a spec, as a secret that somebody wrote there would.
+	// inline is a value in a spec, such as a secret that a user wrote there.
 	inline = "inline-value-of-the-audit-test"
 )
 
-// Every kind of request at every level: with bodies the log has what was written and read, and none is missing; without
-// it has neither.
+// TestAuditLevels sends every kind of request at every audit level. At levels with bodies, the log has all that was
+// written and read; at levels without bodies, it has none of it. No request is missing at any level.
 func TestAuditLevels(t *testing.T) {
 	tests := []struct {
 		level             string

@@ -18,22 +18,24 @@ import (
 )
 
 const (
-	// listOverhead is what a list costs besides its objects.
+	// listOverhead is the memory that a list takes besides its objects.
 	listOverhead = 64 << 10
-	// largestObject is what etcd stores in one object.
+	// largestObject is the largest object that etcd stores.
 	largestObject = 3 << 19
-	// factorOfTables is how much memory a table takes, for the bytes of the objects in it: it is encoded as a whole.
+	// factorOfTables is how many bytes of memory a table takes for each byte of its objects: a table is encoded as a
+	// whole.
 	factorOfTables = 4
-	// factorOfStorage is the same for a list that may come from etcd and not from the cache, and has copies of its own.
+	// factorOfStorage is the same factor for a list that may be read from etcd instead of the cache, and so has
+	// copies of its own.
 	factorOfStorage = 3
-	// watchWindow is how much of the objects that it begins with a watch has in memory.
+	// watchWindow is how many bytes of its initial objects a watch holds in memory.
 	watchWindow = 16 << 20
 )
 
-// boundLists makes lists wait until there is memory for them. Reading one object, watches that do not begin with a list,
-// and writes never wait.
+// boundLists makes lists wait until there is memory for them. Reads of one object, watches that do not begin with a
+// list, and writes never wait.
 //
-// This is inside of priority and fairness: a list that waits has a seat there.
+// This handler runs inside priority and fairness: a list that waits here keeps its seat there.
 func boundLists(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, timeout time.Duration) {
 	if bytes == 0 {
 		return
@@ -87,7 +89,8 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 	})
 }
 
-// listCost is the memory in bytes that a list may take. What the labels select is not known before.
+// listCost returns the memory in bytes that a list may take. How much a label selector leaves out is not known
+// beforehand.
 func listCost(info *genericapirequest.RequestInfo, query url.Values, accept string, count func(resource, namespace string) quota.Use) int64 {
 	stored := count(info.Resource, info.Namespace)
 	bytes := stored.Bytes
@@ -109,8 +112,9 @@ func listCost(info *genericapirequest.RequestInfo, query url.Values, accept stri
 	return listOverhead + bytes
 }
 
-// plainTables has tables, and lists of metadata, encoded as JSON without white space. The layout for people of one that
-// has deeply nested objects can take a hundred times the objects, and nobody reads it: kubectl prints tables itself.
+// plainTables encodes tables, and lists of metadata, as JSON without white space. Indented JSON of a table with
+// deeply nested objects can take a hundred times the size of the objects, and nobody reads it: kubectl prints tables
+// itself.
 func plainTables(r *http.Request) *http.Request {
 	accept := r.Header.Get("Accept")
 	if !strings.Contains(accept, "as=") {

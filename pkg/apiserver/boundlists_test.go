@@ -17,7 +17,8 @@ import (
 
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-// TestMemoryOfTables: a table is encoded as a whole, so that only as many as there is room for are made at a time.
+// TestMemoryOfTables: a table is encoded as a whole, so the server makes only as many at a time as there is memory
+// for.
 func TestMemoryOfTables(t *testing.T) {
 	const objects, times = 16, 8
 
@@ -36,7 +37,7 @@ func TestMemoryOfTables(t *testing.T) {
 
 	got := foreigntest.PeakBytes(t, func() { length = s.readAll(t, times, clusters+"?includeObject=Object&pretty=true", asTable) })
 
-	// Each is more than the room and runs alone. All at once would take more than thirty times the length.
+	// Each table is larger than the bound and runs alone. All at once would take more than thirty times the length.
 	if got > 10*uint64(length) || length < objects*600_000 {
 		t.Errorf("%d bytes of heap for %d tables of %d bytes", got, times, length)
 	}
@@ -49,7 +50,7 @@ func (s *server) waitUntilCounted(t *testing.T, clusters int64) {
 	waitFor(t, "the objects are counted", func() bool { return s.ledger.Stored("omniclusters", "default").Objects == clusters })
 }
 
-// smallBuffers is a transport whose connections take in little that nobody reads.
+// smallBuffers returns a transport whose connections buffer little of what the client does not read.
 func smallBuffers() http.RoundTripper {
 	return &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		connection, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -61,7 +62,7 @@ func smallBuffers() http.RoundTripper {
 	}}
 }
 
-// TestListsWait: lists wait for each other, and are sent away in the end; everything else goes on.
+// TestListsWait: lists wait for each other, and are refused after the timeout; all other requests go on.
 func TestListsWait(t *testing.T) {
 	s := startServerWith(t, func(config *apiserver.Config) {
 		config.ListBytes = 1 << 20

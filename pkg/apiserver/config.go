@@ -127,10 +127,9 @@ func (c CompletedConfig) New() (*Server, error) {
 	return &Server{Generic: generic, Ledger: c.config.Registry.Ledger, requestGracePeriod: c.config.requestGracePeriod}, nil
 }
 
-// watchCaches is the readiness of every kind's cache after the start. While one fills, lists of its
-// kind are answered with "try again later". Once all were filled it passes for ever, as the library's
-// own check does: a kind whose cache has to be filled again is no reason to take the others away, on
-// every replica at once.
+// watchCaches returns a check that fails until every kind's cache has been filled once. While a cache fills, lists of
+// its kind are answered with "try again later". Afterwards the check passes for ever, as the library's own does: if
+// one kind's cache has to be filled again, that is no reason to take all kinds away, and on every replica at once.
 func watchCaches(served map[string]rest.Storage) func(*http.Request) error {
 	var filled atomic.Bool
 

@@ -71,8 +71,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// fastest reads until it takes no longer than that, at most five times: what waits for the storage waits each time, and a
-// busy machine does not.
+// fastest repeats a read until it is faster than the limit, at most five times: a read that waits for the storage
+// waits each time, one that was slow because the machine was busy does not.
 func (s *server) fastest(t *testing.T, path, accept string, enough time.Duration) (status int, body []byte, took time.Duration) {
 	t.Helper()
 

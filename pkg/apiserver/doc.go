@@ -9,10 +9,13 @@
 // API server of Kubernetes leaves to its users, one file for each:
 //
 //   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait
-//     and say for what;
-//   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (grantfirst);
-//   - what happens to a request: what its body may become (requestbody, requestlimits), admission and parameters of
-//     policies (admission, parameters), audit, the wire format (serializer);
+//     and say for what (retry);
+//   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (authorizewithoutname);
+//   - what happens to a request: what its body may become (requestbody, requestlimits, strategicpatch), admission and
+//     parameters of policies (admission, parameters), audit, the wire format (serializer);
+//   - what happens to a list: memory for it (boundlists, listbudget), and an answer that is encoded one object after the
+//     other (listencoder, listlayouts);
+//   - what clients ask about the kinds: the scheme and its description (scheme, openapi);
 //   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
 //     (storagespace);
 //   - when it stops: clients are sent away (goaway), the rest is ended (unfinished).

@@ -11,8 +11,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// TestEncryptionKeysAreReadAgain changes the file under a server that runs: what cannot be used leaves the keys as they
-// were and is counted, what can be used takes their place.
+// TestEncryptionKeysAreReadAgain changes the file under a running server. A file that cannot be used leaves the keys
+// as they were and is counted; a file that can be used replaces them.
 func TestEncryptionKeysAreReadAgain(t *testing.T) {
 	lookEvery(t, 100*time.Millisecond)
 

@@ -19,8 +19,8 @@ const (
 	secondKey = "{name: second, secret: YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWY=}"
 )
 
-// TestEncryptionKeyIsChanged goes the way of docs/how-to/backup.md, with a restart at each step: nothing is ever
-// unreadable, and after the last step nothing needs the first key.
+// TestEncryptionKeyIsChanged follows the steps of docs/how-to/backup.md, with a restart at each step: every object
+// stays readable, and after the last step no object needs the first key.
 func TestEncryptionKeyIsChanged(t *testing.T) {
 	dir := t.TempDir()
 
@@ -65,7 +65,7 @@ func TestEncryptionKeyIsChanged(t *testing.T) {
 	}
 }
 
-// encryptWith is a configuration with keys, of which the first writes.
+// encryptWith returns a configuration with these keys; the first one encrypts new writes.
 func encryptWith(keys string) string {
 	return "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n" +
 		"- resources: ['*.omni.texashpc.com']\n  providers: [{secretbox: {keys: [" + keys + "]}}]\n"

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// fullStoreBytes is how much TestFullStore stores; fullStoreDir is where, and says that it is there already.
+	// These are environment variables: how many bytes TestFullStore stores, and the directory where. If the directory
+	// has objects already, the test stores nothing.
 	fullStoreBytes = "FULL_STORE_BYTES"
 	fullStoreDir   = "FULL_STORE_DIR"
 )

@@ -7,23 +7,23 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// holdTime is how long requests are held back before clients are asked to leave. It is more than what a client that
-// sends one request after the other needs to have sent its next.
+// holdTime is how long the server holds requests back before it asks clients to leave. It is longer than a client
+// that sends one request after another needs to send its next one.
 const holdTime = 300 * time.Millisecond
 
-// sendClientsAway makes clients take their connections elsewhere before a stop, while requests are still served.
+// sendClientsAway makes clients open connections to other replicas before a stop, while this server still serves.
 //
-// kube-apiserver keeps one HTTP/2 connection to one replica for as long as it lasts, whatever the readiness of that
-// replica. The library ends connections at the very moment at which it begins to refuse requests: those that are on
-// their way then are answered with 503. So in the second half of the shutdown delay, when load balancers have seen that
-// /readyz fails and send new connections to other replicas, each answer asks the client to leave: by GOAWAY for HTTP/2,
-// by Connection: close for HTTP/1.1. Requests that run on the old connection finish.
+// kube-apiserver keeps one HTTP/2 connection to one replica for as long as the connection lasts, whatever the
+// replica's readiness. The library closes connections at the moment it begins to refuse requests, so requests on
+// their way at that moment get 503. In the first half of the shutdown delay, load balancers see that /readyz fails
+// and send new connections to other replicas. In the second half, therefore, each answer asks the client to leave: by
+// GOAWAY for HTTP/2, by Connection: close for HTTP/1.1. Requests that run on the old connection finish.
 //
-// Go's HTTP/2 server drops requests that cross its GOAWAY, and kube-apiserver cannot repeat those with a body. So just
-// before, requests are held back for a moment: most clients are then waiting for an answer instead of sending. A write
-// that arrives within the time that the GOAWAY travels can still fail; it did not take place.
+// Go's HTTP/2 server drops requests that cross its GOAWAY, and kube-apiserver cannot repeat requests with a body. So
+// requests are held back for a moment just before: most clients then wait for an answer instead of sending. A write
+// that arrives while the GOAWAY travels can still fail; the server has not executed it.
 //
-// Without a shutdown delay nothing is different from the library.
+// Without a shutdown delay the server behaves as the library does.
 func sendClientsAway(config *genericapiserver.Config) {
 	if config.ShutdownDelayDuration <= 0 {
 		return
@@ -43,10 +43,11 @@ func sendClientsAway(config *genericapiserver.Config) {
 	}
 }
 
-// goAwaySender is how far that has come. Both channels are closed in turn.
+// goAwaySender signals the two steps: it closes hold, then goAway.
 type goAwaySender struct{ hold, goAway chan struct{} }
 
-// begin waits until the stop was noticed, holds requests back, and then sends clients away.
+// begin gives load balancers the time noticed to see the stop, holds requests back for the time hold, and then sends
+// clients away.
 func (d *goAwaySender) begin(noticed, hold time.Duration) {
 	time.Sleep(noticed)
 	close(d.hold)
@@ -54,7 +55,7 @@ func (d *goAwaySender) begin(noticed, hold time.Duration) {
 	close(d.goAway)
 }
 
-// wrap holds requests back when it is time for that, and later asks the client of each to leave.
+// wrap holds requests back once hold is closed. Once goAway is closed, it asks the client of each request to leave.
 func (d *goAwaySender) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -69,7 +70,7 @@ func (d *goAwaySender) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// wait returns when it is time to leave, and says so in the answer; or when the client has gone.
+// wait returns when goAway is closed, and then asks the client to leave, or when the client has disconnected.
 func (d *goAwaySender) wait(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-d.goAway:

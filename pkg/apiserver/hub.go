@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// hubTimeout bounds one look at the hub at start.
+	// hubTimeout bounds one check of the hub at the start.
 	hubTimeout = 30 * time.Second
-	// rightsTimeout is how long a right may be missing: while a hub starts it knows no bindings yet, and an
-	// installation makes them in any order.
+	// rightsTimeout is how long the start waits for a missing right: a hub that starts knows no bindings yet, and an
+	// installation creates them in any order.
 	rightsTimeout = 20 * time.Second
 )
 
-// errRights is that a right is missing.
+// errRights is wrapped by errors about missing rights.
 var errRights = errors.New("rights are missing")
 
-// WaitForHub repeats CheckHub until the context ends: for a hub that does not answer yet, and for a moment
-// for rights that are missing.
+// WaitForHub repeats CheckHub until it succeeds or the context ends. It waits for a hub that does not answer yet, and
+// for up to rightsTimeout for missing rights.
 func WaitForHub(ctx context.Context, client kubernetes.Interface, admission *genericoptions.AdmissionOptions) error {
 	var missing time.Time
 
@@ -47,10 +47,10 @@ func WaitForHub(ctx context.Context, client kubernetes.Interface, admission *gen
 	})
 }
 
-// CheckHub asks the hub, before anything is served, whether this server has the rights it cannot
-// work without, and says in plain words which binding is missing. It also switches off the admission
-// of mutating policies on hubs that do not serve them in v1 (before 1.36): the plugin would wait for
-// its informers for ever, and every write with it.
+// CheckHub asks the hub, before anything is served, whether this server has the rights that it cannot work without.
+// The error names the missing binding. CheckHub also switches off the admission plugin for mutating policies on hubs
+// that do not serve them in v1 (before 1.36): the plugin would wait for its informers for ever, and so would every
+// write.
 func CheckHub(ctx context.Context, client kubernetes.Interface, admission *genericoptions.AdmissionOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()

@@ -147,7 +147,8 @@ func TestAdmissionOrder(t *testing.T) {
 	}
 }
 
-// A hub that does not answer yet, and rights that come a moment later, are waited for; a right that stays away is not.
+// The server waits for a hub that does not answer yet, and for rights that come a moment later, but not for a right
+// that stays missing.
 func TestWaitForHub(t *testing.T) {
 	for _, tc := range []struct {
 		name          string

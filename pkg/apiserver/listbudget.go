@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// listTimeout is how long a list waits for its turn before the client is asked to come again.
+	// listTimeout is how long a list waits for its turn before the server asks the client to try again later.
 	listTimeout = 10 * time.Second
-	// waitingPerUser is how many lists of one user wait at the same time; further ones are sent away at once, so that
-	// the lists of others find a place.
+	// waitingPerUser is how many lists of one user may wait at the same time. Further ones are refused at once, so
+	// that lists of other users find a place in the queue.
 	waitingPerUser = 8
 )
 
-// errBusy is that a list did not get its turn.
+// errBusy says that a list did not get its turn in time.
 var errBusy = errors.New("as much is being listed as fits into the memory (--max-list-bytes-in-flight)")
 
-// listBudget is what lists may take at the same time, in bytes. They get it in the order in which they came.
+// listBudget is the memory that lists may take at the same time, in bytes. Lists are admitted in the order of
+// arrival.
 type listBudget struct {
 	size    int64
 	timeout time.Duration
@@ -34,8 +35,8 @@ func newListBudget(size int64) *listBudget {
 	return &listBudget{size: size, timeout: listTimeout, bytes: semaphore.NewWeighted(size), waiting: map[string]int{}}
 }
 
-// take waits for so many bytes; a list that is larger than all of them runs alone. The function gives them back, and can
-// be called more than once.
+// take waits for the given number of bytes; a list that is larger than the whole budget runs alone. The returned
+// function gives the bytes back, and can be called more than once.
 func (b *listBudget) take(ctx context.Context, user string, bytes int64) (giveBack func(), err error) {
 	bytes = min(bytes, b.size)
 

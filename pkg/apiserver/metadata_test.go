@@ -13,8 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// TestMetadataClient: the namespace controller and the garbage collector know no types. Their client
-// prefers protobuf, which our types do not have.
+// TestMetadataClient: the namespace controller and the garbage collector use a client without Go types. It prefers
+// protobuf, which our types do not have.
 func TestMetadataClient(t *testing.T) {
 	s := startServer(t)
 

@@ -123,8 +123,8 @@ func TestRequestSize(t *testing.T) {
 	}
 }
 
-// A kind's rules do not run while an object is being deleted. Without a limit of its own that would let somebody store an
-// object that cannot be read again, and then nobody could list the kind.
+// A kind's rules do not run while an object is being deleted. Without a separate limit a client could then store an
+// object that cannot be decoded again, and nobody could list the kind.
 func TestNestingIsBoundedWhileBeingDeleted(t *testing.T) {
 	s := startServer(t)
 	body := strings.Replace(clusterJSON("going"), `{"name":"going"}`, `{"name":"going","finalizers":["example.com/wait"],"annotations":{"omni.texashpc.com/confirm-deletion":"going"}}`, 1)
@@ -187,8 +187,8 @@ func TestServerSideApply(t *testing.T) {
 	}
 }
 
-// TestServerSideApplyNumbers: server-side apply reads integers of 64 bits as such and other numbers as floats. It does so
-// in the whole object, whatever the request names.
+// TestServerSideApplyNumbers: server-side apply decodes 64-bit integers as integers and other numbers as floats. It
+// does so in the whole object, whatever fields the request has.
 func TestServerSideApplyNumbers(t *testing.T) {
 	const apply = "application/apply-patch+yaml"
 

@@ -14,7 +14,7 @@ import (
 
 const openAPITitle = "Omni Cluster Operator"
 
-// addOpenAPI makes the server describe its types: server-side apply and `kubectl explain` read it.
+// addOpenAPI makes the server publish its schemas, which server-side apply and `kubectl explain` read.
 func addOpenAPI(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
 	namer := openapinamer.NewDefinitionNamer(described(scheme))
 
@@ -28,8 +28,8 @@ func addOpenAPI(config *genericapiserver.Config, scheme *runtime.Scheme, version
 	config.OpenAPIV3Config.PostProcessSpec = shorten
 }
 
-// described is the scheme without internal versions: their types are those of the versions that clients use, and the
-// document would name both.
+// described returns the scheme without internal versions. Their Go types are those of the served versions, so the
+// document would name both versions.
 func described(scheme *runtime.Scheme) *runtime.Scheme {
 	external := runtime.NewScheme()
 
@@ -46,10 +46,10 @@ func described(scheme *runtime.Scheme) *runtime.Scheme {
 	return external
 }
 
-// shorten takes out of a document of version 3 what is said elsewhere: the deprecated paths below watch/,
-// which the documents of custom resources do not have either, and all but the first sentence about the
-// query parameters. Those are the same at every API of Kubernetes, and version 3 repeats them at every
-// path: three quarters of the document, which clients load and keep.
+// shorten removes redundant parts from a document of OpenAPI version 3: the deprecated paths below watch/, which the
+// documents of custom resources do not have either, and all but the first sentence about each query parameter. Those
+// texts are the same for every API of Kubernetes, and version 3 repeats them at every path: they are three quarters
+// of the document, which clients load and keep.
 func shorten(document *spec3.OpenAPI) (*spec3.OpenAPI, error) {
 	for path, item := range document.Paths.Paths {
 		if strings.Contains(path, "/watch/") {

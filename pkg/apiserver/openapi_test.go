@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// maxOpenAPI is what clients with small limits still load; the reference is a document without the
-// types of core/v1.
+// maxOpenAPI is the size that clients with small limits still load, with a document without the types of core/v1 as
+// the reference.
 const maxOpenAPI = 400_000
 
 var kinds = []string{

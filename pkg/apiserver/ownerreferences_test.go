@@ -8,8 +8,9 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// TestBadOwnerReference: an owner reference with an empty field is the client's mistake and nobody else's. The library
-// counts, and logs as an error of the server, each rule of its own that it misses in generated validation.
+// TestBadOwnerReference: an owner reference with an empty field is the client's mistake, not the server's. For each
+// of its own rules that generated validation does not have, the library counts a mismatch and logs it as an error of
+// the server.
 func TestBadOwnerReference(t *testing.T) {
 	s := startServer(t)
 	before := mismatches(t)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCreatorOwnsItsFalse: a false that somebody wrote is theirs, as with a custom resource; one that nobody wrote is
-// nobody's, although the stored object shows it.
+// TestCreatorOwnsItsFalse: a client that sets a field to false owns the field, as with a custom resource; nobody owns
+// a false that no client set, although the stored object shows it.
 func TestCreatorOwnsItsFalse(t *testing.T) {
 	s := startServer(t)
 

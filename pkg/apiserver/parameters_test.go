@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// What the plugins know by themselves comes from the factory that readiness looks at; parameters do not.
+// Informers of the kinds that the plugins know come from the factory, which readiness checks; those of parameters do
+// not.
 func TestWatchParametersApart(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	apart := WatchParametersApart(factory)

@@ -78,11 +78,11 @@ func TestObjectsPerNamespace(t *testing.T) {
 	waitFor(t, "room after a deletion", func() bool { return s.create(t, "b", "m2", 10, metav1.CreateOptions{}) == nil })
 }
 
-// TestFullNamespace: what is stored can be read, deleted, made smaller, and worked with by controllers.
+// TestFullNamespace: in a full namespace, objects can be read, deleted, made smaller, and maintained by controllers.
 func TestFullNamespace(t *testing.T) {
 	dir := t.TempDir()
 
-	// More is there than the limit lets in, from before it.
+	// The namespace has more than the limit allows, stored before the limit was set.
 	t.Run("before", func(t *testing.T) {
 		s := startServerOn(t, dir, nil)
 		if err := s.create(t, "a", "m", 20_000, metav1.CreateOptions{}); err != nil {
@@ -134,7 +134,7 @@ func TestFullNamespace(t *testing.T) {
 	waitFor(t, "room after the deletion", func() bool { return s.create(t, "a", "other", 100, metav1.CreateOptions{}) == nil })
 }
 
-// TestBurst: writes at the same time do not pass the limit together.
+// TestBurst: concurrent writes together do not exceed the limit.
 func TestBurst(t *testing.T) {
 	const limit, writers, each = 10, 4, 10
 

@@ -14,21 +14,22 @@ import (
 const (
 	// startGrace is how long a check may fail at the start before the log says so.
 	startGrace = 10 * time.Second
-	// failureTold is how often the log repeats what still fails.
+	// failureTold is how often the log repeats a failure that goes on.
 	failureTold = time.Minute
-	// storageTolerance is how long the storage may fail without making a server that was ready unready. etcd's client
-	// asks the members in turn: while one of three hangs, every third check fails on every replica, and at some moments
-	// on all at once. That would take the API away from everybody, when two thirds of the requests are served.
+	// storageTolerance is how long the storage may fail before a server that was ready becomes not ready. etcd's
+	// client asks the members in turn: while one of three hangs, every third check fails on every replica, and at
+	// some moments on all replicas at once. Without the tolerance that would take the API away from everybody,
+	// although two thirds of the requests are served.
 	storageTolerance = 5 * time.Second
-	// storageChecks is how the names of the library's checks of etcd begin.
+	// storageChecks are the prefixes of the names of the library's etcd checks.
 	storageChecks = "etcd"
 )
 
-// tellReadiness logs why this server is not ready, and lets the storage fail for some seconds before it is not. The
-// library withholds the reasons from /readyz, which everybody may read, and logs them only at a verbosity that nobody
-// runs with; what is left is a Pod that is not ready.
+// tellReadiness logs why this server is not ready, and lets the storage fail for some seconds before the server
+// becomes not ready. The library leaves the reasons out of /readyz, which everybody may read, and logs them only at a
+// verbosity that nobody uses. Without tellReadiness, the only thing to see is a Pod that is not ready.
 //
-// Call it when all checks were added. It covers those; the library adds a few about its own start afterwards.
+// Call it after all checks were added; it covers those. The library adds a few checks about its own start afterwards.
 func tellReadiness(logger klog.Logger, config *genericapiserver.Config) {
 	began := time.Now()
 
@@ -46,27 +47,27 @@ func newToldCheck(logger klog.Logger, check healthz.HealthChecker, began time.Ti
 	return told
 }
 
-// toldCheck is a check that tells when its answer changes.
+// toldCheck is a check that logs when its result changes.
 type toldCheck struct {
 	healthz.HealthChecker
 
 	logger klog.Logger
-	// quietUntil is when the start is over.
+	// quietUntil is the end of the start phase, in which failures are not logged.
 	quietUntil time.Time
-	// tolerance is how long it may fail after it has passed once.
+	// tolerance is how long the check may fail after it has passed once.
 	tolerance time.Duration
 
 	mu sync.Mutex
-	// passed tells that it has passed once.
+	// passed says whether the check has passed once.
 	passed bool
-	// since is when it began to fail; zero while it passes.
+	// since is when the check began to fail; zero while it passes.
 	since time.Time
-	// told is when the log last said so; zero if it did not.
+	// told is when the failure was last logged; zero if it was not.
 	told time.Time
 }
 
-// GroupName implements healthz.GroupedHealthChecker: probes may leave checks out by the name of their group. A check
-// without a group is left out by its own name.
+// GroupName implements healthz.GroupedHealthChecker: probes may exclude checks by the name of their group. A check
+// without a group is excluded by its own name.
 func (c *toldCheck) GroupName() string {
 	if grouped, ok := c.HealthChecker.(healthz.GroupedHealthChecker); ok {
 		return grouped.GroupName()

@@ -61,7 +61,7 @@ func TestTellReadiness(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		// When the check fails, from and until.
+		// failing are the intervals in which the check fails, each from and until.
 		failing := [][2]time.Duration{{0, 4 * time.Second}, {20 * time.Second, 100 * time.Second}}
 		config := &genericapiserver.Config{ReadyzChecks: []healthz.HealthChecker{
 			healthz.NamedGroupedCheck("disk", "storage", func(*http.Request) error {
@@ -130,8 +130,8 @@ func TestTellWhyTheStartIsNotReady(t *testing.T) {
 	}
 }
 
-// While one of three members of an etcd hangs, every third check fails: that does not make the server unready. A storage
-// that fails on and on does, and one that never worked, too.
+// While one of three members of an etcd hangs, every third check fails: that does not make the server not ready. A
+// storage that fails without interruption does, and so does one that never worked.
 func TestReadyWhileAMemberHangs(t *testing.T) {
 	said, logger := newLog()
 
@@ -176,7 +176,7 @@ func TestReadyWhileAMemberHangs(t *testing.T) {
 		})
 	}
 
-	// Only the one that failed on and on is worth a line.
+	// Only the uninterrupted failure is logged.
 	if got := strings.Count(said.String(), "Not ready"); got != 1 {
 		t.Errorf("told %d times:\n%s", got, said)
 	}
@@ -191,7 +191,7 @@ type cachedKind struct {
 
 func (k *cachedKind) ReadinessCheck() error { return k.err }
 
-// All caches have to be filled once. One that is filled again later takes nobody away.
+// All caches have to be filled once. A cache that is filled again later does not make the server not ready.
 func TestWatchCachesAreForTheStart(t *testing.T) {
 	first, second := &cachedKind{}, &cachedKind{err: errors.New("not yet")}
 	check := watchCaches(map[string]rest.Storage{"first": first, "second": second})

@@ -27,8 +27,8 @@ func (editor) Authorize(_ context.Context, asked authorizer.Attributes) (authori
 	return authorizer.DecisionAllow, "", nil
 }
 
-// With --check-references nobody has an object use a Secret that they may not get, whichever way they write.
-// Everything else goes on: other changes of objects that use it, their status, their deletion.
+// With --check-references, a user cannot make an object use a Secret that the user may not get, whatever the verb of
+// the write. Everything else goes on: other changes of objects that use the Secret, their status, their deletion.
 func TestReferencesAreChecked(t *testing.T) {
 	server := startServerWith(t, func(config *apiserver.Config) {
 		plugin := references.New()

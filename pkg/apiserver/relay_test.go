@@ -12,7 +12,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 )
 
-// relay is between an API server and its etcd, and can end that.
+// relay is a proxy between an API server and its etcd that can interrupt the traffic.
 type relay struct {
 	t        *testing.T
 	listener net.Listener
@@ -66,7 +66,7 @@ func (r *relay) accept() {
 	}
 }
 
-// connect joins a new connection with one to the etcd, or leaves it without answers after the end.
+// connect joins a new connection with one to the etcd. After hang, it leaves the connection without answers.
 func (r *relay) connect(front net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,12 +86,13 @@ func (r *relay) connect(front net.Conn) {
 
 	r.backs = append(r.backs, back)
 
-	// Also the end of what the client says is handed on: etcd's stop waits for a client that has connected and says nothing.
+	// The relay also passes on that the client closed its side: etcd's stop waits for a client that has connected and
+	// says nothing.
 	go func() { _, _ = io.Copy(back, front); back.Close() }()
 	go func() { _, _ = io.Copy(front, back) }()
 }
 
-// hang lets all connections, and new ones, wait for answers that never come.
+// hang makes all connections, old and new, wait for answers that never come.
 func (r *relay) hang() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,28 +28,29 @@ const (
 	// maxBodyDepth is what the library's own decoder of JSON allows.
 	maxBodyDepth = 10_000
 
-	// What a request takes in memory until it is answered: its text some times over, and for each value its places in
-	// the typed object, in the stored one, in what field ownership is computed from. Measured: 50,000 empty objects in
-	// a free-form block take 74 MiB.
+	// The memory that a request takes until it is answered: its text some times over, and for each value its entries
+	// in the typed object, in the stored object, and in the structures of field ownership. Measured: 50,000 empty
+	// objects in a free-form block take 74 MiB.
 	copiesOfBody  = 6
 	bytesPerValue = 1400
 
-	// maxCopied is how many bytes all copies of one JSON patch may add together. The library's 3 MiB, of empty objects,
-	// would become a gigabyte.
+	// maxCopied is how many bytes all copy operations of one JSON patch may add together. The library's limit of 3
+	// MiB, filled with empty objects, would become a gigabyte in memory.
 	maxCopied = 256 << 10
-	// bytesPerCopied is what one copied byte takes: two make a value.
+	// bytesPerCopied is the memory for one copied byte: two bytes make a value.
 	bytesPerCopied = bytesPerValue / 2
 
-	// bodiesBudget is what the requests that are being handled may take together, in bytes. A request that takes more
-	// has it for itself.
+	// bodiesBudget is the memory that all requests in progress may take together, in bytes. A request that needs more
+	// than all of it runs alone.
 	bodiesBudget = 160 << 20
 	// bodyWait is how long a request waits for its part of the budget.
 	bodyWait = 20 * time.Second
 )
 
-// boundBodies puts a bound on what request bodies become in memory. The length alone is none: a YAML text of 121 KB with
-// aliases took 9.9 GB, and the library's own check sees aliases of aliases only. The library decodes apply patches past
-// the serializers, so this is a handler in front of everything that decodes, behind authorisation and inside of the audit.
+// boundBodies bounds the memory that request bodies take once decoded. A bound on the length is not enough: a YAML
+// text of 121 KB with aliases took 9.9 GB, and the library's own check only detects aliases of aliases. The library
+// decodes apply patches without the serializers, so this is a handler in front of everything that decodes, after
+// authorisation and inside the audit.
 func boundBodies(config *genericapiserver.Config) {
 	config.JSONPatchMaxCopyBytes = maxCopied
 	budget := semaphore.NewWeighted(bodiesBudget)
@@ -60,7 +61,7 @@ func boundBodies(config *genericapiserver.Config) {
 	}
 }
 
-// bodies is that handler.
+// bodies is the handler that boundBodies makes.
 type bodies struct {
 	next       http.Handler
 	budget     *semaphore.Weighted
@@ -79,7 +80,7 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	body, err := io.ReadAll(io.LimitReader(r.Body, b.maxBytes+1))
 	if err != nil || int64(len(body)) > b.maxBytes {
-		// The library has answers of its own: it reads the same, and comes to the same end.
+		// The library answers this: it reads the same bytes and meets the same error or the same excess.
 		b.next.ServeHTTP(w, withBody(r, io.MultiReader(bytes.NewReader(body), failing{err}, r.Body)))
 
 		return
@@ -96,7 +97,7 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.next.ServeHTTP(w, withBody(asMergePatch(b.withCreation(r, body), body), bytes.NewReader(body)))
 }
 
-// withCreation remembers what a create request says.
+// withCreation stores the body of a create request in the request's context. See registry.WithCreation.
 func (b bodies) withCreation(r *http.Request, body []byte) *http.Request {
 	if r.Method != http.MethodPost {
 		return r
@@ -120,7 +121,8 @@ func mayHaveBody(r *http.Request) bool {
 	}
 }
 
-// copies reports whether a body is a JSON patch that makes an object larger than the patch is.
+// copies reports whether a body is a JSON patch with copy operations, which can make an object larger than the patch
+// is.
 func copies(r *http.Request, body []byte) bool {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), string(types.JSONPatchType)) {
 		return false
@@ -156,10 +158,10 @@ func withBody(r *http.Request, body io.Reader) *http.Request {
 	return &changed
 }
 
-// failing is the end of a body that could not be read further.
+// failing returns the error of a body that could not be read completely.
 type failing struct{ error }
 
-// Read implements io.Reader. Without an error there is more to read elsewhere.
+// Read implements io.Reader. Without an error it returns EOF, so that the next reader of the body goes on.
 func (f failing) Read([]byte) (int, error) {
 	if f.error == nil {
 		return 0, io.EOF

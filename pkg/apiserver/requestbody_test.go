@@ -21,13 +21,13 @@ const (
 	bodyMemory = 48 << 20
 )
 
-// aliased is an object in YAML that would become 100 MB, and half a gigabyte in the library.
+// aliased is a YAML object that aliases would expand to 100 MB, and to half a gigabyte in the library.
 func aliased(kind, member string) string {
 	return "apiVersion: omni.texashpc.com/v1alpha1\nkind: " + kind + "\nmetadata:\n  name: one\n  annotations:\n    a: &a " + strings.Repeat("x", 20<<10) +
 		"\n" + member + ":\n  nonsense: [" + strings.TrimSuffix(strings.Repeat("*a,", 5000), ",") + "]\n"
 }
 
-// TestAliasesAreRefused: everywhere where the library reads YAML, an alias is refused before it is expanded.
+// TestAliasesAreRefused: wherever the library reads YAML, an alias is refused before it is expanded.
 func TestAliasesAreRefused(t *testing.T) {
 	s := startServer(t)
 	s.makeTemplate(t)
@@ -71,7 +71,7 @@ func TestNoAliases(t *testing.T) {
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, strings.Replace(clusterJSON("c"), `"metadata":{`, `"metadata":{"annotations":{"a":"*a &a"},`, 1))
 }
 
-// dense is an OmniCluster with so many values at one place.
+// dense returns an OmniCluster with the given number of values in one field.
 func dense(place string, count int) string {
 	object := strings.Replace(clusterJSON("dense"), numbers, `{}`, 1)
 	list := "[" + strings.TrimSuffix(strings.Repeat("{},", count), ",") + "]"
@@ -90,7 +90,7 @@ func dense(place string, count int) string {
 	}
 }
 
-// TestManyValuesAreRefused: what a JSON body becomes is bounded, too.
+// TestManyValuesAreRefused: the number of values in a JSON body is bounded, too.
 func TestManyValuesAreRefused(t *testing.T) {
 	s := startServer(t)
 
@@ -141,7 +141,7 @@ func TestManyErrors(t *testing.T) {
 	})
 }
 
-// TestCopiesAreBounded: a JSON patch cannot make much of little.
+// TestCopiesAreBounded: a small JSON patch cannot make a large object.
 func TestCopiesAreBounded(t *testing.T) {
 	s := startServer(t)
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, dense("inline", 20_000))

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// TestBodiesShareABudget: a large request waits for another one, a small one does not, and who waited too long is asked to
-// come again.
+// TestBodiesShareABudget: a large request waits for another one, a small request does not wait, and a client that
+// waited too long is asked to try again later.
 func TestBodiesShareABudget(t *testing.T) {
 	config, err := NewConfig()
 	if err != nil {

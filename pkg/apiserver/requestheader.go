@@ -9,13 +9,13 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-// errNoRequestHeaderCA is what /readyz and early requests are answered with.
+// errNoRequestHeaderCA is the error of /readyz, and of requests that come too early.
 var errNoRequestHeaderCA = errors.New("the certificate authority of the front proxy " +
 	"(requestheader-client-ca-file in kube-system/extension-apiserver-authentication) is not loaded yet")
 
-// requireRequestHeaderCA keeps the server from answering before it can tell who asks. The library
-// loads the front proxy's certificate authority in the background after it listens; until then every
-// request that kube-apiserver passes on would look anonymous, and get a 403 that clients believe.
+// requireRequestHeaderCA keeps the server from answering before it can authenticate callers. The library loads the
+// front proxy's certificate authority in the background, after it has begun to listen. Until then every request that
+// kube-apiserver passes on would look anonymous and get a 403, which clients take as final.
 func requireRequestHeaderCA(config *genericapiserver.Config) {
 	requestHeader := config.Authentication.RequestHeaderConfig
 	if requestHeader == nil {
@@ -38,8 +38,7 @@ func requireRequestHeaderCA(config *genericapiserver.Config) {
 	}
 }
 
-// unavailableUntil answers 503 while the check fails, except on the health endpoints, which have
-// answers of their own.
+// unavailableUntil answers 503 while the check fails, except on the health endpoints, which answer for themselves.
 func unavailableUntil(check func(*http.Request) error, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); err != nil && !isHealthPath(r.URL.Path) {

@@ -24,8 +24,8 @@ func (c *frontProxyCA) VerifyOptions() (x509.VerifyOptions, bool) {
 	return x509.VerifyOptions{}, c.loaded.Load()
 }
 
-// TestServerWaitsForTheRequestHeaderCA: the server that Complete makes is not ready and answers nobody before it can
-// tell who asks.
+// TestServerWaitsForTheRequestHeaderCA: the server that Complete makes is not ready, and answers no request, before
+// it can authenticate callers.
 func TestServerWaitsForTheRequestHeaderCA(t *testing.T) {
 	ca := &frontProxyCA{}
 	s := startServerWith(t, func(config *apiserver.Config) {

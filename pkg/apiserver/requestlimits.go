@@ -15,12 +15,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
-// limits are what a body may become.
+// limits returns the bounds on a decoded body.
 func (b bodies) limits() foreign.Limits {
 	return foreign.Limits{Bytes: int(b.maxBytes), Depth: maxBodyDepth, Nodes: maxBodyValues, Expanded: int(b.maxBytes)}
 }
 
-// admit checks a body and takes its part of the budget, which is to be given back. Its error is the answer.
+// admit checks a body and takes its part of the budget; the returned function gives that part back. The error is the
+// answer to the client.
 func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 	ctx, cancel := context.WithTimeout(r.Context(), b.wait)
 	defer cancel()
@@ -43,13 +44,13 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 	return func() { b.budget.Release(cost) }, nil
 }
 
-// check looks at what a body would become.
+// check applies the limits to a body.
 func (b bodies) check(ctx context.Context, r *http.Request, body []byte) error {
 	if !json.Valid(body) && isNoYAML(r) {
 		return nil // the library answers, before it makes anything of it
 	}
 
-	// What can be neither read here nor by the library gets its answer here: nothing is known about it.
+	// A body that can be read neither here nor by the library is refused here: nothing is known about its content.
 	aliased, err := foreign.HasAlias(ctx, body)
 	if err == nil && aliased {
 		return apierrors.NewBadRequest("the request body has YAML aliases (*name), which this API does not expand: write each value out where it belongs")
@@ -80,7 +81,8 @@ func isNoYAML(r *http.Request) bool {
 	return err == nil && !strings.HasSuffix(mediaType, "yaml")
 }
 
-// valuesOf is how many values a body that was checked has at most. Each but the first has one of these before it.
+// valuesOf returns an upper bound of the number of values in a body that was checked. Each value but the first has
+// one of these characters before it.
 func valuesOf(body []byte) int64 {
 	most := 1
 	for _, indicator := range []string{",", ":", "[", "{", "\n", "- "} {

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// askPause is the pause between two looks at a server that does not answer yet.
+	// askPause is the pause between two attempts to reach a server that does not answer yet.
 	askPause = 2 * time.Second
-	// tellPause is how often a start that waits says so.
+	// tellPause is how often the log repeats what the start waits for.
 	tellPause = 15 * time.Second
 )
 
-// permanentError is one that waiting does not help against.
+// permanentError is an error that waiting does not remedy.
 type permanentError struct{ error }
 
 // Unwrap returns the error itself.
 func (p permanentError) Unwrap() error { return p.error }
 
-// retry looks until what is waited for is there, the error is permanent, or the context ends, and says what it waits
-// for. Servers of one installation start in any order: after a power cut kubelet starts all at once, and one that ended
-// because another was not there yet would be held back longer with each try.
+// retry calls a check until it succeeds, its error is permanent, or the context ends, and logs what it waits for.
+// Servers of one installation start in any order. After a power cut kubelet starts all of them at once; it would
+// restart a process that exits because another server is missing with longer and longer delays.
 func retry(ctx context.Context, what string, look func(context.Context) error) error {
 	var told time.Time
 

@@ -31,7 +31,8 @@ const (
 	watchDrain         = 2 * time.Second
 	requestGracePeriod = time.Second
 	stopTimeout        = 40 * time.Second
-	// stopSlack is what a stop may take beside what it waits for. One that waited for a client would take a minute or more.
+	// stopSlack is the time that a stop may take in addition to what it waits for. A stop that waits for a client
+	// would take a minute or more.
 	stopSlack = 30 * time.Second
 )
 
@@ -102,7 +103,7 @@ func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *runnin
 	return r
 }
 
-// note counts what the server begins with, once it would wait for it in a stop.
+// note counts POST requests that have reached the handlers: from then on a stop waits for them.
 func (r *running) note(config *apiserver.Config) {
 	generic := &config.Generic.Config
 	build := generic.BuildHandlerChainFunc
@@ -209,8 +210,8 @@ func newCluster(name, clusterName string) *v1alpha1.OmniCluster {
 	}
 }
 
-// TestDuplicateClusterName goes all the way: the plugin's view of the stored objects comes through
-// the server's own TLS port.
+// TestDuplicateClusterName tests the whole path: the plugin sees the stored objects through the server's own TLS
+// port.
 func TestDuplicateClusterName(t *testing.T) {
 	r := runServer(t)
 	clusters := r.client.OmniV1alpha1().OmniClusters("default")
@@ -261,7 +262,7 @@ func TestStopEndsWatches(t *testing.T) {
 	}
 }
 
-// TestStopEndsRequests: a client that sends half a body and then nothing does not hold up the stop, and is told.
+// TestStopEndsRequests: a client that sends half a body and then nothing does not delay the stop, and gets an answer.
 func TestStopEndsRequests(t *testing.T) {
 	r := runServer(t)
 

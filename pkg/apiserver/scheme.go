@@ -11,8 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 )
 
-// NewScheme makes a scheme with everything the server encodes and decodes: the eight kinds, Scale,
-// and the types of every request and answer (options, Status, discovery).
+// NewScheme makes a scheme with everything that the server encodes and decodes: all our kinds, Scale, and the types
+// that every API server needs (options, Status, discovery).
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -21,7 +21,7 @@ func NewScheme() (*runtime.Scheme, error) {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
 
-	// ListOptions and its like are decoded in the version "v1" whatever the group.
+	// ListOptions and similar types are decoded in the version "v1" whatever the group.
 	v1 := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(scheme, v1)
 	scheme.AddUnversionedTypes(v1,

@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// withoutProtobuf serves our kinds as JSON and YAML. The library offers protobuf for every type, and
-// answers 500 when a type has none; the namespace controller and the garbage collector, which prefer
-// protobuf, could then delete nothing. Without the offer they agree on JSON.
+// withoutProtobuf serves our kinds as JSON and YAML only. The library offers protobuf for every type, and answers 500
+// if a type has no protobuf encoding. The namespace controller and the garbage collector, which prefer protobuf,
+// could then delete nothing. Without the offer they use JSON.
 type withoutProtobuf struct{ runtime.NegotiatedSerializer }
 
-// SupportedMediaTypes leaves protobuf out of the offer.
+// SupportedMediaTypes returns the media types without protobuf.
 func (s withoutProtobuf) SupportedMediaTypes() []runtime.SerializerInfo {
 	offered := slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes())
 

@@ -22,8 +22,8 @@ type Server struct {
 	requestGracePeriod time.Duration
 }
 
-// Run serves until the context ends, and then stops in the library's order: not ready, the shutdown
-// delay, no new requests, running requests finished or ended after 20 seconds, storage closed. When it
+// Run serves until the context ends, and then stops in the library's order: /readyz fails, the shutdown delay passes,
+// new requests are refused, running requests finish or are ended after 20 seconds, the storage is closed. After Run
 // returns, nothing uses the storage any more.
 func (s *Server) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {

@@ -16,25 +16,26 @@ import (
 )
 
 const (
-	// certificateLook is how often the serving certificate is looked at.
+	// certificateLook is how often the serving certificate is examined.
 	certificateLook = 30 * time.Second
-	// certificateSwap is how long files may not fit together while somebody replaces them.
+	// certificateSwap is how long certificate and key may not match, while they are being replaced one after the
+	// other.
 	certificateSwap = 5 * time.Second
-	// certificateTold is how often the log repeats what is still wrong.
+	// certificateTold is how often the log repeats a problem that goes on.
 	certificateTold = time.Hour
 )
 
-// ServingFiles are the files that the serving certificate is read from, and read again when they change.
+// ServingFiles are the files of the serving certificate. They are read again when they change.
 type ServingFiles struct{ Certificate, Key string }
 
-// TellServingCertificate makes the server log which certificate it serves, and what is wrong with it or with its files,
-// in words that name them; and show in a metric when it expires.
+// TellServingCertificate makes the server log which certificate it serves, and what is wrong with it or its files,
+// and show its expiry in a metric.
 //
-// The library goes on with the certificate that it has, which is right, and says no more than "key failed". That a
-// certificate has expired it does not notice at all, and kube-apiserver only when it connects the next time, mostly after one
-// of the two was restarted: until then even the APIService is Available. And the library reads the files again when they are
-// changed or removed, but not when a symbolic link is led to others while the old ones stay, as certbot does: so they are
-// read every half minute, too.
+// If the files cannot be used, the library rightly keeps the certificate that it has, but logs no more than "key
+// failed". It does not notice at all that a certificate has expired. kube-apiserver notices only when it connects the
+// next time, mostly after one of the two was restarted: until then even the APIService is Available. Also, the
+// library reads the files again when they are changed or removed, but not when a symbolic link is pointed to other
+// files while the old ones stay, as certbot does. So the files are also read every half minute.
 func TellServingCertificate(config *genericapiserver.Config, files ServingFiles, register func(metrics.Registerable) error) error {
 	expires := metrics.NewGauge(&metrics.GaugeOpts{
 		Name: "omni_apiserver_serving_certificate_expiration_timestamp_seconds",
@@ -51,7 +52,7 @@ func TellServingCertificate(config *genericapiserver.Config, files ServingFiles,
 		return certificate
 	}}
 
-	// One that the library made in memory has no files.
+	// A certificate that the library made in memory has no files.
 	if fromFiles, ok := content.(dynamiccertificates.ControllerRunner); ok {
 		teller.reload = fromFiles.RunOnce
 	}
@@ -67,10 +68,10 @@ func TellServingCertificate(config *genericapiserver.Config, files ServingFiles,
 	return nil
 }
 
-// certificateTeller remembers what it told.
+// certificateTeller remembers what it has logged.
 type certificateTeller struct {
 	files ServingFiles
-	// reload takes over what is in the files, or says why it cannot.
+	// reload loads the certificate from the files; the error says why it cannot.
 	reload func(context.Context) error
 	// served is the certificate in use, as PEM.
 	served  func() []byte
@@ -92,7 +93,7 @@ func (c *certificateTeller) run(ctx context.Context) {
 	}
 }
 
-// look reads the files and tells what is new.
+// look reads the files and logs what has changed.
 func (c *certificateTeller) look(ctx context.Context) {
 	unusable := c.reload(ctx)
 	if unusable != nil {
@@ -152,8 +153,8 @@ func (c *certificateTeller) leaf() (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// certificateProblem says what is wrong with the certificate in use and with the files that are to follow it. Empty:
-// nothing is.
+// certificateProblem describes what is wrong with the certificate in use, or with the files that are to replace it;
+// empty if nothing is.
 func certificateProblem(now time.Time, leaf *x509.Certificate, unusable error) string {
 	const remedy = "; look at the Certificate omni-apiserver-tls and at the log of cert-manager, or replace the files"
 

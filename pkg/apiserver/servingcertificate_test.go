@@ -93,7 +93,7 @@ func TestTellServingCertificate(t *testing.T) {
 	said, logger := newLog()
 	dir := t.TempDir()
 
-	// As kubelet and certbot do it: the names stay, and lead to other files.
+	// Replaces the files as kubelet and certbot do: the names stay, and lead to other files.
 	files := ServingFiles{Certificate: filepath.Join(dir, "data", "tls.crt"), Key: filepath.Join(dir, "data", "tls.key")}
 	links := 0
 	put := func(certificate, key []byte) {
@@ -179,7 +179,8 @@ func TestTellServingCertificate(t *testing.T) {
 		put(second, secondKey)
 		expect(certificateLook+certificateSwap, "is in order again")
 
-		// Nobody renews it: told once while it nears its end, again each hour, and when it has expired.
+		// Nobody renews the certificate: the log says so once shortly before it expires, again each hour, and when it
+		// has expired.
 		expect(4*time.Hour-time.Since(begin)-time.Minute, "nobody has renewed it")
 		expect(3*time.Minute, "accepts it for no new connection")
 		expect(time.Hour, "accepts it for no new connection")

@@ -9,7 +9,7 @@ import (
 
 const exports = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omnikubeconfigexports"
 
-// settled is what of an object's metadata no second write of the same may change.
+// settled is the part of an object's metadata that a second, identical write must not change.
 func settled(t *testing.T, object map[string]any) [2]any {
 	t.Helper()
 
@@ -18,7 +18,8 @@ func settled(t *testing.T, object map[string]any) [2]any {
 	return [2]any{metadata["generation"], metadata["resourceVersion"]}
 }
 
-// TestSameApplyWritesNothing: an empty map in a manifest is not in the stored object, and that is no difference.
+// TestSameApplyWritesNothing: the stored object does not have a manifest's empty map, and that counts as no
+// difference.
 func TestSameApplyWritesNothing(t *testing.T) {
 	s := startServer(t)
 
@@ -51,8 +52,8 @@ spec:
 	}
 }
 
-// TestSameApplyWithoutADeletionPolicyWritesNothing: the default is no difference to a manifest that leaves it out, nor to one
-// that says the same.
+// TestSameApplyWithoutADeletionPolicyWritesNothing: a stored default does not differ from a manifest that leaves the
+// field out, nor from one that sets the same value.
 func TestSameApplyWithoutADeletionPolicyWritesNothing(t *testing.T) {
 	s := startServer(t)
 
@@ -93,7 +94,7 @@ spec:
 			}
 		}
 
-		// Nobody owns a default, so who sets another one is in no conflict.
+		// Nobody owns a default, so a client that sets another value meets no conflict.
 		said := apply(http.StatusOK, "two", manifest+"  deletionPolicy: Delete\n")
 		if said["metadata"].(map[string]any)["generation"] != first["metadata"].(map[string]any)["generation"] { // every object has metadata
 			t.Errorf("%s: another generation: %v", path, said["metadata"])
@@ -103,7 +104,8 @@ spec:
 	}
 }
 
-// TestOrderOfKeys: clients that write a free-form block in different orders do not make new generations in turns.
+// TestOrderOfKeys: clients that write a free-form block with its keys in different orders do not make new generations
+// in alternation.
 func TestOrderOfKeys(t *testing.T) {
 	s := startServer(t)
 	release := func(values string) string {
@@ -136,8 +138,8 @@ func TestOrderOfKeys(t *testing.T) {
 	}
 }
 
-// TestSameWriteLaterWritesNothing: whoever writes the same again, in whatever way, makes no new version. Field managers
-// have times in whole seconds, so the second write has to come in another second.
+// TestSameWriteLaterWritesNothing: an identical write, by whatever verb, makes no new version. Field managers have
+// times in whole seconds, so the second write has to happen in another second.
 func TestSameWriteLaterWritesNothing(t *testing.T) {
 	s := startServer(t)
 
@@ -167,7 +169,7 @@ func TestSameWriteLaterWritesNothing(t *testing.T) {
 		}
 	}
 
-	// A PUT of what was read says what it had as kind and apiVersion.
+	// A PUT of an object that was read has the kind and apiVersion of the answer.
 	read := s.mustCall(t, http.StatusOK, http.MethodPut, one, "application/json", text(t, s.mustCall(t, http.StatusOK, http.MethodGet, exports+"/a", "", "")))
 
 	time.Sleep(1100 * time.Millisecond)
@@ -189,7 +191,8 @@ func text(t *testing.T, object map[string]any) string {
 	return string(encoded)
 }
 
-// TestListItemsHaveNoKind: the list says it once, as lists of Kubernetes' own kinds do, wherever it was read from.
+// TestListItemsHaveNoKind: only the list has kind and apiVersion, as with lists of Kubernetes' own kinds, whether it
+// was read from the cache or from etcd.
 func TestListItemsHaveNoKind(t *testing.T) {
 	s := startServer(t)
 

@@ -7,18 +7,18 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// storageSpacePath answers 500 with the reason while the storage needs attention.
+// storageSpacePath is the path of a check that fails with the reason while the storage needs attention.
 const storageSpacePath = "/readyz/etcd-space"
 
-// ReportStorageSpace shows people what is wrong with the storage, as the notice says; an empty one is
-// good. /readyz/etcd-space fails with the notice, and /readyz?verbose gets a line with it.
+// ReportStorageSpace publishes the notice about the storage; an empty notice means that all is well.
+// /readyz/etcd-space fails with the notice, and /readyz?verbose has a line with it.
 //
-// /readyz itself does not fail: an API server without ready replicas is taken out of the hub's API,
-// and that would end the reading and deleting that still work and are the way out.
+// /readyz itself does not fail: an API server without ready replicas is taken out of the hub's API, and that would
+// also end the reads and deletions that still work and that free space.
 func ReportStorageSpace(config *genericapiserver.Config, notice func() string) {
 	build := config.BuildHandlerChainFunc
 
-	// Inside of the chain: the path has been authorised, as those of all single checks.
+	// This handler is inside the chain: the path is authorised like those of all single checks.
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return build(withStorageSpace(handler, notice), c)
 	}

@@ -21,8 +21,9 @@ import (
 // update rewrites the golden files in testdata/stored. A changed file means that a stored object reads differently.
 var update = flag.Bool("update", false, "rewrite the golden files in testdata/stored")
 
-// TestStoredBytes holds what etcd is given for an object of every kind against committed bytes: for one with every field
-// set, and for a request that leaves fields to their defaults, has empty lists and a free-form block.
+// TestStoredBytes compares the bytes that etcd receives for an object of every kind with committed files: for an
+// object with every field set, and for a request that leaves fields to their defaults and has empty lists and a
+// free-form block.
 func TestStoredBytes(t *testing.T) {
 	config, err := apiserver.NewConfig()
 	if err != nil {

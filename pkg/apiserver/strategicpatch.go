@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// asMergePatch is the request with a strategic merge patch, which kubectl sends unless told otherwise, as a merge patch, if
-// both say the same. The library looks the fields of a strategic patch up in the Go types and fails with 500 inside of
-// a free-form block, where there are none; and it reads all numbers of the object as floats.
+// asMergePatch turns a strategic merge patch, which kubectl sends by default, into a merge patch if both have the
+// same effect. For a strategic patch the library looks fields up in the Go types; it fails with 500 inside a
+// free-form block, where there are none, and it decodes all numbers of the object as floats.
 //
-// They differ in directives ($patch and the like) and in lists that are merged. The kinds have such lists in their metadata
-// and in their status only. A patch with one of these is left as it is.
+// The two patch types differ in directives ($patch and the like) and in lists that are merged. Our kinds have such
+// lists in their metadata and status only. A patch with a directive or such a list is passed on unchanged.
 func asMergePatch(r *http.Request, body []byte) *http.Request {
 	if mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); mediaType != string(types.StrategicMergePatchType) {
 		return r
@@ -36,8 +36,8 @@ func asMergePatch(r *http.Request, body []byte) *http.Request {
 	return &changed
 }
 
-// hasDirective reports whether a map has a key that tells how to patch. In a list that is replaced, such keys are content: a
-// Talos patch may have them.
+// hasDirective reports whether a map has a key that is a patch directive. It does not search lists that are replaced:
+// there such keys are content, for example of a Talos patch.
 func hasDirective(patch map[string]any) bool {
 	for key, value := range patch {
 		if strings.HasPrefix(key, "$") {

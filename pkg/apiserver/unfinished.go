@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// requestGracePeriod is how long a stop waits for requests that are under way. Webhooks have ten seconds to answer unless
-	// somebody gave them more, and nothing else here takes as long.
+	// requestGracePeriod is how long a stop waits for running requests. Webhooks have ten seconds to answer unless
+	// configured otherwise, and nothing else here takes as long.
 	requestGracePeriod = 20 * time.Second
 
 	// closeTime is how much longer connections may take to close.
 	closeTime = 3 * time.Second
 )
 
-// errUnfinished is why a request's context ends in a stop.
+// errUnfinished is the cause with which a stop ends a request's context.
 var errUnfinished = errors.New("the server stops, and this request took too long")
 
-// endUnfinished ends requests that are still under way so long after the server began to refuse new ones.
+// endUnfinished ends requests that are still running the given time after the server began to refuse new ones.
 //
-// The library waits for them for a minute. One client that sends half a body and then nothing would keep a server from
-// coming back for as long; with an embedded etcd nobody serves meanwhile, and with a shutdown delay kubelet would
-// kill the process before, with everything that it still does.
+// The library waits a minute for them. One client that sends half a body and then nothing would delay a restart that
+// long. With an embedded etcd no other replica serves meanwhile; with a shutdown delay kubelet would kill the process
+// first, together with everything else it still does.
 func endUnfinished(config *genericapiserver.Config, after time.Duration) {
 	over, end := context.WithCancelCause(context.Background())
 	stopping, grace := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration+after
@@ -43,7 +43,7 @@ func endUnfinished(config *genericapiserver.Config, after time.Duration) {
 	}
 }
 
-// endWith ends every request when that context ends, and tells which ones. The library answers them with 504.
+// endWith ends every request when the context ends, and logs which ones. The library answers them with 504.
 func endWith(over context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// readTimeout bounds the read that shows that a member can serve.
+	// readTimeout bounds the read that proves that a member can serve.
 	readTimeout = 5 * time.Second
 	// alertTimeout is how long a server may take to say that it does not accept our certificate.
 	alertTimeout = time.Second
 )
 
-// WaitForEtcd returns when an external etcd can serve: one member at least answers a read that needs most of them. Until
-// then it says for each member what is wrong. The library would give up after 20 seconds with "context deadline
-// exceeded", whether a host name, a certificate or a firewall is the reason.
+// WaitForEtcd returns when an external etcd can serve: at least one member answers a read that needs a majority of
+// the members. Until then it logs what is wrong with each member. The library would give up after 20 seconds with
+// "context deadline exceeded", whether a host name, a certificate or a firewall is the reason.
 //
-// It reads below the prefix of our keys, as nothing else may be allowed. It returns an error at once if a certificate or
-// key cannot be read, and otherwise when the context ends.
+// It reads below the prefix of our keys, because access may be limited to that prefix. It returns an error at once if
+// a certificate or key cannot be read, and otherwise when the context ends.
 func WaitForEtcd(ctx context.Context, etcd snapshot.Target, prefix string) error {
 	return retry(ctx, "etcd", func(ctx context.Context) error { return askEtcd(ctx, etcd, path.Join("/", prefix, "health")) })
 }
@@ -64,7 +64,7 @@ func askEtcd(ctx context.Context, etcd snapshot.Target, key string) error {
 	return away
 }
 
-// askMember reads a key, which need not be there, from a member.
+// askMember reads a key, which need not exist, from a member.
 func askMember(ctx context.Context, etcd snapshot.Target, endpoint, key string) error {
 	etcd.Endpoints = []string{endpoint}
 
@@ -90,7 +90,7 @@ func askMember(ctx context.Context, etcd snapshot.Target, endpoint, key string) 
 	return nil
 }
 
-// dialMember connects step by step, because etcd's client does not tell what goes wrong.
+// dialMember connects step by step, because etcd's client does not say which step fails.
 func dialMember(ctx context.Context, etcd snapshot.Target, endpoint string) (net.Conn, error) {
 	network, address, secured := memberAddress(endpoint, etcd.CAFile != "" || etcd.CertFile != "")
 
@@ -123,8 +123,8 @@ func dialMember(ctx context.Context, etcd snapshot.Target, endpoint string) (net
 	return secure, nil
 }
 
-// memberAddress is where an endpoint of --etcd-servers leads, and whether TLS is spoken there. As for etcd's client,
-// certificates decide for one without a scheme.
+// memberAddress returns the address of an endpoint of --etcd-servers, and whether it uses TLS. An endpoint without a
+// scheme uses TLS if there are certificates, as in etcd's client.
 func memberAddress(endpoint string, certificates bool) (network, address string, secured bool) {
 	scheme, rest, found := strings.Cut(endpoint, "://")
 	if !found {
@@ -140,8 +140,8 @@ func memberAddress(endpoint string, certificates bool) (network, address string,
 	return "tcp", address, scheme == "https"
 }
 
-// alertOn reports whether the server ended the connection: one that does not like our certificate does so after the
-// handshake.
+// alertOn returns an error if the server closed the connection: a server that refuses our certificate does so after
+// the handshake.
 func alertOn(conn net.Conn, endpoint string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(alertTimeout)); err != nil {
 		return nil // it is not the reason

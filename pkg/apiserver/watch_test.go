@@ -23,8 +23,8 @@ func machine(name, cluster, id string) *v1alpha1.OmniMachine {
 	}
 }
 
-// TestWatchFromTheFuture: a version that the storage never had comes from before a restore; a silent
-// watch from there would keep its client from ever noticing.
+// TestWatchFromTheFuture: a version that the storage never had comes from before a restore; if the watch were silent,
+// its client would never notice.
 func TestWatchFromTheFuture(t *testing.T) {
 	s := startServer(t)
 	machines := s.client.OmniV1alpha1().OmniMachines("default")

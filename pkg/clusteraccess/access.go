@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// soon is when to look again at a cluster that is being asked.
+	// soon is when to retry while a probe of the cluster is under way.
 	soon = 2 * time.Second
-	// later is when to look again at a cluster that does not answer.
+	// later is when to retry with a cluster that does not answer.
 	later = 15 * time.Second
 )
 
-// Access lets objects into workload clusters. It is safe for concurrent use.
+// Access gives objects access to workload clusters. It is safe for concurrent use.
 type Access struct {
 	// Clusters keeps the connections.
 	Clusters *Clusters
 	// Client reads OmniClusters and the metadata of Secrets from the cache.
 	Client client.Client
-	// Live reads the content of Secrets, past every cache. It refuses those that may not be used; see package sources.
+	// Live reads the content of Secrets without a cache. It refuses Secrets that may not be used; see package sources.
 	Live client.Reader
-	// HubID is the ID of this hub in marks of ownership.
+	// HubID is the ID of this hub in ownership marks.
 	HubID string
 
 	stuckCleanups stuckCleanups
 }
 
-// Requester is an object that wants in.
+// Requester is an object that needs access to a workload cluster.
 type Requester struct {
 	// Object is the OmniSecretSync or OmniHelmRelease.
 	Object client.Object
@@ -44,11 +44,11 @@ type Requester struct {
 	Cluster    string
 	Kubeconfig v1alpha1.SecretKeyReference
 	Known      string
-	// Wake wakes the object when it can come in, if it could not because of others. May be nil.
+	// Wake wakes the object when a slot is free, if it had to wait for one. May be nil.
 	Wake *trigger.Trigger[types.NamespacedName]
 }
 
-// RequesterOf makes the requester of an object, which the trigger wakes; it may be nil.
+// RequesterOf returns the requester of an object, which the trigger wakes; the trigger may be nil.
 func RequesterOf(object client.Object, wake *trigger.Trigger[types.NamespacedName]) Requester {
 	switch o := object.(type) {
 	case *v1alpha1.OmniSecretSync:
@@ -62,31 +62,29 @@ func RequesterOf(object client.Object, wake *trigger.Trigger[types.NamespacedNam
 
 // Opened is a workload cluster that an object may use, until Done.
 type Opened struct {
-	// Cluster is the way in.
+	// Cluster is the connection to the cluster.
 	Cluster *Cluster
-	// ClusterID is what to write into status.clusterID. Empty if unknown.
+	// ClusterID is the value for status.clusterID. Empty if unknown.
 	ClusterID string
-	// Hubs are those whose marks in the cluster count as the object's own.
+	// Hubs are the hubs whose marks in the cluster count as the object's own.
 	Hubs hubs.Hubs
-	// Names is what can name a previous hub, for people.
+	// Names names the object that can name a previous hub, for messages.
 	Names string
 
-	release func() // gives the slot back; nil in tests
+	release func() // releases the slot; nil in tests
 }
 
-// Done says that the run does not use the cluster any more. More than once does no
-// harm.
+// Done ends the use of the cluster. It may be called more than once.
 func (o *Opened) Done() {
 	if o != nil && o.release != nil {
 		o.release()
 	}
 }
 
-// Open finds the workload cluster of an object that is not being deleted: its
-// OmniCluster exists and stays, its kubeconfig is safe, the cluster answers and is
-// the right one. The kubeconfig's Secret is held (v1alpha1.KubeconfigInUseFinalizer)
-// so that a later deletion can clean up. If enough runs are in the cluster already,
-// the Outcome postpones. Opened is nil unless the Outcome continues.
+// Open opens the workload cluster of an object that is not being deleted: its OmniCluster exists and is not being
+// deleted, its kubeconfig is safe, and the cluster answers and is the right one. Open adds a finalizer to the
+// kubeconfig's Secret (v1alpha1.KubeconfigInUseFinalizer) so that a later deletion can clean up. If no slot of the
+// cluster is free, the Outcome postpones. Opened is nil unless the Outcome continues.
 func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.Outcome, error) {
 	parent, err := a.parent(ctx, requester)
 	if err != nil {
@@ -99,7 +97,7 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 	case !parent.DeletionTimestamp.IsZero():
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterDeleting, "OmniCluster %q is being deleted; nothing new is done in its cluster", requester.Cluster), nil
 	case ofOtherHub(parent) != "":
-		// What the other hub removed there carries no mark any more.
+		// Objects that the other hub removed there carry no mark any more.
 		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: %s", ofOtherHub(parent)), nil
 	}
 
@@ -128,8 +126,8 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 	return opened, outcome, err
 }
 
-// admit lets a requester in who has a slot: to ask the cluster takes a moment, too. Who
-// is not let in has left the slot.
+// admit identifies the cluster for a requester that has a slot: that takes time, too. It releases the slot if the
+// cluster may not be used.
 func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, release func(), omniClusterID string) (*Opened, loop.Outcome, error) {
 	opened, outcome, err := a.judge(ctx, cluster, requester, omniClusterID)
 	if opened == nil {
@@ -143,7 +141,7 @@ func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requeste
 	return opened, outcome, err
 }
 
-// judge asks the cluster who it is, and decides.
+// judge identifies the cluster, and decides whether it may be used.
 func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requester, omniClusterID string) (*Opened, loop.Outcome, error) {
 	found, err := cluster.Identify(ctx)
 	if err != nil {
@@ -178,8 +176,8 @@ func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requeste
 	return &Opened{Cluster: cluster, ClusterID: verdict.ClusterID}, loop.Continue(reason, "%s", verdict.Message), nil
 }
 
-// explain turns what went wrong on the way in into an Outcome. What heals by
-// itself waits, the rest needs somebody. The Cluster may be nil.
+// explain turns an error of the access into an Outcome. Errors that pass by themselves wait, the others need a user.
+// The Cluster may be nil.
 func (a *Access) explain(cluster *Cluster, requester Requester, err error) (loop.Outcome, error) {
 	switch {
 	case errors.Is(err, ErrProbing):

@@ -20,13 +20,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// visit is a release that wants into the cluster of an OmniCluster. Empty fields
-// are a cluster that answers and has no identity, and a new release.
+// visit is a release that opens the cluster of an OmniCluster. Empty fields mean a cluster that answers and has no
+// identity, and a new release.
 type visit struct {
 	copied     bool   // the OmniCluster belongs to another hub
 	code       int32  // of the cluster; 200
 	system     string // UID of kube-system; without one it may not be read
-	token      string // cluster_uuid of the token; without one it is not of Omni
+	token      string // cluster_uuid of the token; empty: not a token of Omni
 	kubeconfig func(good []byte) map[string][]byte
 
 	noParent, deleted     bool
@@ -34,7 +34,7 @@ type visit struct {
 	omniID, known, accept string
 }
 
-// outcome opens the access until the cluster has been asked, and counts what it was asked.
+// outcome repeats Open until the cluster has answered, and counts the requests to the cluster.
 func (v visit) outcome(t *testing.T) (opened *Opened, outcome loop.Outcome, api client.Client, asked int32) {
 	t.Helper()
 
@@ -54,7 +54,7 @@ func (v visit) outcome(t *testing.T) (opened *Opened, outcome loop.Outcome, api 
 	}
 }
 
-// come makes the access and who stands before it.
+// come returns the Access and the release.
 func (v visit) come(t *testing.T, requests *atomic.Int32) (*Access, *v1alpha1.OmniHelmRelease) {
 	t.Helper()
 
@@ -108,7 +108,7 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 		}
 	}
 
-	// One that writes it, and one of another namespace.
+	// One export that writes the Secret, and one of another namespace.
 	for _, namespace := range []string{"ns", "other"} {
 		export := &v1alpha1.OmniKubeconfigExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "export"}}
 		export.Spec.TargetSecretRef.Name = "access"
@@ -142,7 +142,7 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 	return builder.Build()
 }
 
-// with replaces a part of a kubeconfig.
+// with returns a function that replaces a part of a kubeconfig.
 func with(old, replacement string) func([]byte) map[string][]byte {
 	return func(good []byte) map[string][]byte {
 		return map[string][]byte{"kubeconfig": []byte(strings.Replace(string(good), old, replacement, 1))}
@@ -206,7 +206,7 @@ func TestOpen(t *testing.T) {
 				t.Errorf("the token is shown: %s", outcome.Message())
 			}
 
-			// A Secret that holds no kubeconfig, or one that is refused, is nobody's to hold.
+			// A Secret that holds no kubeconfig, or a refused one, gets no finalizer.
 			if held(t, api) != test.asks {
 				t.Errorf("%d requests, held %t", asked, held(t, api))
 			}
@@ -225,7 +225,8 @@ func held(t *testing.T, api client.Client) bool {
 	return len(secret.Finalizers) == 1 && secret.Finalizers[0] == v1alpha1.KubeconfigInUseFinalizer
 }
 
-// A release that is being deleted, and a token of Omni that may be for anybody's cluster: nothing is done there.
+// TestLetGoOfWhatMayBeAnybodys: for a release that is being deleted, with a token of Omni for an unverified cluster,
+// nothing is done in that cluster.
 func TestLetGoOfWhatMayBeAnybodys(t *testing.T) {
 	for name, test := range map[string]struct {
 		visit

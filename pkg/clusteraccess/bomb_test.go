@@ -11,13 +11,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
-// aliasBomb is a kubeconfig in which one value stands many times.
+// aliasBomb returns a kubeconfig in which one value occurs many times.
 func aliasBomb(length, times int) []byte {
 	return append(kubeconfig("server: 'https://h'", "token: t"),
 		"preferences: {extensions: [{name: &a "+strings.Repeat("x", length)+", extension: {b: ["+strings.TrimSuffix(strings.Repeat("*a,", times), ",")+"]}}]}\n"...)
 }
 
-// large is a kubeconfig of somebody who has many clusters.
+// large returns the kubeconfig of a user who has many clusters.
 func large(clusters int) []byte {
 	parts := [3]strings.Builder{}
 
@@ -30,7 +30,8 @@ func large(clusters int) []byte {
 	return []byte("current-context: c0\ncontexts:\n" + parts[0].String() + "clusters:\n" + parts[1].String() + "users:\n" + parts[2].String())
 }
 
-// A kubeconfig that becomes large is refused before it does, and says why.
+// TestKubeconfigThatBecomesLarge checks that a kubeconfig that grows when it is decoded is refused before, with the
+// reason.
 func TestKubeconfigThatBecomesLarge(t *testing.T) {
 	for name, test := range map[string]struct {
 		content []byte
@@ -58,7 +59,7 @@ func TestKubeconfigThatBecomesLarge(t *testing.T) {
 	}
 }
 
-// Whoever stops waiting has learned nothing about the kubeconfig.
+// TestAnInterruptedReadIsNotRemembered checks that an interrupted read stores no result for the kubeconfig.
 func TestAnInterruptedReadIsNotRemembered(t *testing.T) {
 	clusters := NewClusters(nil, loopback())
 	gone, cancel := context.WithCancel(t.Context())

@@ -13,18 +13,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 )
 
-// The limits of an answer, by what is asked for; see package answer. Memory is what it
-// becomes in the clients, as it is estimated.
+// The limits of an answer, by kind of request; see package answer. Memory is the estimated size of the answer after the
+// clients have decoded it.
 //
 //nolint:gochecknoglobals // constants
 var (
-	// probeLimits are for the version and for one namespace, whose annotations alone may
-	// have 256 KiB.
+	// probeLimits are for the version and for one namespace, whose annotations alone may have 256 KiB.
 	probeLimits = answer.Limits{Bytes: 512 << 10, Memory: 8 << 20, Small: 8 << 20}
 	// objectLimits are for one object. A Kubernetes API stores up to 1.5 MiB.
 	objectLimits = answer.Limits{Bytes: 8 << 20, Memory: 32 << 20, Small: 4 << 20}
-	// listLimits are for lists, and for what an API says of itself. A thousand Pods have
-	// some 10 MiB, and take some 80 MiB.
+	// listLimits are for lists and discovery. A thousand Pods have some 10 MiB, and take some 80 MiB.
 	listLimits = answer.Limits{Bytes: 32 << 20, Memory: 96 << 20, Small: 4 << 20}
 	// eventLimits are for each event of a watch. Many watches are open at the same time.
 	eventLimits = answer.Limits{Bytes: 8 << 20, Memory: 32 << 20, Small: 512 << 10, Stream: true}
@@ -32,19 +30,19 @@ var (
 	logLimits = answer.Limits{Bytes: 8 << 20, Small: 4 << 20}
 )
 
-// clusterBytes is what large answers of one kubeconfig may take of the budget of the
-// process, in bytes: half of it, so that one cluster never has all.
+// clusterBytes is how much of the process's budget large answers of one kubeconfig may take, in bytes: half of it, so
+// that one cluster never takes all.
 const clusterBytes = 32 << 20
 
 // probing marks the context of a probe.
 type probing struct{}
 
-// asProbe makes requests that are answered with little, and without compression.
+// asProbe marks requests of a probe: their answers are small and must not be compressed.
 func asProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probing{}, true) }
 
 func isProbe(request *http.Request) bool { return request.Context().Value(probing{}) != nil }
 
-// limitsOf says what an answer may be.
+// limitsOf returns the limits of an answer.
 func limitsOf(request *http.Request) answer.Limits {
 	rest := resourcePath(request.URL.Path)
 
@@ -62,9 +60,8 @@ func limitsOf(request *http.Request) answer.Limits {
 	}
 }
 
-// resourcePath is what of a path names a resource: ["secrets", "name"] of
-// /api/v1/namespaces/ns/secrets/name, whatever a gateway wants before it. Empty if it is
-// no path of a resource.
+// resourcePath returns the part of a path that names a resource: ["secrets", "name"] of
+// /api/v1/namespaces/ns/secrets/name, whatever prefix a gateway needs. Empty if the path is not that of a resource.
 func resourcePath(path string) []string {
 	var rest []string
 
@@ -85,7 +82,7 @@ func resourcePath(path string) []string {
 	return rest
 }
 
-// bound puts the limits on an answer.
+// bound applies the limits to an answer.
 func (s *sameHost) bound(request *http.Request, response *http.Response) error {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return nil
@@ -105,7 +102,8 @@ func (s *sameHost) bound(request *http.Request, response *http.Response) error {
 	return nil
 }
 
-// askingForJSON is a request whose answer can be bounded: some clients, such as those of metadata, prefer protobuf.
+// askingForJSON returns a request whose answer can be bounded: some clients, such as those of metadata, prefer
+// protobuf.
 func askingForJSON(request *http.Request) *http.Request {
 	accepted := request.Header.Get("Accept")
 	if !strings.Contains(accepted, "protobuf") && !strings.Contains(accepted, "cbor") {
@@ -119,11 +117,11 @@ func askingForJSON(request *http.Request) *http.Request {
 	return asked
 }
 
-// errForm is an answer in a form that cannot be bounded.
+// errForm is the error for an answer in a format that cannot be bounded.
 var errForm = errors.New("the workload cluster answers in a form that was not asked for")
 
-// checkForm refuses what the clients would decode although it is no JSON, and a probe
-// that is compressed: net/http inflates only what it has asked for itself.
+// checkForm refuses answers that the clients would decode although they are not JSON, and compressed answers to a
+// probe: net/http only decompresses if it requested the compression itself.
 func checkForm(request *http.Request, response *http.Response) error {
 	if isProbe(request) && response.Header.Get("Content-Encoding") != "" {
 		return fmt.Errorf("%w: compressed", errForm)
@@ -139,7 +137,7 @@ func checkForm(request *http.Request, response *http.Response) error {
 	return nil
 }
 
-// tooLargeError is an answer that exceeds a limit.
+// tooLargeError is the error for an answer that exceeds a limit.
 type tooLargeError struct {
 	cause *answer.LimitError
 	probe bool
@@ -157,7 +155,7 @@ func (e *tooLargeError) Error() string {
 // Unwrap returns the limit.
 func (e *tooLargeError) Unwrap() error { return e.cause }
 
-// boundedBody says whose answer is too large.
+// boundedBody returns tooLargeError when an answer exceeds its limit.
 type boundedBody struct {
 	*answer.Reader
 

@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
-// compressed answers with gzip, whether or not it was asked for.
+// compressed answers with gzip, whether or not the request accepts it.
 func compressed(t *testing.T, w http.ResponseWriter, text string) {
 	t.Helper()
 
@@ -36,13 +36,13 @@ func compressed(t *testing.T, w http.ResponseWriter, text string) {
 	respond(w, http.StatusOK, packed.String())
 }
 
-// bomb is an object whose text is short, and becomes large.
+// bomb returns an object whose text is short but whose decoded form is large.
 func bomb(values int) string {
 	return `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u","managedFields":[` +
 		strings.TrimSuffix(strings.Repeat("{},", values), ",") + `]}}`
 }
 
-// A probe takes little memory, whatever it is answered with.
+// TestHostileProbe checks that a probe takes little memory, whatever the answer.
 func TestHostileProbe(t *testing.T) {
 	const values = 1_000_000 // of 96 bytes and more when they are decoded
 
@@ -79,7 +79,7 @@ func TestHostileProbe(t *testing.T) {
 
 			var err error
 
-			// The server's own text is in it, several times when it is compressed.
+			// The measurement includes the server's own text, several times when it is compressed.
 			foreigntest.WantAllocated(t, 24<<20, func() { _, err = identifyFinally(t, cluster) })
 
 			if err == nil || !strings.Contains(cluster.Message(err), test.says) || strings.Contains(cluster.Message(err), "retry") {
@@ -89,7 +89,7 @@ func TestHostileProbe(t *testing.T) {
 	}
 }
 
-// Whichever client asks, an answer that would become large ends before it does.
+// TestHostileAnswers checks that no client decodes an answer that would become large.
 func TestHostileAnswers(t *testing.T) {
 	list := func(items string) string {
 		return `{"kind":"SecretList","apiVersion":"v1","metadata":{},"items":[` + items + `]}`
@@ -167,7 +167,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// An event without end ends the watch, and ordinary events go on for ever.
+// TestHostileWatch checks that an endless event ends the watch, and that ordinary events do not.
 func TestHostileWatch(t *testing.T) {
 	event := `{"type":"ADDED","object":{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a","uid":"u"},"data":{"a":"` + strings.Repeat("eHh4", 5000) + `"}}}` + "\n"
 
@@ -245,7 +245,7 @@ func TestLimitsOf(t *testing.T) {
 	}
 }
 
-// Clients that prefer protobuf are answered in JSON.
+// TestClientsAskForJSON checks that clients that prefer protobuf get JSON.
 func TestClientsAskForJSON(t *testing.T) {
 	for accepted, want := range map[string]string{
 		"application/json": "application/json",

@@ -21,8 +21,8 @@ type Key struct {
 
 // Clusters keeps one Cluster per kubeconfig. It is safe for concurrent use.
 type Clusters struct {
-	// Runs is how many runs may work in one cluster at the same time, so that one that hangs leaves workers to the
-	// others; 0 is no bound. It must not be changed after the first run.
+	// Runs is how many reconciles may work in one cluster at the same time, so that a cluster that hangs leaves workers to
+	// the others; 0 is no bound. It must not be changed after the first one.
 	Runs int
 
 	now     func() time.Time
@@ -34,7 +34,7 @@ type Clusters struct {
 	entries map[Key]entry
 }
 
-// entry is a kubeconfig that was read. Only its hash is kept.
+// entry is the result of reading a kubeconfig. Only the kubeconfig's hash is kept.
 type entry struct {
 	hash    [sha256.Size]byte
 	cluster *Cluster
@@ -42,12 +42,12 @@ type entry struct {
 	used    time.Time
 }
 
-// unusedFor is how long a kubeconfig is kept that nobody asks for. Every object
-// asks at its interval, which is shorter.
+// unusedFor is how long an unused kubeconfig is kept. Every object uses its kubeconfig once per interval, which is
+// shorter.
 const unusedFor = 2 * time.Hour
 
-// NewClusters makes an empty Clusters, whose connections the guard decides about. A
-// nil clock is the time of day.
+// NewClusters returns an empty Clusters. The guard decides which addresses its connections may reach. A nil clock is
+// time.Now.
 func NewClusters(now func() time.Time, guard dialguard.Guard) *Clusters {
 	if now == nil {
 		now = time.Now
@@ -56,10 +56,9 @@ func NewClusters(now func() time.Time, guard dialguard.Guard) *Clusters {
 	return &Clusters{now: now, guard: guard, entries: map[Key]entry{}}
 }
 
-// Get returns the Cluster of a kubeconfig: the one from before if the content is
-// the same, else a new one, and the old one's connections are closed. Nothing is
-// sent. Its errors are ErrUnsafe and ErrInvalid, and that of ctx if it ends while
-// other texts are being read.
+// Get returns the Cluster of a kubeconfig: the existing one if the content is the same, else a new one; the old one's
+// connections are closed. Nothing is sent. Errors: ErrUnsafe and ErrInvalid, and that of ctx if it ends while other
+// texts are being read.
 func (c *Clusters) Get(ctx context.Context, key Key, kubeconfig []byte) (*Cluster, error) {
 	hash := sha256.Sum256(kubeconfig)
 
@@ -67,7 +66,7 @@ func (c *Clusters) Get(ctx context.Context, key Key, kubeconfig []byte) (*Cluste
 		return known.cluster, known.err
 	}
 
-	// Without the lock: it may have to wait until others have read theirs.
+	// Without the lock: newCluster may have to wait until others have read theirs.
 	cluster, err := newCluster(ctx, kubeconfig, c.now, c.guard)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (c *Clusters) Get(ctx context.Context, key Key, kubeconfig []byte) (*Cluste
 	return kept.cluster, kept.err
 }
 
-// known returns what is known of a kubeconfig.
+// known returns the entry of a kubeconfig with this content.
 func (c *Clusters) known(key Key, hash [sha256.Size]byte) (entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,15 +93,15 @@ func (c *Clusters) known(key Key, hash [sha256.Size]byte) (entry, bool) {
 	return known, true
 }
 
-// keep puts a kubeconfig in the place of the one before, and returns what counts: the
-// same kubeconfig may have been read by another worker meanwhile.
+// keep replaces the entry of a kubeconfig, and returns the entry to use: another worker may have read the same
+// kubeconfig meanwhile.
 func (c *Clusters) keep(key Key, read entry) entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	before, found := c.entries[key]
 	if found && before.hash == read.hash {
-		return before // nothing was sent over the other's connections
+		return before // nothing was sent over the new one's connections
 	}
 
 	if before.cluster != nil {
@@ -116,8 +115,7 @@ func (c *Clusters) keep(key Key, read entry) entry {
 	return read
 }
 
-// drop closes what nobody asks for any more: the last object that used a
-// kubeconfig does not say goodbye. The caller holds the lock.
+// drop closes unused clusters: the last object that used a kubeconfig does not sign off. The caller holds the lock.
 func (c *Clusters) drop() {
 	for key, known := range c.entries {
 		if c.now().Sub(known.used) < unusedFor {
@@ -132,7 +130,7 @@ func (c *Clusters) drop() {
 	}
 }
 
-// Forget closes and drops every Cluster of a Secret that is gone.
+// Forget closes and drops every Cluster of a deleted Secret.
 func (c *Clusters) Forget(secret types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

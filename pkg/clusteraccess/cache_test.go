@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// connections counts those that are open at a server.
+// connections tracks the open connections of a server.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
@@ -38,7 +38,8 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
-// A kubeconfig that is not used any more leaves no connection behind: they would add up with each rotation.
+// TestConnectionsAreClosed checks that an unused kubeconfig leaves no connection behind: they would add up with each
+// rotation.
 func TestConnectionsAreClosed(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, clusters *Clusters, config []byte, pass func(time.Duration)){
 		"another kubeconfig": func(t *testing.T, clusters *Clusters, config []byte, _ func(time.Duration)) {

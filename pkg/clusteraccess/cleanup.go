@@ -9,18 +9,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// Cleanup is what to do, as PlanCleanup found it.
+// Cleanup is the decision of PlanCleanup.
 type Cleanup struct {
 	Action Action
-	// Why says what led to ActionLetGo, for the event.
+	// Why is the reason for ActionLetGo, for the event.
 	Why string
 	// Opened is the cluster, for ActionCleanUp; else nil.
 	Opened *Opened
 }
 
-// PlanCleanup finds out what to do about the clean-up of an object that is being
-// deleted in its workload cluster. The Outcome is a Block for ActionWait, or postpones if enough runs are in the
-// cluster already, and continues otherwise.
+// PlanCleanup decides how to clean up after an object that is being deleted in its workload cluster. The Outcome is a
+// Block for ActionWait, or postpones if no slot of the cluster is free, and continues otherwise.
 func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.Time) (Cleanup, loop.Outcome, error) {
 	parent, err := a.parent(ctx, requester)
 	if err != nil {
@@ -68,16 +67,16 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 	return Cleanup{Action: action, Why: why, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
 }
 
-// Destroying reports whether an object's workload cluster is being destroyed with its
-// OmniCluster: what was begun there cannot end well any more.
+// Destroying reports whether an object's workload cluster is being destroyed with its OmniCluster: work in it cannot
+// succeed any more.
 func (a *Access) Destroying(ctx context.Context, requester Requester) (bool, error) {
 	parent, err := a.parent(ctx, requester)
 
 	return parent != nil && destroying(parent), err
 }
 
-// tryOpen is Open for PlanCleanup: what is in the way becomes the policy's problem, and
-// only the wait for a turn is none. The parent may be nil.
+// tryOpen is Open for PlanCleanup: it stores what prevents the access in the policy, except the wait for a slot. The
+// parent may be nil.
 func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, policy *CleanupPolicy) (*Opened, loop.Outcome, error) {
 	accepted, err := a.hubs(ctx, parent)
 	if err != nil {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// longestCleanup is how long a deletion waits for a cluster that should be there
-// and does not answer. An upgrade or a repair is over by then; for ever is too long.
+// longestCleanup is how long a deletion waits for a cluster that should exist and does not answer. Upgrades and repairs
+// take less time, and a deletion must not wait for ever.
 const longestCleanup = time.Hour
 
-// shortestCleanup is how long this process tries, whatever the deadline: one
-// answer of an API that is overloaded or restarts says nothing, also when the
-// OmniCluster is gone, or when the controller was down until the deadline.
+// shortestCleanup is how long this process tries at least, whatever the deadline: one bad answer of an API that is
+// overloaded or restarts proves nothing, even if the OmniCluster is gone, or if the controller was down until the
+// deadline.
 const shortestCleanup = 2 * time.Minute
 
-// goneWith begins the reason to let go of a cluster for which nobody vouches.
+// goneWith begins the reason to give up a cluster whose OmniCluster is gone.
 const goneWith = "its OmniCluster is gone, and the cluster cannot be used: "
 
 // Action is what to do about the clean-up of an object that is being deleted.
@@ -24,35 +24,34 @@ type Action int
 const (
 	// ActionCleanUp: the cluster answers and is the right one. Clean up there.
 	ActionCleanUp Action = iota + 1
-	// ActionLetGo: nothing can or need be cleaned up any more. Remove the finalizer,
-	// with an event that says what stays behind.
+	// ActionLetGo: nothing can or need be cleaned up any more. Remove the finalizer, with an event that names what stays
+	// behind.
 	ActionLetGo
-	// ActionWait: the cluster should be there, and is not. Try again.
+	// ActionWait: the cluster should exist, but cannot be used. Try again.
 	ActionWait
 )
 
-// CleanupPolicy is what decides about the clean-up of an object in a workload cluster.
+// CleanupPolicy holds the facts that decide about the clean-up of an object in a workload cluster.
 type CleanupPolicy struct {
-	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted and Omni destroys
-	// its cluster.
+	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted and Omni destroys its
+	// cluster.
 	ParentGone, ParentDestroying bool
-	// Problem is why the cluster cannot be used now, and Reason the condition reason for it. Empty if it can.
+	// Problem is why the cluster cannot be used now, and Reason the condition reason for it. Empty if it can be used.
 	Problem, Reason string
 	// NoKubeconfig is true if the problem is that there is no kubeconfig any more.
 	NoKubeconfig bool
-	// Asking is true if the problem is only that the cluster has not answered yet. A
-	// probe ends by itself, so this passes.
+	// Asking is true if the problem is only that a probe of the cluster is under way. A probe ends by itself, so this
+	// passes.
 	Asking bool
-	// Passing is true if the problem is one that passes by itself more often than not: the cluster did not answer, or
-	// what stands before it did.
+	// Passing is true if the problem usually passes by itself: the cluster did not answer, or only a proxy before it did.
 	Passing bool
-	// Since is when the deletion began, Now is now.
+	// Since is when the deletion began, Now is the current time.
 	Since, Now time.Time
 	// First is when this process first had such a problem with this deletion. Zero counts as long ago.
 	First time.Time
 }
 
-// Decide says what to do, and why.
+// Decide returns the action, and the reason.
 func (p CleanupPolicy) Decide() (Action, string) {
 	switch {
 	case p.ParentDestroying:
@@ -78,8 +77,8 @@ func (p CleanupPolicy) Decide() (Action, string) {
 	}
 }
 
-// end is when the cluster is given up. Without an OmniCluster nothing says that it
-// should be there, so only what may pass is waited for.
+// end returns when to give up the cluster. Without an OmniCluster the cluster need not exist, so only problems that may
+// pass are waited for.
 func (p CleanupPolicy) end() time.Time {
 	end := p.Since
 	if !p.ParentGone {

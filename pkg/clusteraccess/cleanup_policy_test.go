@@ -41,7 +41,8 @@ func TestCleanupPolicy(t *testing.T) {
 	}
 }
 
-// The deadline passed while no controller ran: the first problem after it is not the end.
+// TestCleanupPolicyAfterTheDeadline: the deadline passed while no controller ran, so the first problem after it does
+// not end the clean-up.
 func TestCleanupPolicyAfterTheDeadline(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
@@ -86,7 +87,7 @@ func TestTroubles(t *testing.T) {
 		{"another object", false, "b", stepOpen, 2 * time.Minute, 2 * time.Minute},
 		{"another step", false, "a", stepCleanUp, 3 * time.Minute, 3 * time.Minute},
 		{"it was over", true, "a", stepOpen, 4 * time.Minute, 4 * time.Minute},
-		{"nobody had it for long", false, "b", stepOpen, 13 * time.Minute, 13 * time.Minute}, // and the clean-up of a
+		{"nobody had it for long", false, "b", stepOpen, 13 * time.Minute, 13 * time.Minute}, // also drops the clean-up of a
 	} {
 		if test.over {
 			known.over(test.uid, test.step)

@@ -21,7 +21,7 @@ import (
 )
 
 // cleanupBench is a sync that is being deleted and has no OmniCluster any more, a clock, and a workload cluster that
-// answers with a code of the test's choice.
+// answers with a status code that the test sets.
 type cleanupBench struct {
 	*testing.T
 
@@ -42,7 +42,7 @@ func newCleanupBench(t *testing.T, objects ...client.Object) *cleanupBench {
 		switch code := int(l.code.Load()); {
 		case code != http.StatusOK:
 			w.Header().Set("Retry-After", "0")
-			http.Error(w, "not now", code) // as the proxy of Omni answers, without a Status
+			http.Error(w, "not now", code) // like Omni's proxy, without a Status
 		case r.URL.Path == "/version":
 			respond(w, code, `{"gitVersion":"v1.37.1"}`)
 		default:
@@ -77,7 +77,7 @@ func newCleanupBench(t *testing.T, objects ...client.Object) *cleanupBench {
 	return l
 }
 
-// plan goes on until the cluster has been asked, and returns what came of it.
+// plan repeats PlanCleanup until the cluster has answered, and returns the result.
 func (l *cleanupBench) plan() (Cleanup, string, error) {
 	l.Helper()
 
@@ -97,8 +97,8 @@ func (l *cleanupBench) expect(want Action, words string) {
 	}
 }
 
-// The OmniCluster is gone. One bad answer of an API that is overloaded or restarts is no reason to leave
-// everything behind, and a cluster that never answers again is.
+// TestOneBadAnswerIsNotTheEnd: the OmniCluster is gone. One bad answer of an API that is overloaded or restarts does
+// not end the clean-up; a cluster that never answers again does.
 func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 	for _, code := range []int32{
 		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
@@ -113,7 +113,7 @@ func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 			l.code.Store(http.StatusOK)
 			l.expect(ActionCleanUp, "")
 
-			// The next trouble has its own time.
+			// The next problem has its own deadline.
 			l.clock = l.clock.Add(time.Hour)
 			l.code.Store(code)
 			l.expect(ActionWait, "until 2026-01-01T13:03:00Z")
@@ -124,7 +124,7 @@ func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 	}
 }
 
-// What does not pass by itself is not waited for without an OmniCluster.
+// TestRefusalIsTheEnd checks that without an OmniCluster, problems that do not pass by themselves end the clean-up.
 func TestRefusalIsTheEnd(t *testing.T) {
 	for _, code := range []int32{http.StatusUnauthorized, http.StatusForbidden} {
 		l := newCleanupBench(t)
@@ -134,7 +134,8 @@ func TestRefusalIsTheEnd(t *testing.T) {
 	}
 }
 
-// A bad answer of the management cluster is an error, to be tried again, and says nothing of the workload cluster.
+// TestOurOwnAPIFails checks that a bad answer of the management cluster is an error to retry, and no problem of the
+// workload cluster.
 func TestOurOwnAPIFails(t *testing.T) {
 	for _, failure := range []error{
 		apierrors.NewTooManyRequests("not now", 1), apierrors.NewServiceUnavailable("not now"), apierrors.NewInternalError(errors.New("not now")),
@@ -152,7 +153,8 @@ func TestOurOwnAPIFails(t *testing.T) {
 	}
 }
 
-// While there is an OmniCluster the hour counts, and at least two minutes of this process.
+// TestCleanupWithAParent: while the OmniCluster exists, the deadline is an hour, and at least two minutes of this
+// process.
 func TestCleanupWithAParent(t *testing.T) {
 	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
 	l := newCleanupBench(t, parent)
@@ -169,8 +171,8 @@ func TestCleanupWithAParent(t *testing.T) {
 	l.expect(ActionLetGo, "could not be used")
 }
 
-// An OmniCluster that is being deleted takes its cluster with it only once Omni destroys it. Until then, and if it
-// never does, the cluster lives on and what was made there has to go.
+// TestCleanupWhileTheParentIsDeleted: the deletion of an OmniCluster only ends its cluster once Omni destroys it. Until
+// then, and if that never happens, the cluster lives on and what was made there has to be removed.
 func TestCleanupWhileTheParentIsDeleted(t *testing.T) {
 	destroying := &v1alpha1.OmniClusterRemoteStatus{Phase: v1alpha1.ClusterPhaseDestroying}
 	running := &v1alpha1.OmniClusterRemoteStatus{Phase: "Running"}

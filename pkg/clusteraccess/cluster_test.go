@@ -20,7 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// serve starts an https server and writes a kubeconfig for it.
+// serve starts an https server and returns a kubeconfig for it.
 func serve(t *testing.T, handler http.HandlerFunc) []byte {
 	t.Helper()
 
@@ -32,7 +32,7 @@ func serve(t *testing.T, handler http.HandlerFunc) []byte {
 	return kubeconfig(fmt.Sprintf("server: '%s', certificate-authority-data: %s", server.URL, base64.StdEncoding.EncodeToString(ca)), "token: s3cret-token")
 }
 
-// key names the kubeconfig of these tests.
+// key returns the key of the kubeconfig of these tests.
 func key() Key {
 	return Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "demo-kubeconfig"}, SecretKey: "kubeconfig"}
 }
@@ -48,7 +48,7 @@ func get(t *testing.T, clusters *Clusters, config []byte) *Cluster {
 	return cluster
 }
 
-// identifyFinally asks until the cluster has answered.
+// identifyFinally calls Identify until the cluster has answered.
 func identifyFinally(t *testing.T, cluster *Cluster) (Identity, error) {
 	t.Helper()
 
@@ -147,7 +147,7 @@ func TestIdentifyErrors(t *testing.T) {
 	}
 }
 
-// TestDeadCluster asks one that accepts connections and never answers.
+// TestDeadCluster uses a server that accepts connections and never answers.
 func TestDeadCluster(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -172,7 +172,7 @@ func TestDeadCluster(t *testing.T) {
 	}
 }
 
-// TestFailureIsRemembered asks a closed port twice: the second answer costs nothing.
+// TestFailureIsRemembered identifies a closed port twice: the second failure comes from memory.
 func TestFailureIsRemembered(t *testing.T) {
 	now := time.Now()
 	clusters := NewClusters(func() time.Time { return now }, loopback())

@@ -13,8 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Reason returns the condition reason for an error of this package or of a request
-// to a workload cluster.
+// Reason returns the condition reason for an error of this package or of a request to a workload cluster.
 func Reason(err error) string {
 	var forbidden *dialguard.ForbiddenError
 
@@ -36,8 +35,7 @@ func Reason(err error) string {
 	}
 }
 
-// Unreachable reports whether an error says that the cluster did not answer, or
-// that what stands before it did.
+// Unreachable reports whether an error means that the cluster did not answer, or that only a proxy before it did.
 func Unreachable(err error) bool {
 	if err == nil {
 		return false
@@ -56,15 +54,14 @@ func Unreachable(err error) bool {
 	}
 }
 
-// Message returns a text for conditions and events: what failed in plain words,
-// then what was said, on one line, without the credentials and without other
-// secrets that were sent.
+// Message returns a text for conditions and events: what failed in plain words, then the error's own text, on one line,
+// without the credentials and without other secrets that were sent.
 func (c *Cluster) Message(err error, sent ...*redact.Secrets) string {
 	if err == nil {
 		return ""
 	}
 
-	// client-go says around it that a repetition may help.
+	// client-go adds around it that a retry may help.
 	var tooLarge *tooLargeError
 	if errors.As(err, &tooLarge) {
 		return tooLarge.Error()
@@ -75,7 +72,7 @@ func (c *Cluster) Message(err error, sent ...*redact.Secrets) string {
 		secrets = secrets.With(others)
 	}
 
-	// A server may send back what it was sent.
+	// A server may echo the request.
 	said := secrets.Line(err.Error())
 
 	switch {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Forms of YAML and JSON in which a field could slip past the allow-list.
+// TestParseSeesEveryForm uses forms of YAML and JSON in which a field could bypass the allow-list.
 func TestParseSeesEveryForm(t *testing.T) {
 	const rest = "contexts: [{name: it, context: {cluster: it, user: it}}]\ncurrent-context: it\n"
 
@@ -65,7 +65,7 @@ func TestServerIsShownWithoutQuery(t *testing.T) {
 	}
 }
 
-// A server sends back what it was sent, in a status and as text.
+// TestEchoedCredentialsAreRemoved uses a server that echoes the credentials, in a status and as text.
 func TestEchoedCredentialsAreRemoved(t *testing.T) {
 	for name, user := range map[string]string{"token": "token: s3cret-token", "password": "username: me, password: s3cret-password"} {
 		for _, form := range []string{"status", "text", "cut text"} {
@@ -101,7 +101,8 @@ func TestEchoedCredentialsAreRemoved(t *testing.T) {
 	}
 }
 
-// Two hundred objects of one cluster that never answers cost a worker one wait per probe, not one each.
+// TestManyObjectsOfADeadCluster checks that two hundred objects of one cluster that never answers cost a worker one
+// wait per probe, not one each.
 func TestManyObjectsOfADeadCluster(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

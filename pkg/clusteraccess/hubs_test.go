@@ -13,7 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
-// The OmniConnection names a previous hub for all that is reached through it; a Secret only where nothing else does.
+// TestWhoNamesThePreviousHub: the OmniConnection names a previous hub for everything that is reached through it; a
+// Secret does so only where no other object does.
 func TestWhoNamesThePreviousHub(t *testing.T) {
 	for name, test := range map[string]struct {
 		connection string // what the OmniConnection names; "-": there is none
@@ -104,7 +105,7 @@ func TestWhoNamesThePreviousHub(t *testing.T) {
 	}
 }
 
-// planWhenAnswered goes on until the cluster has been asked.
+// planWhenAnswered repeats PlanCleanup until the cluster has answered.
 func planWhenAnswered(t *testing.T, access *Access, release *v1alpha1.OmniHelmRelease) *Opened {
 	t.Helper()
 

@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 		says  string
 	}{
 		{"first look, the OmniCluster's", Claim{Found: token, OmniClusterID: "A"}, true, "A", "connected to cluster A"},
-		// It may be anybody's: a kubeconfig with a mistake in it would be believed, and then the right one not.
+		// The token may be of any cluster: if a wrong kubeconfig were accepted now, the right one would be refused later.
 		{"first look, OmniCluster's not known", Claim{Found: token}, false, "", "waiting for its ID"},
 		{"first look, OmniCluster's not known, accepted", Claim{Found: token, Accept: "A"}, true, "A", "as accepted"},
 		{"the same as before, OmniCluster's not known", Claim{Found: token, Known: "A"}, true, "A", "connected"},
@@ -75,7 +75,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// An object that is being deleted is never told to accept another cluster: what is to be removed is not there.
+// TestJudgeWhileDeleting checks that no message advises to accept another cluster for an object that is being deleted:
+// the objects to remove are not there.
 func TestJudgeWhileDeleting(t *testing.T) {
 	token, system, none := Identity{SourceToken, "A"}, Identity{SourceKubeSystem, "U"}, Identity{SourceNone, ""}
 

@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// maxKinds bounds a set: charts name the kinds, and a hostile cluster agrees to all. An API server has some hundreds.
+// maxKinds bounds a set: charts choose the kinds, and a hostile cluster accepts all of them. An API server has some
+// hundreds.
 const maxKinds = 1000
 
-// Kinds is a set of kinds of a workload cluster's API. It is safe for concurrent use. Beyond 1,000 kinds it takes no more.
+// Kinds is a set of kinds of a workload cluster's API. It is safe for concurrent use. It holds at most 1,000 kinds.
 type Kinds struct {
 	mu    sync.RWMutex
 	kinds sets.Set[schema.GroupVersionKind]
@@ -24,7 +25,7 @@ func (k *Kinds) Has(kind schema.GroupVersionKind) bool {
 	return k.kinds.Has(kind)
 }
 
-// Add puts a kind into the set.
+// Add adds a kind to the set.
 func (k *Kinds) Add(kind schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -38,6 +39,6 @@ func (k *Kinds) Add(kind schema.GroupVersionKind) {
 	}
 }
 
-// ValidatedKinds are the kinds whose fields the cluster's API server is known to validate. They are forgotten with the
-// cluster's kubeconfig.
+// ValidatedKinds returns the kinds whose fields the cluster's API server is known to validate. The set is dropped with
+// the cluster's kubeconfig.
 func (c *Cluster) ValidatedKinds() *Kinds { return &c.validated }

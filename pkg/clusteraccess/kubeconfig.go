@@ -12,28 +12,24 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
-// maxKubeconfig is the largest kubeconfig that is read, in bytes. One with long
-// certificate chains has about 20 KiB.
+// maxKubeconfig is the largest kubeconfig that is read, in bytes. One with long certificate chains has about 20 KiB.
 const maxKubeconfig = 256 << 10
 
-// kubeconfigLimits bound what a kubeconfig becomes. One of five hundred contexts, with
-// a cluster and a user each, has some 15,000 values.
+// kubeconfigLimits bound a decoded kubeconfig. One of five hundred contexts, with a cluster and a user each, has some
+// 15,000 values.
 //
 //nolint:gochecknoglobals // a constant
 var kubeconfigLimits = foreign.Limits{Bytes: maxKubeconfig, Depth: 32, Nodes: 25_000, Expanded: 2 * maxKubeconfig}
 
 var (
-	// ErrUnsafe says that a kubeconfig asks for something that is never done: to
-	// run a program, to read a file, not to check a certificate. The text names
-	// the field and the remedy.
+	// ErrUnsafe is the error for a kubeconfig that requests a forbidden action: to run a program, to read a file, to skip
+	// the check of a certificate, to connect to a refused address. The text names the field and the remedy.
 	ErrUnsafe = errors.New("the kubeconfig is refused")
-	// ErrInvalid says that a kubeconfig cannot be used as it is. The text names
-	// the field, never its content.
+	// ErrInvalid is the error for an unusable kubeconfig. The text names the field, never its content.
 	ErrInvalid = errors.New("the kubeconfig cannot be used")
 )
 
-// settings are what a kubeconfig says, rebuilt from an allow-list. They hold secrets
-// and must not be printed.
+// settings are the values of a kubeconfig, rebuilt from an allow-list. They hold secrets and must not be printed.
 type settings struct {
 	server, serverName      string
 	ca, certificate, key    []byte
@@ -41,9 +37,8 @@ type settings struct {
 	proxy                   *url.URL
 }
 
-// parse reads the current context of a kubeconfig. Its errors are ErrUnsafe and
-// ErrInvalid, and that of ctx if it ends while other texts are being read. It opens no
-// file, runs nothing and sends nothing.
+// parse reads the current context of a kubeconfig. Errors: ErrUnsafe and ErrInvalid, and that of ctx if it ends while
+// other texts are being read. It opens no file, runs nothing and sends nothing.
 func parse(ctx context.Context, kubeconfig []byte) (*settings, error) {
 	config, err := load(ctx, kubeconfig)
 	if err != nil {
@@ -72,7 +67,7 @@ func parse(ctx context.Context, kubeconfig []byte) (*settings, error) {
 	return found, found.check()
 }
 
-// load reads a kubeconfig, once it is known how large it becomes.
+// load decodes a kubeconfig, after it has checked the decoded size.
 func load(ctx context.Context, kubeconfig []byte) (*clientcmdapi.Config, error) {
 	if len(kubeconfig) == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrInvalid)
@@ -100,8 +95,8 @@ func load(ctx context.Context, kubeconfig []byte) (*clientcmdapi.Config, error) 
 	return nil, fmt.Errorf("%w: it is not a kubeconfig in YAML or JSON, or a field has the wrong type", ErrInvalid)
 }
 
-// current finds the cluster and the user of the current context. A single context
-// need not be named.
+// current returns the cluster and the user of the current context. If there is only one context, current-context may be
+// empty.
 func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	name := config.CurrentContext
 	if name == "" && len(config.Contexts) == 1 {

@@ -10,7 +10,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// refuse looks for everything that is never done.
+// refuse returns ErrUnsafe for every field that requests a forbidden action.
 func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	for _, field := range []struct {
 		set          bool
@@ -36,8 +36,8 @@ func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// readURLs takes over the server and the proxy. Only https leads to a cluster:
-// over http anybody on the way could read the token.
+// readURLs reads the server and the proxy. Only https is accepted for the server: over http the token could be read on
+// the way.
 func (a *settings) readURLs(cluster *clientcmdapi.Cluster) error {
 	server, err := url.Parse(cluster.Server)
 
@@ -52,7 +52,7 @@ func (a *settings) readURLs(cluster *clientcmdapi.Cluster) error {
 		return fmt.Errorf("%w: cluster.server is not https: the connection would not be encrypted", ErrUnsafe)
 	}
 
-	// Clients drop both. They are not shown either: somebody may have put a key there.
+	// Clients drop the query and the fragment. They are not shown either: a user may have put a key there.
 	server.RawQuery, server.ForceQuery, server.Fragment, server.RawFragment = "", false, "", ""
 	a.server = server.String()
 
@@ -70,7 +70,7 @@ func (a *settings) readURLs(cluster *clientcmdapi.Cluster) error {
 	return nil
 }
 
-// check looks for what would fail later with a worse message.
+// check finds values that would fail later with a worse message.
 func (a *settings) check() error {
 	if len(a.ca) > 0 && !x509.NewCertPool().AppendCertsFromPEM(a.ca) {
 		return fmt.Errorf("%w: cluster.certificate-authority-data holds no PEM certificate", ErrInvalid)

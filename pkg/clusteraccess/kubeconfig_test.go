@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// kubeconfig writes one with the given lines for cluster and user.
+// kubeconfig returns a kubeconfig with the given lines for cluster and user.
 func kubeconfig(cluster, user string) []byte {
 	return []byte(`apiVersion: v1
 kind: Config
@@ -106,7 +106,7 @@ func TestParseTakesTheOnlyContext(t *testing.T) {
 	}
 }
 
-// TestExecIsNeverRun plants a program that leaves a trace.
+// TestExecIsNeverRun uses a program that would create a file.
 func TestExecIsNeverRun(t *testing.T) {
 	canary := filepath.Join(t.TempDir(), "ran")
 	clusters := NewClusters(nil, loopback())

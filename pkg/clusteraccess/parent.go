@@ -31,7 +31,7 @@ func (a *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.Omn
 	return parent, nil
 }
 
-// ofOtherHub is what an OmniCluster says if it is the copy of another hub's; empty if it is not.
+// ofOtherHub returns the message of an OmniCluster that is the copy of another hub's; empty if it is not.
 func ofOtherHub(cluster *v1alpha1.OmniCluster) string {
 	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
 	if stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != v1alpha1.ReasonOwnedByOtherHub {
@@ -41,14 +41,13 @@ func ofOtherHub(cluster *v1alpha1.OmniCluster) string {
 	return stalled.Message
 }
 
-// destroying goes by what Omni says of the cluster: a deletion may also be blocked,
-// for ever, or let go of a cluster that is not the object's or that stays. Then the
-// cluster lives on, and what was made there has to be cleaned up.
+// destroying goes by the cluster's phase in Omni: a deletion may also be blocked, for ever, or release a cluster that
+// is not the object's or that stays. Then the cluster lives on, and what was made there has to be cleaned up.
 func destroying(parent *v1alpha1.OmniCluster) bool {
 	return !parent.DeletionTimestamp.IsZero() && parent.Status.Omni != nil && parent.Status.Omni.Phase == v1alpha1.ClusterPhaseDestroying
 }
 
-// hubs are those whose marks in the cluster of an OmniCluster, which may be nil, count as the requester's own.
+// hubs returns the hubs whose marks in the cluster of an OmniCluster, which may be nil, count as the requester's own.
 func (a *Access) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.Hubs, error) {
 	if parent == nil {
 		return hubs.Of(a.HubID, nil), nil
@@ -57,7 +56,7 @@ func (a *Access) hubs(ctx context.Context, parent *v1alpha1.OmniCluster) (hubs.H
 	return hubs.OfCluster(ctx, a.Client, a.HubID, parent)
 }
 
-// names is what can name a previous hub for a requester. The parent may be nil.
+// names returns the object that can name a previous hub for a requester. The parent may be nil.
 func names(requester Requester, parent *v1alpha1.OmniCluster) string {
 	if parent == nil {
 		return fmt.Sprintf("Secret %q", requester.Kubeconfig.Name)
@@ -66,14 +65,14 @@ func names(requester Requester, parent *v1alpha1.OmniCluster) string {
 	return fmt.Sprintf("OmniConnection %q", parent.Spec.ConnectionRef.Name)
 }
 
-// ParentChanged lets through updates of an OmniCluster that change what the access
-// goes by: its spec, a deletion, status.omniClusterID, whether it is another hub's,
-// and that Omni destroys the cluster. The objects in its cluster have to look again.
+// ParentChanged is a predicate for updates of an OmniCluster that affect the access: to its spec, a deletion,
+// status.omniClusterID, whether it is another hub's, and whether Omni destroys the cluster. The objects in its cluster
+// have to be reconciled then.
 func ParentChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, standingChanged())
 }
 
-// standingChanged is ParentChanged for the status.
+// standingChanged is the part of ParentChanged for the status.
 func standingChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isCluster := e.ObjectOld.(*v1alpha1.OmniCluster)

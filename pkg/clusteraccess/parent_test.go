@@ -9,7 +9,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// The objects of a cluster look again at once when that changes what they may do, and not for each report of Omni.
+// TestParentChanged checks that the objects of a cluster are reconciled at once when a change affects their access, and
+// not for each status update of Omni.
 func TestParentChanged(t *testing.T) {
 	parent := func(generation int64, id, phase string, deleted bool) *v1alpha1.OmniCluster {
 		o := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: generation}}

@@ -15,11 +15,10 @@ type route struct {
 	dialer *net.Dialer
 }
 
-// route finds the way to the server, which is the only one that the connections are
-// for. The guard decides about every address that the kubeconfig chose: the server's,
-// or that of its proxy-url. The proxy of the environment is the operator's own choice
-// and may be anywhere. What a proxy connects to is up to the proxy; only a server that
-// is an address itself can be judged here. Its errors are ErrUnsafe.
+// route finds the way to the server; the connections are used for no other. The guard decides about every address that
+// the kubeconfig chose: the server's, or that of its proxy-url. The proxy of the environment is the operator's choice
+// and may have any address. A proxy decides itself where it connects to; only a server that is given as an address can
+// be checked here. Errors: ErrUnsafe; ErrInvalid if the server is no URL.
 func (a *settings) route(environment func(*http.Request) (*url.URL, error), guard dialguard.Guard) (route, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
@@ -38,7 +37,7 @@ func (a *settings) route(environment func(*http.Request) (*url.URL, error), guar
 		return route{proxy: http.ProxyURL(a.proxy), dialer: guard.Dialer(dialTimeout)}, nil
 	}
 
-	// An error of the environment is one of every request.
+	// An error of the environment becomes the error of every request.
 	proxy, err := environment(&http.Request{URL: server})
 	way := route{
 		proxy:  func(*http.Request) (*url.URL, error) { return proxy, err },

@@ -15,12 +15,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
-// loopback allows what the servers of tests need.
+// loopback allows the addresses of test servers.
 func loopback() dialguard.Guard {
 	return dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
-// listen counts the connections that arrive.
+// listen starts a listener that counts its connections.
 func listen(t *testing.T) (port string, arrived *atomic.Int32) {
 	t.Helper()
 
@@ -51,7 +51,8 @@ func listen(t *testing.T) (port string, arrived *atomic.Int32) {
 	return port, arrived
 }
 
-// A kubeconfig leads nowhere that the guard refuses: by address it is refused as it is, by name when it is dialled.
+// TestKubeconfigLeadsNowhereForbidden checks that no kubeconfig reaches an address that the guard refuses: an address
+// is refused when it is parsed, a name when it is dialled.
 func TestKubeconfigLeadsNowhereForbidden(t *testing.T) {
 	port, arrived := listen(t)
 	private := dialguard.Guard{Denied: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
@@ -99,7 +100,8 @@ func TestKubeconfigLeadsNowhereForbidden(t *testing.T) {
 	}
 }
 
-// The proxy of the environment is the operator's choice, wherever it is. A kubeconfig's own is not.
+// TestProxyOfTheEnvironmentMayBeAnywhere: the proxy of the environment is the operator's choice, whatever its address.
+// A kubeconfig's own proxy is not.
 func TestProxyOfTheEnvironmentMayBeAnywhere(t *testing.T) {
 	port, arrived := listen(t)
 	environment := func(*http.Request) (*url.URL, error) { return url.Parse("http://127.0.0.1:" + port) }

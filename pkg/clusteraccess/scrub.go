@@ -9,9 +9,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// secrets are the credentials of a kubeconfig, in the forms in which they are sent:
-// a server that answers with the header that it was sent must not put it into a
-// condition.
+// secrets returns the credentials of a kubeconfig, in the forms in which they are sent: if a server echoes a header,
+// the credentials must not get into a condition.
 func (a *settings) secrets() *redact.Secrets {
 	secrets := redact.Of(a.token, a.secret, string(a.key))
 	if a.username != "" {
@@ -26,12 +25,11 @@ func (a *settings) secrets() *redact.Secrets {
 	return secrets
 }
 
-// maxRefusal is how much of an answer that is an error is read, in bytes.
+// maxRefusal is how much of an error answer is read, in bytes.
 const maxRefusal = 256 << 10
 
-// scrubRefusal takes the credentials out of an answer that is an error. Clients show
-// the beginning of it, and Helm writes it down; where it is cut off, a part of a
-// credential would not be recognised any more.
+// scrubRefusal removes the credentials from an error answer. Clients show its beginning, and Helm stores it; if a
+// client cut it off first, a part of a credential would not be recognised any more.
 func scrubRefusal(response *http.Response, secrets *redact.Secrets) error {
 	if response.StatusCode < http.StatusBadRequest {
 		return nil

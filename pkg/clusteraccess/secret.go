@@ -17,11 +17,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
-// errNoKubeconfig says that the Secret or its key is not there.
+// errNoKubeconfig means that the Secret or its key does not exist.
 var errNoKubeconfig = errors.New("no kubeconfig")
 
-// connect reads the kubeconfig live and finds its Cluster. A Secret that no export wrote for the OmniCluster may name a
-// previous hub.
+// connect reads the kubeconfig without a cache and returns its Cluster. A Secret that no OmniKubeconfigExport wrote for
+// the OmniCluster may name a previous hub.
 func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
 	name := client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Kubeconfig.Name}
 	key := Key{NamespacedName: name, SecretKey: cmp.Or(requester.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
@@ -61,7 +61,7 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 		return cluster, err
 	}
 
-	// Only a Secret that holds a kubeconfig, and before anything is sent.
+	// Only for a Secret that holds a kubeconfig, and before anything is sent.
 	if err := a.hold(ctx, secret); err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 	return cluster, nil
 }
 
-// whoWrites says where a Secret that does not exist is to come from. What cannot be
-// listed now is left out.
+// whoWrites returns the end of a message: which object is to write a Secret that does not exist. It is empty if the
+// exports cannot be listed.
 func (a *Access) whoWrites(ctx context.Context, secret types.NamespacedName) string {
 	exports := &v1alpha1.OmniKubeconfigExportList{}
 
@@ -86,7 +86,7 @@ func (a *Access) whoWrites(ctx context.Context, secret types.NamespacedName) str
 	}
 }
 
-// hold makes sure that the Secret outlives the objects that have to clean up with it.
+// hold adds the finalizer, so that the Secret outlives the objects that need it to clean up.
 func (a *Access) hold(ctx context.Context, secret *corev1.Secret) error {
 	if !secret.DeletionTimestamp.IsZero() {
 		return nil
@@ -99,10 +99,9 @@ func (a *Access) hold(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// refuse turns away a Secret that may not be used, and lets go of it: a finalizer on
-// it gets in the way of those who made it, and one that is there was put there by
-// mistake, or before it was protected. It returns why, or an error of the management
-// cluster.
+// refuse rejects a Secret that may not be used, and removes our finalizer from it: the finalizer would hinder the
+// Secret's owners, and was added by mistake, or before the Secret was protected. It returns why, or an error of the
+// management cluster.
 func (a *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) error {
 	a.Clusters.Forget(client.ObjectKeyFromObject(secret))
 
@@ -113,7 +112,7 @@ func (a *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) e
 	return why
 }
 
-// change adds or removes the finalizer of the Secret as it was read.
+// change adds or removes the finalizer of the Secret in the version that was read.
 func (a *Access) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
 	changed := index.SecretMetadata()
 	changed.ObjectMeta = *secret.ObjectMeta.DeepCopy()

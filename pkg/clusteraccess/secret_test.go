@@ -15,7 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
-// Secrets that belong to others are refused, and let go if they were held by mistake.
+// TestOtherSecretsAreNotHeld checks that Secrets with other owners are refused, and lose a finalizer that was added by
+// mistake.
 func TestOtherSecretsAreNotHeld(t *testing.T) {
 	const theirs = "example.com/theirs"
 
@@ -53,7 +54,8 @@ func TestOtherSecretsAreNotHeld(t *testing.T) {
 	}
 }
 
-// The Secret is held before the first request: a process that ends in between leaves nothing behind in a cluster.
+// TestHeldBeforeTheFirstRequest checks that the Secret gets its finalizer before the first request: a process that ends
+// in between leaves nothing behind in a cluster.
 func TestHeldBeforeTheFirstRequest(t *testing.T) {
 	var requests atomic.Int32
 

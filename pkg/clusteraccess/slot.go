@@ -13,23 +13,20 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// slotPause is how long a run without a slot waits when nobody wakes it. The
-// next free slot does, so this is for lost wake-ups only.
+// slotPause is how long a reconcile without a slot is postponed. The next free slot wakes it earlier, so this is only
+// for lost wake-ups.
 const slotPause = 5 * time.Second
 
-// enter takes one of the slots of a requester's cluster, until release is called; more than
-// once does no harm. Without a slot release is nil and the run is over, and its
-// object's status stays: nothing is wrong with it.
+// enter takes one of the slots of a requester's cluster, until release is called, which may be called more than once.
+// Without a slot, release is nil and the reconcile ends; the object's status stays, because nothing is wrong.
 //
-// The slots are those of the OmniCluster that the objects name: however many
-// kubeconfigs lead there, and however often they change, they are the same.
+// The slots are those of the OmniCluster that the objects name: all kubeconfigs for it share them, however often they
+// change.
 //
-// What a kubeconfig or a server says of itself would tell clusters apart no better
-// (behind Omni all have one address) and is nobody's word: with a token, not
-// verified, of another cluster, or a server that shows another one's UID, anybody
-// could take the slots of others. So only objects of one namespace share slots.
-// Who lets several OmniClusters lead to one server that hangs gets slots for each,
-// which is no more than several servers that hang.
+// What a kubeconfig or a server reports about itself would not separate clusters better (behind Omni all have one
+// address), and can be forged: with an unverified token of another cluster, or a server that shows another cluster's
+// UID, any user could take the slots of others. So only objects of one namespace share slots. A user who points several
+// OmniClusters at one server that hangs gets slots for each, which is no more than with several such servers.
 func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
 	name := client.ObjectKeyFromObject(requester.Object)
 	cluster := types.NamespacedName{Namespace: name.Namespace, Name: requester.Cluster}
@@ -46,10 +43,10 @@ func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outc
 	return release, loop.Outcome{}
 }
 
-// name tells requesters apart: objects of different kinds may have the same name.
+// name identifies a requester: objects of different kinds may have the same name.
 func (r Requester) name() string { return fmt.Sprintf("%T %s", r.Object, r.Object.GetName()) }
 
-// slots is the limiter of all clusters.
+// slots returns the limiter of all clusters.
 func (c *Clusters) slots() *limiter.Limiter[types.NamespacedName] {
 	c.once.Do(func() { c.limiter = limiter.New(limiter.Limits[types.NamespacedName]{PerKey: int64(c.Runs)}) })
 

@@ -16,7 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// requesterWith is a sync of an OmniCluster with a kubeconfig in a Secret of its own.
+// requesterWith returns a sync of an OmniCluster with a kubeconfig in a Secret of its own.
 func (l *cleanupBench) requesterWith(cluster, secret string, kubeconfig []byte) Requester {
 	l.Helper()
 
@@ -31,7 +31,7 @@ func (l *cleanupBench) requesterWith(cluster, secret string, kubeconfig []byte) 
 	return RequesterOf(sync, nil)
 }
 
-// open goes on until the cluster has been asked.
+// open repeats Open until the cluster has answered.
 func (l *cleanupBench) open(requester Requester) (*Opened, loop.Outcome) {
 	l.Helper()
 
@@ -55,8 +55,8 @@ func newClusters(t *testing.T) *cleanupBench {
 		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
 }
 
-// The slots are the cluster's: each team has a kubeconfig of its own, and one is renewed. Objects of another cluster
-// find theirs, also with the same server and the same token.
+// TestSlotsAreSharedByAllKubeconfigs: the slots belong to the cluster: each team has a kubeconfig of its own, and one
+// is renewed. Objects of another cluster have other slots, also with the same server and the same token.
 func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 	l := newClusters(t)
 	l.access.Clusters.Runs = 2
@@ -113,13 +113,13 @@ func TestSlotsAreSharedByAllKubeconfigs(t *testing.T) {
 	opened.Done()
 }
 
-// To ask a dead cluster takes a slot, too: with a kubeconfig for each object it would hold a worker for each. Who is
-// not let in gives the slot back.
+// TestAskingTakesASlot: probing a dead cluster takes a slot, too: with a kubeconfig for each object, it would block a
+// worker for each. A requester that is refused releases its slot.
 func TestAskingTakesASlot(t *testing.T) {
 	l := newClusters(t)
 	l.access.Clusters.Runs = 1
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAskingTakesASlot(t *testing.T) {
 	dead := kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t")
 	asking, waiting := l.requesterWith("demo", "asking", dead), l.requesterWith("demo", "waiting", dead)
 
-	// It asks until the test has seen what that does to others.
+	// The probe runs until the test has seen its effect on others.
 	asked, err := l.access.Clusters.Get(t.Context(), Key{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "asking"}, SecretKey: "kubeconfig"}, dead)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
-// So many runs work in one cluster; the next ones are postponed, and woken when one ends.
+// TestLimiterOfACluster: a bounded number of reconciles works in one cluster; the next ones are postponed, and woken
+// when one ends.
 func TestLimiterOfACluster(t *testing.T) {
 	l := newCleanupBench(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
 	l.access.Clusters.Runs = 1
@@ -30,7 +31,7 @@ func TestLimiterOfACluster(t *testing.T) {
 		t.Fatal(opened, outcome, err)
 	}
 
-	// After its hour, too, a deletion only waits for its turn.
+	// Even after its hour, a deletion only waits for a slot.
 	second, outcome, err := l.access.PlanCleanup(t.Context(), l.requester, l.clock.Add(2*longestCleanup))
 	if second.Action != ActionWait || !outcome.Postpones() || err != nil {
 		t.Fatal(second, outcome, err)
@@ -50,7 +51,7 @@ func TestLimiterOfACluster(t *testing.T) {
 	opened.Done()
 }
 
-// listening is a trigger; what it fires for arrives in a channel.
+// listening returns a trigger that sends what it fires for to a channel.
 func listening(t *testing.T, woken chan<- types.NamespacedName) *trigger.Trigger[types.NamespacedName] {
 	t.Helper()
 

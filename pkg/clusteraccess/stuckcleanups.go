@@ -12,13 +12,12 @@ import (
 type step int
 
 const (
-	stepOpen    step = iota + 1 // to get into the cluster
+	stepOpen    step = iota + 1 // to open the cluster
 	stepCleanUp                 // to remove what is there
 )
 
-// stuckCleanups remembers since when clean-ups fail, as far as this process saw.
-// A restart forgets it, and they are tried for a moment longer. The zero value is
-// ready to use; it is safe for concurrent use.
+// stuckCleanups records since when clean-ups fail, as far as this process has seen. After a restart they start anew,
+// and are tried for a moment longer. The zero value is ready to use; it is safe for concurrent use.
 type stuckCleanups struct {
 	mu    sync.Mutex
 	known map[cleanupStep]failing
@@ -33,11 +32,11 @@ type cleanupStep struct {
 // failing is when a step failed first and last.
 type failing struct{ first, last time.Time }
 
-// forgetAfter is how long a failure is remembered that is not seen again: of an
-// object whose finalizer somebody took off, no end is seen.
+// forgetAfter is how long a failure is kept that does not recur: if a user removes an object's finalizer, over is never
+// called.
 const forgetAfter = 10 * time.Minute
 
-// first notes that a step failed, and returns when it did first.
+// first records that a step failed, and returns when it first did.
 func (s *stuckCleanups) first(uid types.UID, step step, now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +64,7 @@ func (s *stuckCleanups) first(uid types.UID, step step, now time.Time) time.Time
 	return known.first
 }
 
-// over forgets a step that succeeded.
+// over drops the record of a step that succeeded.
 func (s *stuckCleanups) over(uid types.UID, step step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +72,8 @@ func (s *stuckCleanups) over(uid types.UID, step step) {
 	delete(s.known, cleanupStep{uid, step})
 }
 
-// CleanupFailed notes that the clean-up of an object that is being deleted failed in a
-// cluster that lets it in, and returns the time for CleanupPolicy.First.
+// CleanupFailed records that the clean-up of an object that is being deleted failed in a cluster that could be opened,
+// and returns the time for CleanupPolicy.First.
 func (a *Access) CleanupFailed(object client.Object, now time.Time) time.Time {
 	return a.stuckCleanups.first(object.GetUID(), stepCleanUp, now)
 }

@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// The deadlines of a connection. A request as a whole is bounded by its context,
-// because watches and waits last as long as they last.
+// The timeouts of a connection. The context bounds a request as a whole, because watches and waits have no fixed
+// duration.
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
@@ -24,28 +24,26 @@ const (
 	idlePerHost      = 8
 )
 
-// The client-side rate limit of one cluster, in requests per second and in a
-// burst. kubectl's own is 50 and 300; priority and fairness of the workload
-// cluster is the real limit.
+// The client-side rate limit of one cluster, in requests per second and in a burst. kubectl's own is 50 and 300;
+// priority and fairness of the workload cluster is the real limit.
 const (
 	clientQPS   = 50
 	clientBurst = 100
 )
 
-// What a connection takes of answers that nobody has read yet, in bytes, and of the
-// headers of one. Go's own limits are 4 MiB for each request, 1 GiB in all, and 10 MiB.
+// How much of unread answers a connection buffers, in bytes, and the largest headers. Go's own limits are 4 MiB for
+// each request, 1 GiB in all, and 10 MiB.
 const (
 	unreadPerRequest    = 1 << 20
 	unreadPerConnection = 16 << 20
 	maxHeader           = 256 << 10
 )
 
-// userAgent is what the audit log of a workload cluster shows.
+// userAgent appears in the audit log of a workload cluster.
 const userAgent = "omni-controller"
 
-// newTransport makes connections of their own for one kubeconfig: client-go's
-// shared cache of transports cannot be closed, and a kubeconfig that was replaced
-// must not leave connections behind.
+// newTransport returns a transport for one kubeconfig: client-go's shared cache of transports cannot be closed, and a
+// replaced kubeconfig must not leave connections behind.
 func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
 		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"h2", "http/1.1"},
@@ -72,8 +70,8 @@ func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
 	}), nil
 }
 
-// newConfig makes the client configuration that consumers get. The credentials
-// are in its transport, not in its fields: it can be copied and printed.
+// newConfig returns the client configuration for consumers. The credentials are in its transport, not in its fields: it
+// can be copied and printed.
 func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
@@ -93,14 +91,13 @@ func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
-		// What a server warns of would be logged as it is.
+		// client-go would log a server's warnings as they are.
 		WarningHandlerWithContext: rest.NoWarnings{},
 	}, nil
 }
 
-// sameHost refuses requests to other hosts (client-go follows redirects and would
-// send the credentials along), and answers that would take too much memory. What it lets through as an
-// error holds no credentials.
+// sameHost refuses requests to other hosts (client-go follows redirects and would send the credentials along), and
+// answers that would take too much memory. It removes the credentials from error answers.
 type sameHost struct {
 	host    string
 	secrets *redact.Secrets
@@ -112,7 +109,7 @@ type sameHost struct {
 func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Host != s.host || request.URL.Scheme != "https" {
 		if request.Body != nil {
-			_ = request.Body.Close() // RoundTrip must close it, whatever happens
+			_ = request.Body.Close() // RoundTrip must always close it
 		}
 
 		return nil, fmt.Errorf("the workload cluster redirects to another host (%s), which is refused", request.URL.Host)
@@ -134,5 +131,5 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go look through to the transport.
+// WrappedRoundTripper returns the inner transport, for client-go.
 func (s *sameHost) WrappedRoundTripper() http.RoundTripper { return s.next }

@@ -1,10 +1,10 @@
-// Package export reads live clusters from an Omni and makes the manifests that take them over unchanged. It is
-// what `omni-controller export` runs.
+// Package export reads live clusters from an Omni and makes manifests that take them over unchanged. `omni-controller
+// export` runs it.
 //
-// Reading belongs to pkg/omni, the objects to template/manifests; this package joins them, and
-// proves each cluster's manifests before it hands them out: they are rendered as the controller would render them
-// and compared with Omni. What would change beyond the owner's mark becomes a warning that names the resource, so
-// that nothing which our kinds cannot express is dropped silently.
+// pkg/omni reads the clusters, and template/manifests makes the objects. This package joins the two, and verifies
+// each cluster's manifests before it returns them: it renders them as the controller would, and compares the result
+// with Omni. Every difference beyond the ownership mark becomes a warning that names the resource, so that nothing is
+// dropped silently which our kinds cannot express.
 //
-// It writes nothing to Omni and reads nothing of Kubernetes.
+// It writes nothing to Omni and reads nothing from Kubernetes.
 package export

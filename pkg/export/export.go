@@ -20,21 +20,21 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 )
 
-// ClusterTimeout bounds the reading of one cluster as a whole, in time.
+// ClusterTimeout bounds the time for reading one cluster.
 const ClusterTimeout = 2 * time.Minute
 
-// Options say what to export. Every field that no comment calls optional is required.
+// Options say what to export. Fields are required unless their comment says optional.
 type Options struct {
 	// Endpoint is the URL of the Omni API.
 	Endpoint string
-	// Key is the service account key as it was read; KeySource says where from, for errors.
+	// Key is the service account key as it was read; KeySource says where it came from, for errors.
 	Key       []byte
 	KeySource string
 	// CABundle is PEM; optional: the system's roots.
 	CABundle []byte
 	// InsecureSkipTLSVerify accepts any certificate.
 	InsecureSkipTLSVerify bool
-	// Clusters are names in Omni. All exports every cluster that is not being destroyed instead.
+	// Clusters are names in Omni. All instead exports every cluster that is not being destroyed.
 	Clusters []string
 	All      bool
 	// Namespace of the objects; optional: none is written.
@@ -63,8 +63,8 @@ type Result struct {
 	Warnings []string
 }
 
-// Run exports. It is all or nothing: if one cluster fails, the error names every one that does. Every call to Omni
-// has a deadline. Errors name the flag and the remedy, and never hold the key or any content.
+// Run exports all requested clusters, or none: if clusters fail, the error names each of them. Every call to Omni has
+// a deadline. Errors name the flag and the remedy, and never contain the key or other content.
 func Run(ctx context.Context, options Options) (*Result, error) {
 	client, err := dial(ctx, options)
 	if err != nil {
@@ -121,7 +121,7 @@ func dial(ctx context.Context, options Options) (*session.Client, error) {
 	return client, nil
 }
 
-// explain names the flag that can be wrong.
+// explain names the flag that may be wrong.
 func explain(err error, options Options) error {
 	message := omni.Message(err)
 
@@ -140,7 +140,7 @@ func explain(err error, options Options) error {
 			return fmt.Errorf("--endpoint: %s", message)
 		}
 
-		// Omni was not even asked.
+		// The call failed before it reached Omni.
 		if errors.Is(err, omni.ErrNotExportable) {
 			return errors.New(omni.Sanitize(err.Error()))
 		}
@@ -149,7 +149,7 @@ func explain(err error, options Options) error {
 	return errors.New(message)
 }
 
-// choose checks the names, so that a wrong one is found before anything is read.
+// choose checks the names first, so that a wrong one is found before anything is read.
 func choose(ctx context.Context, st state.State, options Options) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
 	defer cancel()
@@ -211,10 +211,10 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 	return file, warningsFor(name, exported, objects, inexpressible), err
 }
 
-// proofUID stands for the UID that the OmniCluster does not have yet.
+// proofUID stands in for the UID that the OmniCluster does not have yet.
 const proofUID = "00000000-0000-0000-0000-000000000000"
 
-// render does what the controller will do with the objects.
+// render renders the objects as the controller will.
 func render(objects *manifests.Objects) ([]byte, error) {
 	documents, err := template.Assemble(objects.Input())
 	if err != nil {

@@ -128,7 +128,7 @@ func TestForeignClusterIsExportedWithoutGaps(t *testing.T) {
 	}
 }
 
-// What our kinds cannot say is named.
+// Resources that our kinds cannot express are named.
 func TestGapsAreNamed(t *testing.T) {
 	sim, options := foreign(t)
 

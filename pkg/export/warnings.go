@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 )
 
-// warningsFor says what the person who applies the manifests has to know.
+// warningsFor returns what the person who applies the manifests needs to know.
 func warningsFor(name string, exported *observe.Exported, objects *manifests.Objects, inexpressible []plan.Change) []string {
 	var warnings []string
 
@@ -44,7 +44,7 @@ func warningsFor(name string, exported *observe.Exported, objects *manifests.Obj
 	return warnings
 }
 
-// meaning explains a change, which is something that our kinds cannot say.
+// meaning explains a difference, which is something that our kinds cannot express.
 func meaning(change plan.Change) string {
 	switch kind := omni.KindOf(change.Type); {
 	case change.Action == plan.ActionDestroy:
@@ -76,11 +76,11 @@ func hasContents(objects *manifests.Objects) bool {
 const (
 	// maxSuggestions bounds the names in an error.
 	maxSuggestions = 5
-	// nearBy is the number of typing errors that a suggestion forgives.
+	// nearBy is how many typing errors a suggestion may correct.
 	nearBy = 3
 )
 
-// suggest names the clusters that may have been meant.
+// suggest returns the names of clusters that the user may have meant.
 func suggest(name string, existing []string) string {
 	var near []string
 

@@ -16,7 +16,7 @@ import (
 // backupFormat is the first field of a backup file.
 const backupFormat = "omni-migrate-backup/v1"
 
-// backup is everything that a migration changes or removes, as it was before. It has no content of a Secret.
+// backup holds everything that a migration changes or removes, in its state before. It has no content of Secrets.
 type backup struct {
 	Format string `json:"format"`
 	// HubID is the UID of the namespace kube-system: a backup belongs to one hub.
@@ -39,7 +39,7 @@ type ownedSecret struct {
 	Owners    []metav1.OwnerReference `json:"ownerReferences"`
 }
 
-// backupOf is a backup of a state that nobody has touched yet.
+// backupOf makes a backup of a state that the migration has not changed yet.
 func backupOf(s *state, now time.Time) *backup {
 	b := &backup{
 		Format: backupFormat, HubID: s.HubID, Version: version.Get().String(), Made: metav1.NewTime(now.UTC().Truncate(time.Second)),
@@ -55,7 +55,8 @@ func backupOf(s *state, now time.Time) *backup {
 	return b
 }
 
-// irreversible reports whether the deletion of the definitions has begun: one of the backup is gone, on its way, or another one.
+// irreversible reports whether the deletion of the definitions has begun: a definition of the backup is gone, is
+// being deleted, or was replaced by another one.
 func (b *backup) irreversible(s *state) bool {
 	for i := range b.Definitions {
 		live := sameName(s.Definitions, &b.Definitions[i])
@@ -67,8 +68,9 @@ func (b *backup) irreversible(s *state) bool {
 	return false
 }
 
-// merge is the backup of a later state of the same hub: what users changed since is taken over, what the migration itself
-// has changed is not. What is gone stays in the backup: with the old operator stopped, its deletion reached nobody.
+// merge makes the backup of a later state of the same hub. It includes what users changed since, but not what the
+// migration itself changed. Objects that are gone stay in the backup: the old operator was stopped, so their deletion
+// had no effect.
 func (b *backup) merge(s *state, now time.Time) *backup {
 	merged := backupOf(s, now)
 	merged.Definitions = mergeEach(b.Definitions, merged.Definitions, later)
@@ -91,7 +93,8 @@ func (b *backup) merge(s *state, now time.Time) *backup {
 	return merged
 }
 
-// mergeEach merges two lists by kind, namespace and name; the order is that of the live one, then what is gone.
+// mergeEach merges two lists by kind, namespace and name. Objects of the live list come first, in its order, then
+// those that are gone.
 func mergeEach(old, live []unstructured.Unstructured, pick func(old, live *unstructured.Unstructured) unstructured.Unstructured) []unstructured.Unstructured {
 	merged := make([]unstructured.Unstructured, 0, len(live))
 
@@ -125,7 +128,7 @@ func sameName(in []unstructured.Unstructured, obj *unstructured.Unstructured) *u
 
 func later(_, live *unstructured.Unstructured) unstructured.Unstructured { return *live }
 
-// laterDeployment keeps the number of replicas that was there before the Deployment was stopped.
+// laterDeployment keeps the number of replicas from before the Deployment was stopped.
 func laterDeployment(old, live *unstructured.Unstructured) unstructured.Unstructured {
 	merged := live.DeepCopy()
 	if replicas(live) == 0 {
@@ -135,7 +138,7 @@ func laterDeployment(old, live *unstructured.Unstructured) unstructured.Unstruct
 	return *merged
 }
 
-// replicas is what a Deployment asks for; unset means one.
+// replicas returns the replicas that a Deployment asks for; unset means one.
 func replicas(deployment *unstructured.Unstructured) int64 {
 	count, found, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
 	if err != nil || !found {
@@ -145,8 +148,8 @@ func replicas(deployment *unstructured.Unstructured) int64 {
 	return count
 }
 
-// laterObject keeps the finalizers and the policy that were there before they were taken off, unless somebody has set
-// another policy since.
+// laterObject keeps the finalizers and the policy from before they were removed, unless a user has set another policy
+// since.
 func laterObject(old, live *unstructured.Unstructured) unstructured.Unstructured {
 	merged := live.DeepCopy()
 
@@ -161,7 +164,7 @@ func laterObject(old, live *unstructured.Unstructured) unstructured.Unstructured
 	return *merged
 }
 
-// restorePolicy gives an object the policy of another one.
+// restorePolicy copies the policy of one object to another.
 func restorePolicy(obj, from *unstructured.Unstructured) {
 	field := policyField(obj.GetKind())
 	if field == "" {

@@ -48,7 +48,7 @@ func readBackup(ctx context.Context, path string) (*backup, error) {
 	return read, nil
 }
 
-// write replaces the file as a whole: at every moment there is the old one or the new one on the disk. It is read back.
+// write replaces the file atomically: at every moment the old or the new one is on the disk. It reads the file back.
 func (b *backup) write(ctx context.Context, path string) error {
 	text, err := json.MarshalIndent(b, "", " ")
 	if err != nil {
@@ -75,7 +75,8 @@ func (b *backup) write(ctx context.Context, path string) error {
 	return err
 }
 
-// writeAtomically leaves the whole file or none, and returns when it is on the disk. Nobody but the user may read it.
+// writeAtomically writes the complete file or none, and returns when the file is on the disk. Only the user may read
+// it.
 func writeAtomically(path string, text []byte) error {
 	dir := filepath.Dir(path)
 
@@ -98,7 +99,7 @@ func writeAtomically(path string, text []byte) error {
 	return syncDirectory(dir)
 }
 
-// syncDirectory makes a new name last.
+// syncDirectory makes a new name in the directory durable.
 func syncDirectory(dir string) error {
 	opened, err := os.Open(dir)
 	if err != nil {

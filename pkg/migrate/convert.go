@@ -27,29 +27,30 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Field + ": " + f.Text }
 
-// Converted is what becomes of one object of the operator with CRDs.
+// Converted is the result of converting one object of the operator with CRDs.
 type Converted struct {
 	Kind, Namespace, Name string
-	// UID is that of the old object.
+	// UID is the UID of the old object.
 	UID types.UID
-	// Object is ours, without a status and without our defaults. Nil if something is refused.
+	// Object is the converted object, without a status and without our defaults. Nil if there are refusals.
 	Object runtime.Object
-	// Refusals have to be dealt with before the migration.
+	// Refusals have to be resolved before the migration.
 	Refusals []Finding
-	// Changes are what we write differently, and what means something else here.
+	// Changes are fields that are written differently or have a different meaning here.
 	Changes []Finding
-	// Warnings are what our API server would say of it.
+	// Warnings are the warnings of our API server about the object.
 	Warnings []string
 }
 
 // ID names the object for people.
 func (c *Converted) ID() string { return c.Kind + " " + c.Namespace + "/" + c.Name }
 
-// lastApplied is the copy that kubectl keeps of what it applied: of a manifest for the other operator.
+// lastApplied is the annotation with kubectl's copy of what it applied: a manifest for the other operator.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Convert makes our object of one of the operator with CRDs. It is pure: the same object gives the same answer, and
-// nothing is asked. Only the spec, labels and annotations count; status, finalizers and UIDs are the other operator's.
+// Convert converts an object of the operator with CRDs to ours. It is pure: the same object gives the same result,
+// and it makes no calls. It uses only the spec, labels and annotations; status, finalizers and UIDs belong to the
+// other operator.
 func Convert(old *unstructured.Unstructured) *Converted {
 	c := &Converted{Kind: old.GetKind(), Namespace: old.GetNamespace(), Name: old.GetName(), UID: old.GetUID()}
 
@@ -102,7 +103,7 @@ func (c *Converted) change(field, text string) {
 	c.Changes = append(c.Changes, Finding{field, text})
 }
 
-// metadata is what stays: the name, labels, and annotations.
+// metadata returns the metadata that stays: the name, labels, and annotations.
 func (c *Converted) metadata(old *unstructured.Unstructured) map[string]any {
 	metadata := map[string]any{"name": c.Name, "namespace": c.Namespace}
 
@@ -114,7 +115,7 @@ func (c *Converted) metadata(old *unstructured.Unstructured) map[string]any {
 		metadata["annotations"] = annotations
 	}
 
-	// UIDs of our kinds are new ones; a reference to an old one has the object collected as garbage.
+	// Our objects get new UIDs; with a reference to an old UID, the object would be garbage-collected.
 	var owners []metav1.OwnerReference
 
 	for _, owner := range old.GetOwnerReferences() {
@@ -132,8 +133,8 @@ func (c *Converted) metadata(old *unstructured.Unstructured) map[string]any {
 	return metadata
 }
 
-// keep leaves out kubectl's copy, and what carries the prefix of the group: the other operator's own marks, and words
-// that ours would take for requests.
+// keep leaves out kubectl's copy, and keys with the prefix of the group: the other operator's own marks, and
+// annotations that our operator would take for requests.
 func (c *Converted) keep(entries map[string]string, path string) map[string]string {
 	kept := map[string]string{}
 
@@ -153,7 +154,7 @@ func (c *Converted) keep(entries map[string]string, path string) map[string]stri
 // isOurs reports whether an apiVersion is of our group.
 func isOurs(apiVersion string) bool { return strings.HasPrefix(apiVersion, v1alpha1.GroupName+"/") }
 
-// decode reads the object strictly: a field that we do not have is refused, and never dropped in silence.
+// decode decodes the object strictly: a field that we do not have is refused, and never silently dropped.
 func (c *Converted) decode(of kind, metadata, spec map[string]any) object {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": of.Name, "metadata": metadata, "spec": spec,
@@ -180,7 +181,7 @@ func (c *Converted) decode(of kind, metadata, spec map[string]any) object {
 	return obj
 }
 
-// unknownField is the path in an error of the strict decoder.
+// unknownField returns the path of the field in an error of the strict decoder.
 func unknownField(problem error) string {
 	var at kjson.FieldError
 	if errors.As(problem, &at) {
@@ -190,7 +191,7 @@ func unknownField(problem error) string {
 	return problem.Error()
 }
 
-// check runs our rules on a copy that has our defaults.
+// check applies our rules to a copy with our defaults.
 func (c *Converted) check(of kind, obj object) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

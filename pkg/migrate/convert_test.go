@@ -21,7 +21,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return obj
 }
 
-// stored is an object as the operator with CRDs has it, with extra fields of metadata.
+// stored makes an object as the operator with CRDs stores it, with extra fields of metadata.
 func stored(t *testing.T, kind, metadata, spec string) *unstructured.Unstructured {
 	t.Helper()
 
@@ -136,7 +136,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// wantFindings compares the beginnings, in order.
+// wantFindings compares the beginnings of the findings, in order.
 func wantFindings(t *testing.T, what string, want []string, got []Finding) {
 	t.Helper()
 
@@ -150,7 +150,7 @@ func wantFindings(t *testing.T, what string, want []string, got []Finding) {
 	}
 }
 
-// What is kept of the metadata: no UID, no finalizer, nothing of the old operator and of kubectl.
+// The metadata keeps no UID, no finalizer, and nothing of the old operator or kubectl.
 func TestConvertMetadata(t *testing.T) {
 	got := Convert(stored(t, "OmniConnection", `, labels: {team: a, omni.texashpc.com/x: z, kustomize.toolkit.fluxcd.io/name: fleet},
   annotations: {note: x, omni.texashpc.com/reconcile-requested-at: now, kubectl.kubernetes.io/last-applied-configuration: "{}"},

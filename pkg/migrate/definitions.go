@@ -15,7 +15,8 @@ import (
 // ErrNotInstalled says that the next step is the user's: the API of this operator is not registered yet.
 var ErrNotInstalled = errors.New("the old operator's definitions are gone, and this operator is not installed yet")
 
-// deleteDefinitions deletes the definitions, and their objects with them: nobody holds one, and nobody acts on it.
+// deleteDefinitions deletes the definitions, and their objects with them: no finalizer holds an object any more, and
+// no operator acts on its deletion.
 func (m *Migration) deleteDefinitions(ctx context.Context) error {
 	for {
 		s, err := m.look(ctx)
@@ -32,7 +33,7 @@ func (m *Migration) deleteDefinitions(ctx context.Context) error {
 			return m.waitUntilGone(ctx)
 		}
 
-		// Each time anew: somebody may start the old operator at any moment.
+		// This is checked before each deletion: somebody may start the old operator at any moment.
 		running, err := m.running(ctx)
 		if err != nil {
 			return err
@@ -50,8 +51,8 @@ func (m *Migration) deleteDefinitions(ctx context.Context) error {
 	}
 }
 
-// nextDefinition is one that is not being deleted; nil if there is none. It is an error if its deletion could reach
-// anybody, or take something away that the backup does not have.
+// nextDefinition returns a definition that is not being deleted; nil if there is none. It fails if an operator could
+// act on the deletion, or the deletion would remove something that the backup does not have.
 func (m *Migration) nextDefinition(s *state) (*unstructured.Unstructured, error) {
 	for i := range s.Objects {
 		obj := &s.Objects[i]
@@ -78,8 +79,8 @@ func (m *Migration) nextDefinition(s *state) (*unstructured.Unstructured, error)
 	return nil, nil //nolint:nilnil // there is none
 }
 
-// waitUntilGone waits until kube-apiserver has forgotten the definitions and its own registration of the group: as long
-// as that is there, what is installed in its place would be overwritten.
+// waitUntilGone waits until kube-apiserver has removed the definitions and its own APIService of the group: while
+// that one exists, kube-apiserver would overwrite the APIService that is installed in its place.
 func (m *Migration) waitUntilGone(ctx context.Context) error {
 	return m.wait(ctx, "the definitions to go", func(ctx context.Context) (string, error) {
 		s, err := m.look(ctx)
@@ -109,7 +110,7 @@ func stillThere(s *state) string {
 	return idOf(&s.Definitions[0]) + " is there"
 }
 
-// waitForAPI waits for the API that the user installs.
+// waitForAPI waits until the user has installed the API.
 func (m *Migration) waitForAPI(ctx context.Context) error {
 	return m.wait(ctx, "APIService "+registration, func(ctx context.Context) (string, error) {
 		s := &state{}
@@ -137,12 +138,12 @@ func (m *Migration) waitForAPI(ctx context.Context) error {
 			return message, nil
 		}
 
-		// Available is what the aggregator saw a moment ago; what counts is an answer.
+		// The condition Available is what the aggregator saw a moment ago; only an answer of the API counts.
 		return m.hub.served(ctx), nil
 	})
 }
 
-// served says what keeps our API from answering; empty if it answers.
+// served says why our API does not answer; empty if it does.
 func (h *hub) served(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -155,7 +156,7 @@ func (h *hub) served(ctx context.Context) string {
 	return ""
 }
 
-// isAvailable reads the condition of an APIService.
+// isAvailable returns the condition Available of an APIService.
 func isAvailable(registration *unstructured.Unstructured) (message string, available bool) {
 	conditions, _, _ := unstructured.NestedSlice(registration.Object, "status", "conditions")
 	for _, condition := range conditions {

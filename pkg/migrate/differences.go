@@ -10,8 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// spec is a copy of the spec without what can only be refused; nil if there is none. What reads files of the old operator's disk has to be
-// written in another way; only its user knows the files.
+// spec returns a copy of the spec without fields that are always refused; nil if there is none. A field that names
+// files on the old operator's disk has to be rewritten by the user, because only the user has the files.
 func (c *Converted) spec(old *unstructured.Unstructured) map[string]any {
 	stored, _, err := unstructured.NestedMap(old.Object, "spec")
 	if err != nil || stored == nil {
@@ -33,7 +33,7 @@ func (c *Converted) spec(old *unstructured.Unstructured) map[string]any {
 	return spec
 }
 
-// withoutFiles refuses the files that the entries of a list name.
+// withoutFiles refuses files that the entries of a list name.
 func (c *Converted) withoutFiles(of map[string]any, path, list string) {
 	entries, _ := of[list].([]any)
 	for i := range entries {
@@ -47,8 +47,8 @@ func (c *Converted) withoutFiles(of map[string]any, path, list string) {
 	}
 }
 
-// withoutFile takes a field out, and refuses it unless it is empty. What else would be said of an entry without its
-// content is no help, so a stand-in takes its place.
+// withoutFile removes a field, and refuses it unless it is empty. A placeholder replaces the missing content: further
+// findings about an entry without content would be of no help.
 func (c *Converted) withoutFile(of map[string]any, name, path, remedy string) {
 	value, set := of[name]
 	if !set {
@@ -100,7 +100,7 @@ func adaptCluster(obj *v1alpha1.OmniCluster) []Finding {
 	return found
 }
 
-// adaptExport takes the exported Secret over in place, so that its consumers notice nothing.
+// adaptExport takes the exported Secret over in place, so that its consumers are not affected.
 func adaptExport(obj *v1alpha1.OmniKubeconfigExport) []Finding {
 	obj.Spec.Adopt = true
 	found := []Finding{{"spec.adopt", "true: the Secret is taken over as it is"}}
@@ -124,7 +124,7 @@ func adaptRelease(obj *v1alpha1.OmniHelmRelease) []Finding {
 	return []Finding{{"spec.takeOwnership", "true: the release is taken over, and upgraded"}}
 }
 
-// noteReferences says which objects name one of ours that is not there.
+// noteReferences notes which objects name one of ours that does not exist.
 func noteReferences(all []*Converted) {
 	there := map[string]bool{}
 	for _, c := range all {
@@ -145,7 +145,7 @@ func noteReferences(all []*Converted) {
 	}
 }
 
-// clusterOf is the OmniCluster that an object names; empty for a kind that names none.
+// clusterOf returns the name of the OmniCluster that an object names; empty for a kind without such a reference.
 func clusterOf(obj runtime.Object) string {
 	switch obj := obj.(type) {
 	case *v1alpha1.OmniControlPlane:

@@ -1,11 +1,12 @@
-// Package migrate moves a hub from the operator that serves omni.texashpc.com from custom resource definitions to this
-// one, without a deletion reaching Omni.
+// Package migrate moves a hub to this operator from the operator that serves omni.texashpc.com with custom resource
+// definitions, without any deletion reaching Omni.
 //
-//   - Convert is pure: one stored object of theirs becomes one of ours, or a list of what has to be changed first.
-//   - Migration.Plan reads the hub and says what would be done. It writes nothing.
-//   - Migration.Run does it in steps. Each step asks the hub whether it is done, so that a run that was killed is
-//     finished by the next one. Everything that a step changes or removes is in the backup file before.
-//   - Migration.Undo takes it back, until the definitions are deleted.
+//   - Convert is pure: it turns one stored object of the old operator into one of ours, or lists what the user has to
+//     change first.
+//   - Migration.Plan reads the hub and reports what Run would do. It writes nothing.
+//   - Migration.Run does the migration in steps. Each step asks the hub whether it is done, so the next run finishes one
+//     that was killed. Everything that a step changes or removes is in the backup file first.
+//   - Migration.Undo reverses it, until the definitions are deleted.
 //
-// The package is no controller and no part of one: the program that calls it is a tool for people.
+// The package is no controller and no part of one: its callers are command-line tools.
 package migrate

@@ -7,10 +7,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// clusterType is the type of the one resource in Omni that carries the owner's mark.
+// clusterType is the type of the only resource in Omni with the ownership mark.
 const clusterType = "Clusters.omni.sidero.dev"
 
-// planIsEmpty reports whether a plan changes nothing but the owner's mark of a cluster that is taken over.
+// planIsEmpty reports whether a plan changes nothing but the ownership mark of a cluster that is taken over.
 func planIsEmpty(plan *v1alpha1.OmniClusterPlan) bool {
 	if plan == nil {
 		return true
@@ -27,8 +27,8 @@ func planIsEmpty(plan *v1alpha1.OmniClusterPlan) bool {
 	return len(plan.Changes) == 1 && plan.Changes[0].Type == clusterType && plan.Changes[0].Action == v1alpha1.ActionUpdate && onlyMarks(plan.Diff)
 }
 
-// onlyMarks reports whether the diff of a Cluster adds our annotations and changes nothing else. It has one line for each
-// line of YAML; the first tells what it is about.
+// onlyMarks reports whether the diff of a Cluster adds our annotations and changes nothing else. The diff has one
+// line for each line of YAML; its first line names the resource.
 func onlyMarks(diff string) bool {
 	marks := 0
 
@@ -49,7 +49,7 @@ func onlyMarks(diff string) bool {
 	return marks > 0
 }
 
-// planText is what a person reads of a plan that is not empty.
+// planText formats a plan that is not empty for people.
 func planText(plan *v1alpha1.OmniClusterPlan) string {
 	var text strings.Builder
 

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// policyField is the field of the spec that says what a deletion does; empty for a kind that has none.
+// policyField is the field of the spec that says what a deletion does; empty for a kind without such a field.
 func policyField(kind string) string {
 	switch kind {
 	case "OmniCluster":
@@ -16,7 +16,7 @@ func policyField(kind string) string {
 	}
 }
 
-// harmless is the policy with which the old operator lets go of what an object made.
+// harmless is the policy with which the old operator deletes an object and leaves what the object made.
 func harmless(kind string) any {
 	switch policyField(kind) {
 	case "deletePolicy":
@@ -28,7 +28,7 @@ func harmless(kind string) any {
 	}
 }
 
-// isHarmless reports whether a deletion of an object of theirs would destroy nothing, whoever acts on it.
+// isHarmless reports whether deleting an object of the old operator destroys nothing, whichever operator handles it.
 func isHarmless(obj *unstructured.Unstructured) bool {
 	switch field := policyField(obj.GetKind()); field {
 	case "":
@@ -45,7 +45,7 @@ func isHarmless(obj *unstructured.Unstructured) bool {
 	}
 }
 
-// holds reports whether the old operator holds an object.
+// holds reports whether an object has the old operator's finalizer.
 func holds(obj *unstructured.Unstructured) bool {
 	for _, finalizer := range obj.GetFinalizers() {
 		if finalizer == theirFinalizer {

@@ -26,7 +26,7 @@ const (
 	// pageSize is how many objects one call lists, maxObjects how many of one resource there may be.
 	pageSize   = 100
 	maxObjects = 50_000
-	// fieldManager is the name under which everything is written.
+	// fieldManager is the field manager of all writes.
 	fieldManager = "omni-migrate"
 )
 
@@ -44,7 +44,8 @@ var (
 	mutatingResource    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 )
 
-// hub is the management cluster. Every call has a deadline, and its answer a bound. Secrets are read as metadata only.
+// hub is the management cluster. Every call has a deadline, and every answer a size limit. Secrets are read as
+// metadata only.
 type hub struct {
 	objects  dynamic.Interface
 	metadata metadata.Interface
@@ -69,7 +70,7 @@ func newHub(config *rest.Config) (*hub, error) {
 	return &hub{objects, secrets}, nil
 }
 
-// boundedTransport bounds answers: a page of large objects fits.
+// boundedTransport limits the size of answers; a page of large objects fits.
 type boundedTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -86,7 +87,7 @@ func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return response, err //nolint:wrapcheck // client-go knows its errors
 }
 
-// explain names what was tried, and the remedy where there is one.
+// explain says what failed, and the remedy if there is one.
 func explain(action string, err error) error {
 	switch {
 	case err == nil:
@@ -116,7 +117,7 @@ func (h *hub) in(resource schema.GroupVersionResource, namespace string) dynamic
 	return h.objects.Resource(resource).Namespace(namespace)
 }
 
-// get returns nil for an object that is not there.
+// get returns nil for an object that does not exist.
 func (h *hub) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -133,7 +134,7 @@ func (h *hub) get(ctx context.Context, resource schema.GroupVersionResource, nam
 	return found, nil
 }
 
-// list reads all objects of a resource, page by page. A resource that is not served has none.
+// list reads all objects of a resource, page by page. A resource that is not served has no objects.
 func (h *hub) list(ctx context.Context, resource schema.GroupVersionResource, namespace, selector string) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 
@@ -191,7 +192,7 @@ func eachPage(ctx context.Context, resource schema.GroupVersionResource, selecto
 	}
 }
 
-// patch applies a JSON merge patch. That the object is gone is no error.
+// patch applies a JSON merge patch. If the object is gone, that is no error.
 func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -218,7 +219,7 @@ func (h *hub) patchSecret(ctx context.Context, namespace, name string, body []by
 	return explain("change "+describe(secretsResource, namespace, name), err)
 }
 
-// create makes an object. It returns false if one of that name is there.
+// create creates an object. It returns false if one of that name exists.
 func (h *hub) create(ctx context.Context, resource schema.GroupVersionResource, obj *unstructured.Unstructured) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -231,7 +232,7 @@ func (h *hub) create(ctx context.Context, resource schema.GroupVersionResource, 
 	return err == nil, explain("create "+describe(resource, obj.GetNamespace(), obj.GetName()), err)
 }
 
-// remove deletes exactly the object that was looked at. One that is gone is fine.
+// remove deletes exactly the object that was read. If it is gone, that is no error.
 func (h *hub) remove(ctx context.Context, resource schema.GroupVersionResource, obj *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

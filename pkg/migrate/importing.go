@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// converted are the objects of the backup as ours, in the order of the import.
+// converted returns our objects for those of the backup, in the order of the import.
 func (m *Migration) converted() []*Converted {
 	byKind := map[string][]unstructured.Unstructured{}
 	for _, obj := range m.backup.Objects {
@@ -26,8 +26,8 @@ func (m *Migration) converted() []*Converted {
 	return ConvertAll(ordered)
 }
 
-// observed is the form in which an object is made first: nothing is written to Omni before the plan was seen, and a
-// deletion by mistake leaves the cluster alone.
+// observed returns the form in which an object is created first: nothing is written to Omni before the plan is known,
+// and an accidental deletion leaves the cluster alone.
 func observed(obj runtime.Object) runtime.Object {
 	cluster, ok := obj.(*v1alpha1.OmniCluster)
 	if !ok {
@@ -41,8 +41,8 @@ func observed(obj runtime.Object) runtime.Object {
 	return first
 }
 
-// importAll makes what is not there. An object that is there is left as it is: an earlier run made it, or its user, and
-// either may have gone on with it. One that is refused does not keep the others from being made.
+// importAll creates the objects that do not exist. It leaves an existing object unchanged: an earlier run or the user
+// made it, and may have changed it since. If one object is refused, the others are still created.
 func (m *Migration) importAll(ctx context.Context) error {
 	var (
 		problems []error
@@ -82,7 +82,7 @@ func (m *Migration) importOne(ctx context.Context, c *Converted) (bool, error) {
 	return m.hub.create(ctx, of.resource(), obj)
 }
 
-// live reads the object that ours became; nil if it is gone.
+// live reads our object of a converted one; nil if it is gone.
 func (m *Migration) live(ctx context.Context, c *Converted) (*unstructured.Unstructured, error) {
 	of, known := kindNamed(c.Kind)
 	if !known {

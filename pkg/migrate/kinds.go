@@ -22,9 +22,9 @@ type kind struct {
 	Plural string
 	// make returns an empty object to decode into.
 	make func() object
-	// adapt makes the object what it has to be for the takeover, and says what that means.
+	// adapt changes the object as the takeover requires, and says what that means.
 	adapt func(object) []Finding
-	// check runs the rules of our API server on an object that has its defaults.
+	// check applies the rules of our API server to an object with its defaults.
 	check func(object) (field.ErrorList, []string)
 }
 
@@ -32,8 +32,8 @@ func (k kind) resource() schema.GroupVersionResource {
 	return v1alpha1.SchemeGroupVersion.WithResource(k.Plural)
 }
 
-// kinds are in the order in which they are imported: an object comes after what it names, and an OmniCluster after its
-// documents, so that no plan is made without them.
+// kinds are in the order of the import: an object comes after those it names, and an OmniCluster after its documents,
+// so that no plan is made without them.
 func kinds() []kind {
 	return []kind{
 		kindOf("OmniConnection", "omniconnections", adaptConnection,
@@ -55,7 +55,7 @@ func kinds() []kind {
 	}
 }
 
-// kindOf ties the functions of one kind together.
+// kindOf combines the functions of one kind.
 func kindOf[T any, P interface {
 	*T
 	object
@@ -70,7 +70,7 @@ func kindOf[T any, P interface {
 	}
 }
 
-// kindNamed finds a kind; the second value is false for one that we do not have.
+// kindNamed finds a kind; the second result is false for a kind that we do not have.
 func kindNamed(name string) (kind, bool) {
 	for _, k := range kinds() {
 		if k.Name == name {

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options are what a migration has to know.
+// Options configure a migration.
 type Options struct {
-	// Hub is how to reach the management cluster.
+	// Hub is the configuration of the management cluster's client.
 	Hub *rest.Config
 	// Backup is the file that everything is saved in.
 	Backup string
@@ -21,7 +21,7 @@ type Options struct {
 	Deployments []string
 	// WithoutDeployment says that the old operator has no Deployment any more.
 	WithoutDeployment bool
-	// QuietTime is how long nobody may write before the definitions are deleted. Default: 15 seconds.
+	// QuietTime is how long there must be no writes before the definitions are deleted. Default: 15 seconds.
 	QuietTime time.Duration
 	// Timeout bounds each wait. Default: five minutes.
 	Timeout time.Duration
@@ -32,7 +32,7 @@ type Options struct {
 const (
 	defaultQuietTime = 15 * time.Second
 	defaultTimeout   = 5 * time.Minute
-	// pollPause is the pause between two looks of a wait.
+	// pollPause is the pause between two checks of a wait.
 	pollPause = time.Second
 )
 
@@ -72,7 +72,7 @@ func New(options Options) (*Migration, error) {
 	return &Migration{hub: h, options: options, now: time.Now, report: &Report{}}, nil
 }
 
-// Plan looks at the hub, and says what Run would do. It writes nothing.
+// Plan reads the hub, and reports what Run would do. It writes nothing.
 func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	s, err := m.look(ctx)
 	if err != nil {
@@ -82,12 +82,12 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	return planOf(s), nil
 }
 
-// say tells of progress.
+// say prints a line of progress.
 func (m *Migration) say(format string, args ...any) {
 	fmt.Fprintf(m.options.Progress, format+"\n", args...)
 }
 
-// wait looks again and again until done says yes. The last thing that it said is why it gave up.
+// wait repeats a check until it is done. At the timeout, the error has the last message of the check.
 func (m *Migration) wait(ctx context.Context, what string, done func(context.Context) (missing string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
 	defer cancel()

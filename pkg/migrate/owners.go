@@ -12,7 +12,8 @@ func weOwn(obj *unstructured.Unstructured, path ...string) bool {
 	return lastWriters(obj, path...)[fieldManager]
 }
 
-// lastWriters are the field managers that own a field, or a part of it. Without a path it is who owns anything.
+// lastWriters returns the field managers that own a field, or a part of it. Without a path it returns those that own
+// anything.
 func lastWriters(obj *unstructured.Unstructured, path ...string) map[string]bool {
 	writers := map[string]bool{}
 
@@ -51,7 +52,7 @@ func ownsPath(fields *metav1.FieldsV1, path []string) bool {
 	return true
 }
 
-// withoutUs are the managed fields of an object but for ours.
+// withoutUs returns the managed fields of an object without ours.
 func withoutUs(obj *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
 	kept := []metav1.ManagedFieldsEntry{}
 

@@ -13,13 +13,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Plan is what a migration would do. Nothing was changed for it.
+// Plan is what a migration would do. Making it changes nothing.
 type Plan struct {
-	// Objects are what becomes of each object, in the order of the import.
+	// Objects are the converted objects, in the order of the import.
 	Objects []*Converted
-	// Problems keep a migration from beginning, besides what is refused of the objects.
+	// Problems prevent a migration, besides the refusals of the objects.
 	Problems []string
-	// Notes are worth knowing, and keep nothing from beginning.
+	// Notes are information; they do not prevent a migration.
 	Notes []string
 
 	state *state
@@ -33,7 +33,7 @@ func planOf(s *state) *Plan {
 // Refused reports whether run would refuse.
 func (p *Plan) Refused() bool { return len(p.Problems) > 0 || p.refusedObjects() > 0 }
 
-// Error says in one line why run refuses; nil if it does not.
+// Error says in one line why Run would refuse; nil if it would not.
 func (p *Plan) Error() error {
 	switch {
 	case !p.Refused():
@@ -57,7 +57,7 @@ func (p *Plan) refusedObjects() int {
 	return count
 }
 
-// problemsOf are what has to be dealt with first.
+// problemsOf returns the problems that have to be resolved first.
 func problemsOf(s *state) []string {
 	if len(s.Definitions) == 0 {
 		return []string{"there are no custom resource definitions of " + v1alpha1.GroupName + ": nothing has to be moved"}
@@ -96,14 +96,14 @@ func servesVersion(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// foreignFinalizers are those that the old operator does not set, and Kubernetes does not by itself.
+// foreignFinalizers returns finalizers that neither the old operator nor Kubernetes itself sets.
 func foreignFinalizers(obj *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(obj.GetFinalizers(), func(finalizer string) bool {
 		return finalizer == theirFinalizer || obj.GetDeletionTimestamp() != nil
 	})
 }
 
-// notesOf are what a person should know.
+// notesOf returns what a person should know.
 func notesOf(s *state) []string {
 	var notes []string
 
@@ -137,7 +137,7 @@ func notesOf(s *state) []string {
 	return notes
 }
 
-// heldBy names the GitOps tool that applies an object, by the marks that it leaves; empty for none.
+// heldBy names the GitOps tool that applies an object, by its labels and annotations; empty if there is none.
 func heldBy(obj *unstructured.Unstructured) string {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 

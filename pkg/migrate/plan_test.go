@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// canary stands for a secret in a free-form block or a URL. It must not show in any output for people.
+// canary stands for a secret in a free-form block or a URL. No output for people may show it.
 const canary = "s3cr3t-c4n4ry"
 
 // stateOf reads a hub from a file: YAML documents.
@@ -58,7 +58,7 @@ func stateOf(t *testing.T, name string) *state {
 	return s
 }
 
-// What people read, as a whole.
+// The complete output for people.
 func TestPlanGolden(t *testing.T) {
 	for _, name := range []string{"fleet", "refused", "collision"} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestPlanGolden(t *testing.T) {
 	}
 }
 
-// For Git everything is written out, one document for each object.
+// For Git the output is complete: one document for each object.
 func TestManifests(t *testing.T) {
 	text, err := planOf(stateOf(t, "fleet.yaml")).Manifests()
 	if err != nil {

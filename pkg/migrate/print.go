@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Print writes the plan for people. Free-form blocks, which may hold tokens, are only counted.
+// Print writes the plan for people. Of free-form blocks, which may hold tokens, it shows only the size.
 func (p *Plan) Print(out io.Writer) error {
 	w := &printer{out: out}
 
@@ -35,7 +35,7 @@ func (p *Plan) Print(out io.Writer) error {
 	return w.err
 }
 
-// printer keeps the first error.
+// printer remembers the first error.
 type printer struct {
 	out io.Writer
 	err error
@@ -47,7 +47,7 @@ func (w *printer) line(format string, args ...any) {
 	}
 }
 
-// operator says what the other operator consists of.
+// operator prints the parts of the other operator.
 func (w *printer) operator(s *state) {
 	w.line("The operator with custom resource definitions")
 
@@ -67,7 +67,7 @@ func (w *printer) operator(s *state) {
 	}
 }
 
-// object says what becomes of one object.
+// object prints what becomes of one object.
 func (w *printer) object(c *Converted) {
 	w.line("\n%s", c.ID())
 
@@ -121,7 +121,7 @@ func (w *printer) steps() {
 	}
 }
 
-// Manifests returns what will be written as YAML documents, for Git. Contents are written as they are.
+// Manifests returns the objects that will be written as YAML documents, for Git. Contents are not redacted.
 func (p *Plan) Manifests() ([]byte, error) {
 	var all []byte
 
@@ -146,7 +146,7 @@ func (p *Plan) Manifests() ([]byte, error) {
 	return all, nil
 }
 
-// written is an object as it is sent: without a status, and without what the server sets.
+// written returns an object as it is sent: without a status, and without the fields that the server sets.
 func written(obj runtime.Object) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -159,7 +159,7 @@ func written(obj runtime.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// shown is the spec as YAML for people, with free-form blocks as their size.
+// shown returns the spec as YAML for people, with the size in place of each free-form block.
 func shown(obj runtime.Object) (string, error) {
 	fields, err := written(obj)
 	if err != nil {
@@ -190,7 +190,7 @@ func withoutContents(value any) any {
 	}
 }
 
-// contentAsSize replaces a free-form block, and credentials in a URL.
+// contentAsSize replaces a free-form block by its size, and removes credentials from a URL.
 func contentAsSize(key string, member any) any {
 	text, isText := member.(string)
 

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// makeHarmless sets the policies with which the old operator would let go. It is stopped; this is for the case that
-// somebody starts it all the same.
+// makeHarmless sets the policies with which the old operator would destroy nothing. The old operator is stopped; this
+// is a precaution in case somebody starts it again.
 func (m *Migration) makeHarmless(ctx context.Context) error {
 	s, err := m.look(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (m *Migration) makeHarmless(ctx context.Context) error {
 	return nil
 }
 
-// isSaved refuses an object that the backup does not have.
+// isSaved fails for an object that the backup does not have.
 func (m *Migration) isSaved(obj *unstructured.Unstructured) error {
 	if saved := sameName(m.backup.Objects, obj); saved == nil || saved.GetUID() != obj.GetUID() {
 		return fmt.Errorf("%s was made after the backup: run this again", idOf(obj))
@@ -69,8 +69,8 @@ func (m *Migration) change(ctx context.Context, s *state, obj *unstructured.Unst
 	return m.hub.patch(ctx, resource, obj.GetNamespace(), obj.GetName(), body)
 }
 
-// release takes the old operator's finalizers off, and the owner references of Secrets that would be collected with
-// their owners.
+// release removes the old operator's finalizers, and the owner references of Secrets that would be garbage-collected
+// with their owners.
 func (m *Migration) release(ctx context.Context) error {
 	s, err := m.look(ctx)
 	if err != nil {
@@ -100,7 +100,8 @@ func (m *Migration) release(ctx context.Context) error {
 	return nil
 }
 
-// releaseOne takes one finalizer off, of the version that was read: a list is replaced as a whole.
+// releaseOne removes one finalizer from the version of the object that was read, since the patch replaces the whole
+// list.
 func (m *Migration) releaseOne(ctx context.Context, s *state, obj *unstructured.Unstructured) error {
 	var left any // null removes the field
 	if others := slices.DeleteFunc(obj.GetFinalizers(), func(finalizer string) bool { return finalizer == theirFinalizer }); len(others) > 0 {
@@ -115,7 +116,7 @@ func (m *Migration) releaseOne(ctx context.Context, s *state, obj *unstructured.
 	return err
 }
 
-// disown takes the owner references to our group off a Secret that the backup has.
+// disown removes the owner references to our group from a Secret in the backup.
 func (m *Migration) disown(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
 	if !slices.ContainsFunc(m.backup.Owned, func(one ownedSecret) bool { return one.UID == secret.UID }) {
 		return fmt.Errorf("Secret %s/%s got an owner after the backup: run this again", secret.Namespace, secret.Name)
@@ -134,11 +135,11 @@ func (m *Migration) disown(ctx context.Context, secret *metav1.PartialObjectMeta
 	return m.hub.patchSecret(ctx, secret.Namespace, secret.Name, body)
 }
 
-// quietRounds is how often a change of somebody else is taken into the backup before it is a reason to stop.
+// quietRounds is how often changes by others are added to the backup before they stop the migration.
 const quietRounds = 3
 
-// quiet makes sure that nothing of the old operator runs and that nobody writes: the state that the backup has is the
-// last one. What users changed since the backup is saved, and made harmless, too.
+// quiet makes sure that nothing of the old operator runs and that nobody writes, so that the backup has the final
+// state. Changes that users made since the backup are saved, and these objects are made harmless, too.
 func (m *Migration) quiet(ctx context.Context) error {
 	var written []string
 
@@ -185,7 +186,7 @@ func (m *Migration) quiet(ctx context.Context) error {
 		"(name it with --deployment); if it is a GitOps tool, suspend it. Then run this again", strings.Join(written, "; "))
 }
 
-// differences are the objects that are not the same in two states.
+// differences returns the objects that differ between two states.
 func differences(before, after *state) []string {
 	var found []string
 
@@ -209,7 +210,7 @@ func differences(before, after *state) []string {
 	return found
 }
 
-// latestWriters are the field managers of the last write, of the status as well.
+// latestWriters returns the field managers of the last write, also of the status.
 func latestWriters(obj *unstructured.Unstructured) []string {
 	var latest time.Time
 

@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// State is what became of an object.
+// State is the result for one object.
 type State string
 
-// The states. Of an OmniCluster: TakenOver, Suspended, Observed, Waiting, Missing; of another kind Ready, NotReady, Waiting,
-// Missing.
+// An OmniCluster has one of TakenOver, Suspended, Observed, Waiting, Missing; an object of another kind has one of
+// Ready, NotReady, Waiting, Missing.
 const (
 	// TakenOver: Omni has what the object says, and the cluster carries our mark.
 	TakenOver State = "taken over"
-	// Suspended: its plan is empty, and it goes on when its user resumes it.
+	// Suspended: the plan is empty, and the cluster continues when its user resumes it.
 	Suspended State = "suspended"
 	// Observed: the plan is not empty, so nothing was written.
 	Observed State = "observed"
-	// Ready: it is Ready.
+	// Ready: the object is Ready.
 	Ready State = "ready"
-	// NotReady: it is not Ready, and was not before.
+	// NotReady: the object is not Ready, and was not before the migration.
 	NotReady State = "not ready"
-	// Waiting: it was not finished in time.
+	// Waiting: the object was not finished in time.
 	Waiting State = "waiting"
-	// Missing: somebody deleted it.
+	// Missing: somebody deleted the object.
 	Missing State = "missing"
 )
 
-// Result is what became of one object.
+// Result is the result for one object.
 type Result struct {
 	// Object is the kind, the namespace and the name.
 	Object string
-	// State is what became of it.
+	// State is the result.
 	State State
 	// Text says why.
 	Text string
@@ -41,7 +41,7 @@ type Result struct {
 	cluster         bool
 }
 
-// Report is the end of a migration.
+// Report is the result of a migration.
 type Report struct {
 	Results []Result
 }
@@ -62,7 +62,7 @@ func (r *Report) state(c *Converted) State {
 	return ""
 }
 
-// problem is an error if not everything is as it was.
+// problem returns an error unless every object is as it was before.
 func (r *Report) problem() error {
 	observed, waiting := 0, 0
 

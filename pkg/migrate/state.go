@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// operatorSelector finds the Deployment of the operator with CRDs, whatever its release is called. Ours has
-	// another name label, and no label control-plane.
+	// operatorSelector selects the Deployment of the operator with CRDs, whatever the name of its Helm release. Our
+	// Deployment has another name label, and no label control-plane.
 	operatorSelector = nameLabel + "=" + nameValue + ",control-plane=controller-manager"
 	nameLabel        = "app.kubernetes.io/name"
 	nameValue        = "omni-cluster-operator"
-	// theirFinalizer is what the operator with CRDs holds its objects with.
+	// theirFinalizer is the finalizer of the operator with CRDs.
 	theirFinalizer = v1alpha1.GroupName + "/finalizer"
 	// registration is the name of the APIService of our group.
 	registration = "v1alpha1." + v1alpha1.GroupName
 )
 
-// state is what a hub has of the operator with CRDs, at one moment.
+// state is what a hub has of the operator with CRDs at one moment.
 type state struct {
 	HubID       string
 	Definitions []unstructured.Unstructured
 	Deployments []unstructured.Unstructured
-	// Webhooks are configurations of the operator; OtherWebhooks name the group but are somebody else's.
+	// Webhooks are configurations of the operator; OtherWebhooks name the group but belong to somebody else.
 	Webhooks      []unstructured.Unstructured
 	OtherWebhooks []string
 	// Objects are in the order of kinds, then by namespace and name.
@@ -42,7 +42,7 @@ type state struct {
 	Registration *unstructured.Unstructured
 }
 
-// look reads all of it.
+// look reads the whole state.
 func (h *hub) look(ctx context.Context) (*state, error) {
 	s := &state{}
 
@@ -107,9 +107,9 @@ func (h *hub) lookOperator(ctx context.Context, s *state) (err error) {
 	return nil
 }
 
-// webhookIsTheirs reports whether a configuration belongs to the operator with CRDs: it is about the group and nothing
-// else, and carries the label or the name that its chart and its kustomization give. named is true for each that is
-// about the group: a policy engine has such, and keeps it.
+// webhookIsTheirs reports whether a configuration belongs to the operator with CRDs: all its rules are about the
+// group, and it has the label or the name that the operator's chart or kustomization gives. named reports whether any
+// rule is about the group. A policy engine can have such a configuration, and keeps it.
 func webhookIsTheirs(configuration *unstructured.Unstructured) (theirs, named bool) {
 	only := true
 	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
@@ -135,7 +135,7 @@ func webhookIsTheirs(configuration *unstructured.Unstructured) (theirs, named bo
 	return named && only && marked, named
 }
 
-// lookObjects reads the objects of all definitions, also of those that we do not know.
+// lookObjects reads the objects of all definitions, also of kinds that we do not have.
 func (h *hub) lookObjects(ctx context.Context, s *state) error {
 	for _, plural := range s.plurals() {
 		found, err := h.list(ctx, v1alpha1.SchemeGroupVersion.WithResource(plural), "", "")
@@ -150,7 +150,7 @@ func (h *hub) lookObjects(ctx context.Context, s *state) error {
 	return nil
 }
 
-// plurals are the resources of the definitions that are there, ours first and in their order.
+// plurals returns the resources of the definitions that exist: ours first, in their order.
 func (s *state) plurals() []string {
 	var there, sorted []string
 
@@ -195,7 +195,7 @@ func idOf(obj *unstructured.Unstructured) string {
 	return obj.GetKind() + " " + obj.GetNamespace() + "/" + obj.GetName()
 }
 
-// resourceOf is the resource of an object of the group.
+// resourceOf returns the resource of an object of the group.
 func (s *state) resourceOf(obj *unstructured.Unstructured) (schema.GroupVersionResource, error) {
 	for i := range s.Definitions {
 		if kind, _, _ := unstructured.NestedString(s.Definitions[i].Object, "spec", "names", "kind"); kind == obj.GetKind() {
@@ -208,8 +208,8 @@ func (s *state) resourceOf(obj *unstructured.Unstructured) (schema.GroupVersionR
 	return schema.GroupVersionResource{}, fmt.Errorf("%s: there is no definition of its kind", idOf(obj))
 }
 
-// registered reports whether an extension server serves the group: kube-apiserver's own entry for definitions has no
-// Service.
+// registered reports whether an extension server serves the group: kube-apiserver's own APIService for definitions
+// names no Service.
 func (s *state) registered() bool {
 	if s.Registration == nil {
 		return false

@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// step is one step of a run. It asks the hub whether it is done, and does the rest: a run that was killed anywhere is
-// finished by the next.
+// step is one step of a run. It asks the hub what is done and does the rest, so the next run finishes one that was
+// killed at any point.
 type step struct {
 	title string
-	// needs says when the step has anything to do.
+	// needs reports whether the step has anything to do.
 	needs func(s *state, b *backup) bool
 	do    func(*Migration, context.Context) error
 }
@@ -34,15 +34,15 @@ func steps() []step {
 
 func always(*state, *backup) bool { return true }
 
-// defined: there are definitions.
+// defined reports whether there are definitions.
 func defined(s *state, _ *backup) bool { return len(s.Definitions) > 0 }
 
-// undoable: there are definitions, and none of them is being deleted.
+// undoable reports whether there are definitions and none of them is being deleted.
 func undoable(s *state, b *backup) bool {
 	return len(s.Definitions) > 0 && (b == nil || !b.irreversible(s))
 }
 
-// stepTitles are the steps of Run, for people.
+// stepTitles returns the titles of Run's steps, for people.
 func stepTitles() []string {
 	var titles []string
 	for _, step := range steps() {
@@ -52,8 +52,8 @@ func stepTitles() []string {
 	return titles
 }
 
-// Run does what is not done yet of the migration. The report says what became of the objects; it is there with an
-// error, too, once the import has begun.
+// Run does the part of the migration that is not done yet. The report says what became of the objects; once the
+// import has begun, it is returned with an error, too.
 func (m *Migration) Run(ctx context.Context) (*Report, error) {
 	all := steps()
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// splitName takes namespace/name apart.
+// splitName splits namespace/name.
 func splitName(text string) (namespace, name string, err error) {
 	namespace, name, found := strings.Cut(text, "/")
 	if !found || namespace == "" || name == "" {
@@ -23,7 +23,7 @@ func splitName(text string) (namespace, name string, err error) {
 	return namespace, name, nil
 }
 
-// look is the state of the hub, with the Deployments that the options name.
+// look reads the state of the hub, with the Deployments that the options name.
 func (m *Migration) look(ctx context.Context) (*state, error) {
 	s, err := m.hub.look(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (m *Migration) look(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// check refuses what cannot be moved. The first run decides; a later one, when the old operator is stopped, only has to
-// know that nobody changed the objects into something that is refused.
+// check refuses a state that cannot be migrated. The first run decides. For a later run, with the old operator
+// stopped, it only checks that nobody changed the objects into something that is refused.
 func (m *Migration) check(ctx context.Context) error {
 	s, err := m.look(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (m *Migration) check(ctx context.Context) error {
 	return nil
 }
 
-// save writes the backup, or brings it up to date with what users changed since the first run.
+// save writes the backup, or adds what users changed since the first run.
 func (m *Migration) save(ctx context.Context) error {
 	s, err := m.look(ctx)
 	if err != nil {
@@ -91,8 +91,8 @@ func (m *Migration) save(ctx context.Context) error {
 	return nil
 }
 
-// stop scales every Deployment of the old operator to nothing, and waits until no Pod is left and none has come back for
-// a moment.
+// stop scales every Deployment of the old operator to zero, and waits until no Pod is left and none returns for a
+// moment.
 func (m *Migration) stop(ctx context.Context) error {
 	if err := m.scaleDown(ctx); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (m *Migration) scaleDown(ctx context.Context) error {
 	return nil
 }
 
-// running says what of the old operator runs; empty for nothing. A Deployment that was scaled up again is an error that
-// names who did it.
+// running names the parts of the old operator that run; empty if there are none. For a Deployment that was scaled up
+// again it returns an error that names who did it.
 func (m *Migration) running(ctx context.Context) (string, error) {
 	s, err := m.look(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func startedAgain(deployment *unstructured.Unstructured) error {
 	return errors.New(text + ", and run this again")
 }
 
-// podsOf are the Pods that a Deployment selects.
+// podsOf returns the Pods that a Deployment selects.
 func (m *Migration) podsOf(ctx context.Context, deployment *unstructured.Unstructured) ([]string, error) {
 	raw, _, _ := unstructured.NestedStringMap(deployment.Object, "spec", "selector", "matchLabels")
 	if len(raw) == 0 {
@@ -201,7 +201,8 @@ func (m *Migration) podsOf(ctx context.Context, deployment *unstructured.Unstruc
 	return names, nil
 }
 
-// deleteWebhooks deletes the configurations of the old operator: without it nobody answers, and they fail closed.
+// deleteWebhooks deletes the old operator's webhook configurations: without the operator nobody answers them, and
+// they fail closed.
 func (m *Migration) deleteWebhooks(ctx context.Context) error {
 	s, err := m.look(ctx)
 	if err != nil {

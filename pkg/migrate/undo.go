@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ErrTooLate says that the definitions are gone, or going, and their objects with them.
+// ErrTooLate says that the definitions, and their objects with them, are deleted or being deleted.
 var ErrTooLate = errors.New("the definitions are deleted, or being deleted: there is no way back. Run `migrate run` again, which goes on")
 
-// Undo puts back what Run changed: the finalizers first, so that nothing goes without the old operator, then the policies
-// and owners, then what answers, and the operator itself last. It can be run again.
+// Undo restores what Run changed: first the finalizers, so that no object is deleted without the old operator; then
+// the policies and owners; then the webhooks; last the operator itself. It can be run again.
 func (m *Migration) Undo(ctx context.Context) error {
 	s, err := m.look(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (m *Migration) putFinalizers(ctx context.Context, s *state) error {
 	return nil
 }
 
-// putPolicies gives the objects their policies, but for those whose user has set another one meanwhile.
+// putPolicies restores the objects' policies, except where the user has set another one meanwhile.
 func (m *Migration) putPolicies(ctx context.Context, s *state) error {
 	for i := range m.backup.Objects {
 		old := &m.backup.Objects[i]
@@ -102,7 +102,8 @@ func (m *Migration) putPolicies(ctx context.Context, s *state) error {
 	return nil
 }
 
-// withNulls removes the members of a merge patch that the old value does not have.
+// withNulls adds a null to the merge patch for each member that the old value does not have, which removes the
+// member.
 func withNulls(fields map[string]any, names ...string) map[string]any {
 	for _, name := range names {
 		if _, found := fields[name]; !found {
@@ -165,7 +166,7 @@ func (m *Migration) putWebhooks(ctx context.Context, s *state) error {
 	return nil
 }
 
-// anew is an object without what the server gave it.
+// anew returns an object without the fields that the server sets.
 func anew(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	fresh := obj.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// verdict is what is known of an object in verify.
+// verdict is what verify knows of an object.
 type verdict struct {
 	over  bool
 	state State
@@ -24,8 +24,8 @@ func waits(format string, args ...any) verdict {
 	return verdict{text: fmt.Sprintf(format, args...), state: Waiting}
 }
 
-// verify looks at each cluster until its plan is known, and takes over those whose plan is empty. The others stay as they
-// are: observed. Then it waits for what depends on them.
+// verify waits for each cluster's plan, and takes over the clusters whose plan is empty. The others stay observed.
+// Then it waits for the objects that depend on the clusters.
 func (m *Migration) verify(ctx context.Context) error {
 	all := m.converted()
 	token := "migrate-" + m.now().UTC().Format("20060102T150405.000")
@@ -60,7 +60,7 @@ func only(all []*Converted, want func(*Converted) bool) []*Converted {
 	return some
 }
 
-// settle asks again and again until every object has its verdict, or the time is over.
+// settle repeats the checks until every object has a verdict, or the time is over.
 func (m *Migration) settle(ctx context.Context, objects []*Converted, ask func(context.Context, *Converted) (verdict, error)) error {
 	found := map[string]verdict{}
 
@@ -96,7 +96,7 @@ func (m *Migration) settle(ctx context.Context, objects []*Converted, ask func(c
 	return nil
 }
 
-// verifyCluster brings one cluster a step further.
+// verifyCluster takes one cluster to its next step.
 func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Converted, token string) (verdict, error) {
 	obj, err := m.live(ctx, c)
 	if err != nil {
@@ -122,7 +122,8 @@ func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Conv
 	return m.verifyPlan(ctx, c, obj, live, all, token)
 }
 
-// verifyPlan waits for a plan that knows all documents of the cluster, and takes the cluster over if it is empty.
+// verifyPlan waits for a plan that includes all documents of the cluster, and takes the cluster over if the plan is
+// empty.
 func (m *Migration) verifyPlan(ctx context.Context, c *Converted, obj *unstructured.Unstructured, live *v1alpha1.OmniCluster, all []*Converted, token string) (verdict, error) {
 	if unseen, err := m.unseenDocument(ctx, c, all); unseen != "" || err != nil {
 		return waits("%s has not been looked at yet: is its namespace served?", unseen), err
@@ -148,7 +149,7 @@ func (m *Migration) verifyPlan(ctx context.Context, c *Converted, obj *unstructu
 	return waits("its plan is empty; it is taken over"), m.takeOver(ctx, c, obj)
 }
 
-// unseenDocument names a document of the cluster that the controller does not know yet.
+// unseenDocument names a document of the cluster that the controller has not processed yet.
 func (m *Migration) unseenDocument(ctx context.Context, cluster *Converted, all []*Converted) (string, error) {
 	for _, c := range all {
 		switch c.Kind {
@@ -178,7 +179,7 @@ func (m *Migration) unseenDocument(ctx context.Context, cluster *Converted, all 
 	return "", nil
 }
 
-// whyNot is what keeps a plan from being there: of the conditions in the order of a run, the first that is not true.
+// whyNot says why there is no plan: the message of Planned if it is False, else that of Ready.
 func whyNot(conditions []metav1.Condition, planned *metav1.Condition) string {
 	if planned != nil && planned.Status == metav1.ConditionFalse {
 		return planned.Reason + ": " + planned.Message
@@ -191,7 +192,7 @@ func whyNot(conditions []metav1.Condition, planned *metav1.Condition) string {
 	return "it has no plan yet"
 }
 
-// takeOver sets the policies that the old object had: from here on the controller does what the documents say.
+// takeOver sets the policies of the old object: from here on the controller applies what the documents say.
 func (m *Migration) takeOver(ctx context.Context, c *Converted, obj *unstructured.Unstructured) error {
 	wanted, ok := c.Object.(*v1alpha1.OmniCluster)
 	if !ok {
@@ -223,8 +224,8 @@ func (m *Migration) merge(ctx context.Context, c *Converted, fields map[string]a
 	return m.hub.patch(ctx, of.resource(), c.Namespace, c.Name, body)
 }
 
-// verifyTakeover waits until the cluster has our mark. One that its user approved meanwhile gets the deletion policy of
-// the old object, too.
+// verifyTakeover waits until the cluster has our mark. A cluster that its user has approved meanwhile also gets the
+// deletion policy of the old object.
 func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstructured.Unstructured, live *v1alpha1.OmniCluster) (verdict, error) {
 	synced := apimeta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionSynced)
 	done := synced != nil && synced.Status == metav1.ConditionTrue && synced.ObservedGeneration == live.Generation
@@ -264,7 +265,7 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	}
 }
 
-// readyOf is the condition Ready of an object, if it is of its newest state.
+// readyOf returns the condition Ready of an object if it is about the newest generation.
 func readyOf(obj *unstructured.Unstructured) (status, message string) {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, condition := range conditions {
@@ -277,7 +278,7 @@ func readyOf(obj *unstructured.Unstructured) (status, message string) {
 	return "", "no controller has looked at it yet: is its namespace served?"
 }
 
-// wasReady reports whether the old operator said so.
+// wasReady reports whether the object was Ready according to the old operator.
 func (m *Migration) wasReady(c *Converted) bool {
 	for i := range m.backup.Objects {
 		if m.backup.Objects[i].GetUID() == c.UID {
@@ -290,8 +291,8 @@ func (m *Migration) wasReady(c *Converted) bool {
 	return false
 }
 
-// letGo gives up the fields of an object that is finished: what Git takes out of a manifest later would stay in the
-// object as long as this command owned it, too.
+// letGo gives up this command's ownership of the fields of a finished object. Otherwise a field that Git later
+// removes from a manifest would stay in the object.
 func (m *Migration) letGo(ctx context.Context, c *Converted) error {
 	obj, err := m.live(ctx, c)
 	if err != nil || obj == nil || !lastWriters(obj)[fieldManager] || m.report.state(c) == Observed || m.report.state(c) == Waiting {

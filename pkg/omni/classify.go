@@ -14,19 +14,19 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
-// Class says what kind of failure an error is, and so what to do about it.
+// Class is the kind of failure of an error. It decides how a caller handles the error.
 type Class string
 
-// The classes. Transient, NotReady, Conflict and Unreachable may heal without
-// anybody's help; the others need someone to change something.
+// The classes. Transient, NotReady, Conflict and Unreachable may pass by themselves; the others need somebody to change
+// something.
 const (
 	// ClassNone: there is no error.
 	ClassNone Class = ""
-	// ClassTransient: Omni answered with a failure of its own; try again with backoff.
+	// ClassTransient: Omni itself failed; try again with backoff.
 	ClassTransient Class = "Transient"
-	// ClassNotReady: our copy is not complete or not current yet; the mirror wakes the caller.
+	// ClassNotReady: the local copy is not complete or not current yet; the mirror wakes the caller.
 	ClassNotReady Class = "NotReady"
-	// ClassRefused: Omni or its client library rejects the content; the remedy may also happen inside Omni.
+	// ClassRefused: Omni or its client library rejects the content; the remedy may also be a change inside Omni.
 	ClassRefused Class = "Refused"
 	// ClassConflict: the resource changed since the plan was made; plan again now.
 	ClassConflict Class = "Conflict"
@@ -34,29 +34,28 @@ const (
 	ClassGone Class = "Gone"
 	// ClassDenied: the service account's role does not allow it.
 	ClassDenied Class = "Denied"
-	// ClassUnauthenticated: Omni does not know the key (revoked, or of another Omni).
+	// ClassUnauthenticated: Omni does not accept the key (revoked, or of another Omni).
 	ClassUnauthenticated Class = "Unauthenticated"
 	// ClassKeyInvalid: the Secret value is not a service account key.
 	ClassKeyInvalid Class = "KeyInvalid"
 	// ClassKeyExpired: the key's lifetime is over.
 	ClassKeyExpired Class = "KeyExpired"
-	// ClassUnreachable: no connection: name, route, port, proxy, or a deadline.
+	// ClassUnreachable: there is no connection (name, route, port, proxy), or a deadline passed.
 	ClassUnreachable Class = "Unreachable"
-	// ClassTLS: someone answers, but the certificate does not convince us, or only one side speaks TLS.
+	// ClassTLS: a server answers, but its certificate cannot be verified, or only one side speaks TLS.
 	ClassTLS Class = "TLS"
-	// ClassTooMuchData: Omni sent more than is kept of it, or more than an answer may hold.
+	// ClassTooMuchData: Omni sent more than we keep, or more than one message may hold.
 	ClassTooMuchData Class = "TooMuchData"
-	// ClassCanceled: our own side gave up, usually because the process stops.
+	// ClassCanceled: our own side canceled, usually because the process stops.
 	ClassCanceled Class = "Canceled"
 )
 
-// Classify sorts an error. It needs the text as well as the type, because the
-// COSI wrappers hide the gRPC status (status.Code says Unknown) and borrow
-// marker interfaces: PermissionDenied satisfies state.IsOwnerConflictError,
-// and InvalidArgument on update satisfies state.IsPhaseConflictError.
+// Classify returns the class of an error. It needs the text as well as the type, because the COSI wrappers hide the
+// gRPC status (status.Code returns Unknown) and reuse marker interfaces: PermissionDenied satisfies
+// state.IsOwnerConflictError, and InvalidArgument on update satisfies state.IsPhaseConflictError.
 //
-// Source of the rules: measured against Omni v1.9.3, and read from
-// cosi-project/runtime v1.16.2 (pkg/state/protobuf/client).
+// Source of the rules: measured against Omni v1.9.3, and read from cosi-project/runtime v1.16.2
+// (pkg/state/protobuf/client).
 func Classify(err error) Class {
 	if err == nil {
 		return ClassNone
@@ -71,9 +70,9 @@ func Classify(err error) Class {
 	return ClassTransient
 }
 
-// classifyOwn knows the errors that were made here, and those that say their class themselves.
+// classifyOwn sorts the errors of this project, and errors that carry their class.
 func classifyOwn(err error) Class {
-	// Its text has lost the code, its cause was classified when it came.
+	// The text of such an error has lost the code; its cause was classified when it arrived.
 	var classified interface{ Classified() Class }
 	if errors.As(err, &classified) && classified.Classified() != ClassNone {
 		return classified.Classified()
@@ -106,8 +105,8 @@ func classifyOwn(err error) Class {
 	return ClassNone
 }
 
-// classifyLocal knows failures that never reached the server's logic: they
-// have no code, or Unavailable. A refusal may quote any of these words.
+// classifyLocal sorts failures that never reached the server's logic: they have no code, or Unavailable. A refusal,
+// which has another code, may quote any of these words.
 func classifyLocal(err error) Class {
 	if code, found := CodeOf(err); found && code != codes.Unavailable {
 		return ClassNone
@@ -136,8 +135,7 @@ func classifyLocal(err error) Class {
 	return ClassNone
 }
 
-// classifyCode goes by the gRPC code, whether the status can be reached or
-// only stands in the text.
+// classifyCode goes by the gRPC code, which is in the status, or only in the text.
 func classifyCode(err error) Class {
 	code, found := CodeOf(err)
 	if !found {
@@ -170,8 +168,8 @@ func classifyCode(err error) Class {
 	return ClassTransient
 }
 
-// classifyInvalid separates a refused content from a real phase conflict (the
-// resource is being torn down), which the server sends with the same code.
+// classifyInvalid separates refused content from a real phase conflict (the resource is being torn down): the server
+// sends both with the same code.
 func classifyInvalid(text string) Class {
 	if strings.Contains(text, "is not in phase") {
 		return ClassConflict
@@ -180,8 +178,8 @@ func classifyInvalid(text string) Class {
 	return ClassRefused
 }
 
-// classifyPrecondition separates a version conflict from a server that refuses
-// to work at all before its licence is accepted.
+// classifyPrecondition separates a version conflict from a server that refuses every call until its licence is
+// accepted.
 func classifyPrecondition(text string) Class {
 	if strings.Contains(text, "EULA") {
 		return ClassRefused
@@ -190,8 +188,8 @@ func classifyPrecondition(text string) Class {
 	return ClassConflict
 }
 
-// classifyDenied separates a missing role from a resource that belongs to one
-// of Omni's own controllers, which the server sends with the same code.
+// classifyDenied separates a missing role from a resource that belongs to one of Omni's own controllers: the server
+// sends both with the same code.
 func classifyDenied(text string) Class {
 	if strings.Contains(text, " is owned by ") {
 		return ClassRefused
@@ -200,7 +198,7 @@ func classifyDenied(text string) Class {
 	return ClassDenied
 }
 
-// classifyUnavailable separates "nobody there" from "there, but failing".
+// classifyUnavailable separates a server that cannot be reached from one that fails.
 func classifyUnavailable(text string) Class {
 	if containsAny(text, "Error while dialing", "connection refused", "connection reset", "no such host", "i/o timeout",
 		"network is unreachable", "no route to host", "name resolver error", "produced zero addresses",
@@ -212,8 +210,8 @@ func classifyUnavailable(text string) Class {
 	return ClassTransient
 }
 
-// classifyMarker goes by marker interfaces and network types, for errors
-// without any code: those of an in-memory state, or of the network itself.
+// classifyMarker goes by marker interfaces and network types, for errors without a code: those of an in-memory state,
+// or of the network itself.
 func classifyMarker(err error) Class {
 	var network net.Error
 
@@ -233,8 +231,8 @@ func classifyMarker(err error) Class {
 	return ClassNone
 }
 
-// CodeOf finds the gRPC code of an error: by type where the status can be
-// reached, else in the text, where it always stands as "code = <Name>".
+// CodeOf returns the gRPC code of an error: from the status if it can be reached, else from the text, where it always
+// stands as "code = <Name>".
 func CodeOf(err error) (codes.Code, bool) {
 	if reachable, ok := status.FromError(err); ok {
 		return reachable.Code(), true

@@ -33,7 +33,7 @@ type opaquePhase struct{ opaque }
 
 func (opaquePhase) PhaseConflictError() {}
 
-// opaqueUnsupported is how the local copy refuses.
+// opaqueUnsupported is the error of a write to the local copy.
 type opaqueUnsupported struct{ error }
 
 func (opaqueUnsupported) UnsupportedError() {}
@@ -47,7 +47,7 @@ func TestClassify(t *testing.T) {
 	}{
 		"nil": {nil, omni.ClassNone},
 
-		// What Omni answers, as the client library hands it over.
+		// Omni's answers, as the client library returns them.
 		"create refused": {status.Error(codes.InvalidArgument, "failed to validate: 1 error occurred: invalid talos version"), omni.ClassRefused},
 		"update refused looks like a phase conflict": {
 			opaquePhase{opaque{status.Error(codes.InvalidArgument, "failed to validate: downgrade is not supported")}}, omni.ClassRefused,
@@ -99,11 +99,11 @@ func TestClassify(t *testing.T) {
 		"canceled by us":            {fmt.Errorf("read: %w", context.Canceled), omni.ClassCanceled},
 		"server gone in mid stream": {status.Error(codes.Unavailable, "error reading from server: EOF"), omni.ClassUnreachable},
 
-		// The library, before anything is sent.
+		// Failures of the library before it sends anything.
 		"undecodable key": {errors.New("failed to decode service account key from options: illegal base64 data"), omni.ClassKeyInvalid},
 		"expired key":     {errors.New("failed to sign message: openpgp: invalid argument: no valid signing keys"), omni.ClassKeyExpired},
 
-		// An in-memory state has no codes.
+		// Errors of an in-memory state have no codes.
 		"in-memory not found":      {inmem.ErrNotFound(running), omni.ClassGone},
 		"in-memory exists":         {inmem.ErrAlreadyExists(running), omni.ClassConflict},
 		"in-memory version":        {inmem.ErrVersionConflict(running, resource.VersionUndefined, resource.VersionUndefined), omni.ClassConflict},
@@ -135,7 +135,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// The premise of the rules above: the markers do lie.
+// TestMarkersMislead checks the premise of the rules above: the markers are wrong.
 func TestMarkersMislead(t *testing.T) {
 	if !state.IsOwnerConflictError(opaqueOwner{opaque{errors.New("x")}}) || !state.IsPhaseConflictError(opaquePhase{opaque{errors.New("x")}}) {
 		t.Fatal("the test's wrappers are unlike the client library's")

@@ -1,11 +1,11 @@
 package omni
 
-// Effect is what a write of ours must look like in the copy.
+// Effect is what the copy must show after one of our writes.
 type Effect int
 
 const (
-	EffectCreated  Effect = iota // there, in this version or a later one
-	EffectUpdated                // this version or a later one, or gone again
+	EffectCreated  Effect = iota // exists, in this version or a later one
+	EffectUpdated                // this version or a later one, or gone
 	EffectTornDown               // phase tearing down, or gone
-	EffectGone                   // gone, or made again
+	EffectGone                   // gone, or created again
 )

@@ -2,10 +2,9 @@ package omni
 
 import "errors"
 
-// Sentinels for decisions. Classify knows all of them.
+// Sentinels for decisions. Classify handles all of them.
 var (
-	// ErrKeyExpired: the service account key's lifetime is over. Dial checks
-	// it before it connects.
+	// ErrKeyExpired: the service account key's lifetime is over. Dial checks it before it connects.
 	ErrKeyExpired = errors.New("the service account key has expired: create a new one with `omnictl serviceaccount renew` or `create`")
 
 	// ErrEndpoint: the endpoint is not a usable URL.
@@ -14,72 +13,66 @@ var (
 	// ErrCABundle: the CA bundle holds no certificate that can be read.
 	ErrCABundle = errors.New("the CA bundle holds no readable PEM certificate")
 
-	// ErrNotSynced: the local copy is not complete, or a watch is lost.
+	// ErrNotSynced: the local copy is incomplete, or a watch is lost.
 	ErrNotSynced = errors.New("the local copy of Omni's resources is not complete")
 
-	// ErrBehind: the local copy does not yet show what we wrote ourselves.
+	// ErrBehind: the local copy does not show our own writes yet.
 	ErrBehind = errors.New("the local copy of Omni's resources does not show our last writes yet")
 
-	// ErrReadOnly: somebody tried to write to the local copy.
+	// ErrReadOnly: a caller tried to write to the local copy.
 	ErrReadOnly = errors.New("the local copy of Omni's resources is read-only")
 
-	// ErrTemplate: the template does not load, validate or translate. This
-	// never depends on what is in Omni.
+	// ErrTemplate: the template does not load, validate or translate. This never depends on what is in Omni.
 	ErrTemplate = errors.New("invalid cluster template")
 
-	// ErrCollision: a resource of the template exists in Omni and belongs to
-	// another cluster. The error is a *CollisionError.
+	// ErrCollision: a resource of the template exists in Omni and belongs to another cluster. The error is a
+	// *CollisionError.
 	ErrCollision = errors.New("already in use in Omni")
 
-	// ErrClusterTearingDown: the cluster is being destroyed in Omni; nothing
-	// is planned until it is gone.
+	// ErrClusterTearingDown: Omni is destroying the cluster; nothing is planned until it is gone.
 	ErrClusterTearingDown = errors.New("the cluster is being destroyed in Omni")
 
-	// ErrClusterLocked: the cluster is locked in Omni
-	// (annotation omni.sidero.dev/cluster-locked); Apply changes nothing.
+	// ErrClusterLocked: the cluster is locked in Omni (annotation omni.sidero.dev/cluster-locked); Apply changes nothing.
 	ErrClusterLocked = errors.New("the cluster is locked in Omni (annotation omni.sidero.dev/cluster-locked)")
 
-	// ErrPlanOutdated: what the plan was made for is not there any more.
+	// ErrPlanOutdated: Omni's resources changed after the plan was made.
 	ErrPlanOutdated = errors.New("the plan is out of date")
 
 	// ErrClosed: the session or pool was closed.
 	ErrClosed = errors.New("the connection to Omni was closed")
 )
 
-// ErrTooMuchData: an Omni sent more than is kept of it, or than one answer may
-// hold. The error is a *TooMuchDataError.
+// ErrTooMuchData: an Omni sent more than we keep, or more than one message may hold. The error is a *TooMuchDataError.
 var ErrTooMuchData = errors.New("Omni sent too much data") // Omni is a name
 
-// TooMuchDataError says which bound was passed, and what raises it. It is
-// ErrTooMuchData.
+// TooMuchDataError names the bound that was exceeded, and the flag that raises it. It is ErrTooMuchData.
 type TooMuchDataError struct{ Message string }
 
-// Error implements error. The text holds nothing of what was sent.
+// Error implements error. The text holds none of the data.
 func (e *TooMuchDataError) Error() string { return e.Message }
 
 // Is makes errors.Is(err, ErrTooMuchData) true.
 func (e *TooMuchDataError) Is(target error) bool { return target == ErrTooMuchData }
 
-// Sentinels of an export. Classify knows them.
+// Sentinels of an export. Classify handles them.
 var (
 	// ErrNoCluster: Omni has no cluster of that name.
 	ErrNoCluster = errors.New("the cluster was not found in Omni")
 
-	// ErrNotExportable: the library cannot write the cluster as a template; somebody has to change it in Omni.
+	// ErrNotExportable: the library cannot write the cluster as a template; a user has to change the cluster in Omni.
 	ErrNotExportable = errors.New("the Omni client cannot write the cluster as a template")
 
-	// ErrChangedMeanwhile: the parts of the cluster were read before and after a change.
+	// ErrChangedMeanwhile: the cluster changed while the export read its parts.
 	ErrChangedMeanwhile = errors.New("the cluster was changed in Omni meanwhile: run the export again")
 )
 
-// The ways in which a Secret value fails to be a service account key. Each is
-// one reason with one message; none of the messages repeats any of the input.
+// Why a Secret value is not a service account key. Each reason has one message; no message repeats any of the input.
 var (
 	// ErrKeyEmpty: the value has no characters besides white space.
 	ErrKeyEmpty = errors.New("the service account key is empty: store the value of OMNI_SERVICE_ACCOUNT_KEY that `omnictl serviceaccount create` printed")
 
-	// ErrKeyEnvironmentBlock: the value is what `omnictl serviceaccount create`
-	// prints (OMNI_ENDPOINT=..., OMNI_SERVICE_ACCOUNT_KEY=...), not the key.
+	// ErrKeyEnvironmentBlock: the value is what `omnictl serviceaccount create` prints (OMNI_ENDPOINT=...,
+	// OMNI_SERVICE_ACCOUNT_KEY=...), not the key.
 	ErrKeyEnvironmentBlock = errors.New("the value is an environment block (OMNI_ENDPOINT=..., OMNI_SERVICE_ACCOUNT_KEY=...): store only what follows OMNI_SERVICE_ACCOUNT_KEY=, without quotes")
 
 	// ErrKeyWhitespace: the value has several lines or inner white space.
@@ -98,6 +91,6 @@ var (
 	ErrKeyNotPGP = errors.New("the service account key holds no usable PGP private key: create a new key with `omnictl serviceaccount create`")
 )
 
-// ErrNoClusterUUID: Omni has no such cluster, or made it a moment ago and has
-// not given it an identity yet. Classify calls it ClassNotReady.
+// ErrNoClusterUUID: Omni has no such cluster, or created it a moment ago and has not given it a UUID yet. Its class is
+// ClassNotReady.
 var ErrNoClusterUUID = errors.New("Omni has no identity of the cluster yet, or no such cluster") // Omni is a name

@@ -2,8 +2,7 @@ package omni
 
 import "strings"
 
-// KindOf shortens a COSI resource type for people: "MachineSetNodes.omni.sidero.dev"
-// is "MachineSetNode".
+// KindOf shortens a COSI resource type for people: "MachineSetNodes.omni.sidero.dev" becomes "MachineSetNode".
 func KindOf(resourceType string) string {
 	name, _, _ := strings.Cut(resourceType, ".")
 

@@ -11,9 +11,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// MarkKeys are the annotation keys under which an owner's mark stands on a
-// Cluster in Omni. The UID and the hub decide; the others are information for
-// people.
+// MarkKeys are the keys of the annotations on a Cluster in Omni that hold its owner's mark. The UID and the hub
+// identify the owner; the others are information for people.
 type MarkKeys struct {
 	UID               string
 	Hub               string
@@ -32,23 +31,22 @@ type Marks struct {
 	ManagementCluster string
 }
 
-// Live is what is known of a cluster in Omni before anything is planned.
+// Live is the state of a cluster in Omni, read before a plan.
 type Live struct {
 	// Exists is false if Omni has no such cluster; then only UUID can be set.
 	Exists bool
 	// TearingDown is true while Omni destroys the cluster.
 	TearingDown bool
-	// TearingDownSince is when the teardown was requested (the last change of
-	// the resource); zero if TearingDown is false.
+	// TearingDownSince is when the teardown was requested (the last change of the resource); zero if TearingDown is false.
 	TearingDownSince time.Time
 	// Locked is true if the cluster carries omni.sidero.dev/cluster-locked.
 	Locked bool
-	// Created is when Omni made the resource.
+	// Created is when Omni created the resource.
 	Created time.Time
-	// UUID is the cluster's identity: a cluster of the same name that was made
-	// again has another one. Empty for a moment after the cluster was created.
+	// UUID is the cluster's identity: a cluster that was created again under the same name has another one. Empty for a
+	// moment after creation.
 	UUID string
-	// Marks is the owner's mark; empty strings where there is none.
+	// Marks is the owner's mark; its strings are empty if there is none.
 	Marks Marks
 }
 
@@ -78,7 +76,7 @@ func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys)
 	return live, nil
 }
 
-// LiveOf is what a Cluster itself says: all but the UUID.
+// LiveOf returns what a Cluster itself holds: all but the UUID.
 func LiveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	metadata := found.Metadata()
 
@@ -98,7 +96,7 @@ func LiveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	return live
 }
 
-// MarksOf reads the mark on a resource; an empty key has no value.
+// MarksOf reads the mark on a resource. The value of an empty key is empty.
 func MarksOf(metadata *resource.Metadata, keys MarkKeys) Marks {
 	mark := func(key string) string {
 		if key == "" {

@@ -7,10 +7,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Message returns a text for conditions, events and logs: what kind of failure
-// it is in plain words, then what was said, without the gRPC wrapping, on one
-// line, without long opaque tokens, and never longer than redact.MaxBytes.
-// Nil gives an empty text.
+// Message returns a text for conditions, events and logs: the kind of failure in plain words, then the error's own
+// text, without the gRPC wrapping, on one line, without long opaque tokens, and never longer than redact.MaxBytes. For
+// nil it returns "".
 func Message(err error) string {
 	if err == nil {
 		return ""
@@ -18,7 +17,7 @@ func Message(err error) string {
 
 	said := Sanitize(expiredText.ReplaceAllLiteralString(err.Error(), ErrKeyExpired.Error()))
 
-	// An error of Apply has the lead behind the resource's name already.
+	// Errors of Apply already have the lead, after the resource's name.
 	if lead := leads[Classify(err)]; lead != "" && !strings.Contains(said, lead) {
 		said = lead + ": " + said
 	}
@@ -26,21 +25,20 @@ func Message(err error) string {
 	return redact.Bounded(said, redact.MaxBytes)
 }
 
-// Sanitize makes one bounded line out of any text that came from outside:
-// gRPC wrapping off, and everything removed that looks like a secret.
+// Sanitize makes one bounded line of any external text: it removes the gRPC wrapping, and everything that looks like a
+// secret.
 func Sanitize(text string) string {
 	return redact.Line(plainNames.Replace(grpcWrapping.ReplaceAllString(text, "")))
 }
 
-// plainNames says what gRPC's resolver means.
+// plainNames replaces errors of gRPC's resolver with their meaning.
 //
 //nolint:gochecknoglobals // a constant table
 var plainNames = strings.NewReplacer(
 	"name resolver error: produced zero addresses", "the host name of the endpoint does not resolve to an address (DNS)",
 )
 
-// leads are written for the reader of a condition; classes whose own text
-// already says everything have none.
+// leads begin the message of a condition. Classes whose own text is clear enough have none.
 //
 //nolint:gochecknoglobals // a constant table
 var leads = map[Class]string{
@@ -55,7 +53,7 @@ var leads = map[Class]string{
 	ClassTLS:             "the TLS connection to Omni fails",
 }
 
-// expiredText is how the library, which signs each call, says that the key has ended.
+// expiredText matches how the library, which signs each call, reports an expired key.
 var expiredText = regexp.MustCompile(`(?:failed to sign message: |gopenpgp: |openpgp: )(?:[^"]*: )?no valid signing keys`)
 
 var grpcWrapping = regexp.MustCompile(`rpc error: code = [A-Za-z]+ desc = `)

@@ -9,7 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// FuzzMessage: what Omni says in an error is one bounded line.
+// FuzzMessage checks that any error text of Omni becomes one bounded line.
 func FuzzMessage(f *testing.F) {
 	f.Add("rpc error: code = InvalidArgument desc = failed to validate: no such class")
 	f.Add("a\nb\x00\xff" + strings.Repeat("x", 2000))

@@ -18,7 +18,7 @@ type ResourceKey struct {
 	ID           resource.ID
 }
 
-// KeyOf names a resource.
+// KeyOf returns the key of a resource.
 func KeyOf(item resource.Resource) ResourceKey {
 	return ResourceKey{item.Metadata().Type(), item.Metadata().ID()}
 }
@@ -36,7 +36,7 @@ func ListOf(ctx context.Context, st state.State, resourceType resource.Type, clu
 	return list.Items, nil
 }
 
-// ReadCluster reads a Cluster; nil without an error if there is none.
+// ReadCluster reads a Cluster. It returns nil without an error if there is none.
 func ReadCluster(ctx context.Context, st state.State, cluster string) (*omnires.Cluster, error) {
 	found, err := safe.StateGetByID[*omnires.Cluster](ctx, st, cluster)
 	if state.IsNotFoundError(err) {
@@ -50,18 +50,17 @@ func ReadCluster(ctx context.Context, st state.State, cluster string) (*omnires.
 	return found, nil
 }
 
-// CallTimeout bounds every unary call and every List, in time. A caller's
-// earlier deadline wins. Calls take milliseconds; an Omni that is silent
-// altogether is noticed earlier (SuspectAfter, ProbeTimeout).
+// CallTimeout is the timeout of every unary call and every List. A caller's earlier deadline wins. Calls take
+// milliseconds; an Omni that is silent altogether is detected earlier (SuspectAfter, ProbeTimeout).
 const CallTimeout = 15 * time.Second
 
-// notFound is what state.IsNotFoundError looks for.
+// notFound is an error that state.IsNotFoundError matches.
 type notFound struct{ error }
 
-// NotFoundError marks the error.
+// NotFoundError implements the marker interface.
 func (notFound) NotFoundError() {}
 
-// NotFoundf makes an error that state.IsNotFoundError knows.
+// NotFoundf returns an error that state.IsNotFoundError matches.
 func NotFoundf(format string, args ...any) error {
 	return notFound{fmt.Errorf(format, args...)}
 }

@@ -8,14 +8,14 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// SetSize is how many machines a MachineSet asks for, and from where.
+// SetSize is how many machines a MachineSet requests, and from where.
 type SetSize struct {
-	Class     string // empty: a static set, its machines are listed
+	Class     string // empty: a static set, which lists its machines
 	Unlimited bool
 	Count     uint32
 }
 
-// SizeOf reads a MachineSet; nodes is the number of its listed machines.
+// SizeOf returns the size of a MachineSet; nodes is the number of its listed machines.
 func SizeOf(set *omnires.MachineSet, nodes int) SetSize {
 	allocation := omnires.GetMachineAllocation(set)
 	if allocation == nil {
@@ -29,7 +29,7 @@ func SizeOf(set *omnires.MachineSet, nodes int) SetSize {
 	}
 }
 
-// String is the form that plans show and hash.
+// String returns the form that plans show and hash.
 func (s SetSize) String() string {
 	switch {
 	case s.Class == "":
@@ -41,9 +41,8 @@ func (s SetSize) String() string {
 	}
 }
 
-// Shrinks says why going from one size to another takes machines away, or "".
-// Between static sizes it says nothing: each lost machine is a teardown of its
-// own MachineSetNode.
+// Shrinks returns why a change from one size to another removes machines, or "". Between static sizes it returns "":
+// each lost machine is a teardown of its own MachineSetNode.
 func Shrinks(from, to SetSize) string {
 	switch {
 	case from.Class == "":

@@ -22,20 +22,19 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// Options are what an operator of the server can choose about the kinds.
+// Options are an operator's choices about the kinds.
 type Options struct {
-	// RequireDeletionConfirmation is what spec.deletePolicy.requireConfirmation of an OmniCluster means
-	// where it is unset.
+	// RequireDeletionConfirmation is the meaning of an unset spec.deletePolicy.requireConfirmation of an OmniCluster.
 	RequireDeletionConfirmation bool
-	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
+	// ManagementClusterName is the name of this management cluster in the ownership mark of a rendered template.
 	ManagementClusterName string
 	// HubID is the ID of this hub in that mark.
 	HubID string
-	// Ledger bounds how much is stored, and is told of everything; nil means no bound.
+	// Ledger bounds how much is stored, and follows every kind; nil means no bound.
 	Ledger *quota.Ledger
 }
 
-// kind hides the Go type of a descriptor.
+// kind is a descriptor without its type parameter.
 type kind struct {
 	addFieldLabels func(*runtime.Scheme) error
 	newStorage     func(*runtime.Scheme, generic.RESTOptionsGetter) (*kit.Storage, error)
@@ -64,8 +63,8 @@ func kinds(options Options) []kind {
 	}
 }
 
-// AddFieldLabels tells the scheme which field selectors each kind understands. It fails only if the
-// scheme does not know the kinds.
+// AddFieldLabels registers in the scheme which field selectors each kind supports. It fails only if the scheme does
+// not know the kinds.
 func AddFieldLabels(scheme *runtime.Scheme) error {
 	for _, kind := range kinds(Options{}) {
 		if err := kind.addFieldLabels(scheme); err != nil {
@@ -76,8 +75,8 @@ func AddFieldLabels(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// WithCreation remembers the body of a create request, as JSON, for the storage: fields that it sets to false belong to
-// the creator, which is not seen in the object.
+// WithCreation stores the body of a create request, as JSON, in the context. The creator owns the fields that this
+// body sets to false; the decoded object does not show which those are.
 func WithCreation(ctx context.Context, body []byte) context.Context {
 	return kit.WithCreation(ctx, body)
 }
@@ -109,7 +108,7 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 	return served, nil
 }
 
-// Sources are the stores of all kinds among what is served, by resource.
+// Sources returns the stores of all kinds among the given storage, by resource.
 func Sources(served map[string]rest.Storage) map[string]quota.Source {
 	sources := map[string]quota.Source{}
 

@@ -1,11 +1,12 @@
-// Package rollout decides when changes of clusters may begin, by an OmniRolloutPolicy. It is pure: it asks nobody, and
-// knows no time but the one that it is given.
+// Package rollout decides by an OmniRolloutPolicy when changes of clusters may begin. It is pure: it does no I/O, and
+// the caller passes the current time.
 //
-// Two controllers ask it. That of OmniRolloutPolicy has Evaluate look at all clusters of a policy: it says what the
-// policy's status should be, and who gets a ticket. That of OmniCluster has Policy.Judge say what one cluster's changes
-// wait for, by the status that the other has written, before it uses its ticket.
+// Two controllers use it. The controller of OmniRolloutPolicies calls Evaluate with all clusters of a policy: the
+// result is the policy's new status, with a ticket for each cluster whose changes may begin. The controller of
+// OmniClusters calls Policy.Judge, which says what one cluster's changes wait for, by the status that the other
+// controller has written. Only when Judge finds nothing does it use the cluster's ticket.
 //
 //	clusters -> Evaluate -> status.stages, status.admitted -> Judge -> may begin, or what it waits for
 //
-// Package stage knows stages and shares of them, package window times.
+// Package stage assigns clusters to stages and computes shares of a stage; package window computes times.
 package rollout

@@ -11,15 +11,15 @@ import (
 
 // Limits of a policy's status.
 const (
-	// maxTickets is how many clusters of a policy may be at work at once.
+	// maxTickets is how many clusters of a policy may have a ticket at the same time.
 	maxTickets = 200
-	// maxFailedShown is how many failed clusters are named.
+	// maxFailedShown is how many failed clusters the status lists.
 	maxFailedShown = 50
 )
 
-// Result is what a look at all clusters of a policy found.
+// Result is the result of evaluating all clusters of a policy.
 type Result struct {
-	// Status is what the policy's status should be, but for its conditions.
+	// Status is the policy's new status, without its conditions.
 	Status v1alpha1.OmniRolloutPolicyStatus
 	// Stopped says which clusters stop the rollout; empty if none do.
 	Stopped string
@@ -27,11 +27,12 @@ type Result struct {
 	Next time.Time
 }
 
-// Evaluate looks at all clusters of a policy: those that it selects, and those that it does not select any more and that
-// still have a ticket or changes that it held. A cluster that another policy selects, too, is marked so by the caller.
+// Evaluate computes a policy's status from its clusters: those that it selects, and those that it no longer selects
+// but that still have a ticket or changes that it held. The caller marks clusters that another policy selects as
+// well.
 //
-// Tickets that the policy's status has are kept until their cluster says that it is done with them, or is gone. New ones
-// go to the clusters that have waited longest.
+// A ticket in the policy's status is kept until its cluster reports the end of that turn, or is gone. New tickets go
+// to the clusters that have waited longest.
 func (p *Policy) Evaluate(clusters []Member, now time.Time) Result {
 	members := make([]*Member, 0, len(clusters))
 	for i := range clusters {
@@ -79,7 +80,7 @@ func count[T any](items []T, has func(T) bool) int {
 	return found
 }
 
-// failed are the clusters that failed and are not well yet.
+// failed returns the clusters that failed and are not healthy yet.
 func (p *Policy) failed(members []*Member) (shown []v1alpha1.FailedCluster, all int32) {
 	for _, member := range members {
 		if !member.hasFailed() || member.Left {

@@ -19,7 +19,7 @@ const (
 	v3 = "v1.37.0"
 )
 
-// noon is a Wednesday, when all is well for long.
+// noon is a Wednesday; all clusters have been healthy for a long time.
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 func at(t *testing.T, text string) time.Time {
@@ -35,7 +35,7 @@ func at(t *testing.T, text string) time.Time {
 
 func seconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 
-// policyOf is a policy of stages canary, stage and prod that has been looked at.
+// policyOf makes a policy with the stages canary, stage and prod that has been evaluated.
 func policyOf(changes ...func(*v1alpha1.OmniRolloutPolicy)) *v1alpha1.OmniRolloutPolicy {
 	tier := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": value}}
@@ -69,7 +69,7 @@ func read(t testing.TB, object *v1alpha1.OmniRolloutPolicy) *rollout.Policy {
 	return policy
 }
 
-// after is the policy with the status that Evaluate found.
+// after returns the policy with the status that Evaluate computed.
 func after(t testing.TB, object *v1alpha1.OmniRolloutPolicy, members []rollout.Member, now time.Time) (*v1alpha1.OmniRolloutPolicy, rollout.Result) {
 	t.Helper()
 
@@ -80,7 +80,7 @@ func after(t testing.TB, object *v1alpha1.OmniRolloutPolicy, members []rollout.M
 	return object, result
 }
 
-// memberOf is a cluster that runs v1 well since long ago, and asks for nothing.
+// memberOf makes a cluster that has run v1 and been healthy for a long time, and has no changes.
 func memberOf(name string, stage int, changes ...func(*rollout.Member)) rollout.Member {
 	m := rollout.Member{
 		Name: name, UID: "uid-" + name, Stage: stage, Healthy: true, Ready: true, Since: noon.Add(-1000 * time.Hour),
@@ -94,7 +94,7 @@ func memberOf(name string, stage int, changes ...func(*rollout.Member)) rollout.
 	return m
 }
 
-// wants is a version that the cluster's objects ask for, and that it does not run.
+// wants sets a version that the cluster's objects ask for and that it does not run yet.
 func wants(version string) func(*rollout.Member) {
 	return func(m *rollout.Member) {
 		m.WantedKubernetes = version
@@ -102,14 +102,14 @@ func wants(version string) func(*rollout.Member) {
 	}
 }
 
-// runs is a version that it asked for and has, since some time before noon.
+// runs sets a version that the cluster's objects ask for and that it has run since some time before noon.
 func runs(version string, ago time.Duration) func(*rollout.Member) {
 	return func(m *rollout.Member) {
 		m.WantedKubernetes, m.Kubernetes, m.Since = version, version, noon.Add(-ago)
 	}
 }
 
-// held are changes that wait, for an hour at noon.
+// held sets changes that have waited for an hour at noon.
 func held(hash string, kinds ...v1alpha1.ChangeKind) func(*rollout.Member) {
 	return func(m *rollout.Member) {
 		m.Rollout.State, m.Rollout.Hash, m.Rollout.Kinds = v1alpha1.RolloutHeld, hash, kinds

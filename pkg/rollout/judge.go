@@ -14,20 +14,20 @@ import (
 // MaxPromotion is how far ahead a promotion may reach.
 const MaxPromotion = 7 * 24 * time.Hour
 
-// Verdict is what a cluster's changes wait for.
+// Verdict says what a cluster's changes wait for.
 type Verdict struct {
-	// Reason is why they wait, a reason of the condition Held. Empty: they may begin as soon as there is a ticket.
+	// Reason is a reason of the condition Held. Empty: the changes may begin as soon as the cluster has a ticket.
 	Reason string
-	// Message says it for people.
+	// Message explains the reason to people.
 	Message string
-	// NotBefore is the next instant at which they may begin as far as it is known; zero if it is not.
+	// NotBefore is the earliest time at which the changes may begin; zero if it is not known.
 	NotBefore time.Time
-	// Next is the next instant at which the clock alone may change the verdict; zero if there is none.
+	// Next is the next time at which the verdict may change without any event; zero if there is none.
 	Next time.Time
 }
 
-// Judge says what the changes of a cluster wait for, but for a free turn: by the policy as it is, and by what its status
-// says of the stages. The first rule that holds them back is the answer.
+// Judge says what the changes of a cluster wait for, except for a ticket. It uses the policy's spec, and the stages
+// in its status. Rules are tried in order; the first one that holds the changes gives the verdict.
 func (p *Policy) Judge(m Member, now time.Time) Verdict {
 	if m.Stage < 0 {
 		return Verdict{Reason: v1alpha1.ReasonPolicyNotReady, Message: "no stage takes the cluster"}
@@ -56,7 +56,7 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 	return verdict
 }
 
-// times says what the calendar of a stage says of an instant, with the times in the zone of the windows.
+// times returns the state of a stage's calendar at a time. The times in it are in the zone of the windows.
 func (p *Policy) times(number int, zone string, now time.Time) (window.State, error) {
 	key := calendarKey{number, zone}
 	if known, found := p.known[key]; found {
@@ -70,7 +70,7 @@ func (p *Policy) times(number int, zone string, now time.Time) (window.State, er
 
 	times := calendar.At(now)
 
-	// The start of a window has its zone already; the end of a freeze has none.
+	// The start of a window is in the window's zone; the end of a freeze is in UTC.
 	if times.Opens.Location() == time.UTC && !times.Opens.IsZero() {
 		times.Opens = times.Opens.In(zoneOf(calendar, zone))
 	}
@@ -82,7 +82,7 @@ func (p *Policy) times(number int, zone string, now time.Time) (window.State, er
 	return times, nil
 }
 
-// zoneOf is the zone in which times are told: that of the windows, or the cluster's own.
+// zoneOf returns the zone in which messages show times: that of the windows, or the cluster's own.
 func zoneOf(calendar window.Calendar, zone string) *time.Location {
 	if len(calendar.Windows) > 0 {
 		return calendar.Windows[0].Zone
@@ -95,8 +95,8 @@ func zoneOf(calendar window.Calendar, zone string) *time.Location {
 	return time.UTC
 }
 
-// freezeChanges is the next instant at which a freeze begins or ends: the reason why changes wait is another one then, even
-// where they go on waiting.
+// freezeChanges returns the next time at which a freeze begins or ends. The reason of the verdict changes then, even
+// if the changes go on waiting.
 func (p *Policy) freezeChanges(now time.Time) time.Time {
 	var next time.Time
 
@@ -111,7 +111,7 @@ func (p *Policy) freezeChanges(now time.Time) time.Time {
 	return next
 }
 
-// judgePolicy is about the policy as a whole.
+// judgePolicy checks the policy as a whole.
 func (p *Policy) judgePolicy(Member, window.State, time.Time) Verdict {
 	conditions := p.Object.Status.Conditions
 
@@ -127,7 +127,7 @@ func (p *Policy) judgePolicy(Member, window.State, time.Time) Verdict {
 	}
 }
 
-// judgeFreeze is about freezes. Where the windows are closed at the end of one, it says when they open.
+// judgeFreeze checks freezes. If the windows are closed when the freeze ends, the message says when they open.
 func (p *Policy) judgeFreeze(_ Member, times window.State, now time.Time) Verdict {
 	i := slices.IndexFunc(p.freezes, func(f window.Freeze) bool {
 		return f.Name == times.Freeze && !now.Before(f.From) && now.Before(f.Until)
@@ -149,8 +149,8 @@ func (p *Policy) judgeFreeze(_ Member, times window.State, now time.Time) Verdic
 	return verdict
 }
 
-// judgeCluster is about the cluster, and about those that failed. The fix for what failed may begin in a cluster that is
-// not well.
+// judgeCluster checks the cluster itself, and how many clusters have failed. The fix of a failed change may begin
+// although the cluster is not healthy.
 func (p *Policy) judgeCluster(m Member, _ window.State, _ time.Time) Verdict {
 	switch {
 	case m.isFix():
@@ -177,7 +177,7 @@ func (p *Policy) judgeWindow(_ Member, times window.State, _ time.Time) Verdict 
 	return Verdict{Reason: v1alpha1.ReasonOutsideWindow, Message: "until " + shownTime(times.Opens), NotBefore: times.Opens}
 }
 
-// stopped says which clusters stop the rollout.
+// stopped names the clusters that stop the rollout.
 func (p *Policy) stopped() string {
 	text := fmt.Sprintf("%d failed, %d may", p.Object.Status.FailedCount, p.Object.Spec.MaxFailed)
 
@@ -205,7 +205,7 @@ func separator(i int) string {
 	return ", "
 }
 
-// shownTime is a time as people read it, in its own zone.
+// shownTime formats a time for people, in its own zone.
 func shownTime(t time.Time) string {
 	if t.IsZero() {
 		return "further notice"
@@ -214,7 +214,7 @@ func shownTime(t time.Time) string {
 	return t.Format("Mon 2006-01-02 15:04 MST")
 }
 
-// earliest is the first of several instants; the zero time is none.
+// earliest returns the first of several times, ignoring zero times.
 func earliest(times ...time.Time) time.Time {
 	var first time.Time
 

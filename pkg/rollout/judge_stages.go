@@ -9,7 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
-// judgeStages is about the stages before the cluster's, unless its own was promoted.
+// judgeStages checks the stages before the cluster's own, unless that one was promoted.
 func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
 	name := p.Object.Spec.Stages[m.Stage].Name
 
@@ -37,8 +37,8 @@ func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
 	return Verdict{}
 }
 
-// promotion reports whether somebody lets the stage begin without the others, and when that is another one: at its end, or
-// when one that reaches too far ahead does not any more.
+// promotion reports whether a user promoted the stage, so that it begins without the earlier ones, and when that
+// changes: at the end of the promotion, or, if the end is too far ahead, when it is within MaxPromotion.
 func (p *Policy) promotion(name string, now time.Time) (promoted bool, changes time.Time) {
 	until, err := time.Parse(time.RFC3339, p.Object.Annotations[v1alpha1.AnnotationPromotePrefix+name])
 
@@ -52,7 +52,7 @@ func (p *Policy) promotion(name string, now time.Time) (promoted bool, changes t
 	}
 }
 
-// awaited is what an earlier stage has not proved yet.
+// awaited says what an earlier stage has not proved yet.
 func (p *Policy) awaited(m Member, earlier int, now time.Time) Verdict {
 	other := false
 
@@ -134,8 +134,8 @@ func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version st
 	return verdict
 }
 
-// awaitedQuiet is for changes whose content differs from cluster to cluster: nobody can tell whether those of an earlier
-// stage are the same. It goes by quiet.
+// awaitedQuiet checks changes whose content differs from cluster to cluster. Nothing tells whether the changes of an
+// earlier stage are the same, so it checks that the earlier stage has been quiet: without such changes for a time.
 func (p *Policy) awaitedQuiet(m Member, earlier int, now time.Time) Verdict {
 	spec, status := p.Object.Spec.Stages[earlier], p.status(earlier)
 	verdict := Verdict{Reason: v1alpha1.ReasonWaitingForStage}

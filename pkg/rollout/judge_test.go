@@ -11,8 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// The lines of the decision, the first of which holds. Each is a change of the policy or of the cluster that makes its
-// reason the answer, while all the lines below it would hold as well.
+// The rules of Judge in their order. Each line changes the policy or the cluster so that its reason is the verdict,
+// even if all lines below it apply as well.
 var lines = []struct {
 	reason string
 	policy func(*v1alpha1.OmniRolloutPolicy)
@@ -37,7 +37,7 @@ var lines = []struct {
 	}},
 }
 
-// TestJudgeOrder makes every line hold with every set of the lines below it.
+// TestJudgeOrder combines every line with every set of the lines below it.
 func TestJudgeOrder(t *testing.T) {
 	for below := range 1 << len(lines) {
 		object, member := policyOf(proved(v2, "canary", "stage")), memberOf("c", 2, wants(v2))

@@ -8,7 +8,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// TestJudgeSays are the messages word by word, and the instants: when changes may begin, and when another answer is due.
+// TestJudgeSays tests the messages word by word, and the times: when changes may begin, and when the verdict may
+// change.
 func TestJudgeSays(t *testing.T) {
 	weekend := func(zone string) func(*v1alpha1.OmniRolloutPolicy) {
 		return one(v1alpha1.RolloutStage{Windows: []v1alpha1.MaintenanceWindow{
@@ -17,7 +18,7 @@ func TestJudgeSays(t *testing.T) {
 	}
 	freeze := func(name, from, until string) func(*v1alpha1.OmniRolloutPolicy) {
 		return func(p *v1alpha1.OmniRolloutPolicy) {
-			// The API hands times out in the zone of the process.
+			// The API decodes times in the zone of the process.
 			local := time.FixedZone("", 3*3600)
 			p.Spec.Freezes = append(p.Spec.Freezes, v1alpha1.RolloutFreeze{Name: name, From: *seconds(at(t, from).In(local)), Until: *seconds(at(t, until).In(local))})
 		}

@@ -9,7 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Member is what a policy has to know of one of its clusters.
+// Member is what a policy needs to know of one of its clusters.
 type Member struct {
 	// Name, UID and Zone are those of the OmniCluster; Zone is its annotation time-zone.
 	Name, UID, Zone string
@@ -17,20 +17,21 @@ type Member struct {
 	Stage int
 	// Rollout is the OmniCluster's status.rollout.
 	Rollout v1alpha1.OmniClusterRollout
-	// Healthy reports whether it runs well, whatever waits for people; Since is since when.
+	// Healthy says whether the cluster runs well, even if changes wait for people. Since is the time from which on it
+	// does.
 	Healthy bool
 	Since   time.Time
-	// Behind is true while its status is not about its objects as they are: what it says of itself may be from before.
+	// Behind is true while the cluster's status is not about its present objects: the status may be out of date.
 	Behind bool
-	// Ready reports whether it is Ready as it is.
+	// Ready is the cluster's condition Ready.
 	Ready bool
-	// Paused is true for a cluster that asks for nothing: suspended, only observed, or about to go.
+	// Paused is true for a cluster that makes no changes: suspended, observed only, or being deleted.
 	Paused bool
-	// Conflict is true for a cluster that another policy selects, too, and Left for one that this policy does not select
-	// any more. Neither gets a ticket.
+	// Conflict is true for a cluster that another policy selects, too; Left for a cluster that this policy no longer
+	// selects. Neither gets a ticket.
 	Conflict, Left bool
-	// WantedKubernetes and WantedTalos are the versions that its spec asks for, Kubernetes and Talos those that Omni is to
-	// run.
+	// WantedKubernetes and WantedTalos are the versions in the cluster's spec; Kubernetes and Talos are the versions
+	// that Omni was told to run.
 	WantedKubernetes, WantedTalos, Kubernetes, Talos string
 }
 
@@ -56,8 +57,9 @@ func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 	return member
 }
 
-// Healthy reports whether a cluster runs well, and since when. One that is not Ready only because a destroying change
-// waits for an approval or for the settle time, or because changes are about to be made, counts as well if Omni says so.
+// Healthy reports whether a cluster runs well, and since when. A cluster also counts as healthy if it is not Ready
+// only because a destroying change waits for an approval or for the settle time, or because changes are about to be
+// made, provided that Omni says that it runs.
 func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -79,7 +81,7 @@ func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 	return waits && runs(cluster.Status.Omni), since
 }
 
-// runs reports whether Omni says that a cluster runs and is not at work.
+// runs reports whether Omni says that a cluster runs and has no upgrade in progress.
 func runs(remote *v1alpha1.OmniClusterRemoteStatus) bool {
 	if remote == nil || remote.Phase != "Running" || !remote.KubernetesAPIReady || !remote.ControlPlaneReady {
 		return false
@@ -100,31 +102,31 @@ func runs(remote *v1alpha1.OmniClusterRemoteStatus) bool {
 	return true
 }
 
-// isIn reports whether the cluster is one of a stage's, and of no other policy.
+// isIn reports whether the cluster belongs to the stage, and to no other policy.
 func (m *Member) isIn(stage int) bool { return m.Stage == stage && !m.Left && !m.Conflict }
 
-// isHeld, isAdmitted and hasFailed are what the cluster itself says.
+// isHeld, isAdmitted and hasFailed read the cluster's own status.
 func (m *Member) isHeld() bool     { return m.Rollout.State == v1alpha1.RolloutHeld && !m.Paused }
 func (m *Member) isAdmitted() bool { return m.Rollout.State == v1alpha1.RolloutAdmitted }
 func (m *Member) hasFailed() bool  { return m.Rollout.Failure != nil }
 
-// isOver reports whether the cluster failed and is not at work on the fix.
+// isOver reports whether the cluster failed and has not begun with the fix.
 func (m *Member) isOver() bool { return m.hasFailed() && !m.isAdmitted() }
 
-// isFix reports whether what a failed cluster asks for is something else than what failed.
+// isFix reports whether the changes of a failed cluster are others than those that failed.
 func (m *Member) isFix() bool {
 	failure := m.Rollout.Failure
 
 	return failure != nil && m.Rollout.Hash != failure.Hash && m.Rollout.Hash != failure.Left
 }
 
-// counts reports whether a stage has to reckon with the cluster: one that is paused, or that is not well for reasons of
-// its own, must not keep the others from going on.
+// counts reports whether the cluster counts for its stage. A cluster that is paused, or not healthy for reasons other
+// than the rollout, does not: it must not keep the others from going on.
 func (m *Member) counts() bool {
 	return !m.Paused && (m.Healthy || m.isAdmitted() || m.hasFailed())
 }
 
-// asks reports whether changes of one of the kinds wait or are at work.
+// asks reports whether changes of one of the kinds are held or in progress.
 func (m *Member) asks(kinds func(v1alpha1.ChangeKind) bool) bool {
 	if m.Rollout.State != v1alpha1.RolloutHeld && m.Rollout.State != v1alpha1.RolloutAdmitted {
 		return false

@@ -14,7 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
-// Policy is an OmniRolloutPolicy that can be asked.
+// Policy is an OmniRolloutPolicy in parsed form.
 type Policy struct {
 	// Object is the policy as the API has it.
 	Object *v1alpha1.OmniRolloutPolicy
@@ -23,18 +23,18 @@ type Policy struct {
 	stages   []labels.Selector // nil: takes every cluster
 	freezes  []window.Freeze
 
-	// known is what the calendars say of the instant of a look at all clusters; nil otherwise.
+	// known caches the states of calendars during Evaluate; nil otherwise.
 	known map[calendarKey]window.State
 }
 
-// calendarKey is the stage and the cluster's own time zone that a calendar is for.
+// calendarKey identifies a calendar: a stage, and the cluster's own time zone.
 type calendarKey struct {
 	stage int
 	zone  string
 }
 
-// New reads a policy. The error names the field that cannot be used; the API refuses such a policy, so it is one that
-// was stored under other rules, or names a time zone that this build does not know.
+// New parses a policy. The error names the invalid field. The API refuses such policies, so an invalid one was stored
+// under other rules, or names a time zone that this build does not know.
 func New(object *v1alpha1.OmniRolloutPolicy) (*Policy, error) {
 	p := &Policy{Object: object}
 
@@ -98,7 +98,7 @@ func (p *Policy) Selects(cluster *v1alpha1.OmniCluster) bool {
 	return p.selector.Matches(labels.Set(cluster.Labels))
 }
 
-// StageOf is the stage of a cluster that the policy selects. -1 if no stage takes it.
+// StageOf returns the stage of a cluster that the policy selects; -1 if no stage takes it.
 func (p *Policy) StageOf(cluster *v1alpha1.OmniCluster) int {
 	return stage.Of(p.stages, labels.Set(cluster.Labels))
 }
@@ -108,7 +108,7 @@ func (p *Policy) Gates(kind v1alpha1.ChangeKind) bool {
 	return kind != "" && (len(p.Object.Spec.Changes) == 0 || slices.Contains(p.Object.Spec.Changes, kind))
 }
 
-// Deadline is how long a cluster may take to be Ready with its changes.
+// Deadline returns how long a cluster may take to be Ready with its changes.
 func (p *Policy) Deadline() time.Duration {
 	return p.Object.Spec.ProgressDeadline.OrDefault(defaultOf(v1alpha1.DefaultProgressDeadline))
 }
@@ -120,7 +120,7 @@ func (p *Policy) StageName(number int) string {
 	return fmt.Sprintf("stage %q (%d of %d)", p.Object.Spec.Stages[number].Name, number+1, len(p.stages))
 }
 
-// status is what the policy's status says of a stage; the zero value if nothing.
+// status returns a stage's part of the policy's status; the zero value if there is none.
 func (p *Policy) status(number int) v1alpha1.RolloutStageStatus {
 	for _, one := range p.Object.Status.Stages {
 		if one.Name == p.Object.Spec.Stages[number].Name {
@@ -137,7 +137,7 @@ var weekdays = map[v1alpha1.Weekday]time.Weekday{ //nolint:gochecknoglobals // a
 	v1alpha1.Friday: time.Friday, v1alpha1.Saturday: time.Saturday, v1alpha1.Sunday: time.Sunday,
 }
 
-// calendar is when changes of a stage may begin. A cluster's own time zone takes the place of the policy's.
+// calendar returns when changes of a stage may begin. A cluster's own time zone replaces the policy's.
 func (p *Policy) calendar(number int, zone string) (window.Calendar, error) {
 	calendar := window.Calendar{Freezes: p.freezes}
 

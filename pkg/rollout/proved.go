@@ -8,8 +8,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// maxQualified is how many versions of Kubernetes, and of Talos, a stage remembers to have proved; maxSoaking how many
-// versions are shown that it has not.
+// maxQualified is how many proved versions of Kubernetes, and of Talos, a stage remembers; maxSoaking is how many
+// versions that are not proved yet the status shows.
 const (
 	maxQualified = 10
 	maxSoaking   = 10
@@ -37,12 +37,12 @@ func soakingVersion(kind v1alpha1.ChangeKind, version string, running, needed in
 	return one
 }
 
-// keyOf tells a version of Kubernetes from one of Talos.
+// keyOf distinguishes versions of Kubernetes from versions of Talos.
 func keyOf(one v1alpha1.QualifiedVersion) string { return one.Kubernetes + "|" + one.Talos }
 
-// latest keeps the last versions of each kind, in the order in which they were proved. A version that clusters run now is as
-// old as that proof, not as the one that is remembered: if it is dropped, it is found again at once, and has to be dropped
-// again.
+// latest keeps the most recently proved versions of each kind. For a version that clusters run now, the time of the
+// present proof counts, not the remembered one: if it were dropped for its age, the next evaluation would find it
+// again, and drop it again.
 func latest(qualified []v1alpha1.QualifiedVersion, proved map[string]time.Time) []v1alpha1.QualifiedVersion {
 	since := func(one v1alpha1.QualifiedVersion) time.Time {
 		if now := proved[keyOf(one)]; now.After(one.Since.Time) {
@@ -75,8 +75,8 @@ func latest(qualified []v1alpha1.QualifiedVersion, proved map[string]time.Time) 
 	return kept
 }
 
-// mostSoaked are those versions of which people want to know: those that are about to be proved, then those that most
-// clusters run. They stay in their order.
+// mostSoaked returns the versions that are of most interest to people: those that are about to be proved, then those
+// that most clusters run. It keeps their order.
 func mostSoaked(soaking []v1alpha1.SoakingVersion) []v1alpha1.SoakingVersion {
 	if len(soaking) <= maxSoaking {
 		return soaking

@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// TestRemembered has a canary run one version after the other: the last ten stay proved, and one that it skipped is not.
+// TestRemembered: a canary runs one version after another. The last ten stay proved; a skipped version is not proved.
 func TestRemembered(t *testing.T) {
 	object, now := policyOf(), noon
 
@@ -41,8 +41,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestForgottenStays drops a version that clusters still run. It is not to come back at the next look, in the place of
-// another one.
+// TestForgottenStays drops a version that clusters still run. The next evaluation must not bring it back in place of
+// another version.
 func TestForgottenStays(t *testing.T) {
 	object := policyOf()
 	object.Status.Stages = []v1alpha1.RolloutStageStatus{{Name: "canary"}}
@@ -53,7 +53,7 @@ func TestForgottenStays(t *testing.T) {
 		version := fmt.Sprintf("v1.%d.0", 20+i)
 		members = append(members, memberOf(fmt.Sprintf("c%02d", i), 0, runs(version, time.Duration(20+i)*time.Hour)))
 
-		// The first half was proved long ago, and has been written since.
+		// The first half was proved long ago, and is in the status already.
 		if i < 6 {
 			object.Status.Stages[0].Qualified = append(object.Status.Stages[0].Qualified,
 				v1alpha1.QualifiedVersion{Kubernetes: version, Since: *seconds(noon.Add(-time.Duration(1000+i) * time.Hour))})
@@ -68,7 +68,7 @@ func TestForgottenStays(t *testing.T) {
 	}
 }
 
-// TestNothingProves says so where no cluster of a stage counts.
+// TestNothingProves tests the message if no cluster of a stage counts.
 func TestNothingProves(t *testing.T) {
 	for name, members := range map[string][]rollout.Member{
 		"none": nil, "all paused": list(memberOf("a", 0, runs(v2, time.Hour), paused)), "all in conflict": list(memberOf("a", 0, runs(v2, time.Hour), conflict)),
@@ -86,7 +86,7 @@ func TestNothingProves(t *testing.T) {
 	}
 }
 
-// TestQuiet says since when a stage is quiet, that was two hours ago.
+// TestQuiet tests since when a stage is quiet that was quiet two hours ago.
 func TestQuiet(t *testing.T) {
 	before := seconds(noon.Add(-2 * time.Hour))
 	patch := v1alpha1.ChangeMachineConfig

@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
-// stageStatuses says how far each stage is, and when the clock may change that.
+// stageStatuses returns the status of each stage, and when it may change without any event.
 func (p *Policy) stageStatuses(members []*Member, now time.Time) (statuses []v1alpha1.RolloutStageStatus, next time.Time) {
 	for i, spec := range p.Object.Spec.Stages {
 		inStage := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !m.isIn(i) })
@@ -41,15 +41,15 @@ func (p *Policy) stageStatuses(members []*Member, now time.Time) (statuses []v1a
 	return statuses, next
 }
 
-// mostWeeks is how many weeks are looked at for the next change of a calendar: those of a year, and some.
+// mostWeeks is how many weeks ahead the next change of a calendar is searched: a year and some weeks.
 const mostWeeks = 60
 
-// nextChange is when a calendar that is open is closed, or the other way round; zero if that never happens.
+// nextChange returns when an open calendar closes, or a closed one opens; zero if that never happens.
 func nextChange(calendar window.Calendar, now time.Time) time.Time {
 	state := calendar.At(now)
 	next := state.Next
 
-	// A calendar that is open for long says a week ahead that it may close.
+	// For a calendar that is open for more than a week, Next is only a week ahead.
 	for range mostWeeks {
 		if next.IsZero() {
 			return next
@@ -78,13 +78,13 @@ func number(members []*Member, has func(*Member) bool) int32 {
 	return int32(count(members, has)) //nolint:gosec // a fleet
 }
 
-// isOut reports whether a cluster is not Ready for reasons of its own.
+// isOut reports whether a cluster is not Ready for reasons other than the rollout.
 func (m *Member) isOut() bool {
 	return !m.Ready && !m.Paused && !m.isHeld() && !m.isAdmitted() && !m.hasFailed()
 }
 
-// quietSince is since when no cluster of a stage has a change other than a version that waits or is at work. A stage
-// without a cluster that counts is not quiet: it proves nothing.
+// quietSince returns since when a stage is quiet: no cluster has a change, other than of a version, that is held or
+// in progress. A stage without a cluster that counts is not quiet: it proves nothing.
 func quietSince(members []*Member, before *metav1.Time, now time.Time) *metav1.Time {
 	counted := 0
 
@@ -110,12 +110,12 @@ func quietSince(members []*Member, before *metav1.Time, now time.Time) *metav1.T
 	}
 }
 
-// qualify adds to what a stage has proved the versions that have now run long enough, and shows the others. It says when
-// the next one has.
+// qualify adds the versions that have now run long enough to those that a stage has proved, and shows the others as
+// soaking. It returns when the next one will be proved.
 //
-// A version is proved when enough clusters run it well, the last of them for the soak time, and no cluster that asks for
-// it still has to get it. It goes by the version itself, and not by clusters that look well: those may not have been
-// told of it yet.
+// A version is proved when enough clusters have run it well for the soak time, counted from the last of them, and no
+// cluster that asks for it still has to get it. It goes by the version that clusters run, and not only by healthy
+// clusters: a healthy cluster may not have got the version yet.
 func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []*Member, now time.Time) (next time.Time) {
 	counted := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !m.counts() })
 
@@ -163,7 +163,7 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 	return next
 }
 
-// versionsRun are the versions that clusters run, sorted.
+// versionsRun returns the versions that clusters run, sorted.
 func versionsRun(members []*Member, kind v1alpha1.ChangeKind) []string {
 	var found []string
 
@@ -178,8 +178,8 @@ func versionsRun(members []*Member, kind v1alpha1.ChangeKind) []string {
 	return slices.Compact(found)
 }
 
-// runVersion counts the clusters that run a version well, says since when the last of them does, and whether one that asks
-// for it still has to get it.
+// runVersion counts the clusters that run a version well. last is when the last of them began to; pending says
+// whether a cluster that asks for the version still has to get it.
 func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (running int, last time.Time, pending bool) {
 	for _, member := range members {
 		wanted, has := versionOf(kind, member.WantedKubernetes, member.WantedTalos), versionOf(kind, member.Kubernetes, member.Talos)
@@ -200,7 +200,7 @@ func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (ru
 	return running, last, pending
 }
 
-// seconds is an instant as the API keeps it; nil for the zero time.
+// seconds returns a time as the API stores it; nil for the zero time.
 func seconds(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

@@ -25,7 +25,7 @@ func kubernetes(stage v1alpha1.RolloutStageStatus) []string {
 	return versions
 }
 
-// TestQualified says whether a stage with a soak time of an hour has proved v2 at noon.
+// TestQualified tests whether a stage with a soak time of an hour has proved v2 at noon.
 func TestQualified(t *testing.T) {
 	c := func(number int, changes ...func(*rollout.Member)) rollout.Member {
 		return memberOf(fmt.Sprintf("c%d", number), 0, changes...)
@@ -90,7 +90,7 @@ func TestQualified(t *testing.T) {
 	}
 }
 
-// TestSoakingWakes has a version proved at the very instant that was told.
+// TestSoakingWakes: a version is proved at exactly the time that was announced.
 func TestSoakingWakes(t *testing.T) {
 	for _, offset := range []time.Duration{0, 300 * time.Millisecond} {
 		soaked := noon.Add(20*time.Minute + offset)
@@ -113,7 +113,7 @@ func TestSoakingWakes(t *testing.T) {
 	}
 }
 
-// TestManySoaking has more versions than are shown: each of them is proved in time.
+// TestManySoaking has more versions than the status shows: each of them is proved in time.
 func TestManySoaking(t *testing.T) {
 	var members []rollout.Member
 	for i := range 15 {

@@ -2,7 +2,7 @@ package rollout_test
 
 import "time"
 
-// What the world tells the checker.
+// The events that the simulation reports to the checker.
 
 func (c *checker) look(now time.Time) {
 	c.looked = now
@@ -20,7 +20,7 @@ func (c *checker) made(one *cluster, _ time.Time) {
 
 func (c *checker) gone(name string) { delete(c.books, name) }
 
-// well says that a cluster runs well again, with what it has.
+// well records that a cluster is healthy again with the content it has.
 func (c *checker) well(name string, now time.Time) {
 	b := c.books[name]
 	if b == nil {
@@ -48,7 +48,7 @@ func (c *checker) relabelled(name string, stage int) {
 	}
 }
 
-// done says that a turn has ended well.
+// done records that a turn ended successfully.
 func (c *checker) done(name string, now time.Time) {
 	c.dones++
 
@@ -77,7 +77,7 @@ func (c *checker) ends(b *book, now time.Time) {
 	}
 }
 
-// mended says that what failed is well without another change.
+// mended records that a failed cluster became healthy without another change.
 func (c *checker) mended(name string, _ time.Time) {
 	c.fixes++
 	c.books[name].failed = false

@@ -10,8 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// checker holds what happens against the words of the contract. It knows nothing of how the policy comes to its answers: it
-// keeps its own books of which cluster runs what, and since when.
+// checker compares what happens with the documented contract of rollouts. It does not use the policy's code: it keeps
+// its own record of which cluster runs what, and since when.
 type checker struct {
 	t        testing.TB
 	stages   []rules
@@ -31,7 +31,7 @@ type checker struct {
 	heldFor                                            time.Duration // all waiting together
 }
 
-// rules are those of a stage.
+// rules are the rules of a stage.
 type rules struct {
 	name, most, needed string
 	soak               time.Duration
@@ -39,7 +39,7 @@ type rules struct {
 	days               []time.Weekday // on which it is open from 02:00 for four hours; none: always
 }
 
-// book is what the checker knows of a cluster.
+// book is the checker's record of a cluster.
 type book struct {
 	stage                      int
 	has                        content
@@ -71,7 +71,7 @@ func part(share string, clusters int, up bool) int {
 	}
 }
 
-// counts reports whether a cluster is one that a stage has to reckon with.
+// counts reports whether a cluster counts for its stage.
 func (b *book) counts() bool { return !b.paused && (!b.wellSince.IsZero() || b.working || b.failed) }
 
 func (c *checker) countable(stage int) int {
@@ -86,7 +86,7 @@ func (c *checker) countable(stage int) int {
 	return found
 }
 
-// settle notes what each stage has proved by now.
+// settle records what each stage has proved by now.
 func (c *checker) settle(now time.Time) {
 	for stage, rules := range c.stages[:len(c.stages)-1] {
 		needed, runs := part(rules.needed, c.countable(stage), true), map[string]int{}
@@ -106,7 +106,7 @@ func (c *checker) settle(now time.Time) {
 	}
 }
 
-// began is the heart of it: a change has begun.
+// began checks that a change that has begun was allowed to begin. This is the main check.
 func (c *checker) began(one *cluster, now time.Time) {
 	c.settle(now)
 
@@ -189,7 +189,7 @@ func (c *checker) starts(one *cluster, b *book) {
 	b.working, b.wellSince, b.has, b.patching = true, time.Time{}, one.asks, one.asks.patch != one.has.patch
 }
 
-// working are the clusters of a stage that are at work, and were so when the policy looked.
+// working counts the clusters of a stage whose changes are in progress, and were at the policy's last evaluation.
 func (c *checker) working(stage int) int {
 	found := 0
 
@@ -202,7 +202,7 @@ func (c *checker) working(stage int) int {
 	return found
 }
 
-// stopped are the clusters of which the policy could know that they failed.
+// stopped counts the failed clusters whose failure the policy could know.
 func (c *checker) stopped(now time.Time) int {
 	found := 0
 
@@ -215,7 +215,7 @@ func (c *checker) stopped(now time.Time) int {
 	return found
 }
 
-// loud says what of a stage is not quiet.
+// loud says why a stage is not quiet.
 func (c *checker) loud(stage int, now time.Time) string {
 	if ago := now.Sub(c.quiet[stage]); ago < c.stages[stage].soak-c.lag {
 		return fmt.Sprintf("the last patch ended %s ago", ago)

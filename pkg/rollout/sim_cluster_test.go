@@ -15,7 +15,7 @@ type content struct {
 	patch             int
 }
 
-// cluster is a model of an OmniCluster, of its controller, and of the cluster in Omni.
+// cluster models an OmniCluster, its controller, and the cluster in Omni.
 type cluster struct {
 	name, uid, zone   string
 	stage             int
@@ -57,7 +57,7 @@ func (c *cluster) kinds() (kinds []v1alpha1.ChangeKind) {
 	return kinds
 }
 
-// hash is of the changes that wait; empty if there are none.
+// hash is the hash of the changes that wait; empty if there are none.
 func (c *cluster) hash() string {
 	if c.asks == c.has {
 		return ""
@@ -66,7 +66,7 @@ func (c *cluster) hash() string {
 	return fmt.Sprint(c.uid, c.has, c.asks)
 }
 
-// omni goes on with the work in Omni.
+// omni continues the work in Omni.
 func (c *cluster) omni(w *world) {
 	if !c.working || c.dead || w.now.Before(c.ends) {
 		return
@@ -80,7 +80,7 @@ func (c *cluster) omni(w *world) {
 	}
 }
 
-// reconcile is a run of the OmniCluster's controller. It reports whether its status is another one.
+// reconcile is one run of the OmniCluster's controller. It reports whether the status changed.
 func (c *cluster) reconcile(w *world) bool {
 	before := c.status
 	c.status.Policy, c.status.Governed, c.status.Reason = w.policy.Name, c.joined, ""
@@ -107,7 +107,7 @@ func (c *cluster) reconcile(w *world) bool {
 	return !reflect.DeepEqual(before, c.status)
 }
 
-// goOn tells how the turn ended, if it did.
+// goOn records how the turn ended, if it has.
 func (c *cluster) goOn(w *world) {
 	switch {
 	case c.broken || !c.healthy() && !w.now.Before(c.status.AdmittedSince.Add(w.deadline)):
@@ -124,7 +124,7 @@ func (c *cluster) goOn(w *world) {
 	}
 }
 
-// ask says what the changes wait for, or begins with them.
+// ask records what the changes wait for, or begins with them.
 func (c *cluster) ask(w *world, ticket *v1alpha1.RolloutTicket) {
 	hash := c.hash()
 	c.status.Kinds = c.kinds()
@@ -173,7 +173,7 @@ func (c *cluster) begin(w *world) {
 	c.ends, c.breaks = w.now.Add(w.between(10*time.Minute, 70*time.Minute)), w.random.IntN(100) < w.fails
 }
 
-// ticket is the one that the policy has for the cluster and that is not used yet.
+// ticket returns the cluster's ticket from the policy that it has not used yet.
 func (c *cluster) ticket(w *world) *v1alpha1.RolloutTicket {
 	for _, ticket := range w.policy.Status.Admitted {
 		if ticket.Cluster == c.name && ticket.UID == c.uid && !rollout.IsUsed(ticket, c.status) {
@@ -195,7 +195,7 @@ func (c *cluster) end(w *world, hash string, result v1alpha1.RolloutOutcome) {
 	c.status.Last = &v1alpha1.RolloutResult{Hash: hash, Result: result, Time: *seconds(w.now.Truncate(time.Second))}
 }
 
-// due is when the cluster has to be looked at again by the clock; zero if never.
+// due is when the cluster has to be reconciled again without any event; zero if never.
 func (c *cluster) due(w *world) time.Time {
 	switch {
 	case c.status.State != v1alpha1.RolloutAdmitted && !c.working:

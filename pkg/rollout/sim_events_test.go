@@ -7,7 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// commit has all clusters ask for something else, one after the other in any order, within a quarter of an hour: a version
+// commit changes what all clusters ask for, one after another in random order, within a quarter of an hour: a version
 // of Kubernetes or Talos, or a patch.
 func (w *world) commit(number int) {
 	change := func(c *content) { c.kubernetes = fmt.Sprintf("v1.%d.0", 36+number) }
@@ -31,11 +31,11 @@ func (w *world) commit(number int) {
 	}
 }
 
-// mendLater mends a cluster that a change broke: with another patch in Git, with the version before, or by hand.
+// mendLater repairs a cluster that a change broke: by another patch in Git, by the version before, or by hand.
 func (w *world) mendLater(c *cluster) {
 	w.after(time.Hour, 12*time.Hour, func() { w.mend(c) })
 
-	// Somebody does something about it if that does not help.
+	// If that does not help, somebody repairs it by hand.
 	w.at(w.now.Add(5*24*time.Hour), func() {
 		if failure := c.status.Failure; failure != nil && w.now.Sub(failure.Time.Time) >= 5*24*time.Hour {
 			c.broken, c.overridden = false, c.hash() != ""
@@ -63,7 +63,7 @@ func (w *world) mend(c *cluster) {
 	}
 }
 
-// older is a version that all stages before the cluster's have proved, and that it does not ask for.
+// older returns a version that all stages before the cluster's have proved, and that the cluster does not ask for.
 func (w *world) older(c *cluster) string {
 	counts := map[string]int{}
 
@@ -102,14 +102,14 @@ func (w *world) pause(c *cluster, least, most time.Duration) {
 	})
 }
 
-// well tells the checker of a cluster that runs well again. It may have been made again meanwhile.
+// well tells the checker that a cluster is healthy again. The cluster may have been recreated meanwhile.
 func (w *world) well(c *cluster) {
 	if w.named(c.name) == c && c.healthy() {
 		w.checker.well(c.name, w.now)
 	}
 }
 
-// again deletes a cluster and makes it again under its name.
+// again deletes a cluster and creates it again under its name.
 func (w *world) again(c *cluster) {
 	w.remove(c)
 	w.after(time.Minute, time.Hour, func() { w.add(c.name, c.stage, c.asks) })
@@ -132,7 +132,7 @@ func (w *world) edit(change func(*v1alpha1.OmniRolloutPolicy)) {
 	w.policy.Generation++
 }
 
-// lose has the policy's status lost, as by a restore.
+// lose deletes the policy's status, as a restore would.
 func (w *world) lose() {
 	w.policy = w.policy.DeepCopy()
 	w.policy.Status = v1alpha1.OmniRolloutPolicyStatus{}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzRollout has a small fleet live through a script, an event every six hours, and holds every look against its rules. In
-// the end all that can be mended is, and every cluster gets what it asks for.
+// FuzzRollout runs a small fleet through a script with an event every six hours, and checks every evaluation against
+// the rules. At the end, everything that can be repaired is, and every cluster must get what it asks for.
 func FuzzRollout(f *testing.F) {
 	f.Add(uint64(1), []byte{0, 0, 0, 0})
 	f.Add(uint64(2), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
@@ -56,7 +56,7 @@ func live(t *testing.T, seed uint64, script []byte) {
 
 	w.run(w.now.Add(time.Duration(6*len(script)+7) * time.Hour))
 
-	// Let everything come back, and ask all for the same.
+	// Let every cluster become healthy, and let all ask for the same content.
 	w.run(w.now.Add(8 * 24 * time.Hour))
 	w.hold(false)
 	w.fails = 0

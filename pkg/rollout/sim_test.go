@@ -13,7 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// newWorld is a fleet of so many clusters that all run the same, and a checker with rules that say what the policy says.
+// newWorld makes a fleet of the given number of clusters that all run the same content, and a checker with the
+// policy's rules.
 func newWorld(t testing.TB, seed uint64, sizes []int, stages []rules, most int) *world {
 	object := policyOf(func(p *v1alpha1.OmniRolloutPolicy) {
 		p.Generation, p.Status, p.Spec.MaxFailed, p.Spec.Stages = 1, v1alpha1.OmniRolloutPolicyStatus{}, int32(most), nil
@@ -55,7 +56,7 @@ func newWorld(t testing.TB, seed uint64, sizes []int, stages []rules, most int) 
 	return w
 }
 
-// freeze has nothing begin for some time.
+// freeze lets nothing begin for some time.
 func (w *world) freeze(from time.Time, lasts time.Duration) {
 	w.policy = w.policy.DeepCopy()
 	w.policy.Spec.Freezes = append(w.policy.Spec.Freezes, v1alpha1.RolloutFreeze{
@@ -64,7 +65,7 @@ func (w *world) freeze(from time.Time, lasts time.Duration) {
 	w.checker.freezes = append(w.checker.freezes, [2]time.Time{from, from.Add(lasts)})
 }
 
-// reached has every cluster run what its objects ask for.
+// reached checks that every cluster runs what its objects ask for.
 func (w *world) reached() {
 	for _, c := range w.clusters {
 		if c.asks != c.has || !c.healthy() || c.status.State != "" {
@@ -85,14 +86,14 @@ func TestYear(t *testing.T) {
 	t.Run("seen late", func(t *testing.T) { year(t, min(weeks, 22), 3) })
 }
 
-// raceDetector reports whether the test was built with it: then all is ten times slower.
+// raceDetector reports whether the test was built with the race detector, which makes it ten times slower.
 func raceDetector() bool {
 	info, _ := debug.ReadBuildInfo()
 
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// year runs so many weeks. Some clusters, in percent, are seen as they were some time ago.
+// year runs the given number of weeks. The policy sees the given percentage of clusters as they were some time ago.
 func year(t *testing.T, weeks, stale int) {
 	t.Parallel()
 

@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// world is a fleet under a policy, with a clock.
+// world is a fleet under a policy, with a simulated clock.
 type world struct {
 	t        testing.TB
 	now      time.Time
@@ -26,8 +26,9 @@ type world struct {
 	events   []event
 	deadline time.Duration
 
-	// step is the least time between two looks, fails how many of 100 changes break a cluster, stale how many of 100
-	// clusters are seen as they were at the look before; every how many looks the look itself is held against its rules.
+	// step is the least time between two evaluations. fails is how many of 100 changes break a cluster. stale is how
+	// many of 100 clusters are seen as they were at the evaluation before. Every so many evaluations, the evaluation
+	// itself is checked.
 	step                time.Duration
 	fails, stale, every int
 
@@ -59,7 +60,7 @@ func (w *world) after(least, most time.Duration, do func()) {
 
 func (w *world) read() *rollout.Policy { return read(w.t, w.policy) }
 
-// run lets time go by until an instant.
+// run lets time pass until the given time.
 func (w *world) run(until time.Time) {
 	w.dirty = true
 
@@ -90,7 +91,7 @@ func (w *world) reconcile() {
 	}
 }
 
-// wake is when something happens next.
+// wake returns when something happens next.
 func (w *world) wake(until time.Time) time.Time {
 	next := until
 	sooner := func(t time.Time) {
@@ -124,7 +125,7 @@ func (w *world) wake(until time.Time) time.Time {
 	return next
 }
 
-// look has the policy's controller look at the clusters.
+// look evaluates the policy, as its controller does.
 func (w *world) look() {
 	members, fresh, again := make([]rollout.Member, 0, len(w.clusters)), make(map[string]rollout.Member, len(w.clusters)), false
 
@@ -154,7 +155,7 @@ func (w *world) look() {
 	}
 }
 
-// steady has the clusters looked at again: the same, and nothing in between, is to give the same.
+// steady evaluates the policy again without any event in between: the result must be the same.
 func (w *world) steady(members []rollout.Member) {
 	again := w.read().Evaluate(members, w.now)
 	if diff := gocmp.Diff(w.policy.Status, again.Status); diff != "" {
@@ -188,7 +189,7 @@ func (w *world) named(name string) *cluster {
 	return nil
 }
 
-// add makes a cluster that gets what it asks for at once, as new ones do.
+// add makes a cluster that gets what it asks for at once, as new clusters do.
 func (w *world) add(name string, stage int, asks content) {
 	w.created++
 	c := &cluster{name: name, uid: fmt.Sprint("uid-", w.created), stage: stage, asks: asks, has: asks, working: true, ends: w.now.Add(30 * time.Minute), askedAt: w.now}

@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// TestCounts are the numbers of a status, with one cluster of every sort.
+// TestCounts tests the numbers of a status, with one cluster of every sort.
 func TestCounts(t *testing.T) {
 	members := list(
 		memberOf("conflict", 0, wants(v2), conflict), memberOf("dead", 0, dead), memberOf("dead-held", 0, wants(v2), dead), memberOf("failed", 0, failed("x")),
@@ -29,7 +29,8 @@ func TestCounts(t *testing.T) {
 		t.Errorf("the stage (-want +got):\n%s", diff)
 	}
 
-	// What a cluster that left is held from stays held: the policy cannot go without a question.
+	// Changes that are held stay held after the cluster has left the policy: the policy's deletion needs a
+	// confirmation.
 	if object.Status.Held != 3 || object.Status.FailedCount != 1 || object.Status.ObservedGeneration != 3 {
 		t.Errorf("held %d, failed %d, generation %d", object.Status.Held, object.Status.FailedCount, object.Status.ObservedGeneration)
 	}
@@ -40,7 +41,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestStopEnds stops a rollout, and goes on as soon as what failed is well, gone, or not of the policy any more.
+// TestStopEnds: a stopped rollout goes on as soon as the failed cluster is healthy, deleted, or no longer of the
+// policy.
 func TestStopEnds(t *testing.T) {
 	waits := memberOf("w", 0, wants(v2))
 
@@ -73,7 +75,7 @@ func TestStopEnds(t *testing.T) {
 	}
 }
 
-// TestFailedShown names fifty.
+// TestFailedShown: the status names fifty failed clusters.
 func TestFailedShown(t *testing.T) {
 	object, _ := after(t, policyOf(), many(60, 0, failed("x")), noon)
 	if len(object.Status.Failed) != 50 || object.Status.FailedCount != 60 || object.Status.Failed[49].Cluster != "c049" {
@@ -81,8 +83,8 @@ func TestFailedShown(t *testing.T) {
 	}
 }
 
-// TestArrival brings the objects of one commit in every order, the last stage first, with a look after each, and minutes
-// between.
+// TestArrival delivers the objects of one commit in every order, the last stage first, minutes apart, with an
+// evaluation after each.
 func TestArrival(t *testing.T) {
 	stageOf := []int{0, 0, 1, 1, 2, 2}
 
@@ -128,7 +130,7 @@ func permutations(n int) [][]int {
 	return all
 }
 
-// TestInputStays has the policy and the clusters of the cache looked at, which are not to be changed.
+// TestInputStays: Evaluate must not change the policy and the clusters, which come from the cache.
 func TestInputStays(t *testing.T) {
 	object := policyOf(proved(v3, "canary"), proved(v2, "stage"), ticket("z", "canary", "h"), ticket("c000", "canary", "h"))
 	qualified := make([]v1alpha1.QualifiedVersion, 0, 20)

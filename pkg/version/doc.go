@@ -1,2 +1,2 @@
-// Package version says which build of the program runs.
+// Package version reports which build of the program runs.
 package version

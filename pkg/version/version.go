@@ -6,25 +6,25 @@ import (
 	"runtime/debug"
 )
 
-// The linker sets these two (-X, see `make build`), before the program starts; nothing writes them later.
-// The linker can only set variables of a package.
+// The linker sets these two (-X, see `make build`); nothing writes them later. The linker can only set package
+// variables.
 var (
 	release string // tag or description of the sources, such as v0.3.1
-	commit  string // full hash of the commit that was built, with -dirty behind it if there were changes
+	commit  string // full hash of the built commit, with the suffix -dirty if there were changes
 )
 
 const (
-	// unknownRelease is what a build without `make build` calls itself.
+	// unknownRelease is the release of a build without `make build`.
 	unknownRelease = "dev"
-	// shortHash is how many digits of a commit people are shown.
+	// shortHash is how many digits of a commit UserAgent shows.
 	shortHash = 12
 )
 
-// Info is what is known about a build.
+// Info describes a build.
 type Info struct {
 	// Release is the tag or description of the sources, or "dev".
 	Release string
-	// Commit is the full hash of the commit, perhaps with -dirty behind it. Empty: not known.
+	// Commit is the full hash of the commit, perhaps with the suffix -dirty. Empty if unknown.
 	Commit string
 	// Go is the version of the Go tool chain, such as go1.26.8.
 	Go string
@@ -32,8 +32,8 @@ type Info struct {
 	Platform string
 }
 
-// Get returns what is known about the running program. What the linker was not told comes from what the Go
-// tool chain notes in every program, and that may be nothing.
+// Get returns the Info of the running program. If the linker did not set the commit, it comes from the build info that
+// the Go tool chain embeds, which may have none.
 func Get() Info {
 	build, _ := debug.ReadBuildInfo()
 
@@ -54,7 +54,7 @@ func describe(release, commit string, build *debug.BuildInfo) Info {
 	return info
 }
 
-// recorded is the commit that the Go tool chain noted.
+// recorded returns the commit in the build info.
 func recorded(settings []debug.BuildSetting) string {
 	var hash, dirty string
 
@@ -74,7 +74,7 @@ func recorded(settings []debug.BuildSetting) string {
 	return hash + dirty
 }
 
-// String is one line for people: v0.3.1 (commit 0123456789ab, go1.26.8, linux/amd64).
+// String returns one line for people: v0.3.1 (commit 0123456789ab, go1.26.8, linux/amd64).
 func (i Info) String() string {
 	commit := i.Commit
 	if commit == "" {
@@ -84,8 +84,8 @@ func (i Info) String() string {
 	return fmt.Sprintf("%s (commit %s, %s, %s)", i.Release, commit, i.Go, i.Platform)
 }
 
-// UserAgent is how a program of this name presents itself to servers: its name first, because API servers
-// derive the default field manager from what stands before the slash.
+// UserAgent returns the User-Agent of a program of this name. The name comes first, because API servers derive the
+// default field manager from the part before the slash.
 func (i Info) UserAgent(program string) string {
 	commit := i.Commit
 	if len(commit) > shortHash {

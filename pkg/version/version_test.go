@@ -62,7 +62,7 @@ func TestForPeopleAndServers(t *testing.T) {
 	}
 }
 
-// A test binary is a program, too.
+// Build info also exists in a test binary.
 func TestGet(t *testing.T) {
 	if got := Get(); got.Release == "" || !strings.Contains(got.Platform, "/") {
 		t.Errorf("got %+v", got)

@@ -8,7 +8,7 @@ import (
 
 // figure is one measured number, with what it should be.
 type figure struct {
-	// Part is the letter of the benchmark's part, a to g.
+	// Part is the letter of the benchmark's part, a to i.
 	Part string `json:"part"`
 	// Name says what was measured, for people.
 	Name string `json:"name"`

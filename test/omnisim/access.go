@@ -19,7 +19,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/virtual"
 )
 
-// verbDestroy and its neighbours name what a caller does, in journal entries and faults.
+// The verbs of writes, in journal entries and faults.
 const (
 	verbCreate   = "Create"
 	verbUpdate   = "Update"
@@ -27,9 +27,9 @@ const (
 	verbDestroy  = "Destroy"
 )
 
-// checkAccess reports whether the caller's role allows the access. What Omni does: some types any
-// signed caller reads, most types a Reader reads and an Operator writes, a few belong to the
-// Admin, and the rest (ClusterSecrets, Talos and Kubernetes configurations, keys) nobody sees.
+// checkAccess reports whether the caller's role allows the access. As in Omni, every signed caller reads some types, a
+// Reader reads and an Operator writes most types, an Admin alone has a few, and nobody may read the rest
+// (ClusterSecrets, Talos and Kubernetes configurations, keys).
 func checkAccess(ctx context.Context, resourceType resource.Type, verb state.Verb) error {
 	switch {
 	case slices.Contains([]resource.Type{omni.MachineType, siderolink.APIConfigType, siderolink.ConnectionParamsType}, resourceType):
@@ -81,12 +81,12 @@ func isOneOf(types []resource.Type, resourceType resource.Type) bool {
 	return slices.Contains(types, resourceType)
 }
 
-// destroyableTypes are removed by callers and made by the server.
+// destroyableTypes are created by the server and destroyed by callers.
 func destroyableTypes() []resource.Type {
 	return []resource.Type{siderolink.LinkType, siderolink.PendingMachineType}
 }
 
-// signedTypes are read by everybody who signs, whatever the role.
+// signedTypes may be read by every signed caller, whatever the role.
 func signedTypes() []resource.Type {
 	return []resource.Type{
 		meta.NamespaceType, meta.ResourceDefinitionType,
@@ -98,7 +98,7 @@ func signedTypes() []resource.Type {
 	}
 }
 
-// adminTypes are the Admin's alone.
+// adminTypes may be read and written by an Admin only.
 func adminTypes() []resource.Type {
 	return []resource.Type{
 		auth.IdentityType, auth.IdentityLastActiveType, auth.IdentityStatusType, auth.PublicKeyLastActiveType,
@@ -107,7 +107,7 @@ func adminTypes() []resource.Type {
 	}
 }
 
-// statusTypes are written by the server and read by a Reader.
+// statusTypes are written by the server; a Reader may read them.
 func statusTypes() []resource.Type {
 	return []resource.Type{
 		omni.ClusterBootstrapStatusType, omni.ClusterConfigVersionType, omni.ClusterDestroyStatusType,

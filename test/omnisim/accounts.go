@@ -16,7 +16,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/access"
 )
 
-// Role says what a caller may do. Roles are ordered: each may do what those before it may.
+// Role is what a caller may do. Roles are ordered: each includes the rights of those before it.
 type Role string
 
 // The roles of Omni, weakest first.
@@ -28,12 +28,12 @@ const (
 	RoleAdmin         Role = "Admin"
 )
 
-// rank returns the place of the role in the order, and -1 for a word that is no role.
+// rank returns the place of the role in the order, or -1 for an unknown role.
 func (r Role) rank() int {
 	return slices.Index([]Role{RoleNone, RoleInfraProvider, RoleReader, RoleOperator, RoleAdmin}, r)
 }
 
-// publicKey is a key that the server accepts signatures of.
+// publicKey is a key whose signatures the server accepts.
 type publicKey struct {
 	key        *pgp.Key
 	account    string // full identity, name@serviceaccount.omni.sidero.dev
@@ -52,9 +52,9 @@ func newAccounts() *accounts {
 	return &accounts{roles: map[string]Role{}, keys: map[string]publicKey{}}
 }
 
-// CreateServiceAccount creates a service account with one key and returns the key as the client
-// library takes it: base64 of a JSON document. A negative lifetime makes a key that has expired
-// already, an existing name is an error. Lifetimes are rounded down to seconds.
+// CreateServiceAccount creates a service account with one key and returns the key in the client library's format:
+// base64 of a JSON document. A negative lifetime makes a key that has already expired; an existing name is an error.
+// Lifetimes are rounded down to seconds.
 func (s *Server) CreateServiceAccount(name string, role Role, lifetime time.Duration) (string, error) {
 	key, err := generateKey(name, lifetime)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Server) CreateServiceAccount(name string, role Role, lifetime time.Dura
 	return serviceaccount.Encode(name, key)
 }
 
-// AddKey gives an existing service account one more key, as a renewal does.
+// AddKey adds a key to an existing service account, as a renewal does.
 func (s *Server) AddKey(name string, lifetime time.Duration) (string, error) {
 	key, err := generateKey(name, lifetime)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) AddKey(name string, lifetime time.Duration) (string, error) {
 	return serviceaccount.Encode(name, key)
 }
 
-// RevokeKey makes the server forget the public half of a service-account key.
+// RevokeKey removes the public half of a service-account key from the server.
 func (s *Server) RevokeKey(key string) error {
 	decoded, err := serviceaccount.Decode(key)
 	if err != nil {
@@ -203,7 +203,7 @@ func (a *accounts) addKey(name, armored string) (string, error) {
 	return key.Fingerprint(), nil
 }
 
-// lookup returns the key with the fingerprint if it is known and has not expired.
+// lookup returns the key with the fingerprint if it exists and has not expired.
 func (a *accounts) lookup(fingerprint string) (publicKey, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,7 +213,7 @@ func (a *accounts) lookup(fingerprint string) (publicKey, bool) {
 	return key, ok && time.Now().Before(key.expiration)
 }
 
-// remove forgets a service account and its keys.
+// remove removes a service account and its keys.
 func (a *accounts) remove(name string) bool {
 	id := accountID(name)
 
@@ -235,8 +235,8 @@ func (a *accounts) remove(name string) bool {
 	return true
 }
 
-// generateKey makes a key pair that lives for the given time from now, or, for a negative
-// lifetime, one hour that ended that long ago.
+// generateKey returns a key pair that is valid for the given time from now, or, for a negative lifetime, was valid for
+// one hour that ended that long ago.
 func generateKey(name string, lifetime time.Duration) (*pgp.Key, error) {
 	created := time.Now()
 
@@ -257,7 +257,7 @@ func generateKey(name string, lifetime time.Duration) (*pgp.Key, error) {
 		Time:            func() time.Time { return created },
 	}
 
-	// Omni takes the account's address as the name of the key's owner.
+	// Omni uses the account's address as the name of the key's owner.
 	entity, err := openpgp.NewEntity(strings.ToLower(accountID(name)), "", accountID(name), config)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// caller is who signed a request.
+// caller is the signer of a request.
 type caller struct {
 	identity string
 	role     Role
@@ -43,9 +43,8 @@ func (s *Server) authenticateStream(srv any, stream grpc.ServerStream, info *grp
 	return handler(srv, &streamWithContext{ServerStream: stream, ctx: ctx})
 }
 
-// authenticate verifies the signature in the request's metadata. A request without one is
-// Unauthenticated for every method that is served here, and so is one whose key is unknown,
-// revoked or expired: the answer does not tell which.
+// authenticate verifies the signature in the request's metadata. Without a signature, every method that is served here
+// answers Unauthenticated; so it does if the key is unknown, revoked or expired, without naming which.
 func (s *Server) authenticate(ctx context.Context, method string) (context.Context, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	signed := message.NewGRPC(md, method)
@@ -68,7 +67,7 @@ func (s *Server) authenticate(ctx context.Context, method string) (context.Conte
 	return context.WithValue(ctx, callerKey{}, caller{identity: key.account, role: key.role}), nil
 }
 
-// requireRole refuses callers below the role with the answer that Omni gives.
+// requireRole refuses callers below the role with Omni's error.
 func requireRole(ctx context.Context, role Role) error {
 	c, ok := callerFrom(ctx)
 	if !ok {
@@ -82,7 +81,7 @@ func requireRole(ctx context.Context, role Role) error {
 	return nil
 }
 
-// streamWithContext is a stream whose handler sees another context.
+// streamWithContext is a stream with another context for its handler.
 type streamWithContext struct {
 	grpc.ServerStream
 	ctx context.Context

@@ -10,9 +10,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// The load balancer of a new cluster says healthy before it has looked, while the machines say that they are ready; then it finds
-// nobody, and then Kubernetes answers. Before that there is no KubernetesUpgradeStatus. A cluster that is made again begins
-// anew.
+// TestLoadBalancerOfANewCluster checks the order: the load balancer reports healthy before its first check, while the
+// machines report that they are ready; then the check finds no Kubernetes API; then Kubernetes answers. Before that
+// there is no KubernetesUpgradeStatus. For a cluster that is created again, all of this starts anew.
 func TestLoadBalancerOfANewCluster(t *testing.T) {
 	sim := start(t, omnisim.Options{Manual: true})
 
@@ -23,7 +23,7 @@ func TestLoadBalancerOfANewCluster(t *testing.T) {
 
 	st := operator(t, sim)
 
-	// seen is what there is after a step: the load balancer, Omni's own verdict, and the upgrade's status.
+	// seen is the state after a step: the load balancer, Omni's own assessment, and whether the upgrade status exists.
 	type seen struct{ stopped, healthy, ready, upgrade bool }
 
 	now := func() seen {

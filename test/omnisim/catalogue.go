@@ -24,8 +24,8 @@ type Catalogue struct {
 	Extensions []string
 }
 
-// DefaultCatalogue returns the versions and extensions that the real server sees in the contract
-// tests. Talos 1.13.1 is missing: Omni keeps it on a deny list.
+// DefaultCatalogue returns the versions and extensions that the real server has in the contract tests. Talos 1.13.1 is
+// missing: it is on Omni's deny list.
 func DefaultCatalogue() Catalogue {
 	return Catalogue{
 		Talos:      []string{"1.11.6", "1.12.7", "1.12.8", "1.13.2", "1.13.3", "1.13.4", "1.13.5"},
@@ -36,7 +36,7 @@ func DefaultCatalogue() Catalogue {
 	}
 }
 
-// talosVersion is a version of Talos with what it runs.
+// talosVersion is a version of Talos with the versions of Kubernetes that it runs.
 type talosVersion struct{ kubernetes []string }
 
 func (t talosVersion) runs(kubernetes string) bool { return slices.Contains(t.kubernetes, kubernetes) }
@@ -66,7 +66,7 @@ func (c *Catalogue) talos(version string) (talosVersion, bool) {
 
 func (c *Catalogue) hasExtension(name string) bool { return slices.Contains(c.Extensions, name) }
 
-// store makes the versions readable as resources.
+// store creates the resources of the versions.
 func (c *Catalogue) store(ctx context.Context, st state.State) error {
 	for _, version := range c.Talos {
 		version = strings.TrimPrefix(version, "v")

@@ -18,7 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// phase is short enough for tests that let the engine run by itself.
+// phase is short enough for tests in which the engine runs by itself.
 const phase = 20 * time.Millisecond
 
 func start(t *testing.T, options omnisim.Options) *omnisim.Server {
@@ -40,7 +40,7 @@ func start(t *testing.T, options omnisim.Options) *omnisim.Server {
 	return sim
 }
 
-// key makes a service account of the role.
+// key creates a service account of the role and returns its key.
 func key(t *testing.T, sim *omnisim.Server, role omnisim.Role) string {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func connect(t *testing.T, sim *omnisim.Server, serviceAccount string) *client.C
 	return c
 }
 
-// operator is a client that may write.
+// operator returns the state of a client that may write.
 func operator(t *testing.T, sim *omnisim.Server) state.State {
 	t.Helper()
 
@@ -82,8 +82,7 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// apply does what a template asks for, without waiting for what it tears down, and returns the
-// number of writes.
+// apply makes the changes of a template, without waiting for teardowns, and returns the number of writes.
 func apply(ctx context.Context, t *testing.T, st state.State, text string) int {
 	t.Helper()
 

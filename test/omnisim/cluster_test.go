@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// listed is a template with one listed control plane and one listed worker.
+// listed returns a template with one listed control plane and one listed worker.
 func listed(cluster, controlPlane, worker string) string {
 	return fmt.Sprintf(`kind: Cluster
 name: %s
@@ -41,8 +41,8 @@ name: %[3]s
 `, cluster, controlPlane, worker)
 }
 
-// running reports whether a cluster runs. Phase and Ready alone do not: a cluster whose empty worker
-// set arrived before its control plane is RUNNING and Ready for a moment.
+// running reports whether a cluster runs. Phase and Ready alone are not enough: a cluster whose empty worker set
+// arrived before its control plane is RUNNING and Ready for a moment.
 func running(s *omni.ClusterStatus) bool {
 	spec := s.TypedSpec().Value
 

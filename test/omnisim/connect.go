@@ -17,9 +17,9 @@ import (
 	"github.com/siderolabs/omni/client/pkg/client"
 )
 
-// Connect opens a client of an Omni, simulated or real, at an https:// endpoint whose certificate
-// the given PEM certificates sign. It is somebody beside our operator: the tests' second client.
-// The client library has no option for a CA, so TLS is dialled here.
+// Connect opens a client of an Omni, simulated or real, at an https:// endpoint whose certificate the given PEM
+// certificates sign. Tests use it as a second client beside the operator. The client library has no option for a CA, so
+// Connect does TLS in the dialer.
 func Connect(endpoint, serviceAccountKey string, ca []byte) (*client.Client, error) {
 	address, secure := strings.CutPrefix(endpoint, "https://")
 	if !secure {
@@ -44,10 +44,10 @@ func Connect(endpoint, serviceAccountKey string, ca []byte) (*client.Client, err
 	return c, nil
 }
 
-// CreateAccount has an Admin make a service account in any Omni, and returns its key. It is what a person does with
-// `omnictl serviceaccount create`. Lifetimes are rounded down to seconds.
+// CreateAccount creates a service account in any Omni with an Admin's client, and returns its key, like `omnictl
+// serviceaccount create`. Lifetimes are rounded down to seconds.
 func CreateAccount(ctx context.Context, admin *client.Client, name string, role Role, lifetime time.Duration) (string, error) {
-	// The real server reads the address as a mail address, and so wants a name before it.
+	// The real server parses the address as a mail address, which needs a name before it.
 	key, err := pgp.GenerateKey(name, "test", accountID(name), lifetime)
 	if err != nil {
 		return "", fmt.Errorf("generate key: %w", err)

@@ -15,13 +15,13 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 )
 
-// settle is how long the engine waits after a change for more changes before it looks, so that a
-// template that arrives as thirty writes costs a few passes, not thirty.
+// settle is how long the engine waits after a change for further changes, so that a template that arrives as thirty
+// writes takes a few passes, not thirty.
 const settle = 5 * time.Millisecond
 
-// engine does what Omni's controllers do: it watches what clients write and brings statuses and
-// machines along, one step per phase. It is level-triggered: a pass over a cluster looks at
-// everything the cluster has, does what can be done now, and notes whether time has to pass.
+// engine does the work of Omni's controllers: it watches the clients' writes and advances statuses and machines, one
+// step per phase. It is level-triggered: a pass over a cluster reads everything the cluster has, does what can be done
+// now, and records whether time has to pass.
 type engine struct {
 	state  state.State
 	phase  time.Duration
@@ -31,22 +31,22 @@ type engine struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	events chan []state.Event
-	calls  chan func(context.Context) // what others want the loop to do
+	calls  chan func(context.Context) // functions that other goroutines run in the loop
 
-	// What follows is touched by the loop only.
+	// Only the loop uses the following fields.
 	paused   bool
 	now      int64                 // steps since the start
-	dirty    map[string]struct{}   // clusters to look at
+	dirty    map[string]struct{}   // clusters to reconcile
 	waiting  map[string]struct{}   // clusters that need time
-	since    map[string]sinceValue // when something became what it is
+	since    map[string]sinceValue // when a value last changed
 	applied  map[string]string     // configuration that a machine has
-	turn     map[string]string     // the machine of a cluster that is being upgraded
+	turn     map[string]string     // by cluster: the machine that is being upgraded
 	dead     map[string]int64      // machines that stopped answering, and at which step
 	arrived  map[string]struct{}   // machines whose link changed
-	machines bool                  // machines to look at
+	machines bool                  // whether to reconcile machines
 }
 
-// sinceValue is a value and the step at which it was seen first.
+// sinceValue is a value and the step at which it was first seen.
 type sinceValue struct {
 	value string
 	step  int64
@@ -71,7 +71,7 @@ func newEngine(resources state.State, options Options) *engine {
 	}
 }
 
-// watchedTypes wake the engine.
+// watchedTypes are the types whose events wake the engine.
 func watchedTypes() []resource.Type {
 	return []resource.Type{
 		omni.ClusterType, omni.MachineSetType, omni.MachineSetNodeType, omni.ConfigPatchType,
@@ -140,7 +140,7 @@ func (e *engine) run(ctx context.Context) {
 	}
 }
 
-// drain notes the events that are there already.
+// drain records the events that have already arrived.
 func (e *engine) drain() {
 	for {
 		select {
@@ -172,13 +172,13 @@ func (e *engine) note(events []state.Event) {
 				e.dirty[name] = struct{}{}
 			}
 
-			// A machine that a set lets go may be what another set waits for.
+			// Another set may wait for a machine that a set releases.
 			e.machines = e.machines || md.Type() == omni.MachineSetNodeType
 		}
 	}
 }
 
-// tick lets one step of time pass.
+// tick advances the time by one step.
 func (e *engine) tick(ctx context.Context) {
 	if e.paused {
 		return
@@ -192,7 +192,7 @@ func (e *engine) tick(ctx context.Context) {
 	e.pass(ctx)
 }
 
-// pass looks at everything that is marked. What fails is looked at again with the next step.
+// pass reconciles everything that is marked. Failures are retried with the next step.
 func (e *engine) pass(ctx context.Context) {
 	if e.paused {
 		return
@@ -222,8 +222,8 @@ func (e *engine) pass(ctx context.Context) {
 	}
 }
 
-// elapsed reports whether the thing called key has had the value for the steps. If not, the cluster
-// is looked at again with the next step.
+// elapsed reports whether the value of key has been the same for that many steps. If not, the cluster is reconciled
+// again with the next step.
 func (e *engine) elapsed(cluster, key, value string, steps int64) bool {
 	seen, ok := e.since[key]
 	if !ok || seen.value != value {
@@ -246,7 +246,7 @@ func (e *engine) forget(keys ...string) {
 	}
 }
 
-// call runs something in the engine's loop and returns when it is done, or when the engine stops.
+// call runs a function in the engine's loop and returns when it is done, or when the engine stops.
 func (e *engine) call(do func(context.Context)) {
 	done := make(chan struct{})
 
@@ -262,15 +262,14 @@ func (e *engine) call(do func(context.Context)) {
 	}
 }
 
-// Pause stops the engine: nothing moves, so a test can force statuses through Unchecked.
+// Pause stops the engine: nothing changes, so a test can set statuses through Unchecked.
 func (s *Server) Pause() { s.engine.call(func(context.Context) { s.engine.paused = true }) }
 
-// Resume lets the engine go on after Pause. It overwrites what a test forced as soon as
-// something about the cluster changes.
+// Resume continues the engine after Pause. It overwrites what a test set as soon as anything of the cluster changes.
 func (s *Server) Resume() { s.engine.call(func(context.Context) { s.engine.paused = false }) }
 
-// Step lets one phase pass and returns when the engine has done everything that follows from it.
-// It is meant for Options.Manual, where time does not pass by itself.
+// Step advances the time by one phase and returns when the engine has done everything that follows from it. It is meant
+// for Options.Manual, where time does not pass by itself.
 func (s *Server) Step() {
 	s.engine.call(func(ctx context.Context) {
 		s.engine.drain()

@@ -12,8 +12,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// allocate gives a set with a machine class the machines that it lacks, and takes those away
-// that it has too many: disconnected ones first, then the oldest.
+// allocate adds the missing machines to a set with a machine class, and removes surplus ones: disconnected ones first,
+// then the oldest.
 func (e *engine) allocate(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
 	allocation := omni.GetMachineAllocation(set)
 	if allocation == nil {
@@ -51,7 +51,7 @@ func (e *engine) allocate(ctx context.Context, view *clusterView, set *omni.Mach
 	return nil
 }
 
-// unlimited is more machines than there are.
+// unlimited is more machines than any test has.
 const unlimited = 1 << 20
 
 func (e *engine) deallocate(ctx context.Context, nodes []*omni.MachineSetNode, count int) error {

@@ -7,17 +7,17 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// The load balancer of a new cluster, as it was seen with real machines: it starts when a control
-// plane machine has booted from its disk, says healthy at once, looks for the first time 8 seconds
-// later and finds nobody, and finds the Kubernetes API 50 seconds after that. The machines say that
-// they run and are ready before the first look, so that the whole cluster seems to be well.
+// The load balancer of a new cluster, as observed with real machines: it starts when a control plane machine has booted
+// from its disk, and reports healthy at once. Its first check is 8 seconds later and finds no Kubernetes API; another
+// 50 seconds later a check finds it. The machines report that they run and are ready before the first check, so the
+// whole cluster seems to be healthy.
 const (
 	firstLookSteps   = 3
 	firstAnswerSteps = 9
 )
 
-// balance is what Omni's load balancer says: stopped as long as no control plane machine can be
-// reached, and whether the Kubernetes API answers.
+// balance returns the status of Omni's load balancer: whether it is stopped, because no control plane machine can be
+// reached, and whether it reports the Kubernetes API as healthy.
 func (e *engine) balance(ctx context.Context, view *clusterView) (stopped, healthy bool) {
 	booted, connected, _ := e.controlPlane(ctx, view)
 	if !connected || !booted && !e.started(view) {
@@ -29,8 +29,8 @@ func (e *engine) balance(ctx context.Context, view *clusterView) (stopped, healt
 	return false, e.answers(ctx, view) || !looked
 }
 
-// answers reports whether the Kubernetes API of a cluster answers. For the first time it does so
-// some steps after the load balancer has started.
+// answers reports whether the Kubernetes API of a cluster answers. It first does so some steps after the load balancer
+// has started.
 func (e *engine) answers(ctx context.Context, view *clusterView) bool {
 	_, _, ready := e.controlPlane(ctx, view)
 
@@ -44,11 +44,11 @@ func (e *engine) started(view *clusterView) bool {
 
 func balancerKey(view *clusterView) string { return "load balancer/" + view.name() }
 
-// lifeOf tells a cluster from others of its name.
+// lifeOf separates a cluster from earlier ones of the same name.
 func lifeOf(view *clusterView) string { return view.cluster.Metadata().Created().String() }
 
-// controlPlane says how the best of a cluster's control plane machines is. A dead one answers nobody, and Omni
-// takes a while to notice.
+// controlPlane returns the best state of a cluster's control plane machines. A dead machine does not answer, and Omni
+// detects that only after a while.
 func (e *engine) controlPlane(ctx context.Context, view *clusterView) (booted, connected, ready bool) {
 	for _, machine := range view.machines {
 		if !isControlPlane(machine) {

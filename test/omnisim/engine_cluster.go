@@ -11,18 +11,18 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// clusterFinalizers hold a cluster until everything that belongs to it is gone.
+// clusterFinalizers block the deletion of a cluster until everything that belongs to it is gone.
 func clusterFinalizers() []string {
 	return []string{clusterController, clusterStatusController}
 }
 
-// clusterView is a cluster with what belongs to it, read at the beginning of a pass.
+// clusterView is a cluster and what belongs to it, read at the beginning of a pass.
 type clusterView struct {
 	cluster  *omni.Cluster
 	sets     []*omni.MachineSet
 	nodes    []*omni.MachineSetNode
 	machines []*omni.ClusterMachine
-	config   string // what machines are configured with; see configurationOf
+	config   string // digest of the machines' configuration; see configurationOf
 }
 
 func (v *clusterView) name() string { return v.cluster.Metadata().ID() }
@@ -122,7 +122,7 @@ func (e *engine) reconcileCluster(ctx context.Context, name string) error {
 		return err
 	}
 
-	// Sets and machines have moved; statuses are made from what is there now.
+	// Sets and machines have changed; compute the statuses from the current state.
 	if view, err = e.look(ctx, cluster); err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (e *engine) reconcileCluster(ctx context.Context, name string) error {
 	return e.reconcileUpgrades(ctx, view)
 }
 
-// introduce gives a new cluster what it has for life. The UUID takes a step, which is why
-// kubeconfigs are refused for a moment.
+// introduce creates what a new cluster keeps for life. The UUID takes a step, so requests for kubeconfigs are refused
+// for a moment.
 func (e *engine) introduce(ctx context.Context, view *clusterView) error {
 	name, talos := view.name(), view.cluster.TypedSpec().Value.GetTalosVersion()
 
@@ -168,7 +168,7 @@ func (e *engine) introduce(ctx context.Context, view *clusterView) error {
 	})
 }
 
-// reconcileStatus sums the machine sets up.
+// reconcileStatus writes the statuses of a cluster and of its load balancer.
 func (e *engine) reconcileStatus(ctx context.Context, view *clusterView) error {
 	name := view.name()
 
@@ -247,7 +247,7 @@ func (e *engine) summarize(ctx context.Context, view *clusterView) (*specs.Clust
 	return summary, nil
 }
 
-// clusterPhase is the phase that the phases of the machine sets make together.
+// clusterPhase returns the phase of a cluster whose machine sets have these phases.
 func clusterPhase(tearingDown bool, phases map[specs.MachineSetPhase]int) specs.ClusterStatusSpec_Phase {
 	switch {
 	case tearingDown, len(phases) == 1 && phases[specs.MachineSetPhase_Destroying] > 0:

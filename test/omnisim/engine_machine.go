@@ -14,15 +14,14 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
 )
 
-// disconnectSteps is how long Omni takes to call a silent machine disconnected (about 275 s in
-// the real one).
+// disconnectSteps is how long Omni takes to report a silent machine as disconnected (about 275 s in the real one).
 const disconnectSteps = 5
 
-// machineLabels is the resource through which classes and the interface see a machine's labels.
+// machineLabels is the resource that holds a copy of a machine's labels, for classes and the web interface.
 type machineLabels = system.ResourceLabels[*omni.MachineStatus]
 
-// reconcileMachines looks at everything that is about machines and not about one cluster: links
-// that go away, machines that fell silent, and classes that wait for machines.
+// reconcileMachines handles what concerns machines and not one cluster: links that are torn down, machines that fell
+// silent, and sets with a class that wait for machines.
 func (e *engine) reconcileMachines(ctx context.Context) error {
 	links, err := safe.StateListAll[*siderolink.Link](ctx, e.state)
 	if err != nil {
@@ -53,7 +52,7 @@ func (e *engine) reconcileMachines(ctx context.Context) error {
 		}
 	}
 
-	// Free machines may be what a machine set waits for.
+	// A machine set may wait for free machines.
 	sets, err := safe.StateListAll[*omni.MachineSet](ctx, e.state)
 	if err != nil {
 		return err
@@ -79,7 +78,7 @@ func (e *engine) reconcileMachines(ctx context.Context) error {
 	return failed
 }
 
-// occupy notes on a machine which set has it.
+// occupy records in a machine's status which set it belongs to.
 func (e *engine) occupy(ctx context.Context, set *omni.MachineSet, hardware *omni.MachineStatus) error {
 	return e.putMachineStatus(ctx, hardware.Metadata().ID(), func(machine *omni.MachineStatus) {
 		copyPlace(machine, set)
@@ -94,8 +93,8 @@ func (e *engine) occupy(ctx context.Context, set *omni.MachineSet, hardware *omn
 	})
 }
 
-// letGo wipes a machine and frees it. A machine that does not answer cannot be wiped: it stays in
-// its set until it comes back or its link is removed.
+// letGo wipes a machine and frees it. A machine that does not answer cannot be wiped: it stays in its set until it
+// comes back or its link is removed.
 func (e *engine) letGo(ctx context.Context, view *clusterView, machine *omni.ClusterMachine) error {
 	id, name := machine.Metadata().ID(), view.name()
 
@@ -130,7 +129,7 @@ func (e *engine) letGo(ctx context.Context, view *clusterView, machine *omni.Clu
 	delete(e.applied, id)
 	e.waiting[name] = struct{}{}
 
-	// A free machine may be what another set waits for.
+	// Another set may wait for a free machine.
 	e.machines = true
 
 	return nil
@@ -149,7 +148,7 @@ func (e *engine) markDestroying(ctx context.Context, id string) error {
 	return ignoreNotFound(err)
 }
 
-// freeMachine makes a machine available again, freshly wiped.
+// freeMachine makes a wiped machine available again.
 func (e *engine) freeMachine(ctx context.Context, id string) error {
 	return e.putMachineStatus(ctx, id, func(machine *omni.MachineStatus) {
 		for _, key := range []string{omni.LabelCluster, omni.LabelMachineSet, omni.LabelControlPlaneRole, omni.LabelWorkerRole} {
@@ -163,7 +162,7 @@ func (e *engine) freeMachine(ctx context.Context, id string) error {
 	})
 }
 
-// removeMachine forgets a machine whose link is torn down, and frees what waited for it.
+// removeMachine removes a machine whose link is torn down, and unblocks what waits for the machine.
 func (e *engine) removeMachine(ctx context.Context, link *siderolink.Link) error {
 	id := link.Metadata().ID()
 
@@ -202,8 +201,8 @@ func (e *engine) removeMachine(ctx context.Context, link *siderolink.Link) error
 	return e.release(ctx, link, *link.Metadata().Finalizers()...)
 }
 
-// putMachineStatus changes a machine's status, and the copy of its labels. A machine that does
-// not exist is left alone.
+// putMachineStatus changes a machine's status, and the copy of its labels. It does nothing if the machine does not
+// exist.
 func (e *engine) putMachineStatus(ctx context.Context, id string, change func(*omni.MachineStatus)) error {
 	updated, err := e.state.UpdateWithConflicts(ctx, omni.NewMachineStatus(id).Metadata(), func(res resource.Resource) error {
 		change(res.(*omni.MachineStatus))
@@ -231,7 +230,7 @@ func (e *engine) copyLabels(ctx context.Context, machine resource.Resource) erro
 	})
 }
 
-// setConnected shows a machine as connected or not.
+// setConnected marks a machine as connected or not.
 func (e *engine) setConnected(ctx context.Context, id string, connected bool) error {
 	err := e.putMachineStatus(ctx, id, func(machine *omni.MachineStatus) {
 		machine.TypedSpec().Value.Connected = connected
@@ -254,7 +253,7 @@ func (e *engine) setConnected(ctx context.Context, id string, connected bool) er
 	return ignoreNotFound(err)
 }
 
-// wake makes the engine look at the cluster that has the machine.
+// wake makes the engine reconcile the cluster of the machine.
 func (e *engine) wake(ctx context.Context, id string) {
 	machine, err := find[*omni.MachineStatus](ctx, e.state, omni.NewMachineStatus(id).Metadata())
 	if err != nil || machine == nil {

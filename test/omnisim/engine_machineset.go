@@ -10,18 +10,18 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// setFinalizers hold a machine set until its machines are gone.
+// setFinalizers block the deletion of a machine set until its machines are gone.
 func setFinalizers() []string {
 	return []string{machineSetController, machineSetStatusController}
 }
 
-// reconcileSet brings one machine set along.
+// reconcileSet advances one machine set.
 func (e *engine) reconcileSet(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
 	if err := e.hold(ctx, set, setFinalizers()...); err != nil {
 		return err
 	}
 
-	// The machines of a locked cluster are left as they are.
+	// The machines of a locked cluster do not change.
 	if !view.tearingDown() && isClusterLocked(view.cluster) {
 		return e.writeSetStatus(ctx, view, set)
 	}
@@ -43,7 +43,7 @@ func (e *engine) reconcileSet(ctx context.Context, view *clusterView, set *omni.
 	return e.writeSetStatus(ctx, view, set)
 }
 
-// reconcileSetMachines brings machines that are listed along, and lets those go that are not.
+// reconcileSetMachines advances the listed machines, and releases the others.
 func (e *engine) reconcileSetMachines(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
 	all, running := view.nodesOf(set.Metadata().ID())
 	listed := map[string]bool{}
@@ -55,7 +55,7 @@ func (e *engine) reconcileSetMachines(ctx context.Context, view *clusterView, se
 		failed = errors.Join(failed, e.reconcileNode(ctx, view, set, node))
 	}
 
-	// A node goes at once; its machine stays in the cluster until it is wiped.
+	// A node is destroyed at once; its machine stays in the cluster until it is wiped.
 	for _, node := range all {
 		if node.Metadata().Phase() == resource.PhaseTearingDown {
 			failed = errors.Join(failed, e.release(ctx, node, machineSetStatusController, machineSetNodeController))
@@ -71,7 +71,7 @@ func (e *engine) reconcileSetMachines(ctx context.Context, view *clusterView, se
 	return failed
 }
 
-// writeSetStatus says how far the set is.
+// writeSetStatus writes the statuses of a machine set.
 func (e *engine) writeSetStatus(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
 	spec, etcd, err := e.setStatus(ctx, view, set)
 	if err != nil {
@@ -106,8 +106,7 @@ func (e *engine) writeSetStatus(ctx context.Context, view *clusterView, set *omn
 	})
 }
 
-// setStatus counts the machines of a set and derives the phase. It also says whether a machine
-// runs, and so etcd does.
+// setStatus counts the machines of a set and derives the phase. It also reports whether a machine, and so etcd, runs.
 func (e *engine) setStatus(ctx context.Context, view *clusterView, set *omni.MachineSet) (*specs.MachineSetStatusSpec, bool, error) {
 	_, nodes := view.nodesOf(set.Metadata().ID())
 	machines := view.machinesOf(set.Metadata().ID())

@@ -14,7 +14,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// reconcileNode makes a machine part of the cluster and brings it along.
+// reconcileNode adds a machine to the cluster and advances it.
 func (e *engine) reconcileNode(ctx context.Context, view *clusterView, set *omni.MachineSet, node *omni.MachineSetNode) error {
 	id := node.Metadata().ID()
 
@@ -49,7 +49,7 @@ func (e *engine) reconcileNode(ctx context.Context, view *clusterView, set *omni
 		return nil
 	}
 
-	// A machine that the server has never seen is waited for.
+	// The cluster waits for a machine that has never connected.
 	if hardware == nil {
 		return put(ctx, e.state, clusterMachineController, omni.NewClusterMachineStatus(id), func(status *omni.ClusterMachineStatus) {
 			copyPlace(status, set)
@@ -78,7 +78,7 @@ func copyPlace(res resource.Resource, set *omni.MachineSet) {
 	res.Metadata().Labels().Set(omni.LabelMachineSet, set.Metadata().ID())
 }
 
-// advance moves a machine one stage on if its time has come. A dead machine stays where it is.
+// advance moves a machine to its next stage if it is time. A dead machine stays in its stage.
 func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.MachineSet, node *omni.MachineSetNode, hardware *omni.MachineStatus) error {
 	id := node.Metadata().ID()
 
@@ -88,7 +88,7 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 	}
 
 	if current != nil && current.TypedSpec().Value.Stage == specs.ClusterMachineStatusSpec_UNKNOWN {
-		current = nil // the machine has turned up
+		current = nil // the machine has connected
 	}
 
 	stage, ready := specs.ClusterMachineStatusSpec_INSTALLING, false
@@ -127,7 +127,7 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 	})
 }
 
-// nextStage returns the stage after the current one, or the same if its time has not come.
+// nextStage returns the stage after the current one, or the same if it is not time yet.
 func (e *engine) nextStage(
 	ctx context.Context, view *clusterView, hardware *omni.MachineStatus, stage specs.ClusterMachineStatusSpec_Stage, ready bool,
 ) (specs.ClusterMachineStatusSpec_Stage, bool, error) {
@@ -156,8 +156,8 @@ func (e *engine) nextStage(
 	}
 }
 
-// startUpdate begins what a running machine lacks: first a new Talos, one machine of a cluster
-// at a time, then a new configuration.
+// startUpdate starts the next update of a running machine: first a new Talos, one machine of a cluster at a time, then
+// a new configuration.
 func (e *engine) startUpdate(view *clusterView, hardware *omni.MachineStatus) (specs.ClusterMachineStatusSpec_Stage, bool, error) {
 	id := hardware.Metadata().ID()
 
@@ -179,8 +179,8 @@ func (e *engine) isOutdated(view *clusterView, id string, hardware *omni.Machine
 	return talosOf(hardware) != view.cluster.TypedSpec().Value.TalosVersion || e.applied[id] != view.config
 }
 
-// configurationOf is a digest of what the machines of a cluster are configured with. It changes
-// for all of them when a patch changes, as if every patch were the cluster's.
+// configurationOf returns a digest of the configuration of a cluster's machines. It changes for all of them when a
+// patch changes, as if every patch were the cluster's.
 func (e *engine) configurationOf(ctx context.Context, cluster string) (string, error) {
 	digest := sha256.New()
 

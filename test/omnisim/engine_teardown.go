@@ -8,15 +8,15 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// plainTypes belong to a cluster, hold nothing and are held by nothing.
+// plainTypes belong to a cluster; nothing blocks their deletion, and they block none.
 func plainTypes() []resource.Type {
 	return []resource.Type{
 		omni.ConfigPatchType, omni.ExtensionsConfigurationType, omni.KubernetesManifestGroupType, omni.KubernetesHealthCheckType,
 	}
 }
 
-// destroyReady destroys what clients tore down and nothing holds, so that a client need not stay
-// to finish a deletion that it began.
+// destroyReady destroys resources that clients tore down and that have no finalizers, so that a client need not stay to
+// finish a deletion.
 func (e *engine) destroyReady(ctx context.Context, cluster string) error {
 	for _, resourceType := range plainTypes() {
 		list, err := e.listAny(ctx, resourceType, resource.LabelEqual(omni.LabelCluster, cluster))
@@ -36,8 +36,8 @@ func (e *engine) destroyReady(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// dismantle takes a cluster that is torn down apart: workers, then control planes, then the
-// rest, and at last the cluster itself.
+// dismantle removes the parts of a cluster that is being torn down: workers, then control planes, then the rest, and at
+// last the cluster itself.
 func (e *engine) dismantle(ctx context.Context, view *clusterView) error {
 	workers := 0
 
@@ -65,7 +65,7 @@ func (e *engine) dismantle(ctx context.Context, view *clusterView) error {
 		return nil
 	}
 
-	// The last step takes its time, so that a client sees a cluster that is being destroyed.
+	// The last step takes time, so that clients can see a cluster that is being destroyed.
 	name := view.name()
 	if !e.elapsed(name, "dismantled/"+name, "", 1) {
 		return nil
@@ -96,7 +96,7 @@ func (e *engine) dismantle(ctx context.Context, view *clusterView) error {
 	return e.release(ctx, view.cluster, clusterFinalizers()...)
 }
 
-// dismantleSet takes a machine set apart: its machines, then its patches, then itself.
+// dismantleSet removes a machine set: its machines, then its patches, then the set itself.
 func (e *engine) dismantleSet(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
 	id := set.Metadata().ID()
 

@@ -9,12 +9,12 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// kubernetesSteps is how many steps an upgrade of Kubernetes takes. It has no machine stages:
-// the machines run on, and so does the cluster's status.
+// kubernetesSteps is how many steps an upgrade of Kubernetes takes. It has no machine stages: the machines run on, and
+// the cluster's status does not change.
 const kubernetesSteps = 3
 
-// takeTurn reports whether the machine may upgrade now: one machine of a cluster at a time, and
-// none while the one whose turn it is has not come back.
+// takeTurn reports whether the machine may upgrade now: one machine of a cluster at a time, and none until the previous
+// one is back.
 func (e *engine) takeTurn(view *clusterView, machine string) bool {
 	name := view.name()
 
@@ -31,7 +31,7 @@ func (e *engine) takeTurn(view *clusterView, machine string) bool {
 	return true
 }
 
-// installTalos puts the cluster's Talos on a machine.
+// installTalos installs the cluster's Talos on a machine.
 func (e *engine) installTalos(ctx context.Context, view *clusterView, hardware *omni.MachineStatus) error {
 	version := "v" + view.cluster.TypedSpec().Value.TalosVersion
 
@@ -42,7 +42,7 @@ func (e *engine) installTalos(ctx context.Context, view *clusterView, hardware *
 	})
 }
 
-// reconcileUpgrades tells how far the versions are.
+// reconcileUpgrades writes the statuses of the upgrades.
 func (e *engine) reconcileUpgrades(ctx context.Context, view *clusterView) error {
 	return errors.Join(e.reconcileTalosUpgrade(ctx, view), e.reconcileKubernetesUpgrade(ctx, view))
 }
@@ -57,7 +57,7 @@ func (e *engine) reconcileTalosUpgrade(ctx context.Context, view *clusterView) e
 			return err
 		}
 
-		// A machine that is being installed for the first time is no upgrade.
+		// The first installation of a machine is no upgrade.
 		if _, installed := e.applied[machine.Metadata().ID()]; hardware != nil && installed && talosOf(hardware) != target {
 			behind++
 		}
@@ -93,8 +93,8 @@ func (e *engine) reconcileTalosUpgrade(ctx context.Context, view *clusterView) e
 	})
 }
 
-// reconcileKubernetesUpgrade: the status appears when Kubernetes has answered for the first time,
-// as an upgrade from nothing that is done a step later.
+// reconcileKubernetesUpgrade writes the status of the Kubernetes upgrade: it appears when Kubernetes has answered for
+// the first time, as an upgrade from nothing that is done a step later.
 func (e *engine) reconcileKubernetesUpgrade(ctx context.Context, view *clusterView) error {
 	if !e.answers(ctx, view) {
 		return nil

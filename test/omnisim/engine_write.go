@@ -13,7 +13,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// The controllers of Omni whose names are owners and finalizers that clients can see.
+// Omni's controllers whose names clients see as owners and finalizers.
 const (
 	clusterController          = "ClusterController"
 	clusterStatusController    = "ClusterStatusController"
@@ -34,8 +34,8 @@ const (
 	labelsController           = "LabelsExtractorController[MachineStatuses.omni.sidero.dev]"
 )
 
-// put creates or changes a resource of the engine's own. A change that changes nothing is not
-// written, so that watches stay silent.
+// put creates or changes a resource of the engine's own. It does not write a change without effect, so that watches
+// stay silent.
 func put[T resource.Resource](ctx context.Context, st state.State, owner string, empty T, change func(T)) error {
 	_, err := st.UpdateWithConflicts(ctx, empty.Metadata(), func(existing resource.Resource) error {
 		change(existing.(T))
@@ -51,7 +51,7 @@ func put[T resource.Resource](ctx context.Context, st state.State, owner string,
 	return st.Create(ctx, empty, state.WithCreateOwner(owner))
 }
 
-// drop removes a resource at once, whoever owns it and whatever holds it.
+// drop removes a resource at once, whatever its owner and finalizers.
 func (e *engine) drop(ctx context.Context, ptr resource.Pointer) error {
 	existing, err := e.state.Get(ctx, ptr)
 	if state.IsNotFoundError(err) {
@@ -77,7 +77,7 @@ func (e *engine) drop(ctx context.Context, ptr resource.Pointer) error {
 	return ignoreNotFound(e.state.Destroy(ctx, ptr, state.WithDestroyOwner(owner)))
 }
 
-// teardown marks a resource for destruction unless it is marked.
+// teardown marks a resource for destruction if it is not marked yet.
 func (e *engine) teardown(ctx context.Context, res resource.Resource) error {
 	if res.Metadata().Phase() == resource.PhaseTearingDown {
 		return nil
@@ -88,7 +88,7 @@ func (e *engine) teardown(ctx context.Context, res resource.Resource) error {
 	return ignoreNotFound(err)
 }
 
-// hold puts finalizers on a resource that stays.
+// hold adds finalizers to a resource that is not being torn down.
 func (e *engine) hold(ctx context.Context, res resource.Resource, finalizers ...string) error {
 	missing := slices.DeleteFunc(slices.Clone(finalizers), res.Metadata().Finalizers().Has)
 	if len(missing) == 0 || res.Metadata().Phase() == resource.PhaseTearingDown {
@@ -98,8 +98,8 @@ func (e *engine) hold(ctx context.Context, res resource.Resource, finalizers ...
 	return ignoreNotFound(e.state.AddFinalizer(ctx, res.Metadata(), missing...))
 }
 
-// release takes the engine's finalizers off a resource and destroys it if nobody else holds it,
-// as Omni does with everything that is torn down.
+// release removes the engine's finalizers from a resource, and destroys it if it is torn down and has no finalizers
+// left, as Omni does.
 func (e *engine) release(ctx context.Context, res resource.Resource, finalizers ...string) error {
 	held := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return !res.Metadata().Finalizers().Has(f) })
 
@@ -129,7 +129,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// listOf returns the resources of a type that carry the cluster's label, by ID.
+// listOf returns the resources of a type that have the cluster's label, by ID.
 func listOf[T interface {
 	comparable
 	resource.Resource

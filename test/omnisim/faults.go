@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Fault is something that goes wrong with requests. First comes the delay, then the hanging,
-// then the code; a fault with neither hanging nor code only delays.
+// Fault is a failure of requests. First comes the delay, then the hanging, then the code; a fault with neither hanging
+// nor code only delays.
 type Fault struct {
 	// Method is the last part of the gRPC method: Get, List, Create, Update, Destroy, Teardown,
 	// TeardownAndDestroy, Watch, Kubeconfig and so on. Empty means every method.
@@ -24,31 +24,30 @@ type Fault struct {
 	Type resource.Type
 	// Writes limits the fault to requests that change resources.
 	Writes bool
-	// After is how many matching requests are let through first.
+	// After is how many matching requests pass first.
 	After int
-	// Times is how many requests are hit. Zero means all until the fault is removed.
+	// Times is how many requests the fault hits. Zero means all until the fault is removed.
 	Times int
-	// OnHit is called, if set, when a request is hit, before the delay. It must not block.
+	// OnHit is called, if set, when the fault hits a request, before the delay. It must not block.
 	OnHit func()
-	// Delay is waited before anything else.
+	// Delay is how long the request waits before anything else.
 	Delay time.Duration
-	// Hang keeps the request without an answer until its deadline, the removal of the fault or
-	// the end of the server.
+	// Hang keeps the request without an answer until its deadline, the removal of the fault or the end of the server.
 	Hang bool
-	// Code is the answer. OK lets the request through after the delay.
+	// Code is the code of the answer. OK lets the request pass after the delay.
 	Code codes.Code
 	// Message is the text of the answer. Default: "injected by a test".
 	Message string
 }
 
-// Inject makes requests fail. The returned function removes the fault and lets hanging requests
-// go on. Requests are hit before their signature is looked at.
+// Inject makes requests fail. The returned function removes the fault and lets hanging requests continue. Faults hit
+// requests before their signature is verified.
 func (s *Server) Inject(fault Fault) (remove func()) { return s.faults.inject(fault) }
 
-// ResetStreams ends every open stream, watches in the first place, with code Unavailable.
+// ResetStreams ends every open stream, such as watches, with code Unavailable.
 func (s *Server) ResetStreams() { s.faults.resetStreams() }
 
-// faults holds what goes wrong, and the open streams.
+// faults holds the active faults and the open streams.
 type faults struct {
 	mu      sync.Mutex
 	active  []*activeFault
@@ -58,8 +57,8 @@ type faults struct {
 
 type activeFault struct {
 	Fault
-	passing int // matching requests still to let through
-	left    int // requests still to hit, if Times is set
+	passing int // matching requests that still pass
+	left    int // requests that are still hit, if Times is set
 	removed chan struct{}
 	once    sync.Once
 }
@@ -85,7 +84,7 @@ func (f *faults) inject(fault Fault) func() {
 	}
 }
 
-// releaseAll lets hanging requests go, so that the server can stop.
+// releaseAll lets hanging requests continue, so that the server can stop.
 func (f *faults) releaseAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +98,7 @@ func (f *faults) releaseAll() {
 	f.active = slices.DeleteFunc(f.active, func(active *activeFault) bool { return active.Hang })
 }
 
-// take returns the fault that hits a request, if any, and uses it up by one.
+// take returns the fault that hits a request, if any, and counts the hit.
 func (f *faults) take(method string, resourceType resource.Type) *activeFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +126,7 @@ func (f *faults) take(method string, resourceType resource.Type) *activeFault {
 	return nil
 }
 
-// matches reports whether a request is of the kind that the fault is about.
+// matches reports whether the fault applies to a kind of request.
 func (f *activeFault) matches(method string, resourceType resource.Type) bool {
 	switch {
 	case f.Method != "" && f.Method != method, f.Type != "" && f.Type != resourceType:
@@ -237,7 +236,7 @@ type resettableStream struct {
 // Context ends when the stream is reset.
 func (s *resettableStream) Context() context.Context { return s.ctx }
 
-// RecvMsg reads the request and lets it suffer.
+// RecvMsg reads the request and applies its fault.
 func (s *resettableStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
@@ -248,7 +247,7 @@ func (s *resettableStream) RecvMsg(m any) error {
 	return s.faults.suffer(s.ctx, s.method, typeOf(m))
 }
 
-// typeOf returns the resource type of a request of the resource service, and nothing for others.
+// typeOf returns the resource type of a request of the resource service; empty for others.
 func typeOf(req any) resource.Type {
 	switch typed := req.(type) {
 	case *cosiv1alpha1.CreateRequest:

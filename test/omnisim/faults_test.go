@@ -8,7 +8,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// A fault of writes lets so many writes through, then hits, and tells when it does.
+// TestFaultAfterSomeWrites checks that a fault of writes lets the first writes pass, then hits, and calls OnHit.
 func TestFaultAfterSomeWrites(t *testing.T) {
 	sim := start(t, omnisim.Options{})
 	ctx, st := deadline(t), operator(t, sim)

@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// TestFleet: many clusters come and go, and an idle fleet is idle.
+// TestFleet creates and deletes many clusters, and checks that an idle fleet is idle.
 func TestFleet(t *testing.T) {
 	const size = 40
 
@@ -49,7 +49,8 @@ func TestFleet(t *testing.T) {
 	t.Logf("all gone after %s", time.Since(began))
 }
 
-// waitIdle waits until the engine writes nothing for ten phases. One that writes although nothing changes never gets there.
+// waitIdle waits until the engine writes nothing for ten phases. It fails if the engine writes although nothing
+// changes.
 func waitIdle(t *testing.T, sim *omnisim.Server) {
 	t.Helper()
 
@@ -69,7 +70,7 @@ func waitIdle(t *testing.T, sim *omnisim.Server) {
 	t.Fatalf("the engine writes although nothing changes: %d versions by now", before)
 }
 
-// version sums the versions of everything that the engine writes often.
+// version returns the sum of the versions of all resources that the engine writes often.
 func version(t *testing.T, sim *omnisim.Server) uint64 {
 	t.Helper()
 

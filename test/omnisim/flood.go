@@ -8,10 +8,10 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 )
 
-// Flood makes watches tell of what does not exist, as a hostile or broken Omni does: after the watch was opened, the
-// answers of next follow one another without end, until next returns nil, the watch ends or the flood is removed. Then
-// the watch goes on with what there is. An empty type floods the watches of all types. Call next from one test only; it
-// may be called from several goroutines.
+// Flood makes watches report invented resources, as a hostile or broken Omni could: after a watch is opened, it sends
+// the answers of next without end, until next returns nil, the watch ends or the flood is removed. Then the watch goes
+// on with the real resources. An empty type floods the watches of all types. A server has one flood at a time. Several
+// goroutines may call next.
 func (s *Server) Flood(resourceType resource.Type, next func(number int) *cosiv1alpha1.WatchResponse) (remove func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 
@@ -30,7 +30,7 @@ func (s *Server) Flood(resourceType resource.Type, next func(number int) *cosiv1
 	})
 }
 
-// flood is what a test lets watches tell.
+// flood is a flood of watches.
 type flood struct {
 	ctx          context.Context // the life of the flood
 	resourceType resource.Type
@@ -70,7 +70,7 @@ func (s *resettableStream) pour(flood *flood) error {
 	return nil
 }
 
-// SendMsg sends an answer. The first of a watch says that it is open; the flood follows it.
+// SendMsg sends an answer. The first answer of a watch marks it as open; the flood follows.
 func (s *resettableStream) SendMsg(m any) error {
 	if err := s.ServerStream.SendMsg(m); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 )
 
-// guardedState is what clients reach: the caller's role is checked first, and every write that
-// succeeded is journalled.
+// guardedState is the state for clients: it checks the caller's role first, and records every successful write in the
+// journal.
 type guardedState struct {
 	state   state.CoreState
 	journal *journal
@@ -88,7 +88,7 @@ func (g *guardedState) Teardown(ctx context.Context, ptr resource.Pointer, opts 
 	return ready, g.journal.write(ctx, verbTeardown, ptr, err)
 }
 
-// TeardownAndDestroy marks a resource, waits for its finalizers to go, and destroys it.
+// TeardownAndDestroy marks a resource, waits until its finalizers are gone, and destroys it.
 func (g *guardedState) TeardownAndDestroy(ctx context.Context, ptr resource.Pointer, opts ...state.TeardownAndDestroyOption) error {
 	if err := g.allow(ctx, ptr.Type(), state.Destroy); err != nil {
 		return err

@@ -53,7 +53,7 @@ func newProxied(t *testing.T) *proxied {
 	return p
 }
 
-// create makes the cluster and waits until it has a UUID.
+// create creates the cluster and waits until it has a UUID.
 func (p *proxied) create() {
 	p.t.Helper()
 
@@ -64,7 +64,7 @@ func (p *proxied) create() {
 	waitFor(deadline(p.t), p.t, p.state, omni.NewClusterUUID("a"), func(*omni.ClusterUUID) bool { return true })
 }
 
-// kubeconfig asks for a kubeconfig and returns its server and token.
+// kubeconfig requests a kubeconfig and returns its server and token.
 func (p *proxied) kubeconfig(user string, groups ...string) (server, token string) {
 	p.t.Helper()
 
@@ -116,7 +116,7 @@ func (p *proxied) ask(token string, headers http.Header) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// attach serves a stand-in for kube-apiserver, which asks for the proxy's client certificate.
+// attach serves a stand-in for kube-apiserver, which requires the proxy's client certificate.
 func (p *proxied) attach(handler http.HandlerFunc) {
 	p.t.Helper()
 

@@ -15,15 +15,14 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// kubernetesProxy is Omni's Kubernetes proxy: one URL for all clusters. The bearer token says
-// which cluster is meant and who asks. What it answers when it cannot forward was measured at
-// the real server.
+// kubernetesProxy is Omni's Kubernetes proxy: one URL for all clusters. The bearer token holds the cluster and the
+// user. Its answers to requests that it cannot forward were measured at the real server.
 type kubernetesProxy struct {
 	sim      *Server
 	backends backends
 
 	mu      sync.Mutex
-	address string // kept while the server is down, so that kubeconfigs stay right
+	address string // kept while the server is down, so that kubeconfigs stay valid
 	serving *http.Server
 	answers map[int]int
 }
@@ -32,8 +31,8 @@ func newKubernetesProxy(sim *Server) *kubernetesProxy {
 	return &kubernetesProxy{sim: sim, backends: backends{of: map[string]*backend{}}, answers: map[int]int{}}
 }
 
-// KubernetesProxyURL is the server in every kubeconfig: https://127.0.0.1:port with a certificate
-// of the simulator's authority (CAPEM), or what Options say.
+// KubernetesProxyURL is the server in every kubeconfig: https://127.0.0.1:port with a certificate of the simulator's
+// authority (CAPEM), or the URL of Options.
 func (s *Server) KubernetesProxyURL() string {
 	if s.options.KubernetesProxyURL != "" {
 		return s.options.KubernetesProxyURL
@@ -45,8 +44,7 @@ func (s *Server) KubernetesProxyURL() string {
 	return "https://" + s.proxy.address
 }
 
-// KubernetesProxyAnswers counts the answers of the Kubernetes proxy by HTTP status, forwarded
-// ones included.
+// KubernetesProxyAnswers counts the answers of the Kubernetes proxy by HTTP status, including forwarded ones.
 func (s *Server) KubernetesProxyAnswers() map[int]int {
 	s.proxy.mu.Lock()
 	defer s.proxy.mu.Unlock()
@@ -54,7 +52,7 @@ func (s *Server) KubernetesProxyAnswers() map[int]int {
 	return maps.Clone(s.proxy.answers)
 }
 
-// serve listens, at the same address as before if there was one, and answers in the background.
+// serve listens, at the previous address if there was one, and answers in the background.
 func (p *kubernetesProxy) serve() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,19 +71,19 @@ func (p *kubernetesProxy) serve() error {
 	p.serving = &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // clients that do not trust the certificate, mostly
+		ErrorLog:          log.New(io.Discard, "", 0), // mostly clients that do not trust the certificate
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{p.sim.identity.server}, MinVersion: tls.VersionTLS12},
 	}
 
 	go func(serving *http.Server) {
-		// ServeTLS ends when the server is closed; there is nobody to tell about another reason.
+		// ServeTLS ends when the server is closed; other errors have no receiver.
 		_ = serving.ServeTLS(listener, "", "")
 	}(p.serving)
 
 	return nil
 }
 
-// shut ends every connection, open watches included.
+// shut closes every connection, including open watches.
 func (p *kubernetesProxy) shut() {
 	p.mu.Lock()
 	serving := p.serving
@@ -99,24 +97,23 @@ func (p *kubernetesProxy) shut() {
 	p.backends.closeAll()
 }
 
-// proxyRefusal is an answer that the proxy gives itself. Its text is empty where the real server
-// says nothing but the status.
+// proxyRefusal is an answer of the proxy itself. Its text is empty where the real server sends only the status.
 type proxyRefusal struct {
 	code int
 	text string
 }
 
-// proxyError is what the real server says when no Kubernetes API can be reached.
+// proxyError is the real server's text when no Kubernetes API can be reached.
 const proxyError = "proxy error"
 
-// ServeHTTP forwards a request to the workload cluster that its token names.
+// ServeHTTP forwards a request to the workload cluster in its token.
 func (p *kubernetesProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	recorder := &answerRecorder{ResponseWriter: w, proxy: p}
 
 	token, refused := p.authenticate(r)
 	if refused != nil {
 		recorder.WriteHeader(refused.code)
-		_, _ = io.WriteString(recorder, refused.text) // a client that is gone hears nothing
+		_, _ = io.WriteString(recorder, refused.text) // the client may be gone
 
 		return
 	}
@@ -144,7 +141,7 @@ func (p *kubernetesProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	forward.ServeHTTP(recorder, r)
 }
 
-// authenticate finds out who asks for which cluster, and whether that cluster is there.
+// authenticate returns the user and the cluster of a request, and checks that the cluster exists.
 func (p *kubernetesProxy) authenticate(r *http.Request) (*tokenClaims, *proxyRefusal) {
 	raw, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !found {
@@ -169,7 +166,7 @@ func (p *kubernetesProxy) authenticate(r *http.Request) (*tokenClaims, *proxyRef
 	return token, nil
 }
 
-// speakFor replaces what a client says about identities by what its token says.
+// speakFor replaces a client's identity headers by those of its token.
 func speakFor(header http.Header, token *tokenClaims) {
 	for name := range header {
 		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") || name == "Authorization" {
@@ -207,7 +204,7 @@ func (a *answerRecorder) Write(data []byte) (int, error) {
 	return a.ResponseWriter.Write(data)
 }
 
-// Unwrap lets the reverse proxy flush and take the connection over.
+// Unwrap gives the reverse proxy the inner writer, to flush and to hijack the connection.
 func (a *answerRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *answerRecorder) count(code int) {

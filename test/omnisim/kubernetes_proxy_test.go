@@ -152,7 +152,7 @@ func TestProxyWithoutItsBackend(t *testing.T) {
 	}
 }
 
-// Events of a watch arrive while the answer goes on.
+// TestProxyStreams checks that events of a watch arrive while the answer is still open.
 func TestProxyStreams(t *testing.T) {
 	p := newProxied(t)
 	goOn := make(chan struct{})
@@ -191,7 +191,7 @@ func TestProxyStreams(t *testing.T) {
 	}
 }
 
-// An upgraded connection, as exec uses, is handed over in both directions.
+// TestProxyUpgrades checks that an upgraded connection, such as that of exec, works in both directions.
 func TestProxyUpgrades(t *testing.T) {
 	p := newProxied(t)
 
@@ -238,7 +238,8 @@ func TestProxyUpgrades(t *testing.T) {
 	}
 }
 
-// Whoever holds a kubeconfig finds the proxy at the same place after a fall of Omni.
+// TestProxyGoesDownAndComesBack checks that the proxy has the same address after an outage of Omni, so that kubeconfigs
+// stay valid.
 func TestProxyGoesDownAndComesBack(t *testing.T) {
 	p := newProxied(t)
 	p.attach(func(http.ResponseWriter, *http.Request) {})

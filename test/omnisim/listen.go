@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Free ports are taken from below the range that systems hand out to outgoing connections and to listeners that want
-// any port (32768 and up), so that nobody is given the port of a server that is down and will come back.
+// Free ports are below the range from which systems choose ports for outgoing connections and for listeners on port 0
+// (32768 and up), so that no other program gets the port of a server that is down and will come back.
 const (
 	firstPort    = 20000
 	portCount    = 12000

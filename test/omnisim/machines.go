@@ -13,21 +13,21 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 )
 
-// Machine says what a machine looks like when it connects. The zero value is a wiped machine
-// with a random ID and the newest Talos of the catalogue.
+// Machine describes a machine that connects. The zero value is a wiped machine with a random ID and the newest Talos of
+// the catalogue.
 type Machine struct {
 	// ID is the machine's UUID. Default: a random one.
 	ID string
-	// TalosVersion is what the machine booted, without a leading v. Default: the catalogue's last.
+	// TalosVersion is the version that the machine booted, without a leading v. Default: the catalogue's last.
 	TalosVersion string
-	// Installed means that Talos is on the machine's disk, so that other minor versions are
-	// accepted by upgrading.
+	// Installed means that Talos is on the machine's disk, so that clusters with newer minor versions accept the machine
+	// and upgrade it.
 	Installed bool
 	// Labels are the machine's labels in Omni, which machine classes select.
 	Labels map[string]string
 }
 
-// AddMachines connects n machines with the default look and returns their IDs.
+// AddMachines connects n default machines and returns their IDs.
 func (s *Server) AddMachines(n int) ([]string, error) {
 	ids := make([]string, 0, n)
 
@@ -83,7 +83,7 @@ func (s *Server) AddMachine(machine Machine) (string, error) {
 	return machine.ID, nil
 }
 
-// describe fills the status of a machine that has just connected.
+// describe sets the status of a machine that has just connected.
 func describe(hardware *omni.MachineStatus, machine Machine) {
 	version := "v" + strings.TrimPrefix(machine.TalosVersion, "v")
 	hardware.TypedSpec().Value = &specs.MachineStatusSpec{
@@ -139,9 +139,8 @@ func (s *Server) AddMachineClass(name string, matchLabels ...string) error {
 	return nil
 }
 
-// KillMachine lets a machine fall silent. Nothing shows it for five phases; after that Omni
-// calls the machine disconnected. A cluster that has it cannot be deleted until the machine is
-// revived or its link is destroyed.
+// KillMachine makes a machine fall silent. Nothing shows it for five phases; after that Omni reports the machine as
+// disconnected. A cluster with that machine cannot be deleted until the machine is revived or its link is destroyed.
 func (s *Server) KillMachine(id string) {
 	s.engine.call(func(ctx context.Context) {
 		s.engine.dead[id] = s.engine.now
@@ -150,7 +149,7 @@ func (s *Server) KillMachine(id string) {
 	})
 }
 
-// ReviveMachine brings a machine back that KillMachine silenced.
+// ReviveMachine brings back a machine that KillMachine silenced.
 func (s *Server) ReviveMachine(id string) error {
 	var err error
 

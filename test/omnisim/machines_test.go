@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// classed is a template whose sets take machines from a class; size is a number or "unlimited".
+// classed returns a template whose sets take machines from a class; size is a number or "unlimited".
 func classed(cluster, class, size string) string {
 	return fmt.Sprintf(`kind: Cluster
 name: %s
@@ -87,7 +87,7 @@ func TestMachineClassScales(t *testing.T) {
 	apply(ctx, t, st, classed("beta", "any", "unlimited"))
 	waitFor(ctx, t, st, omni.NewClusterStatus("beta"), healthy(5))
 
-	// A machine that connects later is taken, too.
+	// The set also takes a machine that connects later.
 	if _, err = sim.AddMachines(1); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestUnknownMachineIsWaitedFor(t *testing.T) {
 		t.Errorf("status %v of a machine that never was, want unknown and removed", spec)
 	}
 
-	time.Sleep(10 * phase) // until the engine has nothing to do
+	time.Sleep(10 * phase) // until the engine is idle
 
 	if _, err = sim.AddMachine(omnisim.Machine{ID: late}); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestDeadMachineBlocksDeletion(t *testing.T) {
 		return ok
 	})
 
-	// This is how a client finds what blocks: disconnected machines of the cluster.
+	// A client finds what blocks in the same way: disconnected machines of the cluster.
 	if cluster, _ := dead.Metadata().Labels().Get(omni.LabelCluster); cluster != "epsilon" || dead.TypedSpec().Value.Connected {
 		t.Errorf("machine %v, want a disconnected one of the cluster", dead.Metadata())
 	}
@@ -202,7 +202,7 @@ func TestRevivedMachineLetsDeletionGoOn(t *testing.T) {
 	apply(ctx, t, st, listed("zeta", machines[0], machines[1]))
 	waitFor(ctx, t, st, omni.NewClusterStatus("zeta"), healthy(2))
 
-	// A dead control plane takes the API with it before Omni calls the machine disconnected.
+	// A dead control plane makes the API unavailable before Omni reports the machine as disconnected.
 	sim.KillMachine(machines[0])
 	waitFor(ctx, t, st, omni.NewLoadBalancerStatus("zeta"), func(lb *omni.LoadBalancerStatus) bool { return !lb.TypedSpec().Value.Healthy })
 

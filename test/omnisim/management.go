@@ -16,11 +16,11 @@ import (
 	"github.com/siderolabs/omni/client/pkg/access"
 )
 
-// maxKeyLifetime is the longest life of a service-account key that is registered over the wire.
+// maxKeyLifetime is the longest lifetime of a service-account key that is registered over the wire.
 const maxKeyLifetime = 365 * 24 * time.Hour
 
-// managementServer is the part of Omni's management service that clusters are operated with:
-// kubeconfigs and service accounts. Other methods answer Unimplemented.
+// managementServer is the part of Omni's management service that is needed to operate clusters: kubeconfigs and service
+// accounts. Other methods answer Unimplemented.
 type managementServer struct {
 	management.UnimplementedManagementServiceServer
 	sim *Server
@@ -67,7 +67,7 @@ func (m *managementServer) RenewServiceAccount(ctx context.Context, req *managem
 	return &management.RenewServiceAccountResponse{PublicKeyId: id}, nil
 }
 
-// validateServiceAccountKey refuses keys that have expired or live longer than a year.
+// validateServiceAccountKey refuses keys that have expired or are valid for more than a year.
 func validateServiceAccountKey(armored string) error {
 	_, err := access.ValidatePGPPublicKey([]byte(armored), pgp.WithMaxAllowedLifetime(maxKeyLifetime))
 

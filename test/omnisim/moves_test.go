@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// twoSets is a template with one control plane and two sets of listed workers.
+// twoSets returns a template with one control plane and two sets of listed workers.
 func twoSets(controlPlane, first, second string) string {
 	return fmt.Sprintf(`kind: Cluster
 name: moves
@@ -32,8 +32,8 @@ machines: [%s]
 `, controlPlane, first, second)
 }
 
-// A machine that goes to another set is wiped by the one and then taken by the other, as in Omni,
-// where the other set cannot make the machine its own before the first has destroyed it.
+// TestMachineMovesToAnotherSet checks that a machine that moves to another set is first wiped by the old set and then
+// joins the new one, as in Omni, where the new set cannot create the ClusterMachine before the old one is destroyed.
 func TestMachineMovesToAnotherSet(t *testing.T) {
 	// Wiping has to take longer than the test needs to move the machine.
 	sim := start(t, omnisim.Options{Phase: 10 * phase})

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// DefaultPhase is how long one step of the engine takes unless Options say otherwise: a machine
-// needs four steps from nothing to running.
+// DefaultPhase is how long one step of the engine takes unless Options.Phase is set: a machine needs four steps from
+// nothing to running.
 const DefaultPhase = 200 * time.Millisecond
 
-// Options say how a Server starts. The zero value serves TLS on a free loopback port, with the
-// versions and machine classes of DefaultCatalogue and an engine that steps by itself.
+// Options configure a Server. The zero value serves TLS on a free loopback port, with the versions and extensions of
+// DefaultCatalogue and an engine that steps by itself.
 type Options struct {
 	// Address is the loopback address to serve on, host:port. Default: 127.0.0.1 and a free port.
 	Address string
@@ -20,8 +20,8 @@ type Options struct {
 	Plaintext bool
 	// Phase is the time of one engine step. Default: DefaultPhase.
 	Phase time.Duration
-	// Manual stops the engine's clock: time passes only with Server.Step. What needs no time,
-	// such as finalizers, still happens at once.
+	// Manual stops the engine's clock: time passes only with Server.Step. Work that needs no time, such as finalizers, is
+	// still done at once.
 	Manual bool
 	// Machines is the number of connected machines to begin with; see Server.AddMachines.
 	Machines int
@@ -30,8 +30,7 @@ type Options struct {
 	// KubernetesProxyURL is the server in service-account kubeconfigs. Default: the simulator's own
 	// Kubernetes proxy; see Server.AttachWorkload.
 	KubernetesProxyURL string
-	// Logf is told what the engine could not do and will try again, such as testing.T.Logf.
-	// Default: nobody is told.
+	// Logf receives the errors that the engine will retry, such as testing.T.Logf. Default: errors are dropped.
 	Logf func(format string, args ...any)
 	// AccountName is the name of the Omni account, part of the names in kubeconfigs. Default: omni.
 	AccountName string

@@ -7,10 +7,9 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// ReportRequested changes how many machines Omni says were asked for in a cluster, in its status:
-// one change that clients see in one watch event, at the moment this returns. The engine puts the
-// true number back when something else of the cluster changes. The cluster needs to have a status;
-// the number is not checked against its sets.
+// ReportRequested changes the number of requested machines in a cluster's status: one change, which clients see in one
+// watch event, made when this returns. The engine restores the true number when anything else of the cluster changes.
+// The cluster must have a status; the number is not checked against its sets.
 func (s *Server) ReportRequested(cluster string, machines uint32) error {
 	ctx := context.Background()
 

@@ -34,7 +34,7 @@ func TestReportRequested(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The engine may still be busy with the new cluster, and put the true number back.
+	// The engine may still be busy with the new cluster, and restore the true number.
 	sim.Pause()
 
 	if err := sim.ReportRequested("shop", 7); err != nil {

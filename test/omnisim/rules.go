@@ -80,7 +80,7 @@ func (r rules) update(ctx context.Context, old, updated resource.Resource) []err
 	return reasons
 }
 
-// destroy returns the reasons to keep a resource.
+// destroy returns the reasons to refuse a destroy.
 func (r rules) destroy(ctx context.Context, res resource.Resource) []error {
 	switch typed := res.(type) {
 	case *omni.Cluster:
@@ -151,7 +151,7 @@ func keepLabels(old, updated resource.Resource, keys ...string) []error {
 	return reasons
 }
 
-// metadataReasons holds for every type: an ID, and labels and annotations of a sane size.
+// metadataReasons checks every type: an ID, and labels and annotations of limited size.
 func metadataReasons(old, updated *resource.Metadata) []error {
 	const maxID, maxKey, maxValue = 1024, 1024, 16 * 1024
 

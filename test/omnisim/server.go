@@ -24,13 +24,13 @@ import (
 	"github.com/siderolabs/omni/client/pkg/constants"
 )
 
-// watchHistory is how many events of one resource type a watch may fall behind before it is
-// ended with an error. Omni itself keeps a few thousand.
+// watchHistory is how many events of one resource type a watch may fall behind before it ends with an error. Omni
+// itself keeps a few thousand.
 const watchHistory = 20000
 
-// pingsAllowed is the shortest time between two pings of a client. Omni answers gRPC from a plain HTTP server, which
-// minds no pings; a gRPC server by itself ends connections that ping more often than every five minutes, and the client
-// library does so every minute.
+// pingsAllowed is the shortest time between two pings of a client. Omni serves gRPC from a plain HTTP server, which
+// allows any pings. A gRPC server by default closes connections that ping more often than every five minutes, and the
+// client library pings every minute.
 const pingsAllowed = time.Second
 
 // Server is a running simulator. Its methods may be called from several goroutines.
@@ -49,7 +49,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	serving *grpc.Server
-	stopped chan struct{} // closed when the current serving has ended
+	stopped chan struct{} // closed when the current grpc.Server has stopped
 }
 
 // Start starts a simulator. Close it to free its address.
@@ -89,7 +89,7 @@ func Start(options Options) (*Server, error) {
 	return s, nil
 }
 
-// assemble makes a simulator that does nothing yet.
+// assemble returns a simulator that is not running yet.
 func assemble(options Options) (*Server, error) {
 	// Resource specs compress large texts only after this has been called once in a process.
 	if err := compression.InitConfig(true); err != nil {
@@ -130,7 +130,7 @@ func assemble(options Options) (*Server, error) {
 	return s, nil
 }
 
-// serve listens on the address and answers in the background until shut.
+// serve listens on the address and answers in the background until GoDown.
 func (s *Server) serve(address string) error {
 	listener, err := listen(address)
 	if err != nil {
@@ -166,16 +166,15 @@ func (s *Server) serve(address string) error {
 	go func() {
 		defer close(stopped)
 
-		// Serve ends when the server is stopped; there is nobody to tell about another reason.
+		// Serve ends when the server is stopped; other errors have no receiver.
 		_ = serving.Serve(listener)
 	}()
 
 	return nil
 }
 
-// Endpoint returns the URL for client.New: https:// or, for plaintext, grpc://. The client
-// library has no option for a CA, so a client that verifies TLS connects to the same address as
-// grpc:// with a TLS dialer.
+// Endpoint returns the URL for client.New: https:// or, for plaintext, grpc://. The client library has no option for a
+// CA, so a client that verifies TLS connects to the same address as grpc:// with a TLS dialer.
 func (s *Server) Endpoint() string {
 	if s.options.Plaintext {
 		return "grpc://" + s.Address()
@@ -184,7 +183,7 @@ func (s *Server) Endpoint() string {
 	return "https://" + s.Address()
 }
 
-// Address returns the host:port that is served.
+// Address returns the host:port of the server.
 func (s *Server) Address() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,18 +200,17 @@ func (s *Server) CAPEM() []byte {
 	return s.identity.caPEM
 }
 
-// State returns all resources as an administrator in the web interface has them: writes are
-// validated, but no role is asked, no fault is injected, and nothing is counted or journalled.
+// State returns all resources as an administrator in the web interface sees them: writes are validated, but no role is
+// checked, no fault is injected, and nothing is counted or recorded in the journal.
 func (s *Server) State() state.State { return state.WrapCore(s.checked) }
 
-// Unchecked returns all resources without validation, to force what Omni would not accept. The
-// engine overwrites what it owns; see Pause.
+// Unchecked returns all resources without validation, to write what Omni would not accept. The engine overwrites what
+// it owns; see Pause.
 func (s *Server) Unchecked() state.State { return s.resources }
 
-// GoDown ends all connections, those of the Kubernetes proxy included, and stops listening, as a
-// crashed server does. Resources stay, and the engine goes on. It returns when no request is under
-// way any more: what is counted afterwards was sent afterwards. It does nothing if the server is
-// down.
+// GoDown closes all connections, including those of the Kubernetes proxy, and stops listening, as a crashed server
+// does. Resources stay, and the engine goes on. GoDown returns when no request is under way any more: a request that is
+// counted afterwards was sent afterwards. It does nothing if the server is already down.
 func (s *Server) GoDown() {
 	s.mu.Lock()
 	serving, stopped := s.serving, s.stopped

@@ -10,8 +10,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/template"
 )
 
-// SyncTemplate brings an Omni, simulated or real, to what a cluster template says, as omnictl would: creates, then
-// updates. It destroys nothing. It is somebody beside our operator.
+// SyncTemplate makes an Omni, simulated or real, match a cluster template, as omnictl does: creates, then updates. It
+// destroys nothing. Tests use it as a second client beside the operator.
 func SyncTemplate(ctx context.Context, st state.State, text []byte) error {
 	loaded, err := template.Load(bytes.NewReader(text))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// certificateLifetime outlives any test and any demonstration.
+// certificateLifetime is longer than any test and any demonstration.
 const certificateLifetime = 7 * 24 * time.Hour
 
 // identity is the server's certificate and the authority that signed it.

@@ -13,7 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v4"
 )
 
-// tokenKeyBits is the size that Omni uses, too. Signing is RS256.
+// tokenKeyBits is the key size of Omni. Signing is RS256.
 const tokenKeyBits = 2048
 
 // tokenSigner signs the bearer tokens of service-account kubeconfigs, and verifies them for the
@@ -37,7 +37,7 @@ func newTokenSigner() (*tokenSigner, error) {
 // TokenPublicKey returns the key that verifies the tokens of service-account kubeconfigs.
 func (s *Server) TokenPublicKey() *rsa.PublicKey { return &s.signer.key.PublicKey }
 
-// tokenRequest is what a token says.
+// tokenRequest is the content of a token.
 type tokenRequest struct {
 	account, cluster, clusterUUID, user string
 	groups                              []string
@@ -69,7 +69,7 @@ type tokenClaims struct {
 	ClusterUUID string   `json:"cluster_uuid"`
 }
 
-// verify checks the signature and the times of a token. Without an expiry it is not accepted.
+// verify checks the signature and the times of a token. It refuses tokens without an expiry.
 func (t *tokenSigner) verify(raw string) (*tokenClaims, error) {
 	claims := &tokenClaims{}
 

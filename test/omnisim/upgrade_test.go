@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// stepUntil lets phases pass, a bounded number of them, until the condition holds.
+// stepUntil advances a bounded number of phases until the condition holds.
 func stepUntil(t *testing.T, sim *omnisim.Server, what string, condition func() bool) int {
 	t.Helper()
 
@@ -47,7 +47,7 @@ func get[T interface {
 	return found
 }
 
-// running cluster of two machines under a stopped clock.
+// manualCluster returns a running cluster of two machines with a stopped clock.
 func manualCluster(t *testing.T) (*omnisim.Server, state.State, []string) {
 	t.Helper()
 
@@ -65,7 +65,7 @@ func manualCluster(t *testing.T) (*omnisim.Server, state.State, []string) {
 		t.Errorf("running after %d phases, want a few", steps)
 	}
 
-	// The first time that it seems to run it does not.
+	// A new cluster seems to run before Kubernetes answers.
 	stepUntil(t, sim, "answered", func() bool {
 		upgrade := get(t, func() (*omni.KubernetesUpgradeStatus, error) {
 			return safe.StateGetByID[*omni.KubernetesUpgradeStatus](deadline(t), st, "alpha")
@@ -179,7 +179,7 @@ func TestKubernetesUpgrade(t *testing.T) {
 	apply(deadline(t), t, st, newer)
 	stepUntil(t, sim, "upgrading", func() bool { return upgrade().Phase == specs.KubernetesUpgradeStatusSpec_Upgrading })
 
-	// The cluster's own status does not show it: this is what makes it treacherous.
+	// The cluster's own status does not show the upgrade.
 	if spec := upgrade(); spec.CurrentUpgradeVersion != "1.36.1" || spec.LastUpgradeVersion != "1.35.1" || !isRunning(t, st) {
 		t.Errorf("upgrade status %v, want from 1.35.1 to 1.36.1 while the cluster runs", spec)
 	}

@@ -11,14 +11,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// refusal is the server's answer to what it does not accept. Its text has the shape of Omni's:
-// a prefix, the number of reasons, and a line for each. The code is InvalidArgument unless a
-// reason brings one.
+// refusal is the server's error for a refused request. Its text has the form of Omni's: a prefix, the number of
+// reasons, and a line for each. The code is InvalidArgument unless a reason has one.
 type refusal struct{ reasons []error }
 
 func newRefusal(reasons ...error) error { return refusal{reasons: reasons} }
 
-// Error lists the reasons.
+// Error returns the text with all reasons.
 func (r refusal) Error() string {
 	noun := "errors"
 	if len(r.reasons) == 1 {
@@ -36,7 +35,7 @@ func (r refusal) Error() string {
 	return text.String() + "\n"
 }
 
-// GRPCStatus gives the answer its code.
+// GRPCStatus returns the status with its code.
 func (r refusal) GRPCStatus() *status.Status {
 	for _, reason := range r.reasons {
 		if s, ok := status.FromError(reason); ok {
@@ -47,8 +46,8 @@ func (r refusal) GRPCStatus() *status.Status {
 	return status.New(codes.InvalidArgument, r.Error())
 }
 
-// validatedState refuses what Omni refuses, for every caller but the engine. A write that tears
-// a resource down is judged as a destroy.
+// validatedState refuses what Omni refuses, for every caller but the engine. A write that tears a resource down is
+// checked like a destroy.
 type validatedState struct {
 	state.CoreState
 	rules rules

@@ -13,7 +13,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// The bounds of an etcd backup interval, as Omni has them unless it is configured otherwise.
+// Omni's default bounds of an etcd backup interval.
 const (
 	minBackupInterval = time.Hour
 	maxBackupInterval = 24 * time.Hour
@@ -40,7 +40,7 @@ func (r rules) updateCluster(ctx context.Context, old, updated *omni.Cluster) []
 		return nil
 	}
 
-	// The update that removes the lock is accepted, with whatever else it changes.
+	// The update that removes the lock is accepted, with all of its other changes.
 	if isClusterLocked(old) && isClusterLocked(updated) {
 		return []error{fmt.Errorf("updating cluster configuration is not allowed: the cluster %q is locked", updated.Metadata().ID())}
 	}
@@ -75,8 +75,8 @@ func (r rules) updateCluster(ctx context.Context, old, updated *omni.Cluster) []
 	return reasons
 }
 
-// validateVersions refuses versions that do not exist or do not go together, and Kubernetes
-// updates that are no upgrade path: a downgrade of a minor version or a jump over one.
+// validateVersions refuses versions that do not exist or are not compatible, and Kubernetes updates that are no upgrade
+// path: a downgrade of a minor version or one that skips a minor version.
 func (r rules) validateVersions(old, updated *omni.Cluster) error {
 	spec := updated.TypedSpec().Value
 
@@ -102,8 +102,7 @@ func missingVersion(version string) error {
 	return fmt.Errorf("resource %s doesn't exist", omni.NewTalosVersion(version).Metadata())
 }
 
-// validateTalosDowngrade keeps a cluster at or above the minor version of Talos that it was
-// created with.
+// validateTalosDowngrade keeps a cluster at or above the minor version of Talos that it was created with.
 func (r rules) validateTalosDowngrade(ctx context.Context, updated *omni.Cluster) error {
 	created, err := find[*omni.ClusterConfigVersion](ctx, r.state, omni.NewClusterConfigVersion(updated.Metadata().ID()).Metadata())
 	if err != nil || created == nil {

@@ -46,7 +46,7 @@ func (r rules) createConfigPatch(ctx context.Context, patch *omni.ConfigPatch) e
 	return omni.ValidateConfigPatch(data)
 }
 
-// updateConfigPatch judges the text only if it changes.
+// updateConfigPatch validates the text only if it changes.
 func updateConfigPatch(old, updated *omni.ConfigPatch) error {
 	before, err := patchText(old)
 	if err != nil {
@@ -72,7 +72,8 @@ func patchText(patch *omni.ConfigPatch) ([]byte, error) {
 	return bytes.Clone(buffer.Data()), nil
 }
 
-// validateExtensions refuses extensions that the cluster's Talos version does not have.
+// validateExtensions refuses extensions that do not exist. As a simplification, every version of Talos has the same
+// extensions.
 func (r rules) validateExtensions(ctx context.Context, configuration *omni.ExtensionsConfiguration) error {
 	names := configuration.TypedSpec().Value.GetExtensions()
 	if len(names) == 0 {

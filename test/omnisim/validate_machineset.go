@@ -86,7 +86,8 @@ func validateSetRole(set *omni.MachineSet) error {
 	return fmt.Errorf("machine set must have either %q or %q label", omni.LabelControlPlaneRole, omni.LabelWorkerRole)
 }
 
-// validateBootstrap: a cluster is bootstrapped once, and backups to bootstrap from are not kept here.
+// validateBootstrap checks that a cluster is bootstrapped once. It refuses to bootstrap from a backup: this server
+// keeps none.
 func (r rules) validateBootstrap(ctx context.Context, set *omni.MachineSet) error {
 	bootstrap := set.TypedSpec().Value.GetBootstrapSpec()
 
@@ -112,7 +113,7 @@ func (r rules) validateBootstrap(ctx context.Context, set *omni.MachineSet) erro
 	return nil
 }
 
-// validateAllocation: the machine class must exist when a set begins to use it.
+// validateAllocation checks that the machine class exists when a set begins to use it.
 func (r rules) validateAllocation(ctx context.Context, old, updated *omni.MachineSet) error {
 	allocation := omni.GetMachineAllocation(updated)
 
@@ -146,7 +147,7 @@ func (r rules) validateAllocation(ctx context.Context, old, updated *omni.Machin
 	return nil
 }
 
-// validateManagementMode: a set with machines stays with listed machines or with a class.
+// validateManagementMode refuses to switch a set with machines between listed machines and a class.
 func (r rules) validateManagementMode(ctx context.Context, old, updated *omni.MachineSet) error {
 	before, after := omni.GetMachineAllocation(old) != nil, omni.GetMachineAllocation(updated) != nil
 	if before == after {
@@ -242,7 +243,7 @@ func (r rules) destroyMachineClass(ctx context.Context, class *omni.MachineClass
 	return fmt.Errorf("can not delete the machine class as it is still in use by machine sets: %s", strings.Join(users, ", "))
 }
 
-// clusterOf returns the name of the cluster that a resource belongs to by its label.
+// clusterOf returns the name in a resource's cluster label.
 func clusterOf(res resource.Resource) string {
 	name, _ := res.Metadata().Labels().Get(omni.LabelCluster)
 

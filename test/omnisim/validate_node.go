@@ -39,7 +39,7 @@ func (r rules) createMachineSetNode(ctx context.Context, node *omni.MachineSetNo
 			return findErr
 		}
 
-		// Taking back a removal is the only way for a caller to add a node that a class chose.
+		// A caller may add a node that a class chose only to undo its removal.
 		if machine == nil || machine.Metadata().Phase() != resource.PhaseRunning || !isChosenByClass(node) {
 			return fmt.Errorf("adding machine set node to the machine set %q is not allowed: the machine set is using automated machine allocation", set.Metadata().ID())
 		}
@@ -69,8 +69,7 @@ func (r rules) updateMachineSetNode(ctx context.Context, old, updated *omni.Mach
 	return validateNodeLock(set, updated)
 }
 
-// placeReason says why a node cannot be in its set: the set or the cluster is missing, going
-// away or locked.
+// placeReason returns why a node cannot be in its set: the set or the cluster is missing, being torn down or locked.
 func placeReason(doing string, node *omni.MachineSetNode, set *omni.MachineSet, cluster *omni.Cluster) error {
 	refuse := func(setID, why string, args ...any) error {
 		return fmt.Errorf("%s the machine set %q is not allowed: %s", doing, setID, fmt.Sprintf(why, args...))
@@ -92,8 +91,8 @@ func placeReason(doing string, node *omni.MachineSetNode, set *omni.MachineSet, 
 	return nil
 }
 
-// validateMachineVersion refuses to bring a machine down to an older Talos. A machine that the
-// server does not know is accepted: the cluster waits for it.
+// validateMachineVersion refuses to downgrade a machine's Talos. It accepts a machine that the server does not have:
+// the cluster waits for it.
 func (r rules) validateMachineVersion(ctx context.Context, machine string, cluster *omni.Cluster) error {
 	machineStatus, err := find[*omni.MachineStatus](ctx, r.state, omni.NewMachineStatus(machine).Metadata())
 	if err != nil || machineStatus == nil {

@@ -16,7 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// wantRefused checks an error that did not travel: its status and a word of it.
+// wantRefused checks a local error: its status and a word of it.
 func wantRefused(t *testing.T, err error, word string) {
 	t.Helper()
 
@@ -39,7 +39,7 @@ func workers(cluster string) *omni.MachineSet {
 	return set
 }
 
-// TestRunningClusterRefuses: refusals that need machines, and so are not part of the contract.
+// TestRunningClusterRefuses tests refusals that need machines, and so are not part of the contract.
 func TestRunningClusterRefuses(t *testing.T) {
 	sim := start(t, omnisim.Options{Machines: 4})
 	ctx, st := deadline(t), sim.State()
@@ -214,8 +214,8 @@ func TestExtensionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestTornDownPartsGo: the server finishes deletions that a client has only asked for, also of
-// what belongs to no cluster.
+// TestTornDownPartsGo checks that the server finishes deletions that a client has only requested, also of resources
+// that belong to no cluster.
 func TestTornDownPartsGo(t *testing.T) {
 	sim := start(t, omnisim.Options{})
 	ctx, st := deadline(t), sim.State()

@@ -12,16 +12,16 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// ClusterView is what an Omni has of one cluster, in plain values: for tests and demonstrations,
-// which look past everything of ours.
+// ClusterView is the state of one cluster in an Omni, in plain values: for tests and demonstrations, which check Omni
+// itself.
 type ClusterView struct {
-	// Exists reports whether the cluster is there; the rest is empty if it is not.
+	// Exists reports whether the cluster exists; the rest is empty if it does not.
 	Exists bool
 	// Deleting reports whether the cluster is being torn down.
 	Deleting bool
 	// Phase of the cluster, such as RUNNING.
 	Phase string
-	// KubernetesVersion and TalosVersion are those asked for, without a leading v.
+	// KubernetesVersion and TalosVersion are the configured ones, without a leading v.
 	KubernetesVersion string
 	TalosVersion      string
 	// Labels and Annotations of the cluster.
@@ -97,13 +97,12 @@ func (v *ClusterView) readParts(ctx context.Context, st state.State, name string
 	return nil
 }
 
-// View is ReadCluster of this server.
+// View calls ReadCluster for this server.
 func (s *Server) View(name string) (ClusterView, error) {
 	return ReadCluster(context.Background(), s.State(), name)
 }
 
-// CreateForeignCluster creates a cluster as somebody without our operator would. It is not in the
-// journal.
+// CreateForeignCluster creates a cluster without our operator. It is not recorded in the journal.
 func CreateForeignCluster(ctx context.Context, st state.State, name, kubernetes, talos string) error {
 	cluster := omni.NewCluster(name)
 	cluster.TypedSpec().Value.KubernetesVersion = kubernetes
@@ -116,7 +115,7 @@ func CreateForeignCluster(ctx context.Context, st state.State, name, kubernetes,
 	return nil
 }
 
-// AnnotateCluster sets an annotation of a cluster past our operator, as Omni's UI does for a lock
+// AnnotateCluster sets an annotation of a cluster without our operator, as Omni's UI does for a lock
 // (omni.sidero.dev/cluster-locked). An empty value still sets it.
 func AnnotateCluster(ctx context.Context, st state.State, name, key, value string) error {
 	_, err := safe.StateUpdateWithConflicts(ctx, st, omni.NewCluster(name).Metadata(), func(cluster *omni.Cluster) error {
@@ -131,7 +130,7 @@ func AnnotateCluster(ctx context.Context, st state.State, name, key, value strin
 	return nil
 }
 
-// SetKubernetesVersion changes a cluster past our operator: drift.
+// SetKubernetesVersion changes a cluster without our operator: drift.
 func SetKubernetesVersion(ctx context.Context, st state.State, name, version string) error {
 	_, err := safe.StateUpdateWithConflicts(ctx, st, omni.NewCluster(name).Metadata(), func(cluster *omni.Cluster) error {
 		cluster.TypedSpec().Value.KubernetesVersion = version
@@ -145,7 +144,7 @@ func SetKubernetesVersion(ctx context.Context, st state.State, name, version str
 	return nil
 }
 
-// RemoveAnnotation removes an annotation of a cluster past our operator.
+// RemoveAnnotation removes an annotation of a cluster without our operator.
 func RemoveAnnotation(ctx context.Context, st state.State, name, key string) error {
 	_, err := safe.StateUpdateWithConflicts(ctx, st, omni.NewCluster(name).Metadata(), func(cluster *omni.Cluster) error {
 		cluster.Metadata().Annotations().Delete(key)

@@ -142,7 +142,7 @@ func TestExpiredKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The library notices by itself.
+	// The library detects it locally.
 	if err = list(deadline(t), connect(t, sim, expired).Omni().State()); err == nil || !strings.Contains(err.Error(), "no valid signing keys") {
 		t.Errorf("error %v, want no valid signing keys", err)
 	}
@@ -180,7 +180,7 @@ func TestHangingAndSlowRequests(t *testing.T) {
 	_, err := st.Get(short, omni.NewCluster("a").Metadata())
 	wantCode(t, err, "DeadlineExceeded", "")
 
-	// A hanging request goes on when the fault is gone.
+	// A hanging request continues when the fault is removed.
 	answered := make(chan error, 1)
 
 	go func() {
@@ -211,7 +211,7 @@ func TestGoingDownAndComingBack(t *testing.T) {
 		t.Error("came back without having been down")
 	}
 
-	sim.Inject(omnisim.Fault{Method: "Get", Hang: true}) // must not keep the server from stopping
+	sim.Inject(omnisim.Fault{Method: "Get", Hang: true}) // must not prevent the server from stopping
 
 	go func() { _, _ = st.Get(deadline(t), omni.NewCluster("a").Metadata()) }()
 
@@ -287,7 +287,7 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Refused writes are requests but no writes, and so is what somebody else does.
+	// Refused writes are requests but no writes; writes through State are neither.
 	wantCode(t, st.Create(ctx, cluster), "AlreadyExists", "")
 	wantCode(t, sim.State().Create(ctx, testCluster("b")), "", "")
 
@@ -370,7 +370,7 @@ func TestForcedStatus(t *testing.T) {
 	sim.Resume()
 	sim.Step()
 
-	// The next change of the cluster brings the truth back.
+	// The next change of the cluster restores the true status.
 	apply(ctx, t, st, strings.Replace(listed("alpha", machines[0], machines[1]), "65535", "1024", 1))
 	waitFor(ctx, t, st, omni.NewClusterStatus("alpha"), running)
 }

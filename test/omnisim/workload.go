@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// backendTimeout bounds connecting to a workload cluster, in time.
+// backendTimeout bounds the TLS handshake with a workload cluster.
 const backendTimeout = 5 * time.Second
 
-// Workload is the Kubernetes API that a simulated cluster leads to: a real kube-apiserver that
-// somebody else has started. All fields are required.
+// Workload is the Kubernetes API of a simulated cluster: a real kube-apiserver that the caller has started. All fields
+// are required.
 type Workload struct {
-	// URL of kube-apiserver, https://host:port.
+	// URL is the URL of kube-apiserver, https://host:port.
 	URL string
 	// CA is the PEM of the authority that signed its serving certificate.
 	CA []byte
-	// ProxyCert and ProxyKey are the PEM of a client certificate from which that kube-apiserver
-	// accepts X-Remote-User and X-Remote-Group (its --requestheader-client-ca-file).
+	// ProxyCert and ProxyKey are the PEM of a client certificate from which that kube-apiserver accepts X-Remote-User and
+	// X-Remote-Group (its --requestheader-client-ca-file).
 	ProxyCert, ProxyKey []byte
 }
 
-// AttachWorkload lets the kubeconfigs of the cluster with this name lead to a Kubernetes API. The
-// cluster need not exist yet; the attachment outlives it, so that a recreated cluster of the same
-// name leads there too. One Workload may serve several clusters. Attaching again replaces.
+// AttachWorkload connects the kubeconfigs of the cluster with this name to a Kubernetes API. The cluster need not exist
+// yet; the attachment outlives it, so that a recreated cluster of the same name uses it, too. One Workload may serve
+// several clusters. Another call replaces it.
 func (s *Server) AttachWorkload(cluster string, workload Workload) error {
 	made, err := newBackend(workload)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) DetachWorkload(cluster string) { s.proxy.backends.set(cluster, 
 type backend struct {
 	url     *url.URL
 	plain   *http.Transport // HTTP/2
-	upgrade *http.Transport // HTTP/1.1: exec, attach and port-forward take the connection over
+	upgrade *http.Transport // HTTP/1.1: exec, attach and port-forward hijack the connection
 }
 
 func newBackend(workload Workload) (*backend, error) {

@@ -17,7 +17,7 @@ OmniConnections, OmniClusters and the six other kinds, and never calls Omni itse
 It runs behind a kube-apiserver, which finds it through an APIService. Inside a cluster it needs
 --etcd-data-dir (or --etcd-servers) and a serving certificate; outside, --kubeconfig as well.`
 
-// helpColumns is where the lines of --help are wrapped.
+// helpColumns is the column at which the lines of --help are wrapped.
 const helpColumns = 110
 
 // NewCommand makes the omni-apiserver command. The server runs until the context ends.
@@ -31,7 +31,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		Args:  cobra.NoArgs,
 		// Version makes cobra answer --version.
 		Version: version.Get().String(),
-		// The usage has hundreds of lines: the error would be lost below them.
+		// The usage has hundreds of lines; nobody would see the error above it.
 		SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error {
 			logging.OmitBodies()
@@ -49,7 +49,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	}
 
 	sections := options.Flags()
-	// Without a flag of ours cobra would take the shorthand -v as well.
+	// Without this flag cobra would add one of its own, which also takes the shorthand -v.
 	sections.FlagSet("omni").Bool("version", false, "Print the version and exit.")
 
 	for _, section := range sections.FlagSets {

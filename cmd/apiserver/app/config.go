@@ -17,15 +17,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// startTimeout is how long a start may take in all: the etcd inside is ready, the hub and an external etcd have answered.
-// It is less than what the start-up probe of the chart allows, so that the process ends by itself and says why.
+// startTimeout is how long a start may take in total: until the embedded etcd is ready, and the hub and an external
+// etcd have answered. It is less than the start-up probe of the chart allows, so that the process ends by itself and
+// says why.
 const startTimeout = 4 * time.Minute
 
-// Config applies the options in the order in which they need each other. It waits, until the context ends, for the hub
-// and for an external etcd, and fails if they do not answer or a right is missing.
+// Config applies the options in the order of their dependencies. It waits until the context ends for the hub and for
+// an external etcd, and fails if they do not answer or a right is missing.
 //
-// Storage comes last: it connects to etcd in the background, and would complain about that below the error that
-// ended the start.
+// Storage comes last: it connects to etcd in the background, and its errors would follow the one that ended the
+// start.
 func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	config, err := apiserver.NewConfig()
 	if err != nil {
@@ -61,7 +62,7 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	return config, nil
 }
 
-// waitForEtcd waits for an etcd that is not inside this process.
+// waitForEtcd waits for an external etcd.
 func (o *Options) waitForEtcd(ctx context.Context) error {
 	if o.EtcdDataDir != "" {
 		return nil
@@ -74,7 +75,7 @@ func (o *Options) waitForEtcd(ctx context.Context) error {
 	}, o.Storage.StorageConfig.Prefix)
 }
 
-// applyServing applies what needs no other server.
+// applyServing applies the options that need no other server.
 func (o *Options) applyServing(config *apiserver.Config) error {
 	generic := config.Generic
 	pair := o.Serving.ServerCert.CertKey
@@ -99,7 +100,7 @@ func (o *Options) applyServing(config *apiserver.Config) error {
 	return nil
 }
 
-// applyHub applies what asks the hub's kube-apiserver.
+// applyHub applies the options that need the hub's kube-apiserver.
 func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error {
 	generic := config.Generic
 

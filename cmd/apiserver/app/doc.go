@@ -1,3 +1,3 @@
-// Package app is the command line of omni-apiserver: flags become Options, Options are completed and
-// validated, and turn into the configuration that pkg/apiserver runs. It decides nothing itself.
+// Package app is the command line of omni-apiserver. It parses flags into Options, completes and validates them, and
+// turns them into the configuration that pkg/apiserver runs. It has no other logic.
 package app

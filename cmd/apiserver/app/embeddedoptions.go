@@ -17,14 +17,14 @@ const (
 	minDefragmentInterval = time.Minute
 )
 
-// EmbeddedEtcdOptions are the flags about the etcd inside this process. They are refused with an etcd
-// of somebody else, which has such settings of its own.
+// EmbeddedEtcdOptions are the flags of the embedded etcd. They are refused with an external etcd, which has such
+// settings of its own.
 type EmbeddedEtcdOptions struct {
 	// QuotaBytes limits the database file, in bytes.
 	QuotaBytes int64
 	// SnapshotInterval is the time between scheduled snapshots; 0 means none.
 	SnapshotInterval time.Duration
-	// SnapshotDir is where they go; empty means snapshots in the data directory.
+	// SnapshotDir is the directory of the snapshots; empty means the directory snapshots in the data directory.
 	SnapshotDir string
 	// SnapshotRetention is how many of them are kept.
 	SnapshotRetention int
@@ -32,8 +32,8 @@ type EmbeddedEtcdOptions struct {
 	DefragmentInterval time.Duration
 }
 
-// newEmbeddedEtcdOptions returns the defaults. Snapshots are on: whoever lets this process keep the
-// objects seldom has another backup of them, and wishes for one when somebody has deleted too much.
+// newEmbeddedEtcdOptions returns the defaults. Snapshots are on: users of the embedded etcd seldom have another
+// backup, and need one after somebody has deleted too much.
 func newEmbeddedEtcdOptions() EmbeddedEtcdOptions {
 	return EmbeddedEtcdOptions{
 		QuotaBytes:         embeddedetcd.DefaultQuota,

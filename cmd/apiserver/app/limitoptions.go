@@ -8,16 +8,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
-// LimitOptions are the flags about how much may be stored, and be listed at the same time. 0 means no limit.
+// LimitOptions are the flags that limit how much may be stored, and how much may be listed at the same time. 0 means
+// no limit.
 type LimitOptions struct {
-	// Stored bounds objects and their bytes, in a namespace and in all.
+	// Stored limits objects and their bytes, per namespace and in total.
 	Stored quota.Limits
 	// ListBytes bounds the lists that are read at the same time, in bytes of what is stored.
 	ListBytes int64
 }
 
-// newLimitOptions returns the defaults, which fit into the 1 GiB of memory that the chart gives. Everything that is
-// stored is held decoded; a table of all of it takes four times as much while it is made.
+// newLimitOptions returns the defaults. They fit into the 1 GiB of memory that the chart gives: all stored objects
+// are held decoded in memory, and a table of all of them takes four times as much while it is made.
 func newLimitOptions() LimitOptions {
 	return LimitOptions{
 		Stored: quota.Limits{
@@ -58,9 +59,9 @@ func (o *LimitOptions) validate() []error {
 	return errs
 }
 
-// stored is what may be stored with an embedded etcd of so large a quota; 0 is that of an etcd of somebody else, of which
-// nothing is known. The database also has old versions and free space until they are cleaned up, so that half of it is
-// for what is there now.
+// stored returns the limits of stored objects, given the quota of the embedded etcd; 0 stands for an external etcd,
+// whose quota is not known. The database also holds old versions and free space until they are cleaned up, so current
+// objects may take at most half of the quota.
 func (o *LimitOptions) stored(etcdQuota int64) quota.Limits {
 	limits := o.Stored
 

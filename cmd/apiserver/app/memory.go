@@ -12,17 +12,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// memoryShare is how much of the container's memory Go may use before it collects garbage more often, in percent. The rest
-// is for what Go does not count, such as pages of the database that the kernel is about to drop.
+// memoryShare is the share of the container's memory, in percent, above which Go collects garbage more often. The
+// rest is for memory that Go does not count, such as pages of the database that the kernel is about to drop.
 const memoryShare = 85
 
-// cgroupLimits are where the kernel says how much memory a container may have, in cgroups of version 2 and 1.
+// cgroupLimits are the files with the container's memory limit, in cgroups of version 2 and 1.
 //
 //nolint:gochecknoglobals // a constant
 var cgroupLimits = []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
-// respectMemoryLimit makes the garbage collector work harder near the container's limit, unless the environment says
-// otherwise (GOMEMLIMIT). Without it, garbage is collected when the heap has doubled, even if that is beyond the limit.
+// respectMemoryLimit makes the garbage collector work harder near the container's limit, unless the environment sets
+// GOMEMLIMIT. Without it, garbage is collected only when the heap has doubled, even if that is beyond the limit.
 func respectMemoryLimit(root string) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -185,7 +185,7 @@ func TestRunFailsOnAnUnusableDirectory(t *testing.T) {
 	}
 }
 
-// What one connection can make the server do at once is bounded, and can be chosen.
+// The number of requests per connection has a limit, which a flag sets.
 func TestStreamsPerConnection(t *testing.T) {
 	for want, args := range map[int][]string{100: nil, 40: {"--http2-max-streams-per-connection=40"}} {
 		if got := parse(t, args...).Serving.HTTP2MaxStreamsPerConnection; got != want {
@@ -194,7 +194,7 @@ func TestStreamsPerConnection(t *testing.T) {
 	}
 }
 
-// What goes wrong at the start names the file or the flag.
+// Errors at the start name the file or the flag.
 func TestConfigSaysWhatFails(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
@@ -254,7 +254,7 @@ func TestConfigSaysWhatFails(t *testing.T) {
 	}
 }
 
-// A stop while it waits for others is no failure.
+// A stop while the start waits for other servers is no failure.
 func TestRunStopsWhileItStarts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// shutdownDelayFlag is the library's.
+	// shutdownDelayFlag is a flag of the library.
 	shutdownDelayFlag = "shutdown-delay-duration"
 
-	// replicaShutdownDelay is how long one of several replicas goes on serving after /readyz fails, unless the command
-	// line says otherwise. In the first half load balancers notice, in the second clients are sent to another replica.
+	// replicaShutdownDelay is how long one of several replicas goes on serving after /readyz fails, by default. In
+	// the first half load balancers notice that; in the second half clients are sent to other replicas.
 	replicaShutdownDelay = 10 * time.Second
 )
 
-// addServerFlags adds the library's flags about serving, and says what is different here.
+// addServerFlags adds the library's flags about serving, with help texts that say what is different here.
 func (o *Options) addServerFlags(flags *pflag.FlagSet) {
 	o.Server.AddUniversalFlags(flags)
 
@@ -25,8 +25,8 @@ func (o *Options) addServerFlags(flags *pflag.FlagSet) {
 	o.shutdownDelayGiven = func() bool { return flags.Changed(shutdownDelayFlag) }
 }
 
-// completeShutdown decides how long a stop is delayed. With an external etcd there can be other replicas, which take
-// over meanwhile. With the embedded one there is nobody to take over, and a delay would only make the gap longer.
+// completeShutdown sets the default shutdown delay. With an external etcd there can be other replicas, which take
+// over during the delay. With the embedded etcd there are none, and a delay would only make the interruption longer.
 func (o *Options) completeShutdown() {
 	if o.shutdownDelayGiven != nil && o.shutdownDelayGiven() {
 		return

@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
-// standardStream in the place of a file is standard input or output.
+// standardStream in place of a file name means standard input or output.
 const standardStream = "-"
 
 // newSnapshotCommand makes "omni-apiserver snapshot".
@@ -30,7 +30,7 @@ where --encryption-provider-config says so: keep the keys as well.`,
 		Args: cobra.NoArgs,
 	}
 
-	// Otherwise the help of the server, with its 200 flags, would be printed here, too.
+	// Otherwise this command would print the help of the server, with its 200 flags.
 	plain := &cobra.Command{}
 	command.SetHelpFunc(plain.HelpFunc())
 	command.SetUsageFunc(plain.UsageFunc())
@@ -43,7 +43,7 @@ where --encryption-provider-config says so: keep the keys as well.`,
 	return command
 }
 
-// source says which etcd to save. Its flags are named as those of the server.
+// source says which etcd to save. Its flags have the names of the server's flags.
 type source struct {
 	dataDir string
 	target  snapshot.Target

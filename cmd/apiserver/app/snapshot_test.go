@@ -61,7 +61,7 @@ func startEtcd(t *testing.T, dir string) *embeddedetcd.Server {
 	return etcd
 }
 
-// TestSnapshotCommands goes the way of an operator: save, look, restore, from and to files and streams.
+// TestSnapshotCommands does what an operator does: save, inspect, restore, with files and with streams.
 func TestSnapshotCommands(t *testing.T) {
 	dir := t.TempDir()
 	startEtcd(t, dir)
@@ -155,7 +155,7 @@ func TestSnapshotMistakes(t *testing.T) {
 	}
 }
 
-// TestSnapshotHelpIsItsOwn: the server's flags do not count here.
+// TestSnapshotHelpIsItsOwn: the help does not have the server's flags.
 func TestSnapshotHelpIsItsOwn(t *testing.T) {
 	help := mustExecute(t, nil, "snapshot", "save", "--help")
 	if strings.Contains(help, "--secure-port") || !strings.Contains(help, "--etcd-cafile") {
@@ -163,7 +163,7 @@ func TestSnapshotHelpIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestRestoreOfAnotherPrefix: the server would come up empty.
+// TestRestoreOfAnotherPrefix: a server with the default prefix would start empty, so the restore says so.
 func TestRestoreOfAnotherPrefix(t *testing.T) {
 	dir := t.TempDir()
 	etcd := startEtcd(t, dir)
@@ -192,7 +192,7 @@ func TestRestoreOfAnotherPrefix(t *testing.T) {
 	}
 }
 
-// TestRestoreInterrupted: standard input may never end.
+// TestRestoreInterrupted: a restore from standard input, which may never end, can be interrupted.
 func TestRestoreInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 

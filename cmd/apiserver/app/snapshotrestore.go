@@ -48,8 +48,8 @@ This is for the etcd inside omni-apiserver. Restore an etcd of your own with etc
 	return command
 }
 
-// restore returns when the restore is done, or the context has ended: then it goes on in the background
-// for as long as the process lives, which is no worse than a kill.
+// restore returns when the restore is done or the context has ended. In the second case the restore goes on in the
+// background until the process ends; that is no worse than a kill.
 func restore(ctx context.Context, command *cobra.Command, dataDir, path string, replace bool) error {
 	var restored *embeddedetcd.Restored
 
@@ -77,7 +77,7 @@ func restore(ctx context.Context, command *cobra.Command, dataDir, path string, 
 	return report(command.OutOrStdout(), dataDir, restored)
 }
 
-// report tells what was restored.
+// report prints what was restored.
 func report(to io.Writer, dataDir string, restored *embeddedetcd.Restored) error {
 	info := restored.Snapshot
 
@@ -100,7 +100,7 @@ func report(to io.Writer, dataDir string, restored *embeddedetcd.Restored) error
 	return nil
 }
 
-// otherPrefixes are those of objects that a server with the default flags would not see.
+// otherPrefixes returns the prefixes of objects that a server with the default flags would not see.
 func otherPrefixes(info *snapshot.Info) []string {
 	return slices.DeleteFunc(slices.Clone(info.Prefixes), func(prefix string) bool { return prefix == etcdPrefix })
 }

@@ -48,7 +48,7 @@ and of etcd; etcd's own hash of the content, as etcdutl prints it.`,
 	return command
 }
 
-// inspectAll returns what can be read and an error about the rest.
+// inspectAll returns the snapshots that can be read, and an error about the others.
 func inspectAll(paths []string) ([]*snapshot.Info, error) {
 	var (
 		files []string

@@ -9,8 +9,8 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// validateServing refuses to start without a certificate or a port: kube-apiserver would not believe a certificate that the
-// library made up.
+// validateServing refuses to start without a certificate or a port: kube-apiserver would not trust a certificate that
+// the library generates.
 func (o *Options) validateServing() []error {
 	var errs []error
 
@@ -26,8 +26,8 @@ func (o *Options) validateServing() []error {
 	return errs
 }
 
-// validateTLS refuses what is too weak to talk to kube-apiserver with. The library takes TLS 1.0 and 1.1, and ciphers that it
-// calls insecure itself.
+// validateTLS refuses settings that are too weak for connections from kube-apiserver. The library accepts TLS 1.0 and
+// 1.1, and ciphers that it calls insecure itself.
 func (o *Options) validateTLS() []error {
 	var errs []error
 

@@ -14,7 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
-// etcdUpkeep is what runs beside the embedded etcd as long as it does.
+// etcdUpkeep is the work that runs beside the embedded etcd, for as long as that runs.
 type etcdUpkeep struct {
 	// notice says what is wrong with the database.
 	notice func() string
@@ -64,7 +64,7 @@ func startUpkeep(ctx context.Context, etcd *embeddedetcd.Server, options *Option
 	return u, nil
 }
 
-// stop ends all of it and waits. A snapshot that is being written is given up.
+// stop ends all of that work and waits for it. It abandons a snapshot that is being written.
 func (u *etcdUpkeep) stop() error {
 	u.cancel()
 	u.running.Wait()

@@ -23,9 +23,9 @@ const checkPause = time.Second
 
 // CheckOptions are the flags of omni-controller check.
 type CheckOptions struct {
-	// Controller are those flags that the controller in question has, too.
+	// Controller are the flags that check shares with the controller it checks.
 	Controller Options
-	// Timeout is how long each check is tried: what was just installed may need a moment.
+	// Timeout is how long each check is repeated: a new installation may need a moment.
 	Timeout time.Duration
 }
 
@@ -42,7 +42,7 @@ func (o *CheckOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long each check is tried.")
 }
 
-// Validate checks the flags, and says everything that is wrong at once.
+// Validate returns all problems of the flags at once.
 func (o *CheckOptions) Validate() error {
 	problems := []error{o.Controller.Validate()}
 	if o.Timeout <= 0 {
@@ -87,13 +87,13 @@ func newCheckCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-// installationCheck is one thing that has to be true of an installation.
+// installationCheck is a condition that an installation has to meet.
 type installationCheck struct {
 	says string
 	run  func(context.Context) error
 }
 
-// runChecks tries each check until it holds or the time is over, and prints a line for it.
+// runChecks repeats each check until it succeeds or the time is over, and prints a line for it.
 func runChecks(ctx context.Context, checks []installationCheck, timeout time.Duration, out io.Writer) error {
 	failed := 0
 
@@ -117,7 +117,7 @@ func runChecks(ctx context.Context, checks []installationCheck, timeout time.Dur
 	return nil
 }
 
-// try runs a check until it holds, and returns what the last try says.
+// try repeats a check until it succeeds, and returns the last result.
 func try(ctx context.Context, check installationCheck, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -130,7 +130,7 @@ func try(ctx context.Context, check installationCheck, timeout time.Duration) er
 			return err
 		}
 
-		// A try that the end has cut short says less than the one before.
+		// The end of the context cut this attempt short: its error says less than the one before.
 		if reason == nil || ctx.Err() == nil {
 			reason = err
 		}

@@ -59,7 +59,7 @@ func (h *checkedHub) review(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, &review)
 }
 
-// heldLease is one that somebody renewed so long ago.
+// heldLease is a lease that was renewed the given time ago.
 func heldLease(holder string, age time.Duration) *coordinationv1.Lease {
 	renewed := metav1.NewMicroTime(time.Now().Add(-age))
 
@@ -70,7 +70,7 @@ func heldLease(holder string, age time.Duration) *coordinationv1.Lease {
 	}
 }
 
-// once is a check that is not tried again when it fails.
+// once is a check that is not repeated when it fails.
 func once(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := run(ctx); err != nil {
@@ -146,7 +146,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckWaits: what was just installed may need a moment, and a refusal is final.
+// TestCheckWaits: check waits for a new installation, and does not repeat a check after a refusal.
 func TestCheckWaits(t *testing.T) {
 	t.Parallel()
 
@@ -169,7 +169,7 @@ func TestCheckWaits(t *testing.T) {
 	}
 }
 
-// TestCheckKnowsTheRoles: the rights that check asks for are those that the deployment's roles give, no less and no more.
+// TestCheckKnowsTheRoles: check asks for exactly the rights that the deployment's roles give.
 func TestCheckKnowsTheRoles(t *testing.T) {
 	t.Parallel()
 
@@ -200,7 +200,7 @@ func TestCheckKnowsTheRoles(t *testing.T) {
 	}
 
 	for right := range given {
-		// Events of the core group are for readers of before; ours are of the other group.
+		// The roles also allow Events of the core group, for older readers; our own Events are of the other group.
 		if !asked[right] && !slices.Contains([]string{"create events", "patch events"}, right) {
 			t.Errorf("check does not ask for: %s", right)
 		}

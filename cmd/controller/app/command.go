@@ -55,7 +55,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-// setVerbosity tells klog, which takes it from its own flag only.
+// setVerbosity sets klog's verbosity, which klog takes only from its own flag.
 func setVerbosity(verbosity int) error {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)

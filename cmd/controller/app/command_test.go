@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The root command starts the log for its own work; an error of the export is for people.
+// The root command starts logging for the controller; export prints errors for people instead.
 func TestExportDoesNotStartTheLog(t *testing.T) {
 	command := NewCommand(t.Context())
 

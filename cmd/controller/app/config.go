@@ -22,15 +22,15 @@ const (
 	leaseName = "omni-controller"
 	// cacheSyncTimeout bounds the first listing of each kind.
 	cacheSyncTimeout = 5 * time.Minute
-	// shutdownTimeout bounds what runs on when the process is told to stop.
+	// shutdownTimeout bounds the work that continues after the process was told to stop.
 	shutdownTimeout = 30 * time.Second
-	// requestsPerSecond and requestBurst bound the calls to the hub; its own
-	// priority and fairness does the rest.
+	// requestsPerSecond and requestBurst bound the calls to the hub; the hub's own priority and fairness does the
+	// rest.
 	requestsPerSecond = 200
 	requestBurst      = 400
 )
 
-// Config is everything that Run needs, checked.
+// Config is the checked configuration of Run.
 type Config struct {
 	// Options are the flags.
 	Options *Options
@@ -40,8 +40,7 @@ type Config struct {
 	Manager manager.Options
 }
 
-// Config makes the configuration. It reads files and the environment, and calls
-// nobody.
+// Config makes the configuration. It reads files and the environment, and makes no calls.
 func (o *Options) Config() (*Config, error) {
 	hub, err := o.hub()
 	if err != nil {
@@ -99,9 +98,9 @@ func (o *Options) hub() (*rest.Config, error) {
 	return hub, nil
 }
 
-// cacheOptions restrict every watch to the one namespace that is served, that of Secrets to those as well to which
-// exports may write, and keep managed fields out of memory: nothing here reads them, they can be half of an object, and
-// a write without them leaves those of the server as they are.
+// cacheOptions limit every watch to the one namespace that is served, and the watch of Secrets to that one and those
+// to which exports may write. They also drop managed fields, which can be half of an object: nothing here reads them,
+// and a write without them leaves those on the server unchanged.
 func (o *Options) cacheOptions() cache.Options {
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), NewInformer: newInformer}
 	if !o.AllNamespaces {

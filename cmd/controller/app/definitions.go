@@ -15,16 +15,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// definitionsInterval is how often a running controller looks for custom resource
-// definitions of its group: eight small reads.
+// definitionsInterval is how often a running controller looks for custom resource definitions of its group: eight
+// small reads each time.
 const definitionsInterval = 20 * time.Second
 
-// errDefinitions ends a controller that runs.
+// errDefinitions ends a running controller.
 var errDefinitions = errors.New("omni-controller stops")
 
-// findDefinitions returns the custom resource definitions of our group that the hub
-// has, also those that are being deleted. They collide with our API, and the objects
-// in them belong to an operator whose finalizers destroy real clusters.
+// findDefinitions returns the custom resource definitions of our group on the hub, also those that are being deleted.
+// They collide with our API, and their objects belong to an operator whose finalizers destroy real clusters.
 func (c *startChecks) findDefinitions(ctx context.Context) ([]string, error) {
 	var found []string
 
@@ -45,7 +44,7 @@ func (c *startChecks) findDefinitions(ctx context.Context) ([]string, error) {
 	return found, nil
 }
 
-// collision says what definitions of our group mean and what to do.
+// collision explains what definitions of our group mean, and what to do.
 func collision(found []string) string {
 	return fmt.Sprintf("the custom resource definitions %s exist. They belong to another operator of the same group. "+
 		"Do not just delete them: that deletes their objects, and that operator then destroys their clusters. "+
@@ -53,9 +52,9 @@ func collision(found []string) string {
 		"docs/how-to/migrate.md has the steps", strings.Join(found, ", "))
 }
 
-// definitionsWatch stops the controller when definitions of our group are made while
-// it runs. The APIService keeps the API ours as long as it exists; without it
-// kube-apiserver would show the definitions' objects under our names.
+// definitionsWatch stops the controller when definitions of our group are created while it runs. As long as the
+// APIService exists, it serves our API. Without it, kube-apiserver would serve the objects of the definitions under
+// our names.
 type definitionsWatch struct {
 	checks   *startChecks
 	interval time.Duration
@@ -70,8 +69,8 @@ func newDefinitionsWatch(hub *rest.Config) (*definitionsWatch, error) {
 	return &definitionsWatch{checks: checks, interval: definitionsInterval}, nil
 }
 
-// Start implements manager.Runnable. A look that fails is told once, and is no reason
-// to stop: the hub may be away, or its roles are just being applied again.
+// Start implements manager.Runnable. A failed check is logged once and does not stop the controller: the hub may be
+// unavailable, or its roles may be in the middle of an update.
 func (w *definitionsWatch) Start(ctx context.Context) error {
 	ticker := time.NewTicker(w.interval)
 	defer ticker.Stop()
@@ -100,6 +99,6 @@ func (w *definitionsWatch) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: one that waits for the
-// lease must not take over beside the definitions.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. Controllers that wait for the lease check as well, so
+// that none of them takes over beside the definitions.
 func (w *definitionsWatch) NeedLeaderElection() bool { return false }

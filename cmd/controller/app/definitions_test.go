@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// watchHub runs a definitionsWatch against the hub until it ends by itself, or the hub has seen enough.
+// watchHub runs a definitionsWatch until it ends by itself, or the hub has answered enough requests.
 func watchHub(t *testing.T, h *fakeHub) error {
 	t.Helper()
 
@@ -38,7 +38,7 @@ func watchHub(t *testing.T, h *fakeHub) error {
 	return watch.Start(ctx)
 }
 
-// Definitions that are made while the controller runs end it, with what to do.
+// Definitions that are created while the controller runs end it, with an error that says what to do.
 func TestStopsBesideDefinitions(t *testing.T) {
 	err := watchHub(t, &fakeHub{definitions: map[string]int{"omniworkers.omni.texashpc.com": http.StatusOK}})
 	if !errors.Is(err, errDefinitions) {
@@ -52,8 +52,7 @@ func TestStopsBesideDefinitions(t *testing.T) {
 	}
 }
 
-// While nobody collides, and while nobody can tell, the controller runs on; the answers
-// that matter are still heard after errors.
+// Without a collision, and while requests fail, the controller runs on; after errors it still notices definitions.
 func TestRunsOnWithoutDefinitions(t *testing.T) {
 	for name, h := range map[string]*fakeHub{
 		"none":                 {},

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// checkExportNamespaces drops those --export-namespaces in which the controller may not handle Secrets: a watch that is
-// refused would keep everything else from starting. Exports to them say so in their conditions.
+// checkExportNamespaces drops the --export-namespaces in which the controller may not handle Secrets: a refused watch
+// would keep everything else from starting. Exports to those namespaces report it in their conditions.
 func (o *Options) checkExportNamespaces(ctx context.Context, hub *rest.Config) error {
 	if len(o.ExportNamespaces) == 0 {
 		return nil
@@ -52,8 +52,8 @@ func (o *Options) checkExportNamespaces(ctx context.Context, hub *rest.Config) e
 // exportVerbs are what the controller does with Secrets in a namespace of --export-namespaces.
 func exportVerbs() []string { return []string{"get", "list", "watch", "create", "update", "delete"} }
 
-// missingVerb is the first thing that the controller has to do with Secrets in a namespace and may not; empty if it may
-// do everything.
+// missingVerb returns the first verb on Secrets in a namespace that the controller needs and is not allowed; empty if
+// it is allowed all of them.
 func missingVerb(ctx context.Context, client authorizationclient.SelfSubjectAccessReviewsGetter, namespace string) (string, error) {
 	for _, verb := range exportVerbs() {
 		review, err := client.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{

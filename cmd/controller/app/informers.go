@@ -18,18 +18,20 @@ import (
 )
 
 const (
-	// firstAwayPause and longestAwayPause are the pauses between two tries to list or watch a kind while the API is away.
-	// They double, and up to half of each is taken off at random.
+	// firstAwayPause and longestAwayPause bound the pauses between two attempts to list or watch a kind while the API
+	// is unavailable. Pauses double, and a random part of up to half is subtracted.
 	firstAwayPause   = 500 * time.Millisecond
 	longestAwayPause = 5 * time.Second
 	// awayTold is how often the log repeats that a kind cannot be listed or watched.
 	awayTold = time.Minute
 )
 
-// newInformer makes an informer of the cache that knows of changes again at most longestAwayPause after the API is back.
+// newInformer makes an informer for the cache that sees changes at most longestAwayPause after the API is available
+// again.
 //
-// The informer's own pause doubles up to 30 seconds, becomes up to 60 by chance, and cannot be set: after an outage of a
-// minute the controller would do nothing for another one. So the tries while the API is away take place below it.
+// The informer's own pause doubles up to 30 seconds, becomes up to 60 by jitter, and cannot be configured: after an
+// outage of a minute the controller would do nothing for another minute. So the retries during an outage happen below
+// the informer, in its list and watch functions.
 func newInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	below := cache.ToListerWatcherWithContext(lw)
 
@@ -43,7 +45,7 @@ func newInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 	}, object, resync, indexers)
 }
 
-// whileAway repeats a call as long as it fails because the API is away.
+// whileAway repeats a call as long as it fails because the API is unavailable.
 func whileAway[T any](ctx context.Context, verb string, object runtime.Object, call func() (T, error)) (T, error) {
 	var told time.Time
 
@@ -68,8 +70,9 @@ func whileAway[T any](ctx context.Context, verb string, object runtime.Object, c
 	}
 }
 
-// isAway reports whether a call failed because nobody answered it, or said to come back later. Refusals are the informer's
-// to handle: among them that a version is too old, or newer than what the server has (a 504 with a cause).
+// isAway reports whether a call failed because nobody answered, or because the server asked to try again later. The
+// informer itself handles refusals, also of a version that is too old, or newer than the server's (a 504 with a
+// cause).
 func isAway(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

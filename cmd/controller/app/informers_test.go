@@ -18,7 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// awayAPI is an API of one object that can be away.
+// awayAPI is an API with one object that can be made unavailable.
 type awayAPI struct {
 	away    atomic.Pointer[error]
 	calls   atomic.Int32
@@ -67,8 +67,8 @@ func (a *awayAPI) listerWatcher() *cache.ListWatch {
 	}
 }
 
-// TestInformerAfterOutage: what changed while the API was away is known soon after it is back, however long it was away and
-// however the calls failed.
+// TestInformerAfterOutage: the informer soon sees what changed during an outage, however long it was and however the
+// calls failed.
 func TestInformerAfterOutage(t *testing.T) {
 	for name, failure := range map[string]error{
 		"nobody answers":      errors.New("dial tcp 10.96.0.1:443: connect: no route to host"),
@@ -122,7 +122,7 @@ func informerAfterOutage(t *testing.T, failure error, outage time.Duration) {
 	api.goAway(failure)
 	time.Sleep(outage)
 
-	// Not a flood either: 5 seconds apart, less by chance, and some at first.
+	// Nor does it flood the API: attempts are 5 seconds apart, less by jitter, and some more at first.
 	if calls, most := time.Duration(api.calls.Load()-before), outage/(2*time.Second)+10; calls > most {
 		t.Errorf("%d calls in %s", calls, outage)
 	}
@@ -143,7 +143,7 @@ func informerAfterOutage(t *testing.T, failure error, outage time.Duration) {
 	}
 }
 
-// TestIsAway: what the informer handles itself reaches it.
+// TestIsAway: errors that the informer handles itself are passed on to it.
 func TestIsAway(t *testing.T) {
 	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "omniclusters"}
 	tooLarge := apierrors.NewTimeoutError("too large", 1)

@@ -16,7 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// installation asks the hub about an installation, as one controller's account.
+// installation asks the hub about an installation, with the rights of the controller's account.
 type installation struct {
 	options *Options
 	start   *startChecks
@@ -25,7 +25,7 @@ type installation struct {
 	leases  coordinationclient.LeaseInterface
 }
 
-// newInstallationChecks returns what has to be true of an installation for the controller with these flags.
+// newInstallationChecks returns the conditions that an installation has to meet for a controller with these flags.
 func newInstallationChecks(hub *rest.Config, options *Options) ([]installationCheck, error) {
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout, bounded.QPS, bounded.Burst = callTimeout, requestsPerSecond, requestBurst
@@ -58,7 +58,7 @@ func newInstallationChecks(hub *rest.Config, options *Options) ([]installationCh
 	}, nil
 }
 
-// served is the namespace that the controller serves, empty for all.
+// served is the namespace that the controller serves; empty for all.
 func (in *installation) served() string {
 	if in.options.AllNamespaces {
 		return metav1.NamespaceAll
@@ -67,7 +67,7 @@ func (in *installation) served() string {
 	return in.options.Namespace
 }
 
-// readObjects lists one object of each kind: through kube-apiserver, omni-apiserver and its etcd.
+// readObjects lists one object of each kind, which takes kube-apiserver, omni-apiserver and its etcd.
 func (in *installation) readObjects(ctx context.Context) error {
 	for _, kind := range in.options.served() {
 		resource := in.objects.Resource(v1alpha1.SchemeGroupVersion.WithResource(kind)).Namespace(in.served())
@@ -99,7 +99,7 @@ func (in *installation) findRights(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// findLeader looks whether a controller renews the lease.
+// findLeader checks that a controller renews the lease.
 func (in *installation) findLeader(ctx context.Context) error {
 	found, err := in.leases.Get(ctx, leaseName, metav1.GetOptions{})
 	if err != nil {

@@ -17,26 +17,27 @@ import (
 )
 
 const (
-	// leaseDuration is how long others wait for a leader that does not renew its lease.
+	// leaseDuration is how long other controllers wait for a leader that does not renew its lease.
 	leaseDuration = 15 * time.Second
-	// renewDeadline is how long a leader tries to renew it before it gives up.
+	// renewDeadline is how long a leader tries to renew the lease before it gives up.
 	renewDeadline = 10 * time.Second
-	// leaseRetry is the pause between two tries, and between two looks of those who wait.
+	// leaseRetry is the pause between two attempts of the leader, and between two checks of those who wait.
 	leaseRetry = 2 * time.Second
-	// leaseMargin is how long before leaseDuration a leader has to have ended, whatever holds it up.
+	// leaseMargin is how long before leaseDuration a leader has to have ended, whatever delays it.
 	leaseMargin = 2 * time.Second
-	// leaseCallTimeout bounds one call, so that a call that hangs is not the only one before renewDeadline.
+	// leaseCallTimeout bounds one call, so that there is time for another one before renewDeadline if a call hangs.
 	leaseCallTimeout = renewDeadline / 2
-	// leaderElectionLost is the text of the library's error, which has no value to compare with.
+	// leaderElectionLost is the text of the library's error. The library exports no error value to compare with.
 	leaderElectionLost = "leader election lost"
 )
 
-// leaderLease is the lease of the leader election, and ends the process before another controller can hold it too.
+// leaderLease is the lease of the leader election. It ends the process before another controller can hold the lease
+// too.
 //
-// The library alone does not: when the hub hangs it first tries to hand the lease back, for up to another ten
-// seconds; and a leader that was itself frozen (a node that was suspended, a virtual machine that was moved) goes on
-// for ten seconds after it sees another's name in the lease. Two controllers that write to one Omni at a time undo
-// each other's safeguards: each settles, asks and checks for itself.
+// The library alone does not. When the hub hangs, it first tries to release the lease, for up to another ten seconds.
+// And a leader that was frozen itself (a suspended node, a migrated virtual machine) goes on for ten seconds after it
+// sees another's name in the lease. Two controllers that write to one Omni at the same time undo each other's
+// safeguards: each of them waits to settle, asks for approval and checks without the other.
 type leaderLease struct {
 	resourcelock.Interface
 
@@ -44,11 +45,11 @@ type leaderLease struct {
 	lost func(reason string)
 
 	mu sync.Mutex
-	// watchdog runs while this process holds the lease; nil otherwise.
+	// watchdog is the timer that ends the process; nil while this process does not hold the lease.
 	watchdog *time.Timer
 }
 
-// newLeaderLease makes the lease. The lock that it returns too is its inside, which takes a recorder of events.
+// newLeaderLease makes the lease. It also returns the library's lock inside, which needs an event recorder.
 func newLeaderLease(hub *rest.Config, namespace string) (*leaderLease, *resourcelock.LeaseLock, error) {
 	config := rest.CopyConfig(hub)
 	config.Timeout = leaseCallTimeout
@@ -72,15 +73,15 @@ func newLeaderLease(hub *rest.Config, namespace string) (*leaderLease, *resource
 	return &leaderLease{Interface: inner, lost: endProcess}, inner, nil
 }
 
-// endProcess ends this process at once, with what it is doing. That is as safe as a kill, and the only way to be sure
-// that nothing is under way any more.
+// endProcess ends this process at once, with everything in progress. That is as safe as a kill, and the only way to
+// be sure that nothing continues.
 func endProcess(reason string) {
 	klog.ErrorS(nil, "This controller does not lead any more and ends at once, so that no two controllers work; it will be started again and wait for the lease",
 		"reason", reason)
 	klog.FlushAndExit(time.Second, 1)
 }
 
-// explainLost says what the end of the leader election means; other errors are left alone.
+// explainLost explains the error of a lost lease; it returns other errors unchanged.
 func explainLost(err error) error {
 	if err == nil || !strings.Contains(err.Error(), leaderElectionLost) {
 		return err
@@ -120,8 +121,8 @@ func (l *leaderLease) Update(ctx context.Context, record resourcelock.LeaderElec
 	return err // the library looks into it
 }
 
-// wrote notes until when the lease is surely ours. Others count from when they see the record, which is after the
-// beginning of the request that wrote it.
+// wrote records until when the lease is certainly ours. Other controllers count from the time they see the record,
+// which is after the start of the request that wrote it.
 func (l *leaderLease) wrote(begin time.Time, record resourcelock.LeaderElectionRecord, err error) {
 	if err != nil {
 		return
@@ -143,7 +144,7 @@ func (l *leaderLease) wrote(begin time.Time, record resourcelock.LeaderElectionR
 	}
 }
 
-// held reports whether this process took the lease and did not give it back.
+// held reports whether this process took the lease and has not released it.
 func (l *leaderLease) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

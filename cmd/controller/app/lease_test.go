@@ -25,7 +25,7 @@ type record struct {
 
 	holder string
 	err    error
-	// hangs makes each call wait for its end.
+	// hangs makes each call wait until its context ends.
 	hangs atomic.Bool
 }
 
@@ -56,7 +56,7 @@ func (r *record) Update(ctx context.Context, _ resourcelock.LeaderElectionRecord
 
 func (r *record) RecordEvent(string) {}
 
-// end is when a lease ended the process, and why.
+// end records when a lease ended the process, and why.
 type end struct {
 	after  time.Duration
 	reason string
@@ -161,7 +161,7 @@ func TestLeaseEndsTheProcess(t *testing.T) {
 				l, ended := leaseOn(inner)
 				tc.do(t, l, inner)
 
-				// What ended the process would have ended its watchdog.
+				// The real process would have ended here, and its watchdog with it.
 				if ended.get().times > 0 {
 					l.wrote(time.Now(), release, nil)
 				}
@@ -177,7 +177,8 @@ func TestLeaseEndsTheProcess(t *testing.T) {
 	}
 }
 
-// The library itself, with a hub that stops answering: its own end would come when another may lead already.
+// TestLeaderEndsBeforeTheLease runs the library itself with a hub that stops answering. The library alone would give
+// up when another controller may lead already.
 func TestLeaderEndsBeforeTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &record{holder: ours}

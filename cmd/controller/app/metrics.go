@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// What asking the management cluster about readers of metrics may cost. Anybody who reaches the port can make us ask,
-// so this is far below what the controllers themselves may send.
+// Limits of the calls to the management cluster that check readers of metrics. Everybody who reaches the port can
+// cause such calls, so these are far below the limits of the controllers' own calls.
 const (
 	reviewTimeout    = 10 * time.Second
 	reviewsPerSecond = 10
 	reviewBurst      = 20
 )
 
-// Names of the files in --metrics-cert-path, as cert-manager calls them in a Secret.
+// Names of the files in --metrics-cert-path, as in a Secret of cert-manager.
 const (
 	certificateFile = "tls.crt"
 	keyFile         = "tls.key"
@@ -32,10 +32,10 @@ const (
 type MetricsOptions struct {
 	// BindAddress serves metrics; "0" turns them off.
 	BindAddress string
-	// Secure serves them by TLS, and only to who may get the path /metrics in the management cluster.
+	// Secure serves metrics by TLS, and only to clients that may get the path /metrics in the management cluster.
 	Secure bool
-	// CertPath is a directory with tls.crt and tls.key, which are read again when they change. Empty: a
-	// certificate that nobody signed, made at the start.
+	// CertPath is a directory with tls.crt and tls.key, which are read again when they change. Empty: a self-signed
+	// certificate, generated at the start.
 	CertPath string
 }
 
@@ -45,7 +45,7 @@ func (o *MetricsOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.CertPath, "metrics-cert-path", o.CertPath, "Directory with tls.crt and tls.key for the metrics; renewed ones are taken without a restart. Default: a self-signed certificate made at the start.")
 }
 
-// validate says what does not fit together.
+// validate checks that the flags fit together.
 func (o *MetricsOptions) validate() error {
 	if o.CertPath != "" && !o.Secure {
 		return errors.New("--metrics-cert-path is of no use with --metrics-secure=false: leave one of them out")
@@ -54,8 +54,8 @@ func (o *MetricsOptions) validate() error {
 	return nil
 }
 
-// serving is how the library serves the metrics. The certificate is read once to fail here: the library would take
-// one of its own making in the place of a missing file, and tell nobody.
+// serving returns the library's options for the metrics. It reads the certificate once, so that a missing file fails
+// here: the library would silently replace it by a certificate that it generates.
 func (o *MetricsOptions) serving() (server.Options, error) {
 	options := server.Options{BindAddress: o.BindAddress}
 	if !o.Secure {
@@ -72,7 +72,8 @@ func (o *MetricsOptions) serving() (server.Options, error) {
 	options.CertDir, options.CertName, options.KeyName = o.CertPath, certificateFile, keyFile
 	options.TLSOpts = []func(*tls.Config){func(config *tls.Config) {
 		config.MinVersion = tls.VersionTLS12
-		// One request at a time on a connection: HTTP/2 would let a caller without credentials start and abandon many.
+		// HTTP/1.1 only, so one request at a time on a connection: with HTTP/2 a caller without credentials could
+		// start and abandon many requests.
 		config.NextProtos = []string{"http/1.1"}
 	}}
 	options.FilterProvider = onlyReaders
@@ -80,7 +81,7 @@ func (o *MetricsOptions) serving() (server.Options, error) {
 	return options, nil
 }
 
-// onlyReaders lets those through whom the management cluster knows and who may get the path.
+// onlyReaders lets only clients through whom the management cluster authenticates and allows to get the path.
 func onlyReaders(hub *rest.Config, _ *http.Client) (server.Filter, error) {
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout, bounded.QPS, bounded.Burst = reviewTimeout, reviewsPerSecond, reviewBurst

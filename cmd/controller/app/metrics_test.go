@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// serveMetrics serves metrics as the flags say until the test ends, and returns where.
+// serveMetrics serves metrics with the given flags until the test ends, and returns the address.
 func serveMetrics(t *testing.T, args ...string) string {
 	t.Helper()
 
@@ -25,7 +25,8 @@ func serveMetrics(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 
-	// Nobody answers there: who shows no credentials is refused without a question.
+	// Nothing listens at this address: a client without credentials is refused without a call to the management
+	// cluster.
 	metrics, err := server.NewServer(options, &rest.Config{Host: "https://127.0.0.1:1"}, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func readMetrics(t *testing.T, url string) (code int, body string, state *tls.Co
 	t.Helper()
 
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		// Who serves is not the question here; test/deploy verifies the certificate.
+		// The server's identity does not matter here; test/deploy verifies the certificate.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, DisableKeepAlives: true,
 	}}
 
@@ -88,7 +89,7 @@ func readMetrics(t *testing.T, url string) (code int, body string, state *tls.Co
 	return response.StatusCode, string(text), response.TLS
 }
 
-// By default nobody reads the metrics without credentials, nor in plain text.
+// By default nobody can read the metrics without credentials, nor without TLS.
 func TestMetricsAreForReaders(t *testing.T) {
 	address := serveMetrics(t)
 
@@ -113,7 +114,7 @@ func TestMetricsInPlainText(t *testing.T) {
 	}
 }
 
-// The certificate is the one of the directory, and a renewed one takes its place.
+// The certificate comes from the directory, and a renewed one replaces it.
 func TestCertificateOfMetrics(t *testing.T) {
 	dir := t.TempDir()
 	writeCertificate(t, dir, "first.example.com")
@@ -138,7 +139,7 @@ func TestCertificateOfMetrics(t *testing.T) {
 	}
 }
 
-// A missing certificate ends the start: another one in its place would be noticed by its readers only.
+// A missing certificate ends the start: only the readers of the metrics would notice another one in its place.
 func TestMissingCertificateOfMetrics(t *testing.T) {
 	_, err := parse(t, "--metrics-cert-path="+t.TempDir()).Metrics.serving()
 	if err == nil || !strings.Contains(err.Error(), "--metrics-cert-path: open ") || !strings.Contains(err.Error(), "tls.crt") {
@@ -154,7 +155,7 @@ func writeCertificate(t *testing.T, dir, host string) {
 		t.Fatal(err)
 	}
 
-	// While only one of them is new, they do not fit, and the old pair stays.
+	// While only one of the two files is new, they do not match, and the old pair stays in use.
 	for name, content := range map[string][]byte{certificateFile: certificate, keyFile: key} {
 		temporary := filepath.Join(dir, "new-"+name)
 		if err := os.WriteFile(temporary, content, 0o600); err != nil {

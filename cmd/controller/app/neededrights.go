@@ -10,11 +10,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// rolloutPolicies is the resource that --rollouts is about.
+// rolloutPolicies is the resource that a controller needs with --rollouts.
 const rolloutPolicies = "omnirolloutpolicies"
 
-// rightsOf are the rights that a controller with these flags needs: in the namespace that it serves (empty: all), in that of its
-// lease, where exports may be written, and in the cluster. The deployment's roles give them; a test compares both.
+// rightsOf returns the rights that a controller with these flags needs: in the namespace that it serves (empty: all),
+// in the namespace of its lease, in the namespaces to which exports may write, and in the cluster. The deployment's
+// roles give these rights; a test compares the two.
 func rightsOf(served string, options *Options) []authorizationv1.ResourceAttributes {
 	var rights []authorizationv1.ResourceAttributes
 
@@ -67,7 +68,7 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 	return rights
 }
 
-// described is a right in words.
+// described returns a right as text.
 func described(right authorizationv1.ResourceAttributes) string {
 	resource := right.Resource
 	if right.Group != "" {

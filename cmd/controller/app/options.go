@@ -34,7 +34,7 @@ const (
 	namespaceEnvironment = "POD_NAMESPACE"
 )
 
-// Flags that messages of the connections and exports name, too.
+// Flags that messages of connections and exports also name.
 const (
 	flagExportNamespaces = "export-namespaces"
 	flagAllowedNetworks  = "allowed-networks"
@@ -49,28 +49,28 @@ type Options struct {
 	Namespace string
 	// AllNamespaces serves every namespace instead.
 	AllNamespaces bool
-	// LeaderElect lets one of several controllers work.
+	// LeaderElect lets only one of several controllers work at a time.
 	LeaderElect bool
 	// ExportNamespaces are those besides its own to which an OmniKubeconfigExport may write its Secret.
 	ExportNamespaces []string
 	// LeaderElectionNamespace holds the lease. Empty: Namespace.
 	LeaderElectionNamespace string
-	// Metrics says where metrics are, and for whom.
+	// Metrics says where and to whom metrics are served.
 	Metrics MetricsOptions
 	// HealthProbeBindAddress serves /healthz and /readyz; "0" turns it off.
 	HealthProbeBindAddress string
-	// PprofBindAddress serves Go's profiles under /debug/pprof; empty turns them off. They hold
-	// parts of the process's memory, so the address should be a loopback one.
+	// PprofBindAddress serves Go's profiles under /debug/pprof; empty turns them off. Profiles contain parts of the
+	// process's memory, so the address should be a loopback one.
 	PprofBindAddress string
 	// Verbosity is how much to log, 0 to 4.
 	Verbosity int
-	// DestroySettleTime is how long destructive changes must be unchanged before they are applied.
+	// DestroySettleTime is how long destructive changes must stay the same before they are applied.
 	DestroySettleTime time.Duration
 	// ManagementClusterName is written into the ownership mark, for people.
 	ManagementClusterName string
 	// HubID is the ID of the hub in ownership marks. Empty: the UID of its Namespace kube-system.
 	HubID string
-	// StartTimeout bounds waiting for the API at the start.
+	// StartTimeout bounds how long the start waits for the API.
 	StartTimeout time.Duration
 	// AllowedEndpoints are endpoints of Omni that every key may be used with.
 	AllowedEndpoints []string
@@ -80,23 +80,24 @@ type Options struct {
 	ProtectedSecrets []string
 	// AllowInsecureOmni allows OmniConnections without TLS, or with a certificate that is not verified.
 	AllowInsecureOmni bool
-	// AllowedNetworks and DeniedNetworks are networks in CIDR notation. Endpoints of Omni, workload clusters,
-	// their proxies and chart repositories may not be in DeniedNetworks, nor have loopback, link-local,
-	// multicast, unspecified, broadcast or cloud metadata addresses; AllowedNetworks are exceptions from both.
+	// AllowedNetworks and DeniedNetworks are networks in CIDR notation. Endpoints of Omni, workload clusters, their
+	// proxies and chart repositories must not have addresses in DeniedNetworks, nor loopback, link-local, multicast,
+	// unspecified, broadcast or cloud metadata addresses. Addresses in AllowedNetworks are exceptions from both
+	// rules.
 	AllowedNetworks, DeniedNetworks []string
-	// Rollouts has changes of clusters wait for their turn in the OmniRolloutPolicies.
+	// Rollouts makes changes of clusters wait for their turn in OmniRolloutPolicies.
 	Rollouts bool
 	// RolloutReadyTime is how long a cluster must be Ready before its turn in a rollout counts as done.
 	RolloutReadyTime time.Duration
-	// RenderWorkers is how many Helm charts are rendered at the same time, each in a process of its own.
+	// RenderWorkers is how many Helm charts are rendered at the same time, each in a separate process.
 	RenderWorkers int
-	// RenderMemoryMiB is how much memory a chart may take there, in MiB.
+	// RenderMemoryMiB is how much memory the rendering of a chart may take, in MiB.
 	RenderMemoryMiB int64
 	// RenderTimeout bounds the rendering of one chart.
 	RenderTimeout time.Duration
-	// Limits is how much each connection may ask of its Omni.
+	// Limits are the limits of each connection's calls to its Omni.
 	Limits controllers.Limits
-	// Concurrency is the number of objects that are looked at at once, by kind.
+	// Concurrency is how many objects of each kind are reconciled at the same time.
 	Concurrency controllers.Concurrency
 }
 
@@ -186,7 +187,7 @@ func (o *Options) concurrencies() []kindWorkers {
 	}
 }
 
-// Validate checks the flags, and says everything that is wrong at once.
+// Validate returns all problems of the flags at once.
 func (o *Options) Validate() error {
 	var problems []error
 
@@ -263,10 +264,10 @@ func (o *Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// minimumCopy is the least memory that the copy of an Omni may take, in bytes: the watches alone reserve some.
+// minimumCopy is the smallest limit for the copy of an Omni's state, in bytes: the watches alone reserve some memory.
 const minimumCopy = 8 << 20
 
-// validateCopies checks how much is kept of Omnis.
+// validateCopies checks the limits of the copies of Omnis' state.
 func (o *Options) validateCopies() []error {
 	var problems []error
 

@@ -20,8 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// Run starts the controllers and returns when the context ends. A stop that comes while it waits
-// for the API is no error.
+// Run starts the controllers and returns when the context ends. A stop while it waits for the API is no error.
 func Run(ctx context.Context, options *Options) error {
 	preferMemory()
 
@@ -109,10 +108,10 @@ func Run(ctx context.Context, options *Options) error {
 	return nil
 }
 
-// startRole is the ClusterRole that allows what the start asks of the hub.
+// startRole is the ClusterRole that allows the requests of the start-up checks.
 const startRole = "omni-controller-crd-check"
 
-// askHub returns when the controller may start, and what it then knows about the hub.
+// askHub waits until the controller may start, and returns what it has learned about the hub.
 func (o *Options) askHub(ctx context.Context, config *rest.Config) (meta.RESTMapper, string, error) {
 	mapper, err := waitForStart(ctx, config, o.served(), o.StartTimeout)
 	if err != nil {
@@ -124,7 +123,7 @@ func (o *Options) askHub(ctx context.Context, config *rest.Config) (meta.RESTMap
 	return mapper, id, err
 }
 
-// serves is which objects are served, for the log.
+// serves describes in the log which objects are served.
 func (o *Options) serves() string {
 	if o.AllNamespaces {
 		return "all namespaces"
@@ -140,7 +139,7 @@ func newManager(config *Config) (manager.Manager, error) {
 		return nil, err
 	}
 
-	// Not used without leader election.
+	// The lease is not used without leader election.
 	config.Manager.LeaderElectionResourceLockInterface = lease
 
 	mgr, err := manager.New(config.Hub, config.Manager)
@@ -153,7 +152,7 @@ func newManager(config *Config) (manager.Manager, error) {
 	return mgr, nil
 }
 
-// addDefinitionsWatch makes the start-up check last.
+// addDefinitionsWatch continues the start-up check for definitions while the controller runs.
 func addDefinitionsWatch(mgr manager.Manager, hub *rest.Config) error {
 	watch, err := newDefinitionsWatch(hub)
 	if err != nil {
@@ -167,8 +166,8 @@ func addDefinitionsWatch(mgr manager.Manager, hub *rest.Config) error {
 	return nil
 }
 
-// addHealthChecks makes the process ready when its caches are complete. A
-// controller that waits for the lease is ready too: it could take over.
+// addHealthChecks makes the process ready when its caches are complete. A controller that waits for the lease is
+// ready as well: it could take over.
 func addHealthChecks(mgr manager.Manager) error {
 	var synced atomic.Bool
 
@@ -193,7 +192,7 @@ func addHealthChecks(mgr manager.Manager) error {
 	return nil
 }
 
-// afterSync notes when the caches are complete, whether or not this process leads.
+// afterSync records when the caches are complete, whether or not this process leads.
 type afterSync struct {
 	manager manager.Manager
 	synced  *atomic.Bool

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// retryPause is the pause between two looks at an API that is not there yet.
+	// retryPause is the pause between two attempts to reach an API that does not answer yet.
 	retryPause = 2 * time.Second
-	// logEvery is how often a start that waits says so.
+	// logEvery is how often the log repeats what the start waits for.
 	logEvery = 15 * time.Second
 	// callTimeout bounds one call of the start-up checks.
 	callTimeout = 15 * time.Second
 )
 
-// errRefused ends the start at once: waiting would not help.
+// errRefused ends the start at once, because waiting does not help.
 var errRefused = errors.New("omni-controller does not start")
 
-// kinds are the resources that we serve and read, but for those that a flag turns off.
+// kinds are our resources that the controller reads, except for those that a flag turns off.
 func kinds() []string {
 	return []string{
 		"omniconnections", "omniclusters", "omnicontrolplanes", "omniworkers", "omnimachines",
@@ -37,7 +37,7 @@ func kinds() []string {
 	}
 }
 
-// served are the resources that a controller with these flags reads.
+// served returns the resources that a controller with these flags reads.
 func (o *Options) served() []string {
 	if o.Rollouts {
 		return append(kinds(), rolloutPolicies)
@@ -46,11 +46,10 @@ func (o *Options) served() []string {
 	return kinds()
 }
 
-// waitForStart returns when the controller may start: no custom resource
-// definition of our group exists, and the API group is served. It waits for a
-// hub and for an API that are not there yet. The mapper that it returns knows
-// these kinds: another one could still get a list without them, since every
-// kube-apiserver gathers what extension servers serve at its own pace.
+// waitForStart returns when the controller may start: there is no custom resource definition of our group, and the
+// API group is served. It waits for a hub or an API that does not answer yet. The returned mapper knows our kinds. A
+// new mapper might still get a list without them, because every kube-apiserver refreshes its list of extension
+// servers at its own pace.
 func waitForStart(ctx context.Context, hub *rest.Config, served []string, timeout time.Duration) (meta.RESTMapper, error) {
 	checks, err := newStartChecks(hub, served)
 	if err != nil {
@@ -75,7 +74,7 @@ func waitForStart(ctx context.Context, hub *rest.Config, served []string, timeou
 			return nil, err
 		}
 
-		// A look that the end has cut short says less than the one before.
+		// The end of the context cut this attempt short: its error says less than the one before.
 		if reason == nil || ctx.Err() == nil {
 			reason = err
 		}
@@ -94,7 +93,7 @@ func waitForStart(ctx context.Context, hub *rest.Config, served []string, timeou
 	}
 }
 
-// startChecks asks the hub.
+// startChecks asks the hub the questions of the start.
 type startChecks struct {
 	definitions metadata.Getter
 	mapper      meta.RESTMapper
@@ -136,8 +135,8 @@ func (c *startChecks) run(ctx context.Context) error {
 	return c.findAPI()
 }
 
-// refuseDefinitions fails if custom resource definitions of our group exist, or
-// if it may not look for them.
+// refuseDefinitions fails if there are custom resource definitions of our group, or if the controller may not look
+// for them.
 func (c *startChecks) refuseDefinitions(ctx context.Context) error {
 	found, err := c.findDefinitions(ctx)
 	if apierrors.IsForbidden(err) {

@@ -20,8 +20,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// fakeHub answers as a kube-apiserver would: definitions by name with a code, and the
-// kinds that our group serves.
+// fakeHub answers as a kube-apiserver would: definitions by name with a status code, and the kinds of our group that
+// it serves.
 type fakeHub struct {
 	definitions map[string]int // code by name; none: 404
 	served      []string
@@ -80,8 +80,8 @@ func (h *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 }
 
-// writeGroups lists what is served, as a kube-apiserver gathered it: in one
-// document with all resources if that is asked for.
+// writeGroups lists what is served, as a kube-apiserver has collected it: on request as one document with all
+// resources.
 func (h *fakeHub) writeGroups(w http.ResponseWriter, r *http.Request) {
 	if !h.stale || !strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") {
 		version := metav1.GroupVersionForDiscovery{GroupVersion: "omni.texashpc.com/v1alpha1", Version: "v1alpha1"}
@@ -158,7 +158,7 @@ func TestRefusesBesideDefinitions(t *testing.T) {
 	}
 }
 
-// Without the right to look it does not start either, and names the role.
+// Without the right to look for definitions the controller does not start, and the error names the role.
 func TestRefusesIfItMayNotLook(t *testing.T) {
 	err := start(t, &fakeHub{served: kinds(), definitions: map[string]int{"omniclusters.omni.texashpc.com": http.StatusForbidden}}, time.Minute)
 	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "omni-controller-crd-check") {
@@ -166,7 +166,7 @@ func TestRefusesIfItMayNotLook(t *testing.T) {
 	}
 }
 
-// A hub or an API that is not there yet is waited for.
+// The start waits for a hub or an API that does not answer yet.
 func TestWaitsForTheAPI(t *testing.T) {
 	h := &fakeHub{served: kinds(), unavailable: 1}
 	if err := start(t, h, time.Minute); err != nil {
@@ -178,7 +178,7 @@ func TestWaitsForTheAPI(t *testing.T) {
 	}
 }
 
-// A kube-apiserver may serve our group and not list it yet among all that it serves.
+// A kube-apiserver may serve our group before it lists the group.
 func TestWaitsForTheListOfKinds(t *testing.T) {
 	if err := start(t, &fakeHub{served: kinds(), stale: true}, time.Minute); err != nil {
 		t.Error(err)
@@ -207,7 +207,7 @@ func gaveUp(t *testing.T, h http.Handler) {
 	}
 }
 
-// The last look is cut short: what was missing before is told all the same.
+// The last attempt is cut short: the error still names what was missing before.
 func TestGivesUpInALook(t *testing.T) {
 	t.Parallel()
 
@@ -227,7 +227,7 @@ func TestGivesUpInALook(t *testing.T) {
 	}))
 }
 
-// A stop while it waits is no failure.
+// A stop while the start waits is no failure.
 func TestStopsWhileItWaits(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	h := &fakeHub{unavailable: 1 << 30, enough: 1, stop: func() { time.AfterFunc(100*time.Millisecond, stop) }}

@@ -1,2 +1,2 @@
-// Package exportcommand is the command export, of omni-controller and of the plugin kubectl omni.
+// Package exportcommand implements the command export of omni-controller and of the plugin kubectl omni.
 package exportcommand

@@ -37,9 +37,9 @@ type Options struct {
 	// Clusters are names in Omni; All is every cluster.
 	Clusters []string
 	All      bool
-	// Namespace, Connection and Secret are names of what is written.
+	// Namespace, Connection and Secret are names in the objects that are written.
 	Namespace, Connection, Secret string
-	// KeyFile holds the service account key. Empty: the environment does.
+	// KeyFile holds the service account key. Empty: the key is in the environment.
 	KeyFile string
 	// CAFile holds PEM certificates. Empty: the system's roots.
 	CAFile string
@@ -64,7 +64,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.OutputDir, "output-dir", "", "Write one file per cluster, and one for the connection, into this directory instead.")
 }
 
-// Validate checks the flags, and says everything that is wrong at once.
+// Validate returns all problems of the flags at once.
 func (o *Options) Validate() error {
 	var problems []error
 
@@ -101,7 +101,7 @@ func (o *Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// key reads the key and says where it came from.
+// key reads the key, and returns where it came from.
 func (o *Options) key() ([]byte, string, error) {
 	if o.KeyFile == "" {
 		value := os.Getenv(keyEnvironment)
@@ -126,7 +126,7 @@ func (o *Options) key() ([]byte, string, error) {
 	return value, "--service-account-key-file", nil
 }
 
-// complete reads what the flags refer to.
+// complete reads the files that the flags name.
 func (o *Options) complete() (export.Options, error) {
 	key, source, err := o.key()
 	if err != nil {
@@ -161,8 +161,8 @@ func New(ctx context.Context) *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// Its own hook replaces the root's, which starts the log: an error of a tool for people is a line of
-		// text, not an entry of a log.
+		// This hook replaces the root's, which starts logging: this command prints its errors as lines of text for
+		// people, not as log entries.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runExport(ctx, options, command.OutOrStdout(), command.ErrOrStderr())

@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// canary is a key that is none; it must never be shown.
+// canary stands for a key; it must never be shown.
 const canary = "Y2FuYXJ5LWtleQ=="
 
 func parseExport(t *testing.T, args ...string) *Options {
@@ -96,7 +96,7 @@ func TestWhatExportFlagsReferTo(t *testing.T) {
 
 	t.Setenv(keyEnvironment, "from the environment")
 
-	// A file that is named counts more than the environment.
+	// A file that is named takes precedence over the environment.
 	if got, err = options.complete(); err != nil || got.KeySource != "--service-account-key-file" {
 		t.Errorf("key of %s (%v)", got.KeySource, err)
 	}

@@ -12,9 +12,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
-// writeFiles writes a file per cluster and one for the connection. Nobody but the user may read them, because
-// contents may be secret. A file that is there with another content is never overwritten: somebody may have
-// edited it.
+// writeFiles writes one file per cluster and one for the connection. Only the user may read them, because their
+// content may be secret. It never overwrites a file with different content: somebody may have edited it.
 func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("--output-dir: %w", err)
@@ -31,7 +30,7 @@ func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
 
 	var problems []error
 
-	// All are looked at before the first is written.
+	// Check all files before the first one is written.
 	for _, path := range order {
 		there, err := os.ReadFile(path)
 
@@ -59,7 +58,7 @@ func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
 	return nil
 }
 
-// writeFile leaves either the whole file or none.
+// writeFile leaves either the complete file or none.
 func writeFile(path string, text []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".export-*")
 	if err != nil {

@@ -58,19 +58,19 @@ func TestExportFiles(t *testing.T) {
 		t.Errorf("printed %q, want %q", stderr.String(), lines)
 	}
 
-	// Contents may be secret.
+	// The content may be secret.
 	for name, wantMode := range map[string]fs.FileMode{"": 0o750, "cluster-a.yaml": 0o600} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm()&^wantMode != 0 {
 			t.Errorf("%q: %v, mode %v", name, err, info.Mode())
 		}
 	}
 
-	// The same again is fine.
+	// A second run with the same content succeeds.
 	if err := writeFiles(dir, result, &stderr); err != nil {
 		t.Error(err)
 	}
 
-	// One that was edited stops all of them, and each is named.
+	// Edited files stop the whole export, and the error names each of them.
 	result.Connection.Text, result.Clusters[0].Text = []byte("other"), []byte("other")
 	result.Clusters = append(result.Clusters, export.File{Name: "c", Text: []byte("cluster c")})
 
@@ -102,12 +102,12 @@ func TestExportFilesThatCannotBeWritten(t *testing.T) {
 		}
 	}
 
-	// Nothing is left of an attempt.
+	// A failed attempt leaves nothing behind.
 	if diff := cmp.Diff([]string{"cluster-a.yaml", "file"}, namesIn(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 
-	// A file that cannot take its place leaves no half of it.
+	// A file that cannot be put in place leaves no partial file.
 	if err := writeFile(filepath.Join(dir, "cluster-a.yaml"), []byte("x")); err == nil {
 		t.Error("a directory was replaced")
 	}

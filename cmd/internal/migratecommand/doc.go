@@ -1,2 +1,2 @@
-// Package migratecommand is the command migrate, of omni-controller and of the plugin kubectl omni.
+// Package migratecommand implements the command migrate of omni-controller and of the plugin kubectl omni.
 package migratecommand

@@ -27,14 +27,14 @@ resource definitions to this one, without a deletion reaching Omni. It runs wher
 
 docs/how-to/migrate.md has the whole way, also by hand.`
 
-// errMigrationRefused ends plan with a status of 1 after it has said everything.
+// errMigrationRefused ends plan with status 1 after it has printed everything.
 var errMigrationRefused = errors.New("something is refused")
 
 // Options are the flags of omni-controller migrate.
 type Options struct {
-	// Kubeconfig and Context say which management cluster.
+	// Kubeconfig and Context select the management cluster.
 	Kubeconfig, Context string
-	// Deployments and WithoutDeployment say what the old operator runs as, if its labels do not.
+	// Deployments and WithoutDeployment say how the old operator runs, if its labels do not.
 	Deployments       []string
 	WithoutDeployment bool
 	// Backup is the file that everything is saved in.
@@ -65,7 +65,7 @@ func (o *Options) addChangeFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "Ask no question.")
 }
 
-// hub is how to reach the management cluster: as kubectl does, or with the ServiceAccount of a Pod.
+// hub returns the configuration of the management cluster: as kubectl finds it, or with the ServiceAccount of a Pod.
 func (o *Options) hub() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -81,7 +81,7 @@ func (o *Options) hub() (*rest.Config, error) {
 	return hub, nil
 }
 
-// migration is what the flags ask for.
+// migration makes the migration that the flags ask for.
 func (o *Options) migration(progress io.Writer) (*migrate.Migration, error) {
 	hub, err := o.hub()
 	if err != nil {
@@ -101,7 +101,7 @@ func New(ctx context.Context) *cobra.Command {
 		Short: "Move from the operator with custom resource definitions",
 		Long:  migrateDescription,
 		Args:  cobra.NoArgs,
-		// As that of export: errors of a tool for people are lines of text, not entries of a log.
+		// As in the command export: errors are lines of text for people, not log entries.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 		SilenceUsage:      true,
@@ -230,7 +230,7 @@ func newMigrateUndoCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-// confirm asks, unless --yes is set.
+// confirm asks the user, unless --yes is set.
 func (o *Options) confirm(command *cobra.Command, what string) error {
 	if o.Yes {
 		return nil

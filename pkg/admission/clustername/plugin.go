@@ -28,7 +28,7 @@ func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
 }
 
-// Plugin refuses a new OmniCluster whose effective name another one claims on the same connection.
+// Plugin refuses a new OmniCluster if another one claims its effective name on the same connection.
 type Plugin struct {
 	*admission.Handler
 
@@ -63,7 +63,7 @@ func (p *Plugin) ValidateInitialization() error {
 	return p.err
 }
 
-// Validate refuses a claim that exists already, as invalid at spec.clusterName.
+// Validate refuses a claim that another OmniCluster has, as invalid at spec.clusterName.
 func (p *Plugin) Validate(_ context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
 	if attributes.GetResource().GroupResource() != v1alpha1.Resource("omniclusters") || attributes.GetSubresource() != "" {
 		return nil

@@ -1,3 +1,3 @@
-// Package exporttarget is the admission plugin that lets nobody have a kubeconfig written into another namespace whom the
-// management cluster would not let write Secrets there: the controller writes with its own rights.
+// Package exporttarget is the admission plugin that refuses to export a kubeconfig into another namespace if the user
+// may not write Secrets there: the controller writes with its own rights, not with the user's.
 package exporttarget

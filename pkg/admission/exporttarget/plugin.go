@@ -24,8 +24,9 @@ func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
 }
 
-// Plugin refuses an OmniKubeconfigExport whose target is in another namespace, if who writes it may not create and update
-// Secrets there. It asks at every change of the spec, all of which decides what is in that Secret.
+// Plugin refuses an OmniKubeconfigExport whose target is in another namespace, unless the user who writes it may
+// create and update Secrets there. It asks at every change of the spec, because every field of the spec affects the
+// Secret's content.
 type Plugin struct {
 	*admission.Handler
 
@@ -40,10 +41,10 @@ var (
 // New makes the plugin.
 func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
-// SetAuthorizer gives the plugin whom to ask.
+// SetAuthorizer sets the authorizer that the plugin asks.
 func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
 
-// ValidateInitialization fails if the plugin has nobody to ask.
+// ValidateInitialization fails if the plugin has no authorizer.
 func (p *Plugin) ValidateInitialization() error {
 	if p.authorizer == nil {
 		return fmt.Errorf("%s has no authorizer", PluginName)
@@ -52,7 +53,8 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Validate refuses a target that the user may not write, as forbidden. Where nobody can tell, it refuses too.
+// Validate refuses, as forbidden, a target that the user may not write. It also refuses if the authorizer gives no
+// answer.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
 	export, ok := attributes.GetObject().(*v1alpha1.OmniKubeconfigExport)
 	if !ok || attributes.GetSubresource() != "" || sameSpec(attributes.GetOldObject(), export) {

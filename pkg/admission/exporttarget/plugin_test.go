@@ -20,7 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// grants allows what it lists, as "verb namespace", and notes what it was asked.
+// grants allows what it lists, as "verb namespace", and records the questions.
 type grants struct {
 	authorizer.Authorizer
 
@@ -111,7 +111,7 @@ func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object
 	return plugin.Validate(t.Context(), attributes, nil)
 }
 
-// Nobody who can tell is no leave.
+// An authorizer that gives no answer grants nothing.
 func TestNobodyAnswers(t *testing.T) {
 	err := validate(t, &grants{err: errors.New("the hub is away")}, nil, export("flux-system", "a"), "")
 	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "try again") {

@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
 
-// WantsInformers is a plugin that looks at other objects of this server.
+// WantsInformers is implemented by plugins that read other objects of this server.
 type WantsInformers interface {
 	admission.InitializationValidator
 
@@ -14,7 +14,7 @@ type WantsInformers interface {
 	SetInformers(externalversions.SharedInformerFactory)
 }
 
-// WantsControllerNamespaces is a plugin that knows where controllers work.
+// WantsControllerNamespaces is implemented by plugins that need the namespaces in which controllers work.
 type WantsControllerNamespaces interface {
 	admission.InitializationValidator
 
@@ -22,7 +22,7 @@ type WantsControllerNamespaces interface {
 	SetControllerNamespaces([]string)
 }
 
-// WantsReferenceCheck is a plugin that is turned on by the command line.
+// WantsReferenceCheck is implemented by plugins that a flag of the command line turns on.
 type WantsReferenceCheck interface {
 	admission.InitializationValidator
 
@@ -30,11 +30,11 @@ type WantsReferenceCheck interface {
 	SetCheckReferences(on bool)
 }
 
-// Choices are those of the command line.
+// Choices are settings from the command line.
 type Choices struct {
 	// ControllerNamespaces are where controllers work; none means everywhere.
 	ControllerNamespaces []string
-	// CheckReferences refuses references to what the writer may not get.
+	// CheckReferences refuses references to Secrets and ConfigMaps that the user who writes them may not get.
 	CheckReferences bool
 }
 
@@ -46,12 +46,12 @@ type Initializer struct {
 
 var _ admission.PluginInitializer = Initializer{}
 
-// New makes an initializer. Whoever made the factory starts it, after the plugins were made.
+// New makes an initializer. The caller who made the factory starts it, after the plugins were made.
 func New(informers externalversions.SharedInformerFactory, choices Choices) Initializer {
 	return Initializer{informers: informers, choices: choices}
 }
 
-// Initialize gives a plugin what it asks for.
+// Initialize calls the setters that a plugin has.
 func (i Initializer) Initialize(plugin admission.Interface) {
 	if wants, ok := plugin.(WantsInformers); ok {
 		wants.SetInformers(i.informers)

@@ -33,6 +33,6 @@ func TestInitialize(t *testing.T) {
 		t.Errorf("got %v, %v", ours.informers, ours.namespaces)
 	}
 
-	// A plugin of the library wants none of it.
+	// A plugin of the library implements none of our interfaces.
 	initializer.New(factory, initializer.Choices{}).Initialize(admission.NewHandler(admission.Create))
 }

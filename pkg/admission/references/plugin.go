@@ -18,8 +18,8 @@ import (
 // PluginName is the plugin's name in the admission flags.
 const PluginName = "OmniReferences"
 
-// MaxNew is how many different Secrets and ConfigMaps one request may begin to use: each is a question to
-// the management cluster.
+// MaxNew is how many different Secrets and ConfigMaps one request may add: each one costs a request to the management
+// cluster.
 const MaxNew = 100
 
 // Register makes the plugin known.
@@ -27,7 +27,7 @@ func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
 }
 
-// Plugin refuses references to what the writer may not get, as far as they are new or changed.
+// Plugin refuses new or changed references to Secrets and ConfigMaps that the user may not get.
 type Plugin struct {
 	*admission.Handler
 
@@ -47,10 +47,10 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Crea
 // SetCheckReferences turns the plugin on or off.
 func (p *Plugin) SetCheckReferences(on bool) { p.on = on }
 
-// SetAuthorizer gives the plugin whom to ask.
+// SetAuthorizer sets the authorizer that the plugin asks.
 func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
 
-// ValidateInitialization fails if the plugin is on and has nobody to ask.
+// ValidateInitialization fails if the plugin is on and has no authorizer.
 func (p *Plugin) ValidateInitialization() error {
 	if p.on && p.authorizer == nil {
 		return fmt.Errorf("%s has no authorizer", PluginName)
@@ -59,8 +59,8 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Validate refuses the first new or changed reference that the user may not get, as forbidden. Where
-// nobody can tell, it refuses too.
+// Validate refuses, as forbidden, the first new or changed reference to an object that the user may not get. It also
+// refuses if the authorizer gives no answer.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
 	if !p.on || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
 		return nil
@@ -105,7 +105,7 @@ func begun(before, now []Reference) []Reference {
 	return fresh
 }
 
-// ask asks whether the user may get what a reference names.
+// ask asks whether the user may get the object that a reference names.
 func (p *Plugin) ask(ctx context.Context, attributes admission.Attributes, reference Reference) error {
 	decision, reason, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: attributes.GetUserInfo(), Verb: "get", APIVersion: "v1", Resource: reference.Resource,

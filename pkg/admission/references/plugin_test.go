@@ -20,7 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// grants allows what it lists, as "verb resource name", and notes what it was asked.
+// grants allows what it lists, as "verb resource name", and records the questions.
 type grants struct {
 	authorizer.Authorizer
 
@@ -130,7 +130,7 @@ func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object
 		v1alpha1.SchemeGroupVersion.WithResource("x"), subresource, operation, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: name}), nil)
 }
 
-// Nobody who can tell is no permission, and a second attempt may help.
+// An authorizer that gives no answer grants nothing, and the client may try again.
 func TestNoAnswer(t *testing.T) {
 	err := validate(t, &grants{err: errors.New("hub is down")}, nil, cluster(secretPatch("a", "k")), "", "alice")
 	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "hub is down") {

@@ -9,7 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// The resources that are named.
+// The resources that references name.
 const (
 	secrets    = "secrets"
 	configMaps = "configmaps"
@@ -29,15 +29,15 @@ type Reference struct {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// use tells references apart, whatever their place in a list.
+// use identifies a reference independently of its place in a list.
 type use struct{ field, resource, name, key, destination string }
 
 func (r Reference) use() use {
 	return use{index.ReplaceAllString(r.Field, "[]"), r.Resource, r.Name, r.Key, r.Destination}
 }
 
-// Of lists the references of an object of ours, in the order of its fields. Secrets that an object writes
-// are none.
+// Of lists the references of one of our objects, in the order of its fields. A Secret that an object writes is no
+// reference.
 func Of(object runtime.Object) []Reference {
 	switch o := object.(type) {
 	case *v1alpha1.OmniConnection:
@@ -67,7 +67,7 @@ func Of(object runtime.Object) []Reference {
 	}
 }
 
-// ofRelease lists the references of an OmniHelmRelease. Values go where the chart puts them.
+// ofRelease lists the references of an OmniHelmRelease. The destination of values is not known: the chart decides it.
 func ofRelease(spec *v1alpha1.OmniHelmReleaseSpec) []Reference {
 	chart := spec.Chart.Repository + " " + spec.Chart.Chart
 	references := []Reference{keyed("spec.kubeconfigSecretRef", spec.KubeconfigSecretRef, "")}

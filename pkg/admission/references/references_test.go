@@ -29,7 +29,8 @@ var notRead = []string{
 	"spec.secretTemplate",  // metadata of what is written
 }
 
-// A reference in any field of any kind, of today or to come, is listed: the fields are found by their types and names.
+// TestEveryReferenceIsListed finds the fields by their types and names, so that it covers every kind and fields that
+// are added later.
 func TestEveryReferenceIsListed(t *testing.T) {
 	for _, object := range kinds() {
 		kind := reflect.TypeOf(object).Elem().Name()
@@ -50,7 +51,7 @@ func TestEveryReferenceIsListed(t *testing.T) {
 	}
 }
 
-// fill puts one of everything into a value, and a name of its own into every reference to a Secret or ConfigMap.
+// fill sets every field of a value, and gives every reference to a Secret or ConfigMap a different name.
 func fill(t *testing.T, value reflect.Value, path string, found *[]references.Reference) {
 	t.Helper()
 

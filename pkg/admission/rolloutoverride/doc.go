@@ -1,3 +1,4 @@
-// Package rolloutoverride is the admission plugin that lets only those have changes of an OmniCluster begin out of turn who
-// may override it: whoever may edit clusters is not meant to get round an OmniRolloutPolicy.
+// Package rolloutoverride is the admission plugin for the annotation rollout-override, by which changes of an
+// OmniCluster begin out of turn. It requires a permission of its own: a user who may edit clusters must not get round
+// an OmniRolloutPolicy by that alone.
 package rolloutoverride

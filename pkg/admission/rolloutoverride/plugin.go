@@ -27,8 +27,8 @@ func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
 }
 
-// Plugin refuses a new annotation rollout-override of an OmniCluster if who writes it may not override it. Taking the
-// annotation away needs nothing.
+// Plugin refuses a new annotation rollout-override of an OmniCluster unless the user may override it. Removing the
+// annotation needs no permission.
 type Plugin struct {
 	*admission.Handler
 
@@ -43,10 +43,10 @@ var (
 // New makes the plugin.
 func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
-// SetAuthorizer gives the plugin whom to ask.
+// SetAuthorizer sets the authorizer that the plugin asks.
 func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
 
-// ValidateInitialization fails if the plugin has nobody to ask.
+// ValidateInitialization fails if the plugin has no authorizer.
 func (p *Plugin) ValidateInitialization() error {
 	if p.authorizer == nil {
 		return fmt.Errorf("%s has no authorizer", PluginName)
@@ -55,7 +55,8 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Validate refuses an override that the user may not make, as forbidden. Where nobody can tell, it refuses too.
+// Validate refuses, as forbidden, an override that the user may not make. It also refuses if the authorizer gives no
+// answer.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
 	value := overrideOf(attributes.GetObject())
 	if value == "" || attributes.GetSubresource() != "" || value == overrideOf(attributes.GetOldObject()) {

@@ -107,7 +107,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Nobody who can tell is no leave.
+// An authorizer that gives no answer grants nothing.
 func TestNobodyAnswers(t *testing.T) {
 	err := validate(t, &grants{err: errors.New("the hub is away")}, nil, cluster("a"), "")
 	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "try again") {

@@ -1,7 +1,7 @@
-// Package dataversion is about the number that says how the stored objects are to be read.
+// Package dataversion handles the version number of the stored objects: it says how to read them.
 //
-// It lies in etcd beside the objects, so that snapshots carry it, too. A program that finds a higher
-// number than its own does not serve: it would take what it cannot read for damaged, or drop what it
-// does not know with the next write. etcd's own storage version is another one; it is about the
-// database, not about what is in it.
+// The number lies in etcd beside the objects, so that snapshots carry it. A program that finds a higher number than
+// its own does not serve: it would treat data that it cannot read as damaged, or drop fields that it does not know
+// with the next write. etcd's storage version is a different number: it is about the database format, not about the
+// objects.
 package dataversion

@@ -15,14 +15,14 @@ import (
 const (
 	// Key is where the version lies in etcd: outside of the prefix of the objects, as a decimal number.
 	Key = "omni-apiserver-data-version"
-	// Current is the version that this program writes. 1: every object as JSON of v1alpha1. Raise it when
-	// programs of the version before could no longer read what is written.
+	// Current is the version that this program writes. Version 1 is every object as JSON of v1alpha1. Raise it when
+	// programs of the previous version could no longer read what is written.
 	Current = 1
 
 	requestTimeout = 10 * time.Second
 )
 
-// ErrNewer is what Check and Refuse return in their chain for data of a newer program.
+// ErrNewer is wrapped by the errors of Check and Refuse for data of a newer program.
 var ErrNewer = errors.New("the stored objects were written by a newer omni-apiserver")
 
 // Parse reads the value of Key.
@@ -45,9 +45,9 @@ func Refuse(version int) error {
 		"run the newer omni-apiserver, or restore a snapshot from before its upgrade", ErrNewer, version, Current)
 }
 
-// Check reads the version of an etcd, and raises it to Current if it is lower or not there yet. The
-// error has ErrNewer in its chain if this program must not use the data. An etcd that is full cannot
-// be written to and is no error: the version is written at the next start.
+// Check reads the version from an etcd, and raises it to Current if it is lower or missing. The error wraps ErrNewer
+// if this program must not use the data. A full etcd, which refuses the write, is no error: the next start writes the
+// version.
 func Check(ctx context.Context, client clientv3.KV) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

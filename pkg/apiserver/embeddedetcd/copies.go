@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// removeCopies removes what defragmentations of killed processes have left: copies of the database that
-// were not finished. etcd leaves them alone when it starts, and a volume that is too small for a
-// defragmentation, or a container that has too little memory for one, would fill up with them.
+// removeCopies removes unfinished copies of the database, which defragmentations leave behind when the process is
+// killed. etcd does not remove them when it starts. A volume that is too small for a defragmentation, or a container
+// with too little memory for one, would fill up with them.
 func removeCopies(dataDir string) error {
 	copies, err := filepath.Glob(databasePath(dataDir) + ".tmp.*")
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
-// errOrder is damage that bbolt itself does not notice.
+// errOrder is damage that bbolt itself does not detect: keys out of order.
 var errOrder = errors.New("keys are not in order")
 
-// refuseUnusable looks at the database before etcd does, which ends the process from some goroutine of its own, or waits
-// for other members that there are not. The error says that the database cannot be opened, that a newer etcd was the last
-// to use it, that its log is gone or pages of it are damaged, and what to do.
+// refuseUnusable examines the database before etcd opens it. etcd would end the process from a goroutine of its own,
+// or wait for other members that do not exist. The error says what to do, and which of these is the reason: the
+// database cannot be opened, a newer etcd was the last to use it, its log is missing, or pages are damaged.
 //
-// It reads every key once, as etcd does afterwards, and no large values: a database of 2 GiB takes seconds.
+// It reads every key once, as etcd does afterwards, but no large values: a database of 2 GiB takes seconds.
 func refuseUnusable(dataDir string) (err error) {
 	path := databasePath(dataDir)
 
-	// An empty file is what remains if the very first start was killed.
+	// A very first start that was killed leaves an empty file.
 	if info, err := os.Stat(path); os.IsNotExist(err) || err == nil && info.Size() == 0 {
 		return nil
 	}
 
-	// bbolt panics over a damaged page, or follows it to where the file has nothing.
+	// On a damaged page bbolt panics, or follows a pointer beyond the end of the file.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -67,8 +67,9 @@ func damaged(path string, reason error) error {
 	return fmt.Errorf("the database %s is damaged (%w): restore a snapshot (omni-apiserver snapshot restore --help)", path, reason)
 }
 
-// refuseLostLog finds a database with data beside which there is no log. etcd would take itself for a new member and wait
-// until the other ones have elected a leader. A very first start that was killed leaves a database without data.
+// refuseLostLog returns an error for a database that has data but no log beside it. etcd would start as a new member
+// and wait until the other members have elected a leader. A very first start that was killed leaves a database
+// without data, which is no error.
 func refuseLostLog(tx *bolt.Tx, dataDir string) error {
 	logs := filepath.Join(dataDir, memberDir, "wal")
 	if wal.Exist(logs) {

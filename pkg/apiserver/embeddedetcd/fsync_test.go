@@ -2,8 +2,8 @@ package embeddedetcd
 
 import "testing"
 
-// TestWritesAreSynced: an acknowledged write has to survive the loss of power. The etcd that runs is asked, not the
-// configuration that it was made from.
+// TestWritesAreSynced: an acknowledged write has to survive the loss of power. The test reads the setting from the
+// running etcd, not from the configuration it was started with.
 func TestWritesAreSynced(t *testing.T) {
 	server, err := Start(t.Context(), t.TempDir())
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// lastRevision is the last revision in the database of the directory; 0 if there is none that can be
-// read, since a damaged database is what restores are for. The clock may have been set back since an
-// earlier restore took its revision from it.
+// lastRevision returns the last revision in the database of the directory; 0 if none can be read, since restores are
+// also for damaged databases. Restores take revisions from the clock; the clock may have been set back since an
+// earlier restore, so the clock alone is not enough.
 func lastRevision(dataDir string) (revision int64) {
 	defer func() {
 		if recover() != nil { // how bbolt says that a page is damaged

@@ -21,10 +21,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 )
 
-// lastWordsOf names the directory that TestStartInAProcess starts on.
+// lastWordsOf is the environment variable with the directory that TestStartInAProcess starts etcd on.
 const lastWordsOf = "LAST_WORDS_OF"
 
-// TestStartInAProcess is run by lastWords in a process of its own, which etcd may end.
+// TestStartInAProcess is run by lastWords in a child process, because etcd may end the process.
 func TestStartInAProcess(t *testing.T) {
 	dir := os.Getenv(lastWordsOf)
 	if dir == "" {
@@ -39,7 +39,7 @@ func TestStartInAProcess(t *testing.T) {
 	time.Sleep(requestTimeout)
 }
 
-// lastWords is what a process says that ends while it starts on the directory.
+// lastWords returns the output of a child process that ends while it starts etcd on the directory.
 func lastWords(t *testing.T, dir string) string {
 	t.Helper()
 
@@ -56,8 +56,8 @@ func lastWords(t *testing.T, dir string) string {
 	return string(out)
 }
 
-// TestNewerVersionInTheLog: what a newer program wrote last may be in the log only, where etcd finds it
-// when it has started.
+// TestNewerVersionInTheLog: the last writes of a newer program may be only in the log, which etcd replays during its
+// start.
 func TestNewerVersionInTheLog(t *testing.T) {
 	dir := t.TempDir()
 	stop(t, start(t, dir))
@@ -105,7 +105,7 @@ func TestEmptyLog(t *testing.T) {
 	stop(t, start(t, dir))
 	write(t, filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal"), nil)
 
-	// In a process of its own, because what etcd has begun before goes on.
+	// This runs in a child process, because goroutines that etcd started before the failure go on.
 	if got := lastWords(t, dir); !strings.Contains(got, "the data is damaged: restore a snapshot") {
 		t.Errorf("it says:\n%s", got)
 	}

@@ -10,8 +10,8 @@ import (
 
 const lockName = "omni-apiserver.lock"
 
-// directoryLock is held as long as the process lives; the kernel lets go of it even after a kill.
-// etcd locks its database too, but waits for it silently instead of saying who is in the way.
+// directoryLock is held for the life of the process; the kernel releases it even after a kill. etcd locks its
+// database too, but waits for that lock silently instead of saying which process holds it.
 type directoryLock struct{ file *os.File }
 
 func lockDirectory(dir string) (*directoryLock, error) {
@@ -36,8 +36,8 @@ func lockDirectory(dir string) (*directoryLock, error) {
 	return &directoryLock{file: file}, nil
 }
 
-// release lets the next process in. The file stays: removing it would let two processes lock two
-// files of the same name.
+// release lets the next process take the lock. The file stays: if it were removed, two processes could lock two
+// different files of the same name.
 func (l *directoryLock) release() error {
 	if l.file == nil {
 		return nil

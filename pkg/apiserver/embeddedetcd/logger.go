@@ -36,13 +36,11 @@ func newLogger(dataDir string) (*logger, error) {
 	return &logger{zap: made.Named("etcd"), level: level}, nil
 }
 
-// silence keeps quiet about what follows from a stop that was asked for: etcd reports each listener
-// that closes as an error.
+// silence drops further messages after a requested stop: etcd reports each listener that closes as an error.
 func (l *logger) silence() { l.level.SetLevel(zapcore.PanicLevel) }
 
-// lastWords ends the process where etcd wants it to end, from whatever goroutine it found out that it
-// cannot go on, and says before what to do: etcd's own message is for its authors, and a panic would
-// bury it below the stacks of all goroutines.
+// lastWords ends the process when etcd logs a fatal error, from whatever goroutine, and first logs what to do: etcd's
+// own message is for its authors, and a panic would bury it below the stacks of all goroutines.
 type lastWords struct{ dataDir string }
 
 // OnWrite implements zapcore.CheckWriteHook.
@@ -59,10 +57,10 @@ func (l lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 	os.Exit(1)
 }
 
-// tryAgain is the remedy for what is not known.
+// tryAgain is the remedy for unknown reasons.
 const tryAgain = "start it again; if that happens each time, the data is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
 
-// remedy is for people who know nothing of etcd; empty for a reason that is not known.
+// remedy says what to do about a fatal error, for people who know nothing of etcd; empty for an unknown reason.
 func remedy(reason string) string {
 	about := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(reason, word) })

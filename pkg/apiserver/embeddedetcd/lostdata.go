@@ -6,9 +6,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
-// refuseLostData keeps a server from starting empty where snapshots say that there were objects: after
-// the loss of a volume, or with one that is not mounted. The hub's garbage collector would remove what
-// belongs to the objects, and the snapshots of the empty server would push out the good ones.
+// refuseLostData keeps a server from starting empty if snapshots say that there were objects: after the loss of a
+// volume, or with a volume that is not mounted. The hub's garbage collector would remove the dependents of the
+// missing objects, and snapshots of the empty server would replace the good ones.
 func refuseLostData(dataDir, snapshots string) error {
 	if snapshots == "" || hasData(dataDir) {
 		return nil

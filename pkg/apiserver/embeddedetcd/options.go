@@ -4,14 +4,14 @@ package embeddedetcd
 const (
 	// DefaultQuota is etcd's own default, and room for some 100,000 clusters.
 	DefaultQuota int64 = 2 << 30
-	// MinQuota is less than a useful database has.
+	// MinQuota is below what any useful database needs.
 	MinQuota int64 = 64 << 20
-	// MaxQuota is what etcd's authors advise against exceeding: a start and a defragmentation read all
-	// of it.
+	// MaxQuota is the size that etcd's authors advise not to exceed: a start and a defragmentation read the whole
+	// file.
 	MaxQuota int64 = 8 << 30
 )
 
-// settings are what Start can be told.
+// settings are the choices that options make for Start.
 type settings struct {
 	quota     int64
 	snapshots string
@@ -24,6 +24,6 @@ type Option func(*settings)
 // reads and deletions. Default: DefaultQuota.
 func Quota(bytes int64) Option { return func(s *settings) { s.quota = bytes } }
 
-// Snapshots names the directory of the scheduled snapshots. Start refuses to begin with no data at all
-// where the newest of them has objects, or cannot be read. Default: none is looked at.
+// Snapshots names the directory of the scheduled snapshots. Start refuses to begin without data if the newest
+// snapshot there has objects or cannot be read. Default: no directory is checked.
 func Snapshots(dir string) Option { return func(s *settings) { s.snapshots = dir } }

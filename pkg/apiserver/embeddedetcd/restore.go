@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// memberDir is where etcd keeps everything it has.
+	// memberDir is the directory in which etcd keeps all its files.
 	memberDir = "member"
 	// replacedPrefix begins the names of data that a restore has put aside.
 	replacedPrefix = "replaced-"
@@ -27,7 +27,7 @@ const (
 	minRevisionBump = 1_000_000_000
 )
 
-// ErrForeign is what Restore returns in its chain for a snapshot that has nothing of omni-apiserver in it.
+// ErrForeign is wrapped by Restore's error for a snapshot that has no objects of omni-apiserver.
 var ErrForeign = errors.New("the snapshot has nothing of omni-apiserver in it")
 
 // Restored says what a restore did.
@@ -36,23 +36,21 @@ type Restored struct {
 	Snapshot *snapshot.Info
 	// Revision is the revision that the restored etcd starts at.
 	Revision int64
-	// Replaced is where the data of before was put; empty if there was none.
+	// Replaced is the directory that the previous data was moved to; empty if there was none.
 	Replaced string
 }
 
-// Restore makes the data directory from a snapshot. The directory may have no data, unless replace is
-// true: then its data is put aside, into a directory beside it that nothing ever removes. No server may
-// run on the directory.
+// Restore makes the data directory from a snapshot. The directory must have no data, unless replace is true: then the
+// old data is moved into a directory beside it, which nothing ever removes. No server may run on the directory.
 //
-// The data appears at once by a rename. If the process dies before that, or fails, the old data is as
-// it was; where there was none, Start refuses the directory and says that the restore has to be
-// repeated.
+// A rename puts the new data in place at once. If the process dies or fails before that, the old data is untouched;
+// if there was no old data, Start refuses the directory and says that the restore has to be repeated.
 //
-// The revision is raised above any that was ever handed out, and everything before is marked as
-// compacted: clients that go on from a resourceVersion of the lost time get "410 Gone" and list anew,
-// instead of missing changes in silence.
+// Restore raises the revision above any that was ever handed out, and marks everything before as compacted. Clients
+// that continue from a resourceVersion of the lost time get "410 Gone" and list again, instead of silently missing
+// changes.
 func Restore(dataDir, path string, replace bool, now time.Time) (*Restored, error) {
-	// Slips of the pen need not leave a mark on the directory.
+	// A mistyped argument fails here, before anything is written to the directory.
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(fmt.Errorf("%s is no snapshot", path), err)
 	}
@@ -60,9 +58,9 @@ func Restore(dataDir, path string, replace bool, now time.Time) (*Restored, erro
 	return restoreInto(dataDir, replace, now, func(string) (*snapshot.Info, error) { return inspectOurs(path) })
 }
 
-// RestoreStream is Restore of a snapshot that comes from a reader, such as standard input. It is
-// received into the data directory, which needs room for it twice, after the directory was found to be
-// fit: nothing is written beside a running server.
+// RestoreStream restores a snapshot from a reader, such as standard input. It first checks that the directory is fit
+// for a restore, so that nothing is written beside a running server. Then it receives the snapshot into the data
+// directory, which needs room for it twice.
 func RestoreStream(dataDir string, from io.Reader, replace bool, now time.Time) (*Restored, error) {
 	return restoreInto(dataDir, replace, now, func(unfinished string) (*snapshot.Info, error) {
 		path, err := snapshot.Receive(from, unfinished)
@@ -142,7 +140,7 @@ func unpackAndSwap(dataDir, unfinished string, now time.Time, fetch func(string)
 	return &Restored{Snapshot: info, Revision: revision, Replaced: replaced}, nil
 }
 
-// inspectOurs refuses what this program could not serve from.
+// inspectOurs refuses snapshots that this program could not serve from.
 func inspectOurs(path string) (*snapshot.Info, error) {
 	info, err := snapshot.Inspect(path)
 	if err != nil {
@@ -153,7 +151,7 @@ func inspectOurs(path string) (*snapshot.Info, error) {
 		return nil, err
 	}
 
-	// An etcd of somebody's own has our objects, but not always our version.
+	// A snapshot of an external etcd has our objects, but not always our data version.
 	if info.DataVersion == 0 && len(info.Objects) == 0 {
 		return nil, fmt.Errorf("%w, but %d keys of other programs: %s may be of another etcd, such as that of kube-apiserver", ErrForeign, info.Keys, path)
 	}
@@ -187,7 +185,7 @@ func unpack(path, to string, bump uint64) error {
 	return syncTree(to)
 }
 
-// putInPlace swaps the data. Between the two renames the directory has none, which Start refuses.
+// putInPlace swaps old and new data by two renames. Between them the directory has no data, which Start refuses.
 func putInPlace(dataDir, unpacked string, now time.Time) (replaced string, err error) {
 	member := filepath.Join(dataDir, memberDir)
 

@@ -19,8 +19,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
-// saved makes a snapshot of an etcd in which key is "old". The first value is that of an etcd that
-// has gone on since then.
+// saved makes a snapshot in which key is "old" and returns the snapshot's path. Afterwards it sets key to "new" in
+// the etcd.
 func saved(t *testing.T, dir string) string {
 	t.Helper()
 
@@ -98,7 +98,7 @@ func TestRestoreIntoANewDirectory(t *testing.T) {
 		t.Errorf("value %q at revision %d after %+v", value, revision, result)
 	}
 
-	// A revision of the time before is gone, whether the snapshot had it or not.
+	// Revisions from before the restore are gone, whether the snapshot had them or not.
 	for _, old := range []int64{1, result.Snapshot.Revision, result.Snapshot.Revision + 1} {
 		if err := watchFrom(t, client, old); !errors.Is(err, rpctypes.ErrCompacted) {
 			t.Errorf("watch from %d: %v", old, err)
@@ -121,8 +121,8 @@ func watchFrom(t *testing.T, client *clientv3.Client, revision int64) error {
 	return response.Err()
 }
 
-// TestRestoreTwice: what was written between two restores of one snapshot has revisions that the
-// second does not hand out again.
+// TestRestoreTwice: the second restore of one snapshot does not reuse the revisions of writes between the two
+// restores.
 func TestRestoreTwice(t *testing.T) {
 	path := saved(t, t.TempDir())
 	dir := t.TempDir()

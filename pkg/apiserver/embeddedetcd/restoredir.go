@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// unfinishedDir has all that a restore makes until it is in place. Beside no data it says that there
-	// should be some.
+	// unfinishedDir holds everything that a restore writes before the final renames. If it exists and there is no
+	// data, a restore was interrupted.
 	unfinishedDir = "restore.unfinished"
 	// logSpace is what a new etcd's log takes on the disk at the least, in bytes: the file it writes and
 	// the next one.
@@ -29,8 +29,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// refuseForeignDirectory looks for anything that is neither ours nor what file systems bring along. What
-// people have put into a directory of ours does not matter.
+// refuseForeignDirectory returns an error if the directory has entries that are neither ours nor those that file
+// systems create. In a directory that is already ours, files of other origin do not matter.
 func refuseForeignDirectory(dataDir string) error {
 	if hasData(dataDir) || exists(filepath.Join(dataDir, lockName)) {
 		return nil
@@ -56,8 +56,8 @@ func refuseForeignDirectory(dataDir string) error {
 	return nil
 }
 
-// begin makes the place where a restore works, on disk before anything else, without what an earlier
-// one has left there.
+// begin makes the working directory of a restore and syncs it to disk before anything else is written. It removes
+// what an earlier restore left there.
 func begin(dataDir string) (string, error) {
 	unfinished := filepath.Join(dataDir, unfinishedDir)
 	if err := os.RemoveAll(unfinished); err != nil {
@@ -71,8 +71,8 @@ func begin(dataDir string) (string, error) {
 	return unfinished, syncDirectory(dataDir)
 }
 
-// giveUp removes what a restore that failed has made. Where there is no data, the empty directory stays
-// for refuseUnfinished.
+// giveUp removes what a failed restore wrote. If there is no data, the empty working directory stays, so that
+// refuseUnfinished finds it.
 func giveUp(dataDir string) error {
 	unfinished := filepath.Join(dataDir, unfinishedDir)
 	if err := os.RemoveAll(unfinished); err != nil || hasData(dataDir) {
@@ -87,8 +87,8 @@ func giveUp(dataDir string) error {
 		"or remove %s to start without any object", dataDir, unfinished)
 }
 
-// refuseUnfinished keeps a server from starting empty where a restore has not come to its end. What is
-// left beside data, old or restored, is removed.
+// refuseUnfinished keeps a server from starting empty after an interrupted restore. If there is data, old or
+// restored, it removes the leftovers of the restore instead.
 func refuseUnfinished(dataDir string) error {
 	unfinished := filepath.Join(dataDir, unfinishedDir)
 	if !exists(unfinished) {
@@ -113,7 +113,7 @@ func refuseUnfinished(dataDir string) error {
 	return fmt.Errorf("a restore into %s did not finish: %s; or, to start without any object, remove %s", dataDir, remedy, unfinished)
 }
 
-// roomToUnpack fails if the disk would fill up on the way.
+// roomToUnpack fails if the restore would fill up the disk.
 func roomToUnpack(dataDir string, size int64) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dataDir, &disk); err != nil {

@@ -19,17 +19,18 @@ import (
 
 const (
 	memberName = "omni-apiserver"
-	// peerURL is in the stored member list; nothing listens on it, because there are no peers.
+	// peerURL is recorded in the stored member list; nothing listens on it, because there are no peers.
 	peerURL = "http://127.0.0.1:2380"
 	// startTimeout bounds the replay of the log. A full database of the default quota takes seconds.
 	startTimeout = 2 * time.Minute
 	dialTimeout  = 10 * time.Second
-	// closeTimeout is how long a stop waits for connections: etcd gives requests that are under way seven seconds. With what
-	// omni-apiserver's own requests may take before, it fits into the minute that the chart gives a Pod.
+	// closeTimeout is how long a stop waits for connections: etcd gives running requests seven seconds. Together with
+	// the time that omni-apiserver's own requests may take before, it fits into the minute that the chart gives a
+	// Pod.
 	closeTimeout = 15 * time.Second
 )
 
-// ErrForced says that a stop ended the storage while somebody was connected who did not let go. Nothing is lost.
+// ErrForced reports that a stop ended the storage although a client did not disconnect in time. No data is lost.
 var ErrForced = errors.New("the embedded etcd was stopped although a client was still connected to its socket: what was written is on the disk")
 
 // ErrStopped says that etcd ended although nobody asked it to; its log says why.
@@ -44,10 +45,10 @@ type Server struct {
 	timeout time.Duration // of a stop
 }
 
-// Start runs etcd on the directory, which is created if it does not exist, and returns when it can
-// serve. The context bounds the start only. The error says what to do where that is known: another
-// process has the directory, the directory cannot be written, the database cannot be opened, a newer
-// program has used it, a restore did not finish, the data is lost.
+// Start runs etcd on the directory, which it creates if necessary, and returns when etcd can serve. The context
+// bounds the start only. The error says what to do for the known reasons: another process uses the directory, the
+// directory is not writable, the database cannot be opened, a newer program has used it, a restore did not finish,
+// the data is lost.
 func Start(ctx context.Context, dataDir string, options ...Option) (*Server, error) {
 	chosen := settings{quota: DefaultQuota}
 	for _, option := range options {
@@ -108,7 +109,8 @@ func (s *Server) start(ctx context.Context, dataDir string, chosen settings) err
 	return s.checkDataVersion(ctx)
 }
 
-// launch starts etcd, which takes some kinds of damage for impossible and panics.
+// launch starts etcd and turns panics into errors: etcd panics over some kinds of damage that it considers
+// impossible.
 func launch(c *embed.Config) (etcd *embed.Etcd, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -141,7 +143,8 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 	}
 }
 
-// checkDataVersion looks into the running etcd: what was written last may be in its log only.
+// checkDataVersion reads the data version from the running etcd: the last writes may be only in the log, not in the
+// database file.
 func (s *Server) checkDataVersion(ctx context.Context) error {
 	client, err := s.Client()
 	if err != nil {
@@ -152,14 +155,13 @@ func (s *Server) checkDataVersion(ctx context.Context) error {
 	return dataversion.Check(ctx, client)
 }
 
-// catchUpEntries is how many of the last writes stay in memory for members that
-// lag behind. There is one member; etcd's default of 5,000 would hold the bytes
-// of as many objects.
+// catchUpEntries is how many of the last writes stay in memory for members that lag behind. There is one member only;
+// etcd's default of 5,000 would hold the bytes of as many objects.
 const catchUpEntries = 10
 
-// logEntries is how many writes the log has at most that the database on the disk is known to have, too. A start reads all
-// of them into memory at once; with etcd's default of 10,000, somebody who changes one large object again and again would
-// make a start need gigabytes, for ever.
+// logEntries bounds how many writes the log keeps that are in the database file already. A start reads all of them
+// into memory at once. With etcd's default of 10,000, a client that changes one large object again and again would
+// make every later start need gigabytes.
 const logEntries = 100
 
 // config is one member without peers on a unix socket. fsync stays on: an acknowledged write must
@@ -214,8 +216,9 @@ func (s *Server) Stop() error {
 	return errors.Join(forced, s.socket.remove(), s.lock.release())
 }
 
-// close waits for what is under way, and then ends the storage anyway: etcd itself would wait without end for a client that
-// has connected and never says a word. When that one leaves, etcd goes on with its own stop, which removes the socket.
+// close waits for running requests, and after the timeout ends the storage anyway: etcd itself would wait without end
+// for a client that has connected and sends nothing. When that client disconnects, etcd continues its own stop, which
+// removes the socket.
 func (s *Server) close() error {
 	etcd, closed := s.etcd, make(chan struct{})
 

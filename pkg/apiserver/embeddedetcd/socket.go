@@ -14,9 +14,9 @@ const (
 	endpointStart = "unix://"
 )
 
-// socket is where etcd listens: in the data directory, whose mode keeps other users out, or in a
-// private temporary directory where the path of the data directory is too long for a socket. Then
-// there is a link of its name in the data directory, for other processes.
+// socket is where etcd listens. It lies in the data directory, whose mode keeps other users out. If the path would be
+// too long for a socket, it lies in a private temporary directory, and a link in the data directory leads other
+// processes there.
 type socket struct {
 	path      string
 	link      string
@@ -26,7 +26,7 @@ type socket struct {
 func newSocket(dataDir string) (*socket, error) {
 	path := filepath.Join(dataDir, socketName)
 
-	// What a killed process left. Nobody listens there: the directory is locked.
+	// A killed process left this socket. Nobody listens on it: the directory is locked.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove an old socket: %w", err)
 	}
@@ -66,9 +66,9 @@ func (s *socket) remove() error {
 	return nil
 }
 
-// EndpointOf returns what an etcd client of another process dials to reach the server that runs on
-// the directory. It fails if none was started there; one that was killed is noticed when it is dialed.
-// The process needs the same user, or root.
+// EndpointOf returns the endpoint by which another process reaches the server that runs on the directory. It fails if
+// no server was ever started there; that a server was killed shows only when the endpoint is dialed. The process must
+// run as the same user, or as root.
 func EndpointOf(dataDir string) (string, error) {
 	path, err := filepath.Abs(filepath.Join(dataDir, socketName))
 	if err != nil {

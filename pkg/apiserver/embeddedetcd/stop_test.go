@@ -28,7 +28,7 @@ func TestASilentClientDoesNotHoldUpAStop(t *testing.T) {
 	}
 	defer silent.Close()
 
-	// Connections are taken in turn: the silent one was, when this one is served.
+	// etcd accepts connections in turn: when it serves this one, it has accepted the silent one before.
 	put(t, first, "late")
 
 	first.timeout = 2 * time.Second

@@ -10,7 +10,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// openTimeout is how long the database may be locked: by another etcd, since our own lock is held.
+// openTimeout is how long the database may be locked by another etcd. It cannot be another omni-apiserver: this
+// process holds our own lock.
 const openTimeout = 5 * time.Second
 
 func databasePath(dataDir string) string { return filepath.Join(dataDir, memberDir, "snap", "db") }

@@ -17,7 +17,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/logging"
 )
 
-// The log of a whole process at its most talkative, while a token is reviewed by the real client.
+// TestLogHasNoToken reads the log of a whole process at the highest verbosity, while the real client sends a token
+// review.
 func TestLogHasNoToken(t *testing.T) {
 	const sent, answered = "a-t0ken-that-nobody-may-see", "an-answer-that-nobody-may-see"
 
@@ -63,7 +64,7 @@ func TestLogHasNoToken(t *testing.T) {
 		return log.String()
 	}
 
-	// Without the filter the library shows both: otherwise this test would look in the wrong place.
+	// Without the filter the library logs both bodies. If it did not, this test would prove nothing.
 	if log := review(); !strings.Contains(log, sent) || !strings.Contains(log, answered) {
 		t.Fatalf("the library does not log bodies any more: %s", log)
 	}

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// pageUnit divides the size of every database. What remains of a snapshot's size is its checksum.
+// pageUnit divides the size of every database. The remainder of a snapshot's size is its checksum.
 const pageUnit = 512
 
 var (
@@ -20,7 +20,7 @@ var (
 	errChecksum = errors.New("the checksum does not match: the snapshot is damaged")
 )
 
-// checked passes a snapshot on and computes the checksum of all but its last bytes, which are the
+// checked passes a snapshot on to a writer and computes the checksum of all but its last bytes, which are the
 // checksum that etcd computed.
 type checked struct {
 	to   io.Writer
@@ -45,7 +45,7 @@ func (c *checked) Write(data []byte) (int, error) {
 	return n, err // the caller says what was written where
 }
 
-// verify reports whether all that was written is a whole snapshot.
+// verify returns an error unless the bytes written so far are a complete snapshot.
 func (c *checked) verify() error {
 	if c.size%pageUnit != sha256.Size {
 		return errNoChecksum

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// answerTimeout is how long a member may take to say that it is there, before the next one is asked.
+// answerTimeout is how long a member may take to answer before the next member is asked.
 const answerTimeout = 5 * time.Second
 
 // Target is an etcd to connect to.
@@ -99,8 +99,7 @@ func connectTo(ctx context.Context, config clientv3.Config) (*clientv3.Client, e
 	return client, nil
 }
 
-// hint is what to look at. The library logs why it cannot connect, but returns no more than that it took
-// too long.
+// hint says what to check. The library logs why it cannot connect, but returns only a timeout.
 func hint(endpoint string) string {
 	switch {
 	case strings.HasPrefix(endpoint, "unix://"):

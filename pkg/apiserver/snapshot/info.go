@@ -38,19 +38,19 @@ type Info struct {
 	Keys int `json:"keys"`
 	// EtcdVersion is the storage version of etcd, such as 3.7.0.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// DataVersion is that of our objects (package dataversion). 0: none of our servers wrote one.
+	// DataVersion is the version of our objects (package dataversion). 0: none of our servers wrote one.
 	DataVersion int `json:"dataVersion"`
 	// Objects is the number of our objects by resource, such as omniclusters.
 	Objects map[string]int `json:"objects"`
-	// Prefixes are what the keys of these objects start with: the --etcd-prefix of the server that stored
-	// them. A server with another one does not see them.
+	// Prefixes are the prefixes of these objects' keys: the --etcd-prefix of the server that stored them. A server
+	// with another prefix does not see the objects.
 	Prefixes []string `json:"prefixes,omitempty"`
 }
 
 // Inspect reads a snapshot. It fails if the file is not whole or was damaged.
 func Inspect(path string) (info *Info, err error) {
-	// The database is a mapped file, and bbolt panics on pages that it did not write, or reads beyond the end. What
-	// happens in a goroutine of its own cannot be caught here.
+	// The database is a memory-mapped file, and bbolt panics on pages that it did not write, or reads beyond the end.
+	// A panic in another goroutine cannot be recovered here.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() != nil {
@@ -93,7 +93,7 @@ func inspect(path string) (*Info, error) {
 	return info, info.readContent(path)
 }
 
-// refuseOthers refuses databases of other programs, which etcd's code takes for granted not to be there.
+// refuseOthers refuses databases of programs other than etcd, because etcd's code does not check for them.
 func refuseOthers(path string) error {
 	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
@@ -143,16 +143,16 @@ func (i *Info) readContent(path string) error {
 	return nil
 }
 
-// object is what a key says of one of ours.
+// object is what the key of one of our objects says.
 type object struct{ prefix, resource string }
 
-// content is what the last revision contains of ours.
+// content collects our objects at the last revision.
 type content struct {
 	objects     map[string]object // by key
 	dataVersion int
 }
 
-// add takes one change, in the order of revisions.
+// add applies one change, in the order of revisions.
 func (c *content) add(revision, value []byte) error {
 	var change mvccpb.KeyValue
 	if err := proto.Unmarshal(value, &change); err != nil {

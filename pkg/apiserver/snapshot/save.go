@@ -11,9 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Stream writes a snapshot of the etcd to a writer and returns its size in bytes. The client must
-// have one endpoint: the copy is that member's. After an error, what was written is worthless. The
-// context bounds the transfer, which takes about as long as copying the database file.
+// Stream writes a snapshot of the etcd to a writer and returns its size in bytes. The client must have exactly one
+// endpoint: the snapshot is a copy of that member. After an error, discard what was written. The context bounds the
+// transfer, which takes about as long as copying the database file.
 func Stream(ctx context.Context, client clientv3.Maintenance, to io.Writer) (int64, error) {
 	response, err := client.SnapshotWithVersion(ctx)
 	if err != nil {
@@ -33,10 +33,10 @@ func Stream(ctx context.Context, client clientv3.Maintenance, to io.Writer) (int
 	return c.size, nil
 }
 
-// Save writes a snapshot of the etcd into a file, readable by its owner only, and returns its size
-// in bytes. The name appears, or the file that had it is replaced, when the snapshot is whole,
-// verified and on disk; after an error it is as before. What a killed process was writing into the same
-// directory is removed.
+// Save writes a snapshot of the etcd into a file, readable by its owner only, and returns its size in bytes. The file
+// appears under its name, or replaces the file of that name, only when the snapshot is complete, verified and synced
+// to disk; after an error everything is as before. Save also removes unfinished files of killed processes from the
+// directory.
 func Save(ctx context.Context, client clientv3.Maintenance, path string) (int64, error) {
 	dir := filepath.Dir(path)
 
@@ -55,7 +55,8 @@ func Save(ctx context.Context, client clientv3.Maintenance, path string) (int64,
 		err = file.Sync()
 	}
 
-	// Named before it is closed, and with that unlocked: nobody may take it for abandoned.
+	// The file gets its name before it is closed, because closing unlocks it: an unlocked file under the old name
+	// would look abandoned.
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}

@@ -28,11 +28,11 @@ type Schedule struct {
 	DataDir string
 	// Dir is where the snapshots go. It is made, for its owner only, if it does not exist.
 	Dir string
-	// Interval is the time from one snapshot to the next, above 0. It goes on across restarts: the first
-	// one is taken at once if the newest one in the directory is older than this, or there is none.
+	// Interval is the time from one snapshot to the next, above 0. It continues across restarts: the first snapshot
+	// is taken at once if the directory has none, or its newest one is older than Interval.
 	Interval time.Duration
-	// Retention is how many snapshots are kept, above 0. Files with other names are never removed, nor
-	// is anything before a new snapshot is complete.
+	// Retention is how many snapshots are kept, above 0. Files with other names are never removed, and no snapshot is
+	// removed before a new one is complete.
 	Retention int
 	// Metrics say how it goes.
 	Metrics *Metrics
@@ -58,8 +58,8 @@ func (s *Schedule) Run(ctx context.Context) {
 	}
 }
 
-// next says what went wrong, and is how long to wait. Once there is a new snapshot that is the interval:
-// trying again soon would push the older ones out.
+// next logs what went wrong, and returns how long to wait. After a new snapshot that is the interval, even if an old
+// one could not be removed: an early retry would take another snapshot, and those would replace the older ones.
 func (s *Schedule) next(taken bool, err error) time.Duration {
 	delay := s.Interval
 	if !taken {
@@ -74,15 +74,15 @@ func (s *Schedule) next(taken bool, err error) time.Duration {
 	return delay
 }
 
-// untilFirst is how long to wait after the start.
+// untilFirst returns how long to wait for the first snapshot after the start.
 func (s *Schedule) untilFirst(now time.Time) time.Duration {
 	found, err := InDirectory(s.Dir)
 	if err != nil || len(found) == 0 {
 		return 0
 	}
 
-	// What has a name from the future, since the clock was set back, says nothing about when to go on, and
-	// would keep alerts silent until then.
+	// A name with a time in the future comes from before the clock was set back. It does not say when the next
+	// snapshot is due, and as a metric it would keep alerts silent until then.
 	newest := oldestFirst(found, now)[len(found)-1]
 	if newest.Taken.After(now) {
 		return 0
@@ -93,7 +93,8 @@ func (s *Schedule) untilFirst(now time.Time) time.Duration {
 	return max(0, newest.Taken.Add(s.Interval).Sub(now))
 }
 
-// takeOne takes a snapshot, whatever happens to older ones then.
+// takeOne takes a snapshot and then removes surplus ones. taken is true once the snapshot exists, even if the removal
+// failed.
 func (s *Schedule) takeOne(ctx context.Context, now time.Time) (taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
@@ -142,8 +143,8 @@ func (s *Schedule) prune(taken string, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// oldestFirst puts what has a name from the future before everything else: it is from before the clock
-// was set back. By its name it would be kept until then, in the place of newer ones.
+// oldestFirst sorts names with a time in the future before all others: they are from before the clock was set back.
+// Sorted by name alone, they would be kept until that time, in place of newer snapshots.
 func oldestFirst(found []Scheduled, now time.Time) []Scheduled {
 	sorted := slices.Clone(found)
 	slices.SortStableFunc(sorted, func(a, b Scheduled) int {

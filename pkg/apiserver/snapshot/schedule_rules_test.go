@@ -9,8 +9,8 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
-// TestOldestFirst: what is called after a time that has not come yet is from before the clock was set
-// back, and goes before all others.
+// TestOldestFirst: a name with a time in the future is from before the clock was set back, and sorts before all
+// others.
 func TestOldestFirst(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	at := func(hours int) Scheduled { return Scheduled{Taken: now.Add(time.Duration(hours) * time.Hour)} }

@@ -41,8 +41,7 @@ func CheckSpace(ctx context.Context, client *clientv3.Client, dir, dataDir strin
 	return fmt.Errorf("%s has %d bytes free, and %d are needed for a snapshot of up to %d bytes%s", dir, free, needed, status.DbSize, purpose)
 }
 
-// sameDisk reports whether two directories are on one file system. What cannot be found out counts as
-// such.
+// sameDisk reports whether two directories are on one file system. It returns true if it cannot tell.
 func sameDisk(a, b string) bool {
 	first, err := device(a)
 	if err != nil {

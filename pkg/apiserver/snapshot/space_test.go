@@ -33,8 +33,8 @@ func TestCheckSpace(t *testing.T) {
 	}
 }
 
-// TestScheduleAfterTheClockWasSetBack: names from the future neither hold up the next snapshot, nor
-// count as a success that alerts believe in, nor are kept in its place.
+// TestScheduleAfterTheClockWasSetBack: names with a time in the future neither delay the next snapshot, nor count as
+// a success for alerts, nor are kept in its place.
 func TestScheduleAfterTheClockWasSetBack(t *testing.T) {
 	client := startEtcd(t)
 	dir := t.TempDir()

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// unfinishedStart begins the names of files that are being written. They lie beside the file they
-	// become, because a rename does not leave a file system.
+	// unfinishedStart is the prefix of the names of files that are being written. Such a file lies in the directory
+	// of the snapshot it becomes, because a rename does not cross file systems.
 	unfinishedStart = ".omni-snapshot-unfinished-"
-	// scheduledUnfinished is the same for the schedule of earlier versions.
+	// scheduledUnfinished is the prefix that scheduled snapshots of earlier versions used.
 	scheduledUnfinished = ".omni-scheduled-unfinished-"
 )
 
@@ -22,8 +22,8 @@ func IsUnfinished(name string) bool {
 	return strings.HasPrefix(name, unfinishedStart) || strings.HasPrefix(name, scheduledUnfinished)
 }
 
-// createUnfinished makes a file that becomes a snapshot. It is locked while it is open, so that others
-// see that somebody writes it: the kernel lets go of it when the process is killed.
+// createUnfinished creates a file that becomes a snapshot. The file is locked while it is open, so that other
+// processes see that somebody writes it; the kernel releases the lock when the process is killed.
 func createUnfinished(dir string) (*os.File, error) {
 	if err := removeAbandoned(dir); err != nil {
 		return nil, err
@@ -34,8 +34,8 @@ func createUnfinished(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("make a file for the snapshot: %w", err)
 	}
 
-	// Some network file systems have no locks. There the worst is that two processes which save into one
-	// directory at once get in each other's way, and one of them fails.
+	// Some network file systems have no locks. At worst, two processes that save into one directory at the same time
+	// disturb each other, and one of them fails.
 	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 
 	return file, nil

@@ -22,9 +22,9 @@ import (
 
 // Options are what the controllers need besides the manager.
 type Options struct {
-	// Objects takes the metrics.
+	// Objects receives the metrics.
 	Objects *metrics.Objects
-	// Concurrency is the number of objects that are looked at at once.
+	// Concurrency is the number of objects that are reconciled at the same time.
 	Concurrency Concurrency
 }
 
@@ -52,8 +52,7 @@ func add[O loop.Object](mgr manager.Manager, document document[O], objects *metr
 	ofFamily := handler.EnqueueRequestsFromMapFunc(r.family)
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 
-	// A document of the own kind that changes may concern its siblings, which
-	// For alone would not wake.
+	// A changed document of the same kind may concern its siblings, which For alone would not enqueue.
 	err := builder.ControllerManagedBy(mgr).
 		Named(document.controller).
 		For(document.new(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
@@ -70,12 +69,12 @@ func add[O loop.Object](mgr manager.Manager, document document[O], objects *metr
 	return nil
 }
 
-// ofCluster finds the documents of a cluster.
+// ofCluster returns the documents of a cluster.
 func (r *reconciler[O]) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.requests(ctx, cluster.GetNamespace(), cluster.GetName())
 }
 
-// family finds the documents that name the same cluster as the given one.
+// family returns the documents that refer to the same cluster as the given one.
 func (r *reconciler[O]) family(ctx context.Context, sibling client.Object) []reconcile.Request {
 	return r.requests(ctx, sibling.GetNamespace(), clusterRefOf(sibling))
 }

@@ -87,7 +87,7 @@ func accepted(cluster string) loop.Outcome {
 	return loop.Continue(v1alpha1.ReasonAcceptedByCluster, "OmniCluster %q counts this document", cluster)
 }
 
-// others names the members of a group besides one, for people.
+// others lists the members of a group except one, for messages.
 func others(group []string, self string) string {
 	var named []string
 
@@ -100,9 +100,8 @@ func others(group []string, self string) string {
 	return strings.Join(named, ", ")
 }
 
-// judgeSynced looks for this generation among what Omni refused, and then among
-// what was applied last: a part that was applied once can be refused when it has
-// to be made again.
+// judgeSynced looks for this generation in what Omni refused, and then in what was applied last: a part that was
+// applied once can be refused when it has to be made again.
 func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1alpha1.AppliedReference) loop.Outcome {
 	if message := refusal(object, cluster.Status.Refusals); message != "" {
 		return loop.Stall(v1alpha1.ReasonRefused, "%s; OmniCluster %q tries again when this document or something of the cluster in Omni changes", message, cluster.Name)
@@ -125,8 +124,7 @@ func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1a
 	return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q has not applied this generation yet; see its conditions", cluster.Name)
 }
 
-// refusal is what Omni said of this generation when it refused a part of it;
-// empty if it did not.
+// refusal returns Omni's reason for refusing a part of this generation; empty if it refused none.
 func refusal(object client.Object, refusals []v1alpha1.RefusedChange) string {
 	for _, one := range refusals {
 		for _, document := range one.Documents {
@@ -139,7 +137,7 @@ func refusal(object client.Object, refusals []v1alpha1.RefusedChange) string {
 	return ""
 }
 
-// heldOnPurpose says why a cluster applies nothing before a person acts, or nothing if no person has to.
+// heldOnPurpose returns why a cluster applies nothing before a person acts; empty if nobody has to.
 func heldOnPurpose(cluster *v1alpha1.OmniCluster) string {
 	if cluster.Spec.Suspend {
 		return "is suspended: it applies this generation when spec.suspend is false again"
@@ -160,7 +158,7 @@ func heldOnPurpose(cluster *v1alpha1.OmniCluster) string {
 	return ""
 }
 
-// judgeSet reads the machines of a set off the cluster's status.
+// judgeSet returns the outcome for the machines of a set, from the cluster's status.
 func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 	set := findSet(cluster, name)
 
@@ -176,7 +174,7 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 	}
 }
 
-// lockedUpdates says what an update waits for that will not come by itself.
+// lockedUpdates returns the message about updates that wait for a locked machine: they do not continue by themselves.
 func lockedUpdates(count int32) string {
 	if count == 0 {
 		return ""
@@ -185,8 +183,8 @@ func lockedUpdates(count int32) string {
 	return fmt.Sprintf("; %d with a pending update are locked: unlock them in Omni, or set locked: false in their OmniMachine", count)
 }
 
-// missingMachines says where to look for machines that Omni does not reach: a
-// mistyped ID, or a class without free machines, shows as nothing else.
+// missingMachines returns where to look for machines that Omni does not reach: a mistyped ID, or a class without free
+// machines, has no other sign.
 func missingMachines(machines v1alpha1.MachineCounts) string {
 	missing := machines.Requested - machines.Connected
 	if missing <= 0 {
@@ -204,7 +202,7 @@ func phase(phase string) string {
 	return "in phase " + phase
 }
 
-// judgeMachine reads one machine off the cluster's status.
+// judgeMachine returns the outcome for one machine, from the cluster's status.
 func judgeMachine(cluster *v1alpha1.OmniCluster, id string) loop.Outcome {
 	state := findMachine(cluster, id)
 

@@ -9,16 +9,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// document is what is special about one of the three kinds. All functions are
-// pure.
+// document has what differs between the three kinds. All functions are pure.
 type document[O loop.Object] struct {
 	kind       string
 	controller string
 	new        func() O
 	list       func() client.ObjectList
-	// refs are what a cluster applied last of this kind.
+	// refs returns what a cluster applied last of this kind.
 	refs func(v1alpha1.OmniClusterStatus) []v1alpha1.AppliedReference
-	// accept decides whether the cluster counts the document.
+	// accept decides whether the document counts for the cluster.
 	accept func(O, siblings) loop.Outcome
 	// readyCondition is the condition of ready; empty if only Ready shows it.
 	readyCondition string
@@ -85,8 +84,8 @@ func machine() document[*v1alpha1.OmniMachine] {
 	}
 }
 
-// reportSet writes the status of a machine set. A set that the cluster does not
-// count has no machines of its own to show.
+// reportSet writes the status of a machine set. A set that does not count for the cluster has no machines of its own to
+// show.
 func reportSet(status *v1alpha1.MachineSetStatusFields, name string, cluster *v1alpha1.OmniCluster, accepted bool) {
 	status.WorkerSetName = name
 	status.ClusterRef, status.Replicas, status.ReadyReplicas, status.Selector = nil, 0, 0, ""

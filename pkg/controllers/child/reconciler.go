@@ -14,11 +14,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// interval is how often a document is looked at when nothing triggers it.
-// Everything it depends on is watched.
+// interval is how often a document is reconciled without a trigger. Everything that it depends on is watched.
 const interval = 30 * time.Minute
 
-// reconciler holds what the phases of one kind need.
+// reconciler has what the phases of one kind need.
 type reconciler[O loop.Object] struct {
 	client   client.Client
 	document document[O]
@@ -56,7 +55,7 @@ func (r *reconciler[O]) metricsName(name types.NamespacedName) metrics.Object {
 	return metrics.Object{Kind: r.document.kind, NamespacedName: name}
 }
 
-// accept finds the cluster and asks whether it counts the document.
+// accept gets the cluster and checks whether the document counts for it.
 func (r *reconciler[O]) accept(ctx context.Context, s *scope[O]) (loop.Outcome, error) {
 	name := clusterRefOf(s.object)
 	cluster := &v1alpha1.OmniCluster{}
@@ -87,7 +86,7 @@ func (r *reconciler[O]) accept(ctx context.Context, s *scope[O]) (loop.Outcome, 
 	return outcome, nil
 }
 
-// siblings lists the documents of a cluster that are not being deleted.
+// siblings returns the documents of a cluster that are not being deleted.
 func (r *reconciler[O]) siblings(ctx context.Context, namespace, cluster string) (siblings, error) {
 	options := []client.ListOption{client.InNamespace(namespace), client.MatchingFields{index.ByCluster: cluster}}
 	controlPlanes, workers, machines := &v1alpha1.OmniControlPlaneList{}, &v1alpha1.OmniWorkersList{}, &v1alpha1.OmniMachineList{}
@@ -101,21 +100,21 @@ func (r *reconciler[O]) siblings(ctx context.Context, namespace, cluster string)
 	return newSiblings(controlPlanes.Items, workers.Items, machines.Items), nil
 }
 
-// checkSynced asks whether this very generation is in what was applied.
+// checkSynced checks whether this very generation is in what was applied.
 func (r *reconciler[O]) checkSynced(_ context.Context, s *scope[O]) (loop.Outcome, error) {
 	s.synced = judgeSynced(s.object, s.cluster, r.document.refs(s.cluster.Status))
 
 	return s.synced, nil
 }
 
-// marks are the conditions that exist only while they are true.
+// marks returns the conditions that exist only while they are true.
 func (s *scope[O]) marks() []loop.Mark {
 	return []loop.Mark{{
 		Condition: v1alpha1.ConditionHeld, On: s.synced.Reason() == v1alpha1.ReasonHeld, Reason: v1alpha1.ReasonHeld, Message: s.synced.Message(),
 	}}
 }
 
-// checkReady asks what Omni says of the machines.
+// checkReady checks Omni's state of the machines.
 func (r *reconciler[O]) checkReady(_ context.Context, s *scope[O]) (loop.Outcome, error) {
 	return r.document.ready(s.object, s.cluster), nil
 }

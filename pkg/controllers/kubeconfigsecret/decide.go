@@ -6,7 +6,7 @@ import "time"
 // The namespace controller deletes kind after kind, within seconds.
 const grace = 30 * time.Second
 
-// use is what decides whether a Secret is still needed.
+// use has the facts that decide whether a Secret is still needed.
 type use struct {
 	users    int // objects that name the Secret
 	leaving  int // of these, those that are being deleted and have not cleaned up yet
@@ -14,8 +14,7 @@ type use struct {
 	since    time.Duration // since the deletion of the Secret
 }
 
-// decide reports whether to let go, and if not, when to look again (0: when
-// something changes).
+// decide reports whether to release the Secret, and if not, when to check again (0: when something changes).
 func (u use) decide() (letGo bool, again time.Duration) {
 	switch {
 	case u.users == 0:

@@ -1,7 +1,6 @@
-// Package kubeconfigsecret lets go of the Secrets that package clusteraccess holds.
+// Package kubeconfigsecret releases the Secrets that package clusteraccess protects with a finalizer.
 //
-// A Secret with a kubeconfig carries v1alpha1.KubeconfigInUseFinalizer while an
-// OmniSecretSync or OmniHelmRelease may need it to clean up: when a whole namespace
-// is deleted at once, the Secret must not go before the releases are uninstalled.
-// When it is the Secret alone that is deleted, it is let go after a moment.
+// A Secret with a kubeconfig carries v1alpha1.KubeconfigInUseFinalizer while an OmniSecretSync or OmniHelmRelease may
+// need it to clean up: when a whole namespace is deleted at once, the Secret must not go before the releases are
+// uninstalled. If only the Secret is deleted, it is released after a moment.
 package kubeconfigsecret

@@ -21,7 +21,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// reconciler looks at the metadata of Secrets; their content stays unread.
+// reconciler reads the metadata of Secrets, never their content.
 type reconciler struct {
 	client client.Client
 	now    func() time.Time
@@ -44,7 +44,7 @@ func Add(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// secretOf names the Secret that an object reads its kubeconfig from.
+// secretOf returns the Secret that an object reads its kubeconfig from.
 func secretOf(_ context.Context, object client.Object) []reconcile.Request {
 	var name string
 
@@ -62,8 +62,7 @@ func secretOf(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// Reconcile implements reconcile.Reconciler: it removes the finalizer of a Secret
-// that nobody needs any more.
+// Reconcile implements reconcile.Reconciler: it removes the finalizer of a Secret that nobody needs any more.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := index.SecretMetadata()
 
@@ -105,7 +104,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// use counts the objects that name a Secret.
+// use counts the objects that refer to a Secret.
 func (r *reconciler) use(ctx context.Context, secret types.NamespacedName) (use, error) {
 	var found use
 

@@ -26,30 +26,29 @@ type Remote struct {
 	Cluster string
 }
 
-// Options are what the controller needs besides the manager. All are required
-// but ManagementCluster and Now.
+// Options are what the controller needs besides the manager. All are required except ManagementCluster and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
 	Pool *session.Pool
-	// Objects takes the metrics.
+	// Objects receives the metrics.
 	Objects *metrics.Objects
-	// ClusterChanged is rung for a cluster in Omni about which something changed.
+	// ClusterChanged fires for a cluster in Omni when something about it changed.
 	ClusterChanged *trigger.Trigger[Remote]
-	// HealthChanged is rung with the UID of a connection whose session's health changed.
+	// HealthChanged fires with the UID of a connection when the health of its session changed.
 	HealthChanged *trigger.Trigger[string]
 	// SettleTime is how long destructive changes must be unchanged before they are applied.
 	SettleTime time.Duration
-	// ManagementCluster is written into the ownership mark, for people.
+	// ManagementCluster is the name of the management cluster in the ownership mark; it only informs.
 	ManagementCluster string
-	// Rollouts has changes wait for their turn in the OmniRolloutPolicies.
+	// Rollouts makes changes wait for their turn in the OmniRolloutPolicies.
 	Rollouts bool
 	// RolloutReadyTime is how long a cluster must be Ready before its turn in a rollout counts as done.
 	RolloutReadyTime time.Duration
 	// Overrides counts the changes that began out of turn. It may be nil without Rollouts.
 	Overrides *metrics.Rollouts
-	// HubID is the ID of the hub in that mark.
+	// HubID is the ID of the hub in the ownership mark.
 	HubID string
-	// Concurrency is the number of clusters that are looked at at once.
+	// Concurrency is the number of clusters that are reconciled at the same time.
 	Concurrency int
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -85,7 +84,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Failures: failures}))
 }
 
-// contextWithDeadline bounds lookups that nobody waits for.
+// contextWithDeadline returns a context for lookups of event handlers, which have none of their own.
 func contextWithDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 10*time.Second)
 }

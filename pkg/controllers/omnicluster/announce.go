@@ -13,23 +13,20 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// maxAnnounced is how many changes of one apply have an event of their own.
+// maxAnnounced is how many changes of one apply get an event each.
 const maxAnnounced = 20
 
 // announcement is the event of one change that Omni took.
 type announcement struct {
 	reason, action, note string
-	// related names the resource in Omni, and what happens to its size. The
-	// recorder takes events that differ in their note only for one event that
-	// happens again, and would show the first note for all of them.
+	// related is the resource in Omni, with the change of its size. The recorder merges events that differ in their
+	// note only, and would show the first note for all of them.
 	related *corev1.ObjectReference
 }
 
-// announce sends one event for each change that Omni took, up to a limit, and
-// one more that counts the rest. What Omni took is announced in the run that made it,
-// so nothing is ever told twice.
-// corrected says that Omni had all that the documents say, so that whatever was to be
-// changed was changed there by somebody else.
+// announce sends one event for each change that Omni took, up to a limit, and one more event that counts the others.
+// The run that makes a change announces it, so no change is announced twice. corrected is true if Omni had everything
+// that the documents say before: then somebody else had changed what the run changed back.
 func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change, corrected bool) {
 	for _, change := range taken[:min(maxAnnounced, len(taken))] {
 		said := announcementOf(change)
@@ -45,7 +42,7 @@ func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change
 	}
 }
 
-// announceAdoption tells that the mark was put on somebody else's cluster.
+// announceAdoption sends the event that an existing cluster got this object's mark.
 func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision consent.Decision) {
 	claim := decision.Claim()
 
@@ -62,7 +59,7 @@ func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision co
 	r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
 }
 
-// corrects makes of an announcement that the change takes back somebody else's.
+// corrects returns the announcement of a change that reverts somebody else's.
 func (a announcement) corrects(change plan.Change) announcement {
 	a.action = "Correct"
 

@@ -9,7 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// reportApplied notes the documents whose content Omni has now.
+// reportApplied records the documents whose content Omni has now.
 func reportApplied(status *v1alpha1.OmniClusterStatus, documents *template.Documents, hash string) {
 	status.TemplateHash = hash
 	status.ControlPlaneRef = new(applied(documents.ControlPlane))
@@ -24,8 +24,8 @@ func reportApplied(status *v1alpha1.OmniClusterStatus, documents *template.Docum
 	}
 }
 
-// reportPartly notes the documents of which nothing is left to do, while Omni
-// refuses a part of others. Those keep what Omni had of them before.
+// reportPartly records the documents of which nothing is left to do, while Omni refuses a part of others. The others
+// keep their earlier record.
 func reportPartly(s *scope) {
 	status := &s.cluster.Status
 	before := slices.Concat(status.WorkersRefs, status.MachineRefs)
@@ -70,7 +70,7 @@ func applied(object client.Object) v1alpha1.AppliedReference {
 	return v1alpha1.AppliedReference{Name: object.GetName(), UID: string(object.GetUID()), Generation: object.GetGeneration()}
 }
 
-// describedMachines are the machines that an OmniMachine of the cluster describes.
+// describedMachines returns the machines that an OmniMachine of the cluster describes.
 func describedMachines(input template.Input) map[string]bool {
 	described := map[string]bool{}
 	for i := range input.Machines {

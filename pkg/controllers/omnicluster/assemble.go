@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// collect lists the documents that name the cluster.
+// collect returns the documents that refer to the cluster.
 func collect(ctx context.Context, reader client.Reader, cluster *v1alpha1.OmniCluster) (template.Input, error) {
 	options := []client.ListOption{
 		client.InNamespace(cluster.Namespace), client.MatchingFields{index.ByCluster: cluster.Name},
@@ -35,8 +35,7 @@ func collect(ctx context.Context, reader client.Reader, cluster *v1alpha1.OmniCl
 	}, nil
 }
 
-// assemble checks that this object is the only one that claims its cluster, and
-// that its documents fit together.
+// assemble checks that this object is the only one that claims its cluster, and that its documents fit together.
 func (r *reconciler) assemble(ctx context.Context, s *scope) (*template.Documents, loop.Outcome, error) {
 	older, err := r.olderClaimant(ctx, s.cluster)
 	if err != nil {
@@ -65,7 +64,7 @@ func (r *reconciler) assemble(ctx context.Context, s *scope) (*template.Document
 		plural(len(documents.Workers), "worker set"), plural(len(documents.Machines), "machine document")), nil
 }
 
-// olderClaimant names an older OmniCluster that claims the same cluster in Omni.
+// olderClaimant returns the name of an older OmniCluster that claims the same cluster in Omni; empty if there is none.
 func (r *reconciler) olderClaimant(ctx context.Context, cluster *v1alpha1.OmniCluster) (string, error) {
 	list := &v1alpha1.OmniClusterList{}
 
@@ -84,7 +83,7 @@ func (r *reconciler) olderClaimant(ctx context.Context, cluster *v1alpha1.OmniCl
 	return "", nil
 }
 
-// isOlder orders objects by creation, and those of the same second by UID.
+// isOlder reports whether a is older than b: by creation time, and within the same second by UID.
 func isOlder(a, b *v1alpha1.OmniCluster) bool {
 	if a.UID == b.UID {
 		return false
@@ -97,7 +96,7 @@ func isOlder(a, b *v1alpha1.OmniCluster) bool {
 	return a.UID < b.UID
 }
 
-// validate renders the template and has Omni's own rules look at it.
+// validate renders the template and checks it with Omni's own rules.
 func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Outcome, error) {
 	confidential := &secrets{}
 
@@ -126,9 +125,8 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Ou
 	return &rendered{text: text, hash: template.Hash(text), secrets: confidential}, loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
 }
 
-// hubFor is the hub in the mark that is rendered. A cluster that is only looked
-// at keeps the mark that it has: to complete it is no difference that somebody has
-// to know of.
+// hubFor returns the hub for the mark in the template. A cluster under the policy Observe keeps the mark that it has:
+// completing the mark is not a difference that a user has to see.
 func (r *reconciler) hubFor(s *scope) template.Hub {
 	hub := template.Hub{ID: r.options.HubID, Name: r.options.ManagementCluster}
 

@@ -11,10 +11,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// checkAvailable asks whether Omni says that the cluster runs.
+// checkAvailable checks whether Omni reports the cluster as running.
 func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Status, loop.Outcome, error) {
 	if s.wrote() {
-		// Omni's own verdicts are about the time before our changes.
+		// Omni's status may still be from before our changes.
 		if err := r.catchUp(ctx, s); err != nil {
 			return nil, loop.Wait(time.Second, v1alpha1.ReasonNotRunning, "Omni has just taken changes: %s", omni.Message(err)), nil
 		}
@@ -37,9 +37,8 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Sta
 	return &status, loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
 }
 
-// isStarting reports whether Kubernetes has yet to be seen to work in this very
-// cluster. What the status does not say to be starting, and knows by its ID, ran
-// before, or is known from a version that did not ask.
+// isStarting reports whether Kubernetes has not yet been seen to work in this very cluster. A cluster whose ID is
+// recorded, and which the status does not list as starting, has run before, or is from a version without this check.
 func isStarting(status v1alpha1.OmniClusterStatus, live omni.Live) bool {
 	return status.Starting || live.UUID == "" || status.OmniClusterID != live.UUID
 }

@@ -16,11 +16,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// slotPause is how long a run without a slot waits when nobody wakes it. The
-// next free slot does, so this is for lost wake-ups only.
+// slotPause is how long a run without a slot waits at most. A free slot wakes it earlier; the pause is for lost
+// wake-ups.
 const slotPause = 5 * time.Second
 
-// connect finds the session with Omni and looks at the cluster there.
+// connect finds the session with Omni and reads the cluster there.
 func (r *reconciler) connect(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
 	var err error
 
@@ -75,8 +75,8 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 	return takeSlot(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
 }
 
-// unlessStarting postpones in the first moments of the process: the controller
-// of OmniConnection is about to open the sessions, and rings when it has.
+// unlessStarting replaces the outcome in the first moments of the process: the controller of OmniConnection is still
+// opening the sessions, and wakes the cluster when it has.
 func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
 	left := startGrace - r.options.Now().Sub(r.started)
 	if left <= 0 {
@@ -86,10 +86,9 @@ func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
 	return loop.Postpone(min(left, time.Second), outcome.Reason(), "%s", outcome.Message())
 }
 
-// takeSlot makes sure that the runs of one connection do not take all workers.
-// Without a slot nothing is wrong with the cluster, so its status stays; only a
-// cluster that is not Ready is told what it waits for, when that may take long.
-// A deletion is never told: it would take it for a connection that is broken.
+// takeSlot limits the workers that the runs of one connection use. A cluster without a slot keeps its status, because
+// nothing is wrong with it; only if it is not Ready and the wait may be long, the outcome has what it waits for. A
+// deletion never gets that outcome: it would mistake it for a broken connection.
 func takeSlot(s *scope, connected loop.Outcome) loop.Outcome {
 	if s.lease.Enter(s.name) {
 		return connected
@@ -106,9 +105,8 @@ func takeSlot(s *scope, connected loop.Outcome) loop.Outcome {
 		"OmniConnection %q: Omni answers slowly or not at all, and other clusters wait for it; this one comes next by itself", s.connection.Name)
 }
 
-// notConnected says why a connection cannot be used, in the words of its own
-// condition, so that nobody has to look there first. The message of a condition
-// holds no secrets.
+// notConnected returns why a connection cannot be used, with the message of its own condition, so that nobody has to
+// look there first. Messages of conditions have no secrets.
 func notConnected(connection *v1alpha1.OmniConnection) string {
 	text := fmt.Sprintf("OmniConnection %q is not connected to Omni", connection.Name)
 

@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// documentsAreCurrent lists the cluster's documents live: one that came back is
-// not destroyed because a watch has not told of it yet.
+// documentsAreCurrent lists the cluster's documents from the API server: a document that came back must not be
+// destroyed because a watch has not delivered it yet.
 func (r *reconciler) documentsAreCurrent(ctx context.Context, s *scope) (bool, error) {
 	now, err := collect(ctx, r.live, s.cluster)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *reconciler) documentsAreCurrent(ctx context.Context, s *scope) (bool, e
 	return maps.Equal(versions(s.input), versions(now)), nil
 }
 
-// versions are the documents that count, by UID, with their generations.
+// versions returns the documents that count, by UID, with their generations.
 func versions(input template.Input) map[types.UID]int64 {
 	found := map[types.UID]int64{}
 
@@ -50,8 +50,8 @@ func versions(input template.Input) map[types.UID]int64 {
 	return found
 }
 
-// specIsCurrent reads the object live: what is recorded because its spec wants it
-// must be in the spec that the API has.
+// specIsCurrent reads the object from the API server: what the run records as wanted must be in the spec that the API
+// server has.
 func (r *reconciler) specIsCurrent(ctx context.Context, cluster *v1alpha1.OmniCluster) (bool, error) {
 	now := &v1alpha1.OmniCluster{}
 
@@ -63,7 +63,7 @@ func (r *reconciler) specIsCurrent(ctx context.Context, cluster *v1alpha1.OmniCl
 	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && equality.Semantic.DeepEqual(now.Spec, cluster.Spec), nil
 }
 
-// isCurrent reads the object live: nothing is destroyed by what a cache says.
+// isCurrent reads the object from the API server, because nothing may be destroyed on the evidence of a cache.
 func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluster) (bool, error) {
 	now := &v1alpha1.OmniCluster{}
 
@@ -75,11 +75,10 @@ func (r *reconciler) isCurrent(ctx context.Context, cluster *v1alpha1.OmniCluste
 	return err == nil && now.UID == cluster.UID && now.Generation == cluster.Generation && consent.AllowSame(now.Status, cluster.Status), nil
 }
 
-// nextRecord is the record after a run. It grows only by what the API still has
-// in the object and its documents when it is asked past every cache: after a restore of the API's
-// storage the caches start again at different times, and a document that is gone
-// must not be what makes the destruction of its set look asked for. Whatever
-// made the list differ wakes the object again.
+// nextRecord returns the record after a run. The record grows only by what the API server, read without any cache,
+// still has in the object and its documents. After a restore of the API's storage, the caches start again at different
+// times, and a document that is gone must not make the destruction of its set look wanted. Whatever made the lists
+// differ triggers the object again.
 func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {
 	follows := s.synced.Follows()
 

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// deletionPoll is how often a deletion looks again without being woken.
+	// deletionPoll is how often a deletion is reconciled without a trigger.
 	deletionPoll = 30 * time.Second
 )
 
-// forgetPhases makes unknown what the phases found before the deletion: nobody
-// looks at that any more, and Available must not stay true while machines go.
+// forgetPhases sets the conditions of the earlier phases to Unknown: a deletion no longer updates them, and Available
+// must not stay true while machines leave.
 func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
 	for _, phase := range r.kind().Phases {
 		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
@@ -33,7 +33,7 @@ func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
 	}
 }
 
-// delete does the next step of a deletion.
+// delete carries out the next step of a deletion.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	session, err := r.findSession(ctx, s)
 	if err == nil && session.Continues() {
@@ -51,7 +51,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	decision := r.decisionFor(s, session)
 	next, outcome := decision.Decide()
 
-	// Nothing is let go by what a copy says: it may not show the cluster yet.
+	// Nothing is released on the evidence of the copy: it may not show the cluster yet.
 	if next == consent.StepLetGo && session.Continues() && !decision.Observe {
 		decision.Live, err = s.lease.InspectLive(ctx, s.name, markKeys())
 
@@ -64,7 +64,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		}
 
 		if next, outcome = decision.Decide(); next == consent.StepDestroy {
-			// What is destroyed is planned from the copy, which would have nothing to destroy.
+			// The destruction is planned from the copy, which would have nothing to destroy.
 			return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "%s; the local copy of Omni's resources does not show it yet", outcome.Message()), nil
 		}
 	}
@@ -81,7 +81,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 }
 
-// decisionFor gathers what a deletion is decided by.
+// decisionFor returns the facts that decide a deletion.
 func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletion {
 	status := s.cluster.Status
 
@@ -102,7 +102,7 @@ func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletio
 	return decision
 }
 
-// outage tells for how long Omni could not be used for this deletion, as it cannot now.
+// outage returns how long this deletion has had no session with Omni.
 func (r *reconciler) outage(s *scope) time.Duration {
 	name, now := client.ObjectKeyFromObject(s.cluster), r.options.Now()
 
@@ -115,14 +115,14 @@ func (r *reconciler) outage(s *scope) time.Duration {
 	return now.Sub(since)
 }
 
-// letGo tells what stays behind, once, because the finalizer goes right after.
+// letGo announces what stays in Omni, once, because the finalizer is removed right after.
 func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
 	r.events.Eventf(s.cluster, nil, corev1.EventTypeNormal, "Released", "Delete", "%s", outcome.Message())
 
 	return outcome
 }
 
-// unmark takes our mark off a cluster that stays.
+// unmark removes our mark from a cluster that stays.
 func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome) (loop.Outcome, error) {
 	if _, err := plan.RemoveMarks(ctx, s.lease.Live(), s.name, markKeys(), s.isMark); err != nil {
 		if r.outage(s) < consent.OutageTimeout {

@@ -1,8 +1,8 @@
-// Package omnicluster is the controller of OmniCluster: it gathers the documents
-// of a cluster, renders them into one Omni cluster template, plans against the
-// local copy of Omni's state, applies, and says what Omni makes of it.
+// Package omnicluster is the controller of OmniCluster: it collects the documents of a cluster, renders them into one
+// Omni cluster template, plans against the local copy of Omni's state, applies the plan, and reports Omni's state of
+// the cluster.
 //
-// Everything that could destroy something is decided by package consent: whose
-// cluster it is, which part of a plan may be applied now, and what a deletion does.
-// This package finds out the facts for it, and does what was decided.
+// Package consent decides everything that could destroy something: to whom the cluster belongs, which part of a plan
+// may be applied now, and what a deletion does. This package collects the facts for these decisions, and carries them
+// out.
 package omnicluster

@@ -20,12 +20,12 @@ import (
 const (
 	// maxRefusals is how many refusals status.refusals lists.
 	maxRefusals = 10
-	// maxRefusalsTold is how many of them a message tells in full.
+	// maxRefusalsTold is how many of them a message has in full.
 	maxRefusalsTold = 3
 )
 
-// explainApply turns the error of an apply into what the user is told. What was
-// applied before stays, and is named.
+// explainApply converts the error of an apply into the outcome for the user. It names the changes that were made before
+// the error; they stay.
 func explainApply(ctx context.Context, secrets *secrets, done []plan.Change, err error) (loop.Outcome, error) {
 	message := secrets.clean(ctx, omni.Message(err))
 	if len(done) > 0 {
@@ -50,8 +50,8 @@ func explainApply(ctx context.Context, secrets *secrets, done []plan.Change, err
 	}
 }
 
-// explainRefusals tells which parts Omni refuses, and why. Whatever else the rest
-// of the plan waits for is told, too.
+// explainRefusals returns the outcome that names the refused parts with the reasons, and what the rest of the plan
+// waits for.
 func (r *reconciler) explainRefusals(ctx context.Context, s *scope, found *synced) loop.Outcome {
 	told := make([]string, 0, maxRefusalsTold)
 
@@ -96,8 +96,7 @@ func waits(count int) string {
 	return fmt.Sprintf("%d changes wait", count)
 }
 
-// untilRetry is how long the refusals that were not tried in this run are left
-// alone; 0 if all were.
+// untilRetry returns how long the refusals that this run did not try again have to wait; 0 if it tried all.
 func (r *reconciler) untilRetry(refused []refusal) time.Duration {
 	var soonest time.Duration
 
@@ -117,7 +116,7 @@ func (r *reconciler) untilRetry(refused []refusal) time.Duration {
 	return soonest
 }
 
-// refusalStatus is what the status shows of the refusals.
+// refusalStatus returns status.refusals.
 func refusalStatus(ctx context.Context, s *scope) []v1alpha1.RefusedChange {
 	var shown []v1alpha1.RefusedChange
 
@@ -131,8 +130,8 @@ func refusalStatus(ctx context.Context, s *scope) []v1alpha1.RefusedChange {
 	return shown
 }
 
-// documentsOf are the documents whose part a change is: that of the machine set
-// first, then that of the machine. What belongs to the whole cluster has none.
+// documentsOf returns the documents that a change belongs to: that of the machine set first, then that of the machine.
+// A change of the whole cluster has none.
 func documentsOf(s *scope, change plan.Change) []v1alpha1.RefusedDocument {
 	var found []v1alpha1.RefusedDocument
 
@@ -155,12 +154,12 @@ type part struct {
 	machines []string // the machines that it lists, or describes
 }
 
-// has reports whether a change is about what the document asks for.
+// has reports whether a change affects what the document asks for.
 func (p part) has(change plan.Change) bool {
 	return p.set != "" && change.Set == p.set || change.Machine != "" && slices.Contains(p.machines, change.Machine)
 }
 
-// partsOf are the parts of a cluster, those with machine sets first.
+// partsOf returns the parts of a cluster, those with machine sets first.
 func partsOf(s *scope) []part {
 	if s.documents == nil {
 		return nil

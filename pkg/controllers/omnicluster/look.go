@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// markKeys are the annotations that hold the owner's mark.
+// markKeys returns the annotations that hold the owner's mark.
 func markKeys() omni.MarkKeys {
 	return omni.MarkKeys{
 		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace,
@@ -21,8 +21,7 @@ func markKeys() omni.MarkKeys {
 	}
 }
 
-// look reads what Omni has of the cluster, once the local copy shows our own
-// last writes.
+// look reads the cluster from the local copy, once the copy shows our own last writes.
 func (r *reconciler) look(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
 	if err := r.catchUp(ctx, s); err != nil {
 		if errors.Is(err, omni.ErrBehind) || errors.Is(err, omni.ErrNotSynced) {
@@ -47,9 +46,8 @@ func (r *reconciler) look(ctx context.Context, s *scope) (*seen, loop.Outcome, e
 	return found, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
 }
 
-// isOwnerGone looks for the object whose mark a cluster of somebody else carries. What
-// cannot be told from here, such as an object of another management cluster or of a
-// namespace that is not watched, counts as there.
+// isOwnerGone reports whether the object whose mark the cluster carries no longer exists. An object that this
+// controller cannot read, such as one of another management cluster or of an unwatched namespace, counts as existing.
 func (r *reconciler) isOwnerGone(ctx context.Context, s *scope, live omni.Live) bool {
 	marks := live.Marks
 	if !live.Exists || marks.UID == "" || s.owns(live) || !s.hubs.Ours(marks.Hub) || marks.ManagementCluster != r.options.ManagementCluster {
@@ -66,8 +64,8 @@ func (r *reconciler) isOwnerGone(ctx context.Context, s *scope, live omni.Live) 
 	return string(other.UID) != marks.UID
 }
 
-// catchUp waits a moment for the local copy to show our own last writes, so that
-// every write does not cost a run that finds nothing to do yet.
+// catchUp waits a moment for the local copy to show our own last writes. Otherwise each write would cause a run with
+// nothing to do yet.
 func (r *reconciler) catchUp(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()

@@ -12,12 +12,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// makePlan decides whose cluster it is, and compares the template with Omni.
+// makePlan decides to whom the cluster belongs, and compares the template with Omni.
 //
-// The question whose it is comes twice: the local copy goes on while we work,
-// and a plan that was made from a later state than the answer would take back a
-// cluster that has just got another owner. What changes after the second answer
-// fails in Omni, because updates carry the version they were planned from.
+// It decides that twice: the local copy changes meanwhile, and a plan from a later state than the first decision would
+// revert a cluster that has just got another owner. Changes after the second decision fail in Omni, because updates
+// carry the version that they were planned from.
 func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.Outcome, error) {
 	if verdict := claimOf(s).Judge(); !verdict.Continues() {
 		return nil, verdict, nil
@@ -30,7 +29,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 
 	planned, err := s.lease.Plan(ctx, s.name, s.rendered.text, plan.Options{
 		EveryDestroyIsDestructive: s.seen.adopting,
-		// An old mark, or that of a hub that is taken over, must not outlive the first write.
+		// An old mark, or the mark of a hub that is being taken over, must be replaced by the first write.
 		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,
 		Rollout:      s.gate.holds(),
 	})
@@ -52,7 +51,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		return nil, verdict, nil
 	}
 
-	// The plan was made by the first answer.
+	// The plan is based on the first decision.
 	if claim.IsAdopting(s.cluster.Status.Adopting) && !s.seen.adopting {
 		return nil, loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
 	}

@@ -10,8 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
-// mapper finds the OmniClusters that a change concerns, by the indexes of the
-// cache. What cannot be found now is found again at the sync interval.
+// mapper returns the OmniClusters that a change concerns, by the indexes of the cache. A cluster that it misses is
+// reconciled at its sync interval.
 type mapper struct {
 	client client.Client
 }
@@ -20,7 +20,7 @@ func request(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
 }
 
-// clusterRefOf is the cluster that a template document names.
+// clusterRefOf returns the name of the cluster that a template document refers to.
 func clusterRefOf(object client.Object) string {
 	switch o := object.(type) {
 	case *v1alpha1.OmniControlPlane:
@@ -47,7 +47,7 @@ func (m *mapper) clustersOfConnection(ctx context.Context, connection client.Obj
 	return m.clusters(ctx, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()})
 }
 
-// otherClaimants are the other objects that claim the same cluster in Omni.
+// otherClaimants returns the other objects that claim the same cluster in Omni.
 func (m *mapper) otherClaimants(ctx context.Context, object client.Object) []reconcile.Request {
 	cluster, ok := object.(*v1alpha1.OmniCluster)
 	if !ok {
@@ -66,7 +66,7 @@ func (m *mapper) clustersOfConfigMap(ctx context.Context, configMap client.Objec
 	return m.clustersOfValue(ctx, configMap, index.ByValueConfigMap)
 }
 
-// clustersOfValue finds the clusters whose documents read a ConfigMap or Secret.
+// clustersOfValue returns the clusters whose documents read a ConfigMap or Secret.
 func (m *mapper) clustersOfValue(ctx context.Context, source client.Object, by string) []reconcile.Request {
 	options := []client.ListOption{client.InNamespace(source.GetNamespace()), client.MatchingFields{by: source.GetName()}}
 	requests := m.clusters(ctx, options...)

@@ -6,15 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory keeps what the last run of each cluster left for its next one. It lives in the
-// process: a restart begins with nothing. The zero value is ready to use, and it is safe
-// for concurrent use; the runs of one cluster are one after the other.
+// memory keeps a value of each cluster from one run to the next. It is lost with the process. The zero value is ready
+// to use. It is safe for concurrent use; the runs of one cluster never overlap.
 type memory[T any] struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]T
 }
 
-// of is what is kept of a cluster; the zero value if nothing is.
+// of returns the value of a cluster; the zero value if there is none.
 func (m *memory[T]) of(name types.NamespacedName) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -22,7 +21,7 @@ func (m *memory[T]) of(name types.NamespacedName) T {
 	return m.entries[name]
 }
 
-// keep replaces what is kept of a cluster.
+// keep replaces the value of a cluster.
 func (m *memory[T]) keep(name types.NamespacedName, value T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +33,7 @@ func (m *memory[T]) keep(name types.NamespacedName, value T) {
 	m.entries[name] = value
 }
 
-// forget drops a cluster.
+// forget removes the value of a cluster.
 func (m *memory[T]) forget(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,8 +18,9 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ofPolicy wakes the clusters that a rollout policy concerns. One whose ticket comes or goes is woken by that alone: the
-// others wait for something else. All that wait are when the policy lets other changes begin than before.
+// ofPolicy enqueues the clusters that a change of a rollout policy concerns. If only tickets changed, it enqueues the
+// clusters of these tickets: the others wait for something else. If the policy allows other changes than before, it
+// enqueues all that wait.
 func (m *mapper) ofPolicy() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { m.wakeAll(ctx, e.Object, q) },
@@ -41,7 +42,7 @@ func (m *mapper) ofPolicy() handler.EventHandler {
 	}
 }
 
-// wakeAll wakes the clusters of a namespace that a policy selects, or has something to do with.
+// wakeAll enqueues the clusters of a namespace that a policy selects, or whose status names it.
 func (m *mapper) wakeAll(ctx context.Context, object client.Object, q queue) {
 	ctx, cancel := contextWithDeadline(ctx)
 	defer cancel()
@@ -66,8 +67,8 @@ func (m *mapper) wakeAll(ctx context.Context, object client.Object, q queue) {
 	}
 }
 
-// letsOthersBegin reports whether a policy has changed in what it says of all clusters, and not of single ones. Its new
-// generation counts when its own controller has looked at it.
+// letsOthersBegin reports whether a policy changed in what applies to all clusters, and not only to single ones. A new
+// generation counts when the policy's controller has observed it.
 func letsOthersBegin(before, after *v1alpha1.OmniRolloutPolicy) bool {
 	if before.Status.ObservedGeneration != after.Status.ObservedGeneration {
 		return true
@@ -84,7 +85,7 @@ func letsOthersBegin(before, after *v1alpha1.OmniRolloutPolicy) bool {
 	})
 }
 
-// ticketsChanged are the clusters whose ticket has come, gone, or is another one.
+// ticketsChanged returns the clusters whose ticket was added, removed or replaced.
 func ticketsChanged(before, after *v1alpha1.OmniRolloutPolicy) []string {
 	was, is := ticketsOf(before), ticketsOf(after)
 	changed := map[string]bool{}

@@ -13,14 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// statusEcho is how long after a change of nothing but the status an object is
-// looked at. We are its only writer, so the change is nearly always our own;
-// looked at at once, a storm in Omni would make each write cause the next one.
-// Somebody who overwrites a status is corrected after this time.
+// statusEcho is how long after a change of only its status an object is reconciled. This controller is the only writer
+// of the status, so the change is nearly always its own. If it reconciled at once, each write would cause the next one
+// while Omni changes often. A status that somebody else overwrote is corrected after this time.
 const statusEcho = time.Second
 
-// onlyStatusChanged reports whether an update left everything but the status as
-// it was. The generation stands for the spec and for the begin of a deletion.
+// onlyStatusChanged reports whether an update left everything but the status as it was. The generation covers the spec
+// and the start of a deletion.
 func onlyStatusChanged(e event.UpdateEvent) bool {
 	if e.ObjectOld == nil || e.ObjectNew == nil {
 		return false
@@ -40,12 +39,12 @@ func sameVersion(e event.UpdateEvent) bool {
 	return e.ObjectOld != nil && e.ObjectNew != nil && e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 }
 
-// moreThanStatus lets through every change but those of the status alone.
+// moreThanStatus accepts every change except those of only the status.
 func moreThanStatus() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !sameVersion(e) && !onlyStatusChanged(e) }}
 }
 
-// statusOnly lets through the changes of the status alone.
+// statusOnly accepts the changes of only the status.
 func statusOnly() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -55,7 +54,7 @@ func statusOnly() predicate.Predicate {
 	}
 }
 
-// later looks at an updated object after a pause.
+// later enqueues an updated object after a pause.
 func later(pause time.Duration) handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -64,7 +63,7 @@ func later(pause time.Duration) handler.EventHandler {
 	}
 }
 
-// onlyGoing lets through what frees a cluster's name.
+// onlyGoing accepts the changes that free a cluster's name.
 func onlyGoing() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

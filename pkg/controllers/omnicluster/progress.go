@@ -13,14 +13,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// blockedAfter is how long machines may take to leave before a deletion counts
-// as blocked. It is also about the time that Omni takes to notice that a machine
-// has died (275 s, measured).
+// blockedAfter is how long machines may take to leave before a deletion counts as blocked. Omni takes about as long to
+// notice that a machine has died (275 s, measured).
 const blockedAfter = 5 * time.Minute
 
-// describeProgress names what a destruction waits for, since when, and what
-// helps. It counts as blocked when a machine cannot be reached, or when it takes
-// long.
+// describeProgress returns the message about what a destruction waits for, since when, and what helps. The destruction
+// counts as blocked when a machine cannot be reached, or when it takes long.
 func describeProgress(name string, progress observe.DeleteProgress, destroyMachines bool, now time.Time) loop.Outcome {
 	message := fmt.Sprintf("cluster %q is being destroyed in Omni%s", name, since(progress.Since))
 
@@ -52,7 +50,7 @@ func describeProgress(name string, progress observe.DeleteProgress, destroyMachi
 	return loop.Wait(deletionPoll, v1alpha1.ReasonDeleting, "%s", message)
 }
 
-// describeLeaving says what the destruction of a part of a cluster waits for.
+// describeLeaving returns what the destruction of a part of a cluster waits for.
 func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []plan.Change) string {
 	machines, err := observe.Leaving(ctx, s.lease.Copy(), s.name)
 	if err != nil {
@@ -76,7 +74,7 @@ func leavingText(waits []plan.Change, machines []observe.Blocker) string {
 	return text
 }
 
-// nameBlockers names a few machines that something waits for.
+// nameBlockers lists the first machines that something waits for.
 func nameBlockers(blockers []observe.Blocker) string {
 	named := make([]string, 0, len(blockers))
 

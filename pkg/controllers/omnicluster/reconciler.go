@@ -22,19 +22,18 @@ import (
 const kindName = "OmniCluster"
 
 const (
-	// defaultInterval stands for a spec.syncInterval that cannot be read.
+	// defaultInterval is used if spec.syncInterval cannot be parsed.
 	defaultInterval = 5 * time.Minute
 	// catchUpTime is how long a run waits for the local copy to show our own
 	// last writes before it gives the worker back.
 	catchUpTime = 2 * time.Second
-	// catchUpPoll is how often it looks meanwhile.
+	// catchUpPoll is how often the run checks the copy meanwhile.
 	catchUpPoll = 10 * time.Millisecond
-	// startGrace is how long after the start of the process a session may be
-	// missing before a status says so.
+	// startGrace is how long after the start of the process a session may be missing before a status shows it.
 	startGrace = 10 * time.Second
 )
 
-// reconciler holds what the phases need.
+// reconciler has what the phases need.
 type reconciler struct {
 	client  client.Client
 	live    client.Reader

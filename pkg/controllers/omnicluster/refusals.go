@@ -11,25 +11,24 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// refusalPause is how soon after a refusal the same change is tried again,
-// when the cluster is looked at because something changed in Omni. The rest of
-// the cluster may be changing all the time.
+// refusalPause is how soon after a refusal the same change is tried again, if the cluster is reconciled because
+// something changed in Omni. The rest of the cluster may change all the time.
 const refusalPause = 5 * time.Second
 
-// refusal is a change that Omni refused, and when it was tried.
+// refusal is a change that Omni refused, with the time of the attempt.
 type refusal struct {
 	*plan.ChangeError
 
 	at time.Time
 }
 
-// refused is what Omni refused a moment ago of what was asked for.
+// refused has the recent refusals for one desired state.
 type refused struct {
 	asked    string
 	refusals []refusal
 }
 
-// knownRefusals is what need not be tried again now for what a run asks for.
+// knownRefusals returns the refusals that a run need not try again yet.
 func (r *reconciler) knownRefusals(s *scope) knownRefusals {
 	known := knownRefusals{now: r.options.Now()}
 
@@ -44,7 +43,7 @@ func (r *reconciler) knownRefusals(s *scope) knownRefusals {
 	return known
 }
 
-// keepRefusals takes over what a run found.
+// keepRefusals stores the refusals of a run.
 func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
 	name := client.ObjectKeyFromObject(s.cluster)
 	if len(refusals) == 0 {
@@ -54,8 +53,7 @@ func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
 	}
 }
 
-// askedFor identifies what a user wants: with anything else, what was refused is
-// tried again at once.
+// askedFor returns a key of the desired state: when it changes, refused changes are tried again at once.
 func askedFor(s *scope) string {
 	annotations := s.cluster.Annotations
 
@@ -65,7 +63,7 @@ func askedFor(s *scope) string {
 	}, "|")
 }
 
-// knownRefusals are those of a moment ago.
+// knownRefusals are recent refusals.
 type knownRefusals struct {
 	now      time.Time
 	refusals []refusal
@@ -82,7 +80,8 @@ func (k knownRefusals) find(change plan.Change) *plan.ChangeError {
 	return nil
 }
 
-// next says when each refusal of a run was tried: a known one was not tried in it.
+// next returns the refusals of a run with the time of each attempt: a known one keeps its time, because the run did not
+// try it.
 func (k knownRefusals) next(refused []*plan.ChangeError) []refusal {
 	var next []refusal
 

@@ -5,9 +5,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 )
 
-// remoteStatus turns what Omni says into the status of the object. Of the
-// machines it keeps those that an OmniMachine describes: a class may have
-// hundreds that nobody asks about one by one.
+// remoteStatus converts Omni's state into the status of the object. It keeps only the machines that an OmniMachine
+// describes: a class may have hundreds, and nobody needs all of them in the status.
 func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.OmniClusterRemoteStatus {
 	remote := &v1alpha1.OmniClusterRemoteStatus{
 		Phase:              status.Phase,
@@ -19,7 +18,7 @@ func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.Om
 		Upgrades:           v1alpha1.UpgradeStatuses{Kubernetes: upgradeStatus(status.Kubernetes), Talos: upgradeStatus(status.Talos)},
 	}
 
-	// Omni works the phase out from the teardown, a moment later.
+	// Omni derives the phase from the teardown a moment later.
 	if status.TearingDown {
 		remote.Phase = v1alpha1.ClusterPhaseDestroying
 	}
@@ -41,8 +40,8 @@ func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.Om
 	return remote
 }
 
-// setReady reports whether a set is as it should be: Omni's verdict alone may be
-// about the size that it had before.
+// setReady reports whether a set has its desired state. Omni's own verdict is not enough: it may be about the size that
+// the set had before.
 func setReady(set observe.MachineSet) bool {
 	return set.Known && set.Ready && !set.TearingDown && set.Machines.Requested == set.Desired
 }
@@ -62,7 +61,7 @@ func upgradeStatus(upgrade observe.Upgrade) *v1alpha1.UpgradeStatus {
 	return &v1alpha1.UpgradeStatus{Phase: upgrade.Phase, Step: upgrade.Step, Error: upgrade.Error}
 }
 
-// withV writes a version as specs do.
+// withV returns a version in the form of specs, with a v.
 func withV(version string) string {
 	if version == "" {
 		return ""

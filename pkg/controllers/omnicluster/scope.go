@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// scope is what the phases of one run share: the object, how Omni is reached, and what
-// each phase found. What a phase finds is nil until it has run.
+// scope is what the phases of one run share: the object, the session with Omni, and the result of each phase. The
+// result of a phase is nil until the phase has run.
 type scope struct {
 	cluster *v1alpha1.OmniCluster
 	name    string         // of the cluster in Omni
@@ -35,7 +35,7 @@ type scope struct {
 	remote    *observe.Status     // by checkAvailable
 }
 
-// seen is what a run knows of its cluster in Omni.
+// seen is the cluster in Omni as the run found it.
 type seen struct {
 	live      omni.Live
 	ownerGone bool // the object whose mark the cluster carries does not exist here
@@ -49,15 +49,15 @@ type rendered struct {
 	secrets *secrets // what it got from Secrets
 }
 
-// synced is what became of a plan.
+// synced is the result of applying a plan.
 type synced struct {
 	consent.Decision
 	refused  []refusal // what Omni refuses of it
 	complete bool      // Omni has what the documents say
 }
 
-// keeping makes a phase of a step that returns what it found, for the phases after it
-// and for the status: also if it does not continue.
+// keeping makes a phase of a step that returns a result. It stores the result for later phases and for the status, even
+// if the step does not continue.
 func keeping[F any](
 	step func(context.Context, *scope) (*F, loop.Outcome, error), keep func(*scope, *F),
 ) func(context.Context, *scope) (loop.Outcome, error) {
@@ -81,8 +81,7 @@ func (s *scope) isMark(marks omni.Marks) bool {
 	return consent.IsMark(marks, string(s.cluster.UID), s.hubs)
 }
 
-// claimOf is what decides whose the cluster is. It holds what is known
-// of it by now.
+// claimOf returns the claim with the facts that are known so far.
 func claimOf(s *scope) consent.Claim {
 	claim := consent.Claim{
 		Name: s.name, UID: string(s.cluster.UID), KnownID: s.cluster.Status.OmniClusterID,

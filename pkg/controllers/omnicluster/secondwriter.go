@@ -15,15 +15,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// A resource that had to be changed back so often in that time has a second writer,
-// which is nobody's hand: two hubs with the same ID, or a program.
+// A resource that had to be changed back this often within this time has a second writer that is no person: another hub
+// with the same ID, or a program.
 const (
 	revertLimit  = 3
 	revertWindow = time.Minute
 )
 
-// intent is what somebody wants of a cluster, as far as it shows that somebody
-// wanted something new.
+// intent has the parts of an object's spec and documents that change when a user wants something new.
 type intent struct {
 	uid       types.UID // of the OmniCluster
 	documents string    // their generations
@@ -31,8 +30,8 @@ type intent struct {
 	deleting  bool
 }
 
-// revertWatch remembers of one cluster what had to be changed back in Omni. A second
-// writer that was found stays found until somebody wants something new.
+// revertWatch records what had to be changed back in Omni for one cluster. A second writer that was found stays
+// recorded until the intent changes.
 type revertWatch struct {
 	intent  intent
 	content string                 // hash of the template that was applied
@@ -40,8 +39,8 @@ type revertWatch struct {
 	found   string                 // who was found, for people
 }
 
-// observe starts again when somebody wants something new. That the object is to be
-// deleted does not count: the destruction is what must not begin.
+// observe starts again when the intent changes. A deletion does not count as a new intent: the destruction is exactly
+// what must not begin.
 func (r *revertWatch) observe(now intent) {
 	before := r.intent
 	if begins := now.deleting && !before.deleting; begins && now.uid == before.uid && now.asked == before.asked {
@@ -55,9 +54,8 @@ func (r *revertWatch) observe(now intent) {
 	}
 }
 
-// wrote takes in the changes that Omni took, and tells which of them was made so
-// often that there is a second writer. applied reports that Omni had all of that
-// content before: then each change changes something back.
+// wrote records the changes that Omni took, and returns the one that was made so often that there is a second writer.
+// applied is true if Omni had all of that content before: then each change reverts somebody else's.
 func (r *revertWatch) wrote(changes []plan.Change, content string, applied bool, now time.Time) (plan.Change, bool) {
 	if r.content != content {
 		r.content, r.reverts = content, map[string][]time.Time{}
@@ -87,7 +85,7 @@ func (r *revertWatch) wrote(changes []plan.Change, content string, applied bool,
 	return worst, found
 }
 
-// intentOf reads what somebody wants of a cluster.
+// intentOf returns the intent of a run.
 func intentOf(s *scope) intent {
 	cluster := s.cluster
 	read := intent{
@@ -95,8 +93,8 @@ func intentOf(s *scope) intent {
 		asked: cluster.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + "|" + cluster.Annotations[v1alpha1.AnnotationFluxRequestedAt],
 	}
 
-	// A deletion is a new generation by itself, the other documents may go before
-	// the cluster does, and who sets orphan does not ask for anything in Omni.
+	// A deletion is a new generation by itself, the other documents may go before the cluster does, and a user who sets
+	// orphan asks for nothing in Omni.
 	if read.deleting {
 		return read
 	}
@@ -126,7 +124,7 @@ func intentOf(s *scope) intent {
 	return read
 }
 
-// describeSecondWriter says what was found, and what to do.
+// describeSecondWriter returns the message about a second writer: what was found, and what to do.
 func describeSecondWriter(s *scope, change plan.Change, now time.Time) string {
 	return fmt.Sprintf("%s %q in Omni had to be changed back %d times within a minute, last at %s, although nobody changed the documents of this object: "+
 		"something else writes it, too. Since then this object writes and destroys nothing. Look for a second hub with the same objects "+
@@ -135,7 +133,7 @@ func describeSecondWriter(s *scope, change plan.Change, now time.Time) string {
 		omni.KindOf(change.Type), change.ID, revertLimit, consent.ShownTime(now), s.cluster.Name, s.cluster.Namespace, v1alpha1.AnnotationReconcileRequestedAt)
 }
 
-// secondWriter says who else writes the cluster, as far as is known; empty: nobody.
+// secondWriter returns the message about the cluster's second writer; empty if none is known.
 func (r *reconciler) secondWriter(s *scope) string {
 	name := client.ObjectKeyFromObject(s.cluster)
 
@@ -150,8 +148,8 @@ func (r *reconciler) secondWriter(s *scope) string {
 	return watch.found
 }
 
-// noteWrites takes in the changes that Omni took in this run, and says which second
-// writer is found with them; empty: none.
+// noteWrites records the changes that Omni took in this run, and returns the message about the second writer that they
+// show; empty if there is none.
 func (r *reconciler) noteWrites(s *scope, changes []plan.Change) string {
 	if len(changes) == 0 {
 		return ""

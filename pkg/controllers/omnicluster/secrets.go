@@ -15,17 +15,17 @@ import (
 //nolint:gochecknoglobals // a constant
 var leafLimits = foreign.Limits{Bytes: 1 << 20, Depth: 100, Nodes: 100_000, Expanded: 1 << 20}
 
-// secrets keeps the content of Secrets out of texts. Errors of Omni's own rules
-// quote what they refuse, in whole or in part.
+// secrets removes the content of Secrets from texts. Errors of Omni's own rules quote what they refuse, in whole or in
+// part.
 type secrets struct {
 	values [][]byte
 }
 
-// add notes a value that was read from a Secret.
+// add records a value that was read from a Secret.
 func (s *secrets) add(value []byte) { s.values = append(s.values, value) }
 
-// clean removes from a text what stands in the values, and in the leaves of those
-// that are YAML: one that is short, or written with quotes, is a secret of its own.
+// clean removes the values from a text, and the leaves of values that are YAML: a leaf that is short, or written with
+// quotes, is a secret of its own.
 func (s *secrets) clean(ctx context.Context, text string) string {
 	if s == nil || len(s.values) == 0 {
 		return text

@@ -16,8 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// sync applies as much of the plan as may be applied now. What became of the plan is
-// returned in every case, for the status.
+// sync applies the changes of the plan that may be made now. It returns the result in every case, for the status.
 func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome, error) {
 	found := &synced{Decision: r.decide(s)}
 
@@ -38,8 +37,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome,
 	return found, outcome, nil
 }
 
-// decide decides how far the plan may be applied, and remembers since when what was
-// asked for settles.
+// decide returns the decision about the plan, and stores the settle times.
 func (r *reconciler) decide(s *scope) consent.Decision {
 	name := client.ObjectKeyFromObject(s.cluster)
 
@@ -52,8 +50,8 @@ func (r *reconciler) decide(s *scope) consent.Decision {
 	return decision
 }
 
-// apply makes the changes that may be made, and tells of them. It continues if
-// nothing but what was decided before keeps a change from being made.
+// apply makes the changes that may be made, and announces them. It continues unless something new keeps a change from
+// being made.
 func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.Outcome, error) {
 	known := r.knownRefusals(s)
 
@@ -79,8 +77,8 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	}
 }
 
-// hadAll reports whether Omni had all that the documents say before this run: this
-// generation was synced, and the template is the one of then.
+// hadAll reports whether Omni had everything that the documents say before this run: this generation was synced, and
+// the template has not changed since.
 func (s *scope) hadAll() bool {
 	status := s.cluster.Status
 	synced := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced)
@@ -89,8 +87,8 @@ func (s *scope) hadAll() bool {
 		status.TemplateHash == s.rendered.hash
 }
 
-// prepareWrite makes sure that what is written to Omni can be found again, and
-// that a destructive change is still wanted. It continues if the plan may be applied.
+// prepareWrite makes sure that what the run writes to Omni can be found again after a crash, and that a destructive
+// change is still wanted. It continues if the plan may be applied.
 func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consent.Decision) (loop.Outcome, error) {
 	ready := loop.Continue(v1alpha1.ReasonUpToDate, "the plan may be applied")
 
@@ -135,8 +133,8 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 	return ready, nil
 }
 
-// isPlannedCluster looks past the local copy before the first write to a cluster of
-// somebody else: it must be the one that was planned for.
+// isPlannedCluster reads the cluster from Omni itself before the first write to somebody else's cluster, and reports
+// whether it is the one that was planned for.
 func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim consent.Claim) (bool, error) {
 	if claim.Takeover() == "" {
 		return true, nil
@@ -150,8 +148,7 @@ func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim conse
 	return now.Exists && now.UUID == claim.Live.UUID && now.Marks == claim.Live.Marks && !now.TearingDown && !now.Locked, nil
 }
 
-// whatIsLeft says what is left of the plan after what may be applied was applied. It
-// continues if nothing is.
+// whatIsLeft returns the outcome for the changes that are left after the apply. It continues if none is.
 func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.Decision) loop.Outcome {
 	outcome, leaving, held := decision.Outcome(), decision.Leaving(), decision.HeldBack()
 

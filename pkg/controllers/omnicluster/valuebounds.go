@@ -11,8 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// maxValueBytes is how many bytes all texts of valueFrom of one cluster may have together. All of them are part of one
-// template, which is read several times.
+// maxValueBytes bounds the texts of all valueFrom of one cluster together, in bytes. They are part of one template,
+// which is parsed several times.
 const maxValueBytes = 8 << 20
 
 // valueLimits bound one text of valueFrom: a patch, which Omni's rules decode, or manifests.
@@ -20,8 +20,8 @@ const maxValueBytes = 8 << 20
 //nolint:gochecknoglobals // a constant, but Go has none of this type
 var valueLimits = foreign.Limits{Bytes: 1 << 20, Depth: 128, Nodes: 100_000, Expanded: 4 << 20}
 
-// boundedValues refuses texts that would take much memory where they are decoded. A text that is no YAML is for Omni's
-// rules to refuse, unless it looks as if it had aliases: what one parser refuses, another may read.
+// boundedValues refuses texts that would take much memory when they are decoded. It leaves a text that is not YAML to
+// Omni's rules, unless it seems to have aliases: another parser may accept what one parser refuses.
 func boundedValues(ctx context.Context, values template.ValueFunc) template.ValueFunc {
 	total := 0
 

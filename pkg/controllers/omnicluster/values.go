@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// missingValueError is a valueFrom that leads nowhere yet. The renderer's text
-// around it names the object, the field, and what the field refers to.
+// missingValueError is the error for a valueFrom that refers to something that does not exist yet. The renderer adds
+// the object, the field and the reference.
 type missingValueError struct {
 	kind  string
 	noKey bool
@@ -30,7 +30,7 @@ func (e *missingValueError) Error() string {
 	return "the " + e.kind + " does not exist"
 }
 
-// unreadableValueError is a valueFrom that the API does not give us now.
+// unreadableValueError is the error for a valueFrom that the API server cannot return now.
 type unreadableValueError struct{ cause error }
 
 // Error implements error.
@@ -39,7 +39,7 @@ func (e *unreadableValueError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *unreadableValueError) Unwrap() error { return e.cause }
 
-// values reads the texts of valueFrom live, each object once, and notes what
+// values returns a function that reads the texts of valueFrom from the API server, each object once, and records what
 // came from a Secret.
 func (r *reconciler) values(ctx context.Context, namespace string, confidential *secrets) template.ValueFunc {
 	secrets, configMaps := map[string]*corev1.Secret{}, map[string]*corev1.ConfigMap{}
@@ -85,7 +85,7 @@ func (r *reconciler) values(ctx context.Context, namespace string, confidential 
 	}
 }
 
-// readOnce reads an object, or returns the one that was read before.
+// readOnce reads an object, or returns it from an earlier call.
 func readOnce[O client.Object](ctx context.Context, reader client.Reader, known map[string]O, kind string, key client.ObjectKey, into O) (O, error) {
 	if object, found := known[key.Name]; found {
 		return object, nil

@@ -21,20 +21,19 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
-// Options are what the controller needs besides the manager. All are required
-// but Endpoints and Now.
+// Options are what the controller needs besides the manager. All are required except Endpoints and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni. This controller opens them.
 	Pool *session.Pool
-	// Objects and Calls take the metrics.
+	// Objects and Calls receive the metrics.
 	Objects *metrics.Objects
 	Calls   *metrics.Calls
-	// HealthChanged is rung with the UID of a connection whose session's health changed, or
-	// whose key Omni did not accept for somebody's call.
+	// HealthChanged fires with the UID of a connection whose session's health changed, or whose key Omni refused for
+	// another call.
 	HealthChanged *trigger.Trigger[string]
-	// Endpoints says where keys may be used.
+	// Endpoints decides where keys may be used.
 	Endpoints EndpointPolicy
-	// Concurrency is the number of connections that are looked at at once.
+	// Concurrency is the number of connections that are reconciled at the same time.
 	Concurrency int
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -57,7 +56,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Failures: failures}))
 }
 
-// onlyComingAndGoing lets through what changes who uses a connection.
+// onlyComingAndGoing accepts the changes that change who uses a connection.
 func onlyComingAndGoing() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
@@ -79,8 +78,7 @@ func (r *reconciler) connectionsOfUID(ctx context.Context, uid string) []reconci
 	return r.requests(ctx, client.MatchingFields{index.ByUID: uid})
 }
 
-// requests lists connections from the cache; what it cannot list now is found
-// again at the interval.
+// requests lists connections from the cache. If it cannot, they are reconciled at their interval.
 func (r *reconciler) requests(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &v1alpha1.OmniConnectionList{}
 	if err := r.client.List(ctx, list, options...); err != nil {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// checkPause is how long the answer to a check counts.
+	// checkPause is how long the result of a check is valid.
 	checkPause = 30 * time.Second
-	// checkTimeout ends a check that does not end by itself, as it does after session.CheckTimeout.
+	// checkTimeout ends a check that did not end after session.CheckTimeout.
 	checkTimeout = 2 * session.CheckTimeout
 )
 
-// errUndecided says that Omni has not answered a check yet.
+// errUndecided means that Omni has not answered a check yet.
 var errUndecided = errors.New("Omni has not answered yet")
 
-// check is what the answer to a check depends on.
+// check has what the result of a check depends on.
 type check struct {
 	session   *session.Session
 	requested string // the on-demand request that it answers
@@ -44,14 +44,12 @@ func newChecks(options Options) *checks {
 	})
 }
 
-// check asks Omni whether the session still works, unless it did so a moment
-// ago: a fleet of clusters that come and go wakes its connection often. A
-// request by annotation is always answered with a new check, and what was
-// answered before Omni refused the key to somebody else does not count.
+// check checks whether the session still works. It reuses a recent result, because clusters that come and go trigger
+// their connection often. A request by annotation always makes a new check, and a result from before Omni refused the
+// key for another call is not used.
 //
-// It waits no longer than ctx, and is errUndecided then: an Omni that hangs must
-// not keep the workers that other connections need. The question goes on, and
-// its answer wakes the connection.
+// It waits no longer than ctx and then returns errUndecided: an Omni that does not answer must not occupy the workers
+// that other connections need. The check goes on, and its end triggers the connection.
 func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnection, lease *session.Lease) error {
 	session := lease.Session
 	if session.Client() == nil {
@@ -65,8 +63,8 @@ func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnect
 	}, session.Client().Check)
 }
 
-// ask asks, or returns the answer to the same check. A failure counts for those who
-// asked for it only, so that the next run asks again.
+// ask runs a check, or returns the result of the same check. Only the callers that waited for a failed check get its
+// error; the next run checks again.
 func (r *reconciler) ask(ctx context.Context, uid types.UID, wanted check, do func(context.Context) error) error {
 	answer, ok := r.checks.Ask(ctx, uid, asynccache.Question[check]{Key: wanted, Group: string(uid)}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, do(ctx)

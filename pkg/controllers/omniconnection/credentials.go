@@ -20,11 +20,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
-// expiryWarning is how long before its end a key is warned of.
+// expiryWarning is how long before its end a key causes a warning.
 const expiryWarning = 7 * 24 * time.Hour
 
-// findCredentials reads the key live, so that no cache holds it. Without a key
-// that can be used there is no session: what was withdrawn is not used on.
+// findCredentials reads the key from the API server, so that no cache holds it. Without a usable key there is no
+// session: a key that was withdrawn is no longer used.
 func (r *reconciler) findCredentials(ctx context.Context, s *scope) (loop.Outcome, error) {
 	outcome, err := r.readKey(ctx, s)
 	if err == nil && !outcome.Continues() {
@@ -42,7 +42,7 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 	unread, explained := sources.Outcome(readError, v1alpha1.ReasonSecretNotFound, "")
 
 	if sources.Refused(readError) != nil {
-		// A finalizer on it would get in the way of those who made it.
+		// A finalizer would disturb the owners of the Secret.
 		return unread, r.dropSecret(ctx, secret)
 	}
 
@@ -88,7 +88,7 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s%s%s", key.Name(), shownExpiry(expires), kept, warning), nil
 }
 
-// keyRefused says what is wrong with a value; the sentinels repeat nothing of it.
+// keyRefused returns the outcome for an unusable value. The errors repeat nothing of the value.
 func keyRefused(ref v1alpha1.SecretKeyReference, err error) loop.Outcome {
 	reason := v1alpha1.ReasonKeyInvalid
 	if errors.Is(err, omni.ErrKeyEnvironmentBlock) {
@@ -115,9 +115,9 @@ func (r *reconciler) warnOfExpiry(connection *v1alpha1.OmniConnection, account s
 	}
 }
 
-// warnOfDeletion says, with one event for each Secret, that a Secret cannot go
-// because clusters need it: whoever waits for its end, to make it again with
-// another key, would wait for ever. Empty: it is not being deleted.
+// warnOfDeletion returns the warning, and sends one event for each Secret, that a Secret cannot be deleted because
+// clusters need it: a user who waits for the deletion, to create it again with another key, would wait for ever. It is
+// empty if the Secret is not being deleted.
 func (r *reconciler) warnOfDeletion(connection *v1alpha1.OmniConnection, secret *corev1.Secret, users []string) string {
 	if secret.DeletionTimestamp.IsZero() || len(users) == 0 {
 		return ""
@@ -138,9 +138,8 @@ func (r *reconciler) warnOfDeletion(connection *v1alpha1.OmniConnection, secret 
 	return "; " + text
 }
 
-// guardSecret makes sure that the key's Secret outlives the OmniClusters that
-// need it, and lets go of Secrets that nobody needs any more. It returns the
-// names of those OmniClusters.
+// guardSecret makes sure that the key's Secret outlives the OmniClusters that need it, and releases Secrets that nobody
+// needs any more. It returns the names of those OmniClusters.
 func (r *reconciler) guardSecret(ctx context.Context, s *scope) ([]string, error) {
 	users, err := r.users(ctx, client.ObjectKeyFromObject(s.connection))
 	if err != nil {
@@ -170,7 +169,7 @@ func (r *reconciler) holdSecret(ctx context.Context, name client.ObjectKey) erro
 		return fmt.Errorf("read the metadata of Secret %q: %w", name.Name, err)
 	}
 
-	// An object that is being deleted takes no new finalizer.
+	// The API server accepts no new finalizer on an object that is being deleted.
 	if !secret.DeletionTimestamp.IsZero() {
 		return nil
 	}

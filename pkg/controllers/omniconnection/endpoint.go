@@ -12,12 +12,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// EndpointPolicy says where the keys of OmniConnections may be used. Whoever may
-// create an OmniConnection chooses its endpoint, and need not have the right to
-// read the Secret: without a policy that endpoint receives what the key signed.
-// The zero value warns of Secrets that name no endpoints, and allows TLS only.
+// EndpointPolicy decides where the keys of OmniConnections may be used. A user who may create an OmniConnection chooses
+// its endpoint, and need not have the right to read the Secret: without a policy that endpoint receives what the key
+// signed. The zero value warns of Secrets that name no endpoints, and allows TLS only.
 type EndpointPolicy struct {
-	// Allowed may be used with every key, whatever its Secret says.
+	// Allowed are endpoints that may be used with every key, whatever its Secret says.
 	Allowed session.Origins
 	// Required refuses a key whose Secret names no endpoints, unless the
 	// endpoint is one of Allowed. Otherwise that is a warning.
@@ -26,15 +25,14 @@ type EndpointPolicy struct {
 	AllowInsecure bool
 }
 
-// unrestricted is one Secret that was warned of.
+// unrestricted is a Secret that an event has warned of.
 type unrestricted struct {
 	secret   types.UID
 	endpoint string
 }
 
-// judge decides whether the key of a Secret may be used with the connection's
-// endpoint. Nothing may be signed or sent unless the outcome continues. The text
-// is a warning for the condition; empty: there is none.
+// judge decides whether the key of a Secret may be used with the connection's endpoint. Nothing may be signed or sent
+// unless the outcome continues. The text is a warning for the condition; empty if there is none.
 func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.Secret) (loop.Outcome, string) {
 	policy, endpoint := r.options.Endpoints, connection.Spec.Endpoint
 	allowed := loop.Continue("", "")
@@ -76,7 +74,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 	return allowed, ""
 }
 
-// insecureTransport says why the transport protects nothing; empty: it does.
+// insecureTransport returns why the transport is not secure; empty if it is.
 func insecureTransport(connection *v1alpha1.OmniConnection) string {
 	switch {
 	case session.Plaintext(connection.Spec.Endpoint):
@@ -88,8 +86,7 @@ func insecureTransport(connection *v1alpha1.OmniConnection) string {
 	}
 }
 
-// warnOfUnrestricted says, with one event for each Secret and endpoint, that a
-// key can be used with any endpoint.
+// warnOfUnrestricted sends one event for each Secret and endpoint that a key can be used with any endpoint.
 func (r *reconciler) warnOfUnrestricted(connection *v1alpha1.OmniConnection, secret *corev1.Secret, remedy string) string {
 	text := fmt.Sprintf("Secret %q does not say which endpoints its key may be used with: %s", secret.Name, remedy)
 	found := unrestricted{secret: secret.UID, endpoint: connection.Spec.Endpoint}

@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
-// begin begins an action beside the reconciler.
+// begin begins an action outside of the reconciler.
 func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Context) error) {
 	where := target{
 		NamespacedName: client.ObjectKeyFromObject(s.release), uid: s.release.UID,
@@ -27,14 +27,13 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 	})
 }
 
-// clusterOf names the workload cluster, for the limits on what is done there at once.
+// clusterOf returns the key of the workload cluster, for the limits on what runs there at once.
 func clusterOf(release *v1alpha1.OmniHelmRelease) string {
 	return release.Namespace + "/" + release.Spec.ClusterRef.Name
 }
 
-// action is what was decided, ready to run. A chart is opened for each action, and
-// only if the action needs one. If that, or the wait for a slot, has
-// taken long, somebody else may have been at the release: it is looked at again.
+// action returns the decided action, ready to run. It opens a chart for each action, and only if the action needs one.
+// If that, or the wait for a slot, took long, somebody else may have changed the release, so the action reads it again.
 func (r *reconciler) action(s *scope) func(context.Context) error {
 	request := helm.Request{
 		Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Values: s.values, Observed: s.observed, Note: r.note(s.release.DeepCopy()),
@@ -65,8 +64,7 @@ func (r *reconciler) action(s *scope) func(context.Context) error {
 	}
 }
 
-// unchanged is an error if a release is not any more as it was when something was
-// decided about it.
+// unchanged returns an error if a release has changed since the decision.
 func unchanged(ctx context.Context, engine engine, before helm.Observed) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -83,8 +81,8 @@ func unchanged(ctx context.Context, engine engine, before helm.Observed) error {
 	return nil
 }
 
-// recoverPanic makes an error of a panic: what one release makes fail must not end
-// the controller with all others. The text of a panic may hold anything.
+// recoverPanic converts a panic to an error: a failure of one release must not end the controller with all others. The
+// error does not have the text of the panic, because it may contain anything.
 func recoverPanic(do func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -24,22 +24,21 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// Options are what the controller needs besides the manager. All are required
-// but Now.
+// Options are what the controller needs besides the manager. All are required except Now.
 type Options struct {
-	// Access leads into the workload clusters.
+	// Access connects to the workload clusters.
 	Access *clusteraccess.Access
 	// Charts finds and downloads charts.
 	Charts *charts.Fetcher
 	// Renderers render them.
 	Renderers *render.Pool
-	// Objects takes the metrics of objects, Actions those of Helm actions.
+	// Objects receives the metrics of objects, Actions those of Helm actions.
 	Objects *metrics.Objects
 	Actions metrics.HelmActions
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
-	// Concurrency is the number of objects that are looked at at once. So many
-	// actions may be under way in one cluster, and eight times as many in all.
+	// Concurrency is the number of objects that are reconciled at the same time. As many actions may run in one
+	// cluster, and eight times as many in all.
 	Concurrency int
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -71,7 +70,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }
 
-// dependents finds the releases that wait for a release.
+// dependents returns the releases that wait for a release.
 func (r *reconciler) dependents(ctx context.Context, release client.Object) []reconcile.Request {
 	return r.requests(ctx, release.GetNamespace(), index.ByDependency, release.GetName())
 }
@@ -80,7 +79,7 @@ func (r *reconciler) releasesOfCluster(ctx context.Context, cluster client.Objec
 	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
 }
 
-// releasesOfConnection finds the releases of all clusters of a connection.
+// releasesOfConnection returns the releases of all clusters of a connection.
 func (r *reconciler) releasesOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
 	clusters := &v1alpha1.OmniClusterList{}
 	if err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()}); err != nil {
@@ -95,8 +94,7 @@ func (r *reconciler) releasesOfConnection(ctx context.Context, connection client
 	return requests
 }
 
-// releasesOfSecret finds the releases that read a Secret, for the chart, as
-// values or as kubeconfig.
+// releasesOfSecret returns the releases that read a Secret, for the chart, as values or as kubeconfig.
 func (r *reconciler) releasesOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	return append(r.requests(ctx, secret.GetNamespace(), index.ByValueSecret, secret.GetName()),
 		r.requests(ctx, secret.GetNamespace(), index.ByKubeconfigSecret, secret.GetName())...)
@@ -106,8 +104,7 @@ func (r *reconciler) releasesOfConfigMap(ctx context.Context, configMap client.O
 	return r.requests(ctx, configMap.GetNamespace(), index.ByValueConfigMap, configMap.GetName())
 }
 
-// requests lists objects from the cache; what it cannot list now is found again
-// at the interval.
+// requests lists objects from the cache. If it cannot, they are reconciled at their interval.
 func (r *reconciler) requests(ctx context.Context, namespace, indexName, value string) []reconcile.Request {
 	list := &v1alpha1.OmniHelmReleaseList{}
 	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexName: value}); err != nil {

@@ -20,8 +20,7 @@ import (
 // caKey is the key of a certificate authority's certificate in a Secret.
 const caKey = "ca.crt"
 
-// findChart finds out which chart is meant now. It is downloaded only when an
-// action needs it.
+// findChart resolves the chart. The chart is downloaded only when an action needs it.
 func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, error) {
 	source, err := r.source(ctx, s.release)
 	if outcome, done := explainInput(err); done {
@@ -53,7 +52,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 		return explainChart(found.Err, found.Until.Sub(now)), nil
 	}
 
-	// What an action could not download is no less missing than what was not found.
+	// A chart that an action could not download is as missing as one that was not found.
 	if wait := s.last.ended.Add(chartPause(s.release, s.last)).Sub(now); isChartError(s.last.err) && s.last.source == s.key && wait > 0 {
 		return explainChart(s.last.err, wait), nil
 	}
@@ -63,7 +62,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.Value.Name, found.Value.Version, found.Value.ArchiveDigest), nil
 }
 
-// source puts together where the chart is.
+// source returns where the chart is.
 func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelease) (charts.Source, error) {
 	spec := &release.Spec.Chart
 	source := charts.Source{Repository: spec.Repository, Chart: spec.Chart, Version: spec.Version, Digest: spec.Digest, Tenant: release.Namespace}
@@ -101,14 +100,14 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 			return source, err
 		}
 
-		// An empty keyring verifies nothing; it must not mean that nothing is verified.
+		// An empty keyring verifies nothing, and must not mean that no verification is wanted.
 		source.Keyring = append([]byte{}, keyring...)
 	}
 
 	return source, nil
 }
 
-// chartPause is how long a failed download counts.
+// chartPause returns how long a failed download is valid.
 func chartPause(release *v1alpha1.OmniHelmRelease, last job) time.Duration {
 	return keepChart(fresh(release), last.err, last.row)
 }
@@ -119,7 +118,7 @@ func isChartError(err error) bool {
 	return errors.As(err, &failure)
 }
 
-// nilUnlessAPI is the error that has to be tried again with growing pauses.
+// nilUnlessAPI returns the errors that have to be tried again with growing pauses.
 func nilUnlessAPI(err error) error {
 	if isChartError(err) {
 		return nil
@@ -128,8 +127,8 @@ func nilUnlessAPI(err error) error {
 	return err
 }
 
-// sourceKey changes with everything that decides which chart is meant and who may
-// have it, and with every request of a person.
+// sourceKey returns a key that changes with everything that decides which chart is meant and who may have it, and with
+// every request of a person.
 func sourceKey(source charts.Source, release *v1alpha1.OmniHelmRelease) string {
 	keyring := "none"
 	if source.Keyring != nil {
@@ -140,12 +139,12 @@ func sourceKey(source charts.Source, release *v1alpha1.OmniHelmRelease) string {
 		string(source.CA), keyring, requested(release))
 }
 
-// requested are the requests of people, by annotation.
+// requested returns the requests of people, by annotation.
 func requested(release *v1alpha1.OmniHelmRelease) string {
 	return release.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + release.Annotations[v1alpha1.AnnotationFluxRequestedAt]
 }
 
-// explainChart tells why there is no chart; it is asked for again after a while.
+// explainChart returns the outcome for a chart that could not be had; it is tried again after a while.
 func explainChart(err error, after time.Duration) loop.Outcome {
 	var failure *charts.Error
 	if !errors.As(err, &failure) {
@@ -189,8 +188,8 @@ func chartReason(reason charts.Reason) string {
 	return v1alpha1.ReasonError
 }
 
-// keepChart is how long an answer of a repository counts. What needs somebody's
-// help is asked again at the interval.
+// keepChart returns how long an answer of a repository is valid. A failure that needs a person is tried again at the
+// interval.
 func keepChart(fresh time.Duration, err error, failures int) time.Duration {
 	var failure *charts.Error
 	if err == nil || errors.As(err, &failure) && !failure.Reason.Temporary() {

@@ -47,8 +47,8 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	return r.uninstall(ctx, s), nil
 }
 
-// interruptUnwanted ends whatever is under way but the uninstall, and that, too, if
-// nobody wants it any more or the cluster goes away under it.
+// interruptUnwanted ends a running action unless it is the uninstall, and the uninstall as well if it is no longer
+// wanted or the cluster is being destroyed.
 func (r *reconciler) interruptUnwanted(ctx context.Context, s *scope, orphan bool) (loop.Outcome, error) {
 	destroying, err := r.access.Destroying(ctx, clusteraccess.RequesterOf(s.release, r.wake))
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *reconciler) interruptUnwanted(ctx context.Context, s *scope, orphan boo
 	return underWay(s.release, s.last), nil
 }
 
-// uninstall looks what there is and begins to uninstall it.
+// uninstall reads the release and begins to uninstall it.
 func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	observed, err := observe(ctx, s)
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is another hub's")
 	}
 
-	// A server repeats what it refuses, also of a hook: what came from Secrets is
-	// kept out of messages, as far as the Secrets are still there.
+	// A server repeats what it refuses, also of a hook: values of Secrets are removed from messages, as far as the
+	// Secrets still exist.
 	if values, err := r.values(ctx, s.release); err == nil {
 		s.values = values
 	}
@@ -100,7 +100,7 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		return r.holdUp(s, v1alpha1.ReasonLocked, s.decision.Why)
 	}
 
-	// What failed is tried again after a pause, and no more when that has lasted too long.
+	// A failed uninstall is tried again after a pause, and given up when this has lasted too long.
 	if at := notBefore(s.release, s.last, s.decision); !at.IsZero() {
 		outcome := r.holdUp(s, failureReason(s.last.err), s.last.err.Error())
 		if outcome.Continues() || at.After(r.options.Now()) {
@@ -113,11 +113,11 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	return underWay(s.release, r.runner.job(s.release.UID))
 }
 
-// holdUp holds the deletion up, and lets go when that has lasted too long.
+// holdUp keeps the deletion waiting, and releases the object when that has lasted too long.
 func (r *reconciler) holdUp(s *scope, reason, problem string) loop.Outcome {
 	now := r.options.Now()
 
-	// An attempt that fails may have taken an hour itself.
+	// A failed attempt may itself have taken an hour.
 	first := r.access.CleanupFailed(s.release, now)
 	if tried := s.last.tried; s.last.failed() && s.last.action == helm.ActionUninstall && !tried.IsZero() && tried.Before(first) {
 		first = tried
@@ -133,12 +133,12 @@ func (r *reconciler) holdUp(s *scope, reason, problem string) loop.Outcome {
 	return loop.Block(clusterPause, reason, "%s", why)
 }
 
-// left tells why the release stays in the workload cluster.
+// left announces why the release stays in the workload cluster.
 func (r *reconciler) left(s *scope, why string) {
 	r.stays(s, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.release.Spec.ClusterRef.Name, why))
 }
 
-// stays tells of a release that is left, in which cluster, and why.
+// stays announces a release that is left, with its cluster and the reason.
 func (r *reconciler) stays(s *scope, inCluster string) {
 	r.events.Eventf(s.release, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "%s",
 		limited(fmt.Sprintf("Helm release %s/%s stays %s", s.release.Status.Namespace, s.release.Status.ReleaseName, inCluster)))

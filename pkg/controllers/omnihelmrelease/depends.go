@@ -12,9 +12,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// waitsFor names the first dependency that is not done; empty if all are. They
-// count before an install or an upgrade only: what is deployed does not fall back
-// because another release has a problem.
+// waitsFor returns the first dependency that is not done; empty if all are. Dependencies count only before an install
+// or an upgrade: a deployed release does not become unready because another release has a problem.
 func (r *reconciler) waitsFor(ctx context.Context, release *v1alpha1.OmniHelmRelease) (string, error) {
 	for _, ref := range release.Spec.DependsOn {
 		dependency, err := r.sibling(ctx, release.Namespace, ref.Name)
@@ -39,7 +38,7 @@ func done(release *v1alpha1.OmniHelmRelease) bool {
 		apimeta.IsStatusConditionTrue(release.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// sibling reads a release from the cache; nil if there is none.
+// sibling returns a release from the cache; nil if it does not exist.
 func (r *reconciler) sibling(ctx context.Context, namespace, name string) (*v1alpha1.OmniHelmRelease, error) {
 	release := &v1alpha1.OmniHelmRelease{}
 
@@ -55,8 +54,8 @@ func (r *reconciler) sibling(ctx context.Context, namespace, name string) (*v1al
 	return release, nil
 }
 
-// cycle finds a way from a release over its dependencies back to itself, written
-// as "a -> b -> a"; empty if there is none.
+// cycle returns a path from a release over its dependencies back to itself, written as "a -> b -> a"; empty if there is
+// none.
 func (r *reconciler) cycle(ctx context.Context, release *v1alpha1.OmniHelmRelease) (string, error) {
 	seen := map[string]bool{}
 

@@ -15,12 +15,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// maxShownDifferences is how many objects that differ are named.
+// maxShownDifferences is how many differing objects a message names.
 const maxShownDifferences = 10
 
-// compare looks for differences between the release and the live objects, and
-// corrects them if that is asked for. A difference alone does not keep the object
-// from being Ready.
+// compare compares the release with the live objects, and corrects differences if the spec asks for that. A difference
+// alone does not keep the object from being Ready.
 func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error) {
 	spec := &s.release.Spec.DriftDetection
 	if spec.Mode != v1alpha1.DriftWarn && spec.Mode != v1alpha1.DriftCorrect {
@@ -58,8 +57,8 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 }
 
-// correct applies again what differs. What was found is corrected once; whether
-// that lasts is seen at the next comparison.
+// correct applies differing objects again. It corrects what was found once; the next comparison shows whether that
+// lasts.
 func (r *reconciler) correct(s *scope, found asynccache.Answer[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
 	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
 		if s.last.err == nil && found.Err != nil {
@@ -89,7 +88,7 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]helm.Difference
 	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(found.Value), notCompared(found))
 }
 
-// keepDrift is how long a comparison counts.
+// keepDrift returns how long a comparison is valid.
 func keepDrift(fresh time.Duration, err error, failures int) time.Duration {
 	if err == nil {
 		return fresh
@@ -98,7 +97,7 @@ func keepDrift(fresh time.Duration, err error, failures int) time.Duration {
 	return min(fresh, retryPause(failures))
 }
 
-// notCompared tells of objects that could not be compared, if there are any.
+// notCompared returns the message about objects that could not be compared; empty if there are none.
 func notCompared(found asynccache.Answer[[]helm.Difference]) string {
 	if found.Err == nil {
 		return ""

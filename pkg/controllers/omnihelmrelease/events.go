@@ -37,12 +37,12 @@ func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action,
 		limited(string(action)+" of release "+fullName(release)+": "+err.Error()))
 }
 
-// note tells of what an action did beside its end.
+// note returns a function that sends events about what an action did besides its result.
 func (r *reconciler) note(release *v1alpha1.OmniHelmRelease) func(helm.Note, string) {
 	return func(note helm.Note, text string) {
 		r.events.Eventf(release, nil, corev1.EventTypeNormal, string(note), "Helm", "%s", limited("release "+fullName(release)+": "+text))
 	}
 }
 
-// limited cuts a text for an event.
+// limited shortens a text for an event.
 func limited(text string) string { return redact.Bounded(text, maxEventBytes) }

@@ -9,10 +9,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// clusterPause is how long to wait before a workload cluster that failed is asked again.
+// clusterPause is how long to wait before a workload cluster that failed is tried again.
 const clusterPause = 15 * time.Second
 
-// explainCluster tells why the workload cluster could not be asked.
+// explainCluster returns the outcome for a call to the workload cluster that failed.
 func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
 	var failure *helm.Error
 	if !errors.As(err, &failure) {
@@ -36,7 +36,7 @@ func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
 	}
 }
 
-// failureReason is the condition reason for an action that has failed.
+// failureReason returns the condition reason for a failed action.
 func failureReason(err error) string {
 	var failure *helm.Error
 
@@ -62,8 +62,7 @@ func interrupted(err error) bool {
 	return errors.As(err, &failure) && failure.Reason == helm.ReasonInterrupted
 }
 
-// redactSecrets takes what came from a Secret out of an error: a server that refuses an
-// object repeats what it refuses.
+// redactSecrets removes values of Secrets from an error: a server that refuses an object repeats it in its message.
 func redactSecrets(err error, values helm.Values) error {
 	var failure *helm.Error
 	if !errors.As(err, &failure) {

@@ -35,9 +35,9 @@ func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
 // failed reports whether the action has ended with an error.
 func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
 
-// failures are those of the attempt after the action: what the cluster or the
-// chart refused counts; a stop, an unreachable cluster, a repository, or a controller
-// that cannot render, does not.
+// failures returns the failures of the attempt after the action. An action that the cluster or the chart refused
+// counts; one that failed because of a stop, an unreachable cluster, a repository, or a controller that cannot render
+// does not.
 func (j job) failures() int {
 	puts := j.action == helm.ActionInstall || j.action == helm.ActionUpgrade
 	if j.err == nil && puts {
@@ -56,7 +56,7 @@ func (j job) failures() int {
 	return j.before
 }
 
-// target is where a release is, for the limit on actions in one cluster.
+// target is the place of a release, for the limit of actions in one cluster.
 type target struct {
 	types.NamespacedName
 
@@ -64,8 +64,8 @@ type target struct {
 	cluster string
 }
 
-// job returns the action of a release, running or the last that has ended; the
-// zero job if this process knows of none.
+// job returns the action of a release: the running one, or the last that has ended; the zero job if this process knows
+// of none.
 func (r *runner) job(uid types.UID) job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,7 @@ func (r *runner) job(uid types.UID) job {
 	return r.jobs[uid]
 }
 
-// interrupt asks the running action of a release to end in order.
+// interrupt ends the running action of a release in order.
 func (r *runner) interrupt(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *runner) interrupt(uid types.UID) {
 	}
 }
 
-// withdraw takes back the action of a release if it still waits for its turn.
+// withdraw cancels the action of a release if it still waits for a slot.
 func (r *runner) withdraw(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *runner) withdraw(uid types.UID) {
 	}
 }
 
-// forget drops what is known of an object that is gone.
+// forget removes what is kept about an object that no longer exists.
 func (r *runner) forget(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// marked is the newest revision with a mark of ownership, or nil: what another client
-// adds to a release does not make it another's.
+// marked returns the newest revision with a mark of ownership, or nil: a revision that another client adds does not
+// change the owner.
 func marked(observed helm.Observed) *helm.Revision {
 	for i := range observed.Revisions {
 		if observed.Revisions[i].Owner != "" {
@@ -27,7 +27,7 @@ func marked(observed helm.Observed) *helm.Revision {
 	return nil
 }
 
-// ownerOf and hubOf are what the mark of a release says; empty if there is none.
+// ownerOf and hubOf return the owner and the hub in the mark of a release; empty if there is none.
 func ownerOf(observed helm.Observed) string {
 	if revision := marked(observed); revision != nil {
 		return revision.Owner
@@ -44,8 +44,8 @@ func hubOf(observed helm.Observed) string {
 	return ""
 }
 
-// withoutForeignDigests takes the digests off the revisions of others: a release that is taken
-// over gets a revision that says whose it is, whatever it was made from.
+// withoutForeignDigests removes the digests of others' revisions: a release that is taken over always gets a new
+// revision with our mark.
 func withoutForeignDigests(observed helm.Observed, uid string) helm.Observed {
 	own := helm.Observed{Revisions: append([]helm.Revision(nil), observed.Revisions...)}
 
@@ -58,17 +58,17 @@ func withoutForeignDigests(observed helm.Observed, uid string) helm.Observed {
 	return own
 }
 
-// claim is what decides whose a release is.
+// claim has the facts that decide to whom a release belongs.
 type claim struct {
 	uid string // of the OmniHelmRelease
 	// owner and hub are those of the release, by ownerOf and hubOf.
 	owner, hub string
-	// hubs are those whose marks count as ours, names is what can name a previous one.
+	// hubs are the hubs whose marks count as ours; names has what can name a previous one.
 	hubs  hubs.Hubs
 	names string
 	// exists is true if there is a release that is not uninstalled.
 	exists bool
-	// known is true if the object made the release once.
+	// known is true if the object made the release.
 	known bool
 	// take is spec.takeOwnership.
 	take bool
@@ -76,7 +76,7 @@ type claim struct {
 	ownerName string
 }
 
-// refused says why the release must not be touched; empty if it may be.
+// refused returns why the release must not be changed; empty if it may be.
 func (c claim) refused(name string) (reason, why string) {
 	switch {
 	case c.owner != "" && c.owner == c.uid && !c.hubs.Ours(c.hub):
@@ -108,7 +108,7 @@ func (c claim) refused(name string) (reason, why string) {
 	}
 }
 
-// who says what is known of the owner.
+// who returns what is known of the owner.
 func (c claim) who() string {
 	switch {
 	case c.ownerName != "":
@@ -121,7 +121,7 @@ func (c claim) who() string {
 	}
 }
 
-// foreign says why the release must not be touched; empty if it may be.
+// foreign returns why the release must not be changed; empty if it may be.
 func (r *reconciler) foreign(ctx context.Context, s *scope, observed helm.Observed) (reason, why string, err error) {
 	release, latest := s.release, observed.Latest()
 	c := claim{
@@ -148,8 +148,8 @@ func (r *reconciler) foreign(ctx context.Context, s *scope, observed helm.Observ
 	return reason, why, nil
 }
 
-// mark has the mark of a release that is this object's name this hub, if it does not: it is from before marks named a hub,
-// or of a hub that was taken over. That is one write of the record's labels, and no revision.
+// mark completes the mark of this object's release with this hub, if it is from before marks named a hub, or from a hub
+// that was taken over. That is one write of the record's labels, and no revision.
 func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed) loop.Outcome {
 	revision := marked(observed)
 	if revision == nil || revision.Owner != string(s.release.UID) || revision.Hub == r.options.HubID {

@@ -28,18 +28,17 @@ const kindName = "OmniHelmRelease"
 const (
 	// callTimeout bounds one request to a workload cluster.
 	callTimeout = 10 * time.Second
-	// answerTimeout is how long a worker waits for what is usually quick; after that
-	// the answer wakes the object.
+	// answerTimeout is how long a worker waits for calls that are usually quick; after that, the result triggers the
+	// object.
 	answerTimeout = 2 * time.Second
-	// questionTimeout bounds one question, to a repository or a workload cluster.
+	// questionTimeout bounds one call to a repository or a workload cluster.
 	questionTimeout = 2 * time.Minute
-	// actionsPerWorker is how many actions may be under way for each worker: they
-	// mostly wait. One cluster has as many as there are workers. The same goes for
-	// comparisons, and for questions to repositories, of which one host has so many.
+	// actionsPerWorker is how many actions may run for each worker, because they mostly wait. One cluster has as many
+	// as there are workers. The same limits apply to comparisons, and to calls of repositories, by host.
 	actionsPerWorker = 8
 )
 
-// engine works on one release in one cluster; *helm.Client is the real one.
+// engine works on one release in one cluster. *helm.Client implements it.
 type engine interface {
 	Observe(ctx context.Context) (helm.Observed, error)
 	Details(ctx context.Context, revision int) (helm.Details, error)
@@ -49,13 +48,13 @@ type engine interface {
 	Mark(ctx context.Context, mark helm.Mark) error
 }
 
-// fetcher finds charts; *charts.Fetcher is the real one.
+// fetcher finds charts. *charts.Fetcher implements it.
 type fetcher interface {
 	Resolve(ctx context.Context, source charts.Source) (*charts.Resolved, error)
 	Open(ctx context.Context, source charts.Source, resolved *charts.Resolved) (*charts.Archive, error)
 }
 
-// access leads into workload clusters; *clusteraccess.Access is the real one.
+// access connects to workload clusters. *clusteraccess.Access implements it.
 type access interface {
 	Open(ctx context.Context, requester clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error)
 	PlanCleanup(ctx context.Context, requester clusteraccess.Requester, now time.Time) (clusteraccess.Cleanup, loop.Outcome, error)
@@ -63,7 +62,7 @@ type access interface {
 	CleanupFailed(object client.Object, now time.Time) time.Time
 }
 
-// reconciler holds what the phases need.
+// reconciler has what the phases need.
 type reconciler struct {
 	client  client.Client
 	live    client.Reader
@@ -148,7 +147,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 	}
 }
 
-// newCache makes a cache of answers; keep is how long one counts.
+// newCache makes a cache of results; keep returns how long one is valid.
 func newCache[T any](r *reconciler, limits limiter.Limits[string], keep func(fresh time.Duration, err error, failures int) time.Duration) *asynccache.Cache[types.NamespacedName, string, T] {
 	return asynccache.New(asynccache.Options[types.NamespacedName, string, T]{
 		Limiter: limiter.New(limits), AnswerTimeout: answerTimeout, QuestionTimeout: questionTimeout, Now: r.options.Now, Wake: r.wake.Fire,
@@ -173,11 +172,10 @@ func interval(release *v1alpha1.OmniHelmRelease) time.Duration {
 	return release.Spec.Interval.OrDefault(v1alpha1.DefaultHelmInterval.OrDefault(0))
 }
 
-// fresh is how long the answer to a question counts: every run that the interval
-// begins asks again, no other run does.
+// fresh returns how long a result is valid: every run at the interval asks again, and no other run does.
 func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(release) / 2 }
 
-// connect opens the way into the workload cluster.
+// connect connects to the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
 	opened, outcome, err := r.access.Open(ctx, clusteraccess.RequesterOf(s.release, r.wake))
 	s.opened = opened

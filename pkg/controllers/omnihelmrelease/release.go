@@ -13,8 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// release makes the release what it has to be: it looks, decides, and begins at most
-// one action.
+// release brings the release to its desired state: it reads, decides, and begins at most one action.
 func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() {
 		return underWay(s.release, s.last), nil
@@ -89,8 +88,8 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 			failureOf(s), s.decision.Action, fullName(s.release), at.UTC().Format(time.RFC3339)), nil
 	}
 
-	// The status has to say where a release may be before there is one: a deletion
-	// after a crash would not look for it otherwise.
+	// The status records where a release may be before there is one. Otherwise a deletion after a crash would not look
+	// for it.
 	if s.release.Status.ReleaseName == "" {
 		s.release.Status.ReleaseName, s.release.Status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
 
@@ -102,24 +101,24 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 	return underWay(s.release, r.runner.job(s.release.UID)), nil
 }
 
-// observe reads which revisions there are.
+// observe lists the revisions.
 func observe(ctx context.Context, s *scope) (helm.Observed, error) {
 	return clusteraccess.Read(ctx, s.opened.Cluster, s.engine.Observe)
 }
 
-// details reads what a revision was made from.
+// details returns what a revision was made from.
 func details(ctx context.Context, s *scope, revision int) (helm.Details, error) {
 	return clusteraccess.Read(ctx, s.opened.Cluster, func(ctx context.Context) (helm.Details, error) {
 		return s.engine.Details(ctx, revision)
 	})
 }
 
-// deployed says what is deployed.
+// deployed returns the message about the deployed revision.
 func deployed(s *scope) string {
 	return fmt.Sprintf("revision %d of release %s is deployed: chart %s %s", s.latest().Number, fullName(s.release), s.resolved.Name, s.resolved.Version)
 }
 
-// fullName is the release in the workload cluster.
+// fullName returns the namespace and name of the release in the workload cluster.
 func fullName(release *v1alpha1.OmniHelmRelease) string {
 	return release.Spec.Namespace + "/" + release.EffectiveReleaseName()
 }

@@ -13,19 +13,19 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
-// Pauses before a failed action is tried again: doubled from the first to the longest.
+// The pauses before a failed action is tried again double from the first to the longest.
 const (
 	firstRetryPause   = 15 * time.Second
 	longestRetryPause = 5 * time.Minute
 )
 
-// retryPause is how long to wait after so many failures.
+// retryPause returns how long to wait after this many failures.
 func retryPause(failures int) time.Duration {
 	return backoff.After(failures, firstRetryPause, longestRetryPause)
 }
 
-// notBefore is when an action may begin: what failed is tried again after a
-// pause. A rollback, and what unlocks a release, follows the failure at once.
+// notBefore returns when an action may begin. A failed action is tried again after a pause. A rollback, and an action
+// that unlocks a release, follows the failure at once.
 func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decision) time.Time {
 	ended, failures := last.ended, 0
 
@@ -37,8 +37,8 @@ func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decisi
 		failures = decision.Failures
 	}
 
-	// What was interrupted once is begun again at once. Twice in a row, something
-	// gets in its way each time.
+	// An action that was interrupted once begins again at once. If it happens twice in a row, something interrupts it
+	// each time.
 	if last.failed() && last.action == decision.Action && (last.row > 1 || !interrupted(last.err)) {
 		failures = max(failures, last.row)
 	}
@@ -50,8 +50,8 @@ func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decisi
 	return ended.Add(retryPause(failures))
 }
 
-// refusal says why the chart is not rendered again with the same values and
-// settings; empty if it may be. A restart of the controller finds it in the status.
+// refusal returns why the chart is not rendered again with the same values and settings; empty if it may be. It is in
+// the status, so that it survives a restart of the controller.
 func refusal(s *scope) string {
 	var failure *helm.Error
 	if s.last.attempt == s.want.Attempt && errors.As(s.last.err, &failure) && failure.Reason == helm.ReasonRefused {
@@ -67,7 +67,7 @@ func refusal(s *scope) string {
 	return ""
 }
 
-// failureOf says what failed.
+// failureOf returns what failed.
 func failureOf(s *scope) string {
 	if s.last.err != nil {
 		return s.last.err.Error()
@@ -76,7 +76,7 @@ func failureOf(s *scope) string {
 	return fmt.Sprintf("%d attempts failed", s.decision.Failures)
 }
 
-// exhausted says what to do when every attempt was used up.
+// exhausted returns what to do when every attempt was used.
 func (r *reconciler) exhausted(ctx context.Context, s *scope) string {
 	said := ""
 

@@ -12,10 +12,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-// runner runs actions beside the reconciler: one at a time for each release, so
-// many at once in all, and fewer in one cluster, so that a stuck one leaves room
-// for the others. It is a Runnable of the manager, whose stop waits until the
-// running actions have ended in order.
+// runner runs actions outside of the reconciler: one at a time for each release, a limited number in all, and fewer in
+// one cluster, so that a cluster that hangs does not occupy all slots. It is a Runnable of the manager, whose stop
+// waits until the running actions have ended in order.
 type runner struct {
 	limiter *limiter.Limiter[string] // by cluster
 	now     func() time.Time
@@ -41,9 +40,8 @@ func newRunner(limits limiter.Limits[string], now func() time.Time, ended func(t
 	}
 }
 
-// Start implements manager.Runnable: it blocks until the manager stops, and
-// then until the running actions have ended. Those end in order and are marked
-// so that the next controller goes on with them.
+// Start implements manager.Runnable: it blocks until the manager stops, and then until the running actions have ended.
+// They end in order and are marked, so that the next controller continues them.
 func (r *runner) Start(ctx context.Context) error {
 	<-ctx.Done()
 
@@ -57,12 +55,11 @@ func (r *runner) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: whoever does
-// not lead runs nothing.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader runs actions.
 func (r *runner) NeedLeaderElection() bool { return true }
 
-// begin begins an action unless one of the release runs already, or the
-// controller stops. The action waits for a free slot.
+// begin begins an action, unless one of the release runs already or the controller stops. The action waits for a free
+// slot.
 func (r *runner) begin(where target, begun job, run func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +69,7 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 		return
 	}
 
-	// An uninstall renders nothing and ends.
+	// An uninstall renders nothing, so it ends.
 	if _, endless := r.endless[where.NamespacedName]; endless && begun.action != helm.ActionUninstall {
 		return
 	}
@@ -123,8 +120,8 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 	})
 }
 
-// replaceEarlier drops what is known of an earlier object of the same name. It is false
-// while an action of that one runs, which is asked to end. Called with the lock held.
+// replaceEarlier removes what is kept about an earlier object of the same name. It returns false while an action of
+// that object runs, after it has interrupted the action. The caller holds the lock.
 func (r *runner) replaceEarlier(where target) bool {
 	earlier, known := r.names[where.NamespacedName]
 	if !known || earlier == where.uid {
@@ -142,8 +139,7 @@ func (r *runner) replaceEarlier(where target) bool {
 	return true
 }
 
-// await remembers an action that did not return, until it does. Called with the
-// lock held.
+// await records an action that did not return, until it does. The caller holds the lock.
 func (r *runner) await(name types.NamespacedName, ended job) {
 	var failure *helm.Error
 	if !errors.As(ended.err, &failure) || failure.Still == nil {
@@ -152,7 +148,7 @@ func (r *runner) await(name types.NamespacedName, ended job) {
 
 	r.endless[name] = ended
 
-	// A stop of the controller does not wait for it.
+	// The stop of the controller does not wait for it.
 	go func() {
 		<-failure.Still
 
@@ -164,9 +160,8 @@ func (r *runner) await(name types.NamespacedName, ended job) {
 	}()
 }
 
-// stuck returns the action of a release that has ended without a return of Helm:
-// it has no effect any more and uses a processor; ok is false if there is none.
-// It counts for an object of the same name, too, that was made after it.
+// stuck returns the action of a release that has ended although Helm did not return: it has no effect any more, but
+// uses a processor. ok is false if there is none. It also counts for an object of the same name that was made later.
 func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +171,7 @@ func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 	return found, ok
 }
 
-// withSlot runs an action in one of the slots of its cluster and of all.
+// withSlot runs an action in one of the slots of its cluster and of all clusters.
 func (r *runner) withSlot(ctx context.Context, cluster string, run func(context.Context) error) error {
 	release, err := r.limiter.Acquire(ctx, cluster, 1)
 	if err != nil {

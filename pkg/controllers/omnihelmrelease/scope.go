@@ -31,7 +31,7 @@ type scope struct {
 	done bool // the release is as wanted
 }
 
-// latest is the newest revision, or nil.
+// latest returns the newest revision, or nil.
 func (s *scope) latest() *helm.Revision {
 	if s.observed == nil {
 		return nil
@@ -40,9 +40,9 @@ func (s *scope) latest() *helm.Revision {
 	return s.observed.Latest()
 }
 
-// told reports whether the status holds the last answer of a phase to the current
-// generation, and what the last action did. A question that takes long then leaves
-// it as it is: a verdict that is asked for again and again must not come and go.
+// told reports whether the status has the last result of a phase for the current generation, and the result of the last
+// action. A call that takes long then leaves it as it is: a condition that is checked again and again must not change
+// back and forth.
 func (s *scope) told(condition string) bool {
 	status := &s.release.Status
 	if status.ObservedGeneration != s.release.Generation {
@@ -58,10 +58,10 @@ func (s *scope) told(condition string) bool {
 	return last != nil && last.ObservedGeneration == s.release.Generation && last.Reason != v1alpha1.ReasonBlocked
 }
 
-// whole is a time as the API keeps it.
+// whole returns a time in the precision of the API.
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// asking is the outcome of a phase while its question is not answered yet.
+// asking returns the outcome of a phase while its call has no result yet.
 func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
 	if s.told(condition) {
 		return loop.Postpone(questionTimeout, v1alpha1.ReasonProgressing, format, args...)

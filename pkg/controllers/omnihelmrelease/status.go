@@ -14,16 +14,16 @@ import (
 const (
 	// shownRevisions is how many revisions the status lists.
 	shownRevisions = 5
-	// maxEventBytes is less than the 1024 that the API takes.
+	// maxEventBytes is less than the 1024 bytes that the API accepts.
 	maxEventBytes = 1000
 )
 
-// report writes what a run found and what the last action did into the status.
+// report writes the results of a run and of the last action into the status.
 func (r *reconciler) report(ctx context.Context, s *scope) {
 	status := &s.release.Status
 
 	if s.opened != nil && status.ReleaseName != "" {
-		// What it made in another cluster before stays there, and nobody would know.
+		// What it made in another cluster before stays there, and nothing else would record that.
 		if moved := clusteraccess.Moved(status.ClusterID, s.opened.ClusterID); moved != "" {
 			r.stays(s, moved)
 		}
@@ -40,7 +40,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		}
 	}
 
-	// What is about to be taken over is not this object's yet.
+	// A release that is about to be taken over does not belong to this object yet.
 	if s.observed != nil && (s.latest() == nil || ownerOf(*s.observed) == string(s.release.UID)) {
 		r.reportRevisions(ctx, s)
 	}
@@ -51,8 +51,8 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	}
 }
 
-// reportRevisions writes what Helm's records say. The record of the revision in
-// effect is read only when another is.
+// reportRevisions writes the revisions of Helm's records. It reads the record of the revision in effect only when that
+// is another one.
 func (r *reconciler) reportRevisions(ctx context.Context, s *scope) {
 	status := &s.release.Status
 	changed := status.Chart == ""
@@ -70,7 +70,7 @@ func (r *reconciler) reportRevisions(ctx context.Context, s *scope) {
 	if effective := inEffect(s.observed.Revisions); changed && effective != nil {
 		status.Chart, status.ChartVersion, status.AppVersion = "", effective.ChartVersion, ""
 
-		// Empty, it is read again the next time.
+		// If it stays empty, the next run reads it again.
 		if found, err := details(ctx, s, effective.Number); err == nil {
 			status.Chart, status.ChartVersion, status.AppVersion = redact.Line(found.Chart), redact.Line(found.ChartVersion), redact.Line(found.AppVersion)
 		}

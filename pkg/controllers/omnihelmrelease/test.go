@@ -42,7 +42,7 @@ func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
 	return testsFailed(s, v1alpha1.ReasonTestsFailed, said+". The tests run again with the next revision"), nil
 }
 
-// testsFailed tells what is wrong with the tests, as far as that counts.
+// testsFailed returns the outcome for failed tests, as far as they count.
 func testsFailed(s *scope, reason, said string) loop.Outcome {
 	if s.release.Spec.Test.IgnoreFailures {
 		return loop.Note(reason, "%s; %s (spec.test.ignoreFailures is set)", deployed(s), said)
@@ -51,8 +51,8 @@ func testsFailed(s *scope, reason, said string) loop.Outcome {
 	return loop.Stall(reason, "%s; %s", deployed(s), said)
 }
 
-// testsAreVain reports whether the tests were run as often as an action is tried,
-// and their result was noted nowhere. A cluster that cannot be reached is waited for.
+// testsAreVain reports whether the tests were run as often as an action is tried, and no result could be recorded. A
+// cluster that cannot be reached is waited for.
 func testsAreVain(s *scope) bool {
 	return s.last.action == helm.ActionTest && s.last.attempt == s.want.Attempt && s.last.failed() && s.last.row > s.want.Retries &&
 		!interrupted(s.last.err) && failureReason(s.last.err) != v1alpha1.ReasonClusterUnreachable

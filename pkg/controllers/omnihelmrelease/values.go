@@ -12,10 +12,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
-// invalid are values that cannot be used until somebody changes them.
+// invalid is the error for values that cannot be used until a user changes them.
 type invalid struct{ message string }
 
-// Error says which source of values is wrong, and how.
+// Error returns which source of values is wrong, and how.
 func (i *invalid) Error() string { return i.message }
 
 // resolveValues reads and merges the values.
@@ -51,7 +51,7 @@ func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelea
 			continue
 		}
 
-		// There is no end to references, and one large object can be named by all of them.
+		// The number of references is not limited, and all of them can refer to one large object.
 		if size += len(layer.Text); size > helm.MaxValuesBytes {
 			return helm.Values{}, &invalid{fmt.Sprintf("%s: with the values before it, it has more than %d bytes: make them smaller", layer.From, helm.MaxValuesBytes)}
 		}
@@ -75,7 +75,7 @@ func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelea
 	return values, nil
 }
 
-// layer reads one source of values; nil if it is optional and missing.
+// layer reads one source of values; nil if it is optional and does not exist.
 func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.HelmValuesReference, field string) (*helm.Layer, error) {
 	from := sources.Reference{Namespace: namespace, Name: ref.Name, Key: cmp.Or(ref.Key, v1alpha1.DefaultValuesKey), Field: field}
 	isSecret := ref.Kind == v1alpha1.ValuesSecret
@@ -97,8 +97,8 @@ func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.
 	return &helm.Layer{From: fmt.Sprintf("%s %q, key %q (%s)", ref.Kind, ref.Name, from.Key, field), Text: text, TargetPath: ref.TargetPath, Secret: isSecret}, nil
 }
 
-// explainInput tells of an input that is missing or cannot be used; done is
-// false for every other error and for none.
+// explainInput returns the outcome for an input that does not exist or cannot be used; done is false for every other
+// error and for none.
 func explainInput(err error) (outcome loop.Outcome, done bool) {
 	const stays = "; what is deployed stays as it is"
 

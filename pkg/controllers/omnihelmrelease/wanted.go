@@ -8,7 +8,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
-// settings are how the release's actions are done.
+// settings returns the settings of the release's actions.
 func settings(release *v1alpha1.OmniHelmRelease) helm.Settings {
 	spec := &release.Spec
 
@@ -19,12 +19,11 @@ func settings(release *v1alpha1.OmniHelmRelease) helm.Settings {
 	}
 }
 
-// wanted is what the release should be. Content changes only with what ends up
-// in the cluster: another timeout makes no revision. Attempt changes with every
-// setting and every request of a person, and starts the retries anew.
+// wanted returns the desired release. Content changes only with what ends up in the cluster: another timeout makes no
+// revision. Attempt changes with every setting and every request of a person, and starts the retries again.
 //
-// The failures are those that the status knows of this attempt; last, if it is of
-// the same attempt, knows them better: a cache may be behind.
+// The failures are those that the status records for this attempt. If last is of the same attempt, its count is used
+// instead: the cache may be behind.
 func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDigest string) helm.Wanted {
 	spec, how := &release.Spec, settings(release)
 	retries := max(0, number(spec.Retries, v1alpha1.DefaultHelmRetries))

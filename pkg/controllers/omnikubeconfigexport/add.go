@@ -24,19 +24,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// Options are what the controller needs besides the manager. All are required
-// but Namespaces and Now.
+// Options are what the controller needs besides the manager. All are required except Namespaces and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
 	Pool *session.Pool
-	// Objects and Kubeconfigs take the metrics.
+	// Objects and Kubeconfigs receive the metrics.
 	Objects     *metrics.Objects
 	Kubeconfigs *metrics.Kubeconfigs
-	// Namespaces are those besides an export's own to which its Secret may be written.
+	// Namespaces are the namespaces, besides an export's own, to which its Secret may be written.
 	Namespaces []string
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
-	// Concurrency is the number of exports that are looked at at once.
+	// Concurrency is the number of exports that are reconciled at the same time.
 	Concurrency int
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -57,8 +56,8 @@ func Add(mgr manager.Manager, options Options) error {
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }
 
-// clusterChanged lets through what an export can depend on: a cluster's status
-// changes far more often than its identity.
+// clusterChanged accepts the changes that an export can depend on: a cluster's status changes far more often than its
+// identity.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.OmniCluster)
@@ -69,8 +68,8 @@ func clusterChanged() predicate.Predicate {
 	}}
 }
 
-// connectionChanged lets through what an export can depend on: another key, too, which may allow what the one before
-// did not.
+// connectionChanged accepts the changes that an export can depend on, also a new key, which may have other rights than
+// the old one.
 func connectionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.OmniConnection)
@@ -83,12 +82,12 @@ func connectionChanged() predicate.Predicate {
 	}}
 }
 
-// exportsOfSecret finds the exports with this target, and the one that wrote
-// the Secret when another was its target.
+// exportsOfSecret returns the exports whose target is the Secret, and the export that wrote it when another Secret was
+// its target.
 func (r *reconciler) exportsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	requests := r.exports(ctx, metav1.NamespaceAll, index.ByTargetSecret, keyOf(secret).String())
 
-	// An annotation may say anything, and what is not served has no copy here.
+	// An annotation may have any value, and the cache has no objects of namespaces that are not served.
 	writer := writerOf(secret)
 	if writer.Name == "" || r.client.Get(ctx, writer, &v1alpha1.OmniKubeconfigExport{}) != nil {
 		return requests
@@ -120,8 +119,7 @@ func (r *reconciler) exportsOfConnection(ctx context.Context, connection client.
 	return requests
 }
 
-// exports lists from the cache; what it cannot list now is found again at the
-// interval.
+// exports lists exports from the cache. If it cannot, they are reconciled at their interval.
 func (r *reconciler) exports(ctx context.Context, namespace, by, value string) []reconcile.Request {
 	ctx, cancel := context.WithTimeout(ctx, retryPause)
 	defer cancel()

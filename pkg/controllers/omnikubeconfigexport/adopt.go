@@ -17,7 +17,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// What the operator with CRDs writes on an exported Secret beside the labels that both have.
+// The annotations that the operator with CRDs writes on an exported Secret, besides the labels that both operators
+// write.
 const (
 	formerName         = v1alpha1.GroupName + "/kubeconfig-export-name"
 	formerNamespace    = v1alpha1.AnnotationExportNamespace
@@ -26,8 +27,8 @@ const (
 	formerLastRotation = v1alpha1.GroupName + "/kubeconfig-last-rotation-time"
 )
 
-// adopt makes a Secret that is not this export's the target, as spec.adopt says. refused says why not; it is empty if the
-// Secret is taken over. Nothing is written yet, and the kubeconfig in the Secret stays as long as it is what is wanted.
+// adopt makes another's Secret the target, as spec.adopt asks. refused is why it does not; empty if the Secret is
+// adopted. It writes nothing yet, and the kubeconfig in the Secret stays while it is the wanted one.
 func (r *reconciler) adopt(ctx context.Context, s *scope) (refused string, err error) {
 	owner, err := r.livingOwner(ctx, s)
 	if err != nil {
@@ -44,9 +45,9 @@ func (r *reconciler) adopt(ctx context.Context, s *scope) (refused string, err e
 	return "", nil
 }
 
-// mayAdopt says why a Secret is not taken over although spec.adopt is set; empty if it may be. Whatever a Secret holds
-// besides a kubeconfig would be lost, and what is still somebody's stays theirs. owner is the name of the living export
-// whose mark it bears.
+// mayAdopt returns why a Secret is not adopted although spec.adopt is set; empty if it may be. Anything in the Secret
+// besides a kubeconfig would be lost, and a Secret with a living owner stays with that owner. owner is the name of the
+// living export in the mark.
 func mayAdopt(secret *corev1.Secret, export *v1alpha1.OmniKubeconfigExport, of shape, owner string) string {
 	switch writer := writerOf(secret); {
 	case owner != "":
@@ -56,7 +57,7 @@ func mayAdopt(secret *corev1.Secret, export *v1alpha1.OmniKubeconfigExport, of s
 	case secret.Annotations[formerName] != "" && writer != keyOf(export):
 		return fmt.Sprintf("the operator with CRDs made it for its OmniKubeconfigExport %q", writer)
 	case writer.Namespace != export.Namespace:
-		// Whether it lives cannot be seen from here.
+		// This controller cannot see whether that object exists.
 		return fmt.Sprintf("it was made for OmniKubeconfigExport %q", writer)
 	case secret.Type != corev1.SecretTypeOpaque && secret.Type != "":
 		return fmt.Sprintf("its type is %s, and that of a kubeconfig's Secret is %s", secret.Type, corev1.SecretTypeOpaque)
@@ -75,8 +76,8 @@ func mayAdopt(secret *corev1.Secret, export *v1alpha1.OmniKubeconfigExport, of s
 	return ""
 }
 
-// writerOf names the export that a Secret was written for, as far as its annotations tell. The operator with CRDs writes the
-// namespace always, we write it where it is not the Secret's.
+// writerOf returns the export that a Secret was written for, from its annotations. The operator with CRDs always writes
+// the namespace; we write it if it is not the Secret's.
 func writerOf(secret metav1.Object) types.NamespacedName {
 	annotations := secret.GetAnnotations()
 
@@ -86,15 +87,15 @@ func writerOf(secret metav1.Object) types.NamespacedName {
 	}
 }
 
-// copied reports whether somebody made a Secret as a copy of an exported one, with its marks.
+// copied reports whether a Secret is a copy of an exported one, with its marks.
 func copied(secret *corev1.Secret) bool {
 	as := secret.Annotations[v1alpha1.AnnotationExportSecret]
 
 	return as != "" && as != keyOf(secret).String()
 }
 
-// adoptable reads what a Secret of somebody else holds. Where its kubeconfig is what this export would ask for, it counts
-// as made for it: its readers notice nothing.
+// adoptable reads the content of another's Secret. If its kubeconfig is what this export would request, it counts as
+// made for it, and its readers notice nothing.
 func adoptable(secret *corev1.Secret, of shape, want ingredients, now time.Time) found {
 	to, err := of.read(secret.Data)
 	if err != nil {
@@ -116,7 +117,7 @@ func adoptable(secret *corev1.Secret, of shape, want ingredients, now time.Time)
 	return result
 }
 
-// forgetFormer takes the annotations of the operator with CRDs off, which would tell of another kubeconfig from the next
+// forgetFormer removes the annotations of the operator with CRDs, which would describe another kubeconfig from the next
 // rotation on. Its labels stay: readers may select by them.
 func forgetFormer(secret *corev1.Secret) {
 	for _, key := range []string{formerName, formerNamespace, formerSpecHash, formerExpiration, formerLastRotation} {

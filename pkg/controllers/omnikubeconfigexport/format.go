@@ -33,16 +33,16 @@ const (
 	argoLabelValue = "cluster"
 )
 
-// errKubeconfig says nothing of the content on purpose.
+// errKubeconfig intentionally has nothing of the content.
 var errKubeconfig = errors.New("this is not a kubeconfig with one server and one bearer token")
 
-// access is how to reach a cluster, and with what.
+// access is the server and the credential of a cluster.
 type access struct {
 	server string
 	token  string
 }
 
-// shape says how access is written into a Secret.
+// shape is the form of access in a Secret.
 type shape struct {
 	format    v1alpha1.KubeconfigFormat
 	key       string
@@ -52,7 +52,7 @@ type shape struct {
 	ca        []byte // PEM; may be empty
 }
 
-// mainKey is the key that status and hash are about.
+// mainKey returns the key that status and hash describe.
 func (s shape) mainKey() string {
 	if s.format == v1alpha1.FormatArgoCD {
 		return argoConfig
@@ -61,7 +61,7 @@ func (s shape) mainKey() string {
 	return s.key
 }
 
-// writes reports whether a Secret has this key.
+// writes reports whether a Secret of this shape has the key.
 func (s shape) writes(key string) bool {
 	if s.format == v1alpha1.FormatArgoCD {
 		return slices.Contains([]string{argoName, argoServer, argoConfig}, key)
@@ -70,7 +70,7 @@ func (s shape) writes(key string) bool {
 	return key == s.key || key == fluxKey && s.key == v1alpha1.DefaultKubeconfigKey
 }
 
-// dataOf is render, but for a kubeconfig that is there and says the same: it stays, byte by byte.
+// dataOf is render, except that an existing kubeconfig with the same meaning stays, byte by byte.
 func (s shape) dataOf(to access, has map[string][]byte) (map[string][]byte, error) {
 	data, err := s.render(to)
 	if err != nil || s.format == v1alpha1.FormatArgoCD {
@@ -86,15 +86,15 @@ func (s shape) dataOf(to access, has map[string][]byte) (map[string][]byte, erro
 	return data, nil
 }
 
-// kubeconfigLimits bound a kubeconfig with one context, whose certificates take some KiB. In a Secret it may be
-// anybody's.
+// kubeconfigLimits bound a kubeconfig with one context, whose certificates take some KiB. A kubeconfig in a Secret may
+// come from anybody.
 //
 //nolint:gochecknoglobals // a constant
 var kubeconfigLimits = foreign.Limits{Bytes: 256 << 10, Depth: 32, Nodes: 2000, Expanded: 256 << 10}
 
 // loadKubeconfig decodes a kubeconfig within kubeconfigLimits.
 func loadKubeconfig(raw []byte) (*clientcmdapi.Config, error) {
-	// Who else reads at the same time is soon done, so this waits without a deadline.
+	// Other readers are soon done, so this waits without a deadline.
 	if foreign.Check(context.Background(), raw, kubeconfigLimits) != nil {
 		return nil, errKubeconfig
 	}
@@ -107,8 +107,7 @@ func loadKubeconfig(raw []byte) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// readKubeconfig takes server and token out of a kubeconfig. Everything else is
-// left behind.
+// readKubeconfig returns the server and the token of a kubeconfig, and ignores everything else.
 func readKubeconfig(raw []byte) (access, error) {
 	config, err := loadKubeconfig(raw)
 	if err != nil {
@@ -133,8 +132,8 @@ func readKubeconfig(raw []byte) (access, error) {
 	return access{server: cluster.Server, token: user.Token}, nil
 }
 
-// isPlain reports whether a kubeconfig says nothing but what render would: one server, one bearer token, the same
-// namespace. One with a program to run, a file to read or TLS that is not checked is no such.
+// isPlain reports whether a kubeconfig has nothing but what render would write: one server, one bearer token, the same
+// namespace. A kubeconfig with a program to run, a file to read, or TLS without verification is not plain.
 func (s shape) isPlain(raw []byte) bool {
 	config, err := loadKubeconfig(raw)
 	if err != nil || len(config.Clusters) != 1 || len(config.AuthInfos) != 1 || len(config.Contexts) != 1 {
@@ -150,7 +149,7 @@ func (s shape) isPlain(raw []byte) bool {
 	plainCluster := &clientcmdapi.Cluster{Server: cluster.Server, CertificateAuthorityData: cluster.CertificateAuthorityData}
 	plainUser := &clientcmdapi.AuthInfo{Token: user.Token}
 
-	// Omni's own kubeconfigs name the default namespace, which says nothing.
+	// Omni's own kubeconfigs name the default namespace, which is the same as none.
 	if cmp.Or(current.Namespace, metav1.NamespaceDefault) != cmp.Or(s.namespace, metav1.NamespaceDefault) {
 		return false
 	}
@@ -158,7 +157,7 @@ func (s shape) isPlain(raw []byte) bool {
 	return apiequality.Semantic.DeepEqual(cluster, plainCluster) && apiequality.Semantic.DeepEqual(user, plainUser)
 }
 
-// render writes the data of a Secret. The same input gives the same bytes.
+// render returns the data of a Secret. The same input gives the same bytes.
 func (s shape) render(to access) (map[string][]byte, error) {
 	if s.format == v1alpha1.FormatArgoCD {
 		return s.renderArgo(to)
@@ -201,8 +200,7 @@ func (s shape) renderArgo(to access) (map[string][]byte, error) {
 		return nil, errKubeconfig
 	}
 
-	// Omni's proxy has one URL for all clusters, and Argo CD tells clusters apart by it.
-	// Clients drop the query.
+	// Omni's proxy has one URL for all clusters, and Argo CD identifies clusters by it. Clients drop the query.
 	server.RawQuery = url.Values{"cluster": {s.cluster}}.Encode()
 
 	config, err := json.Marshal(argoClusterConfig{BearerToken: to.token, TLSClientConfig: argoTLSOptions{CAData: s.ca}}) //nolint:gosec // a Secret's content
@@ -234,8 +232,7 @@ func (s shape) read(data map[string][]byte) (access, error) {
 	return access{server: server.String(), token: config.BearerToken}, nil
 }
 
-// hash is the sha256 of what makes the kubeconfig: the file itself, or for Argo
-// CD its three values.
+// hash returns the sha256 of the kubeconfig: of the file itself, or for Argo CD of its three values.
 func (s shape) hash(data map[string][]byte) string {
 	if s.format != v1alpha1.FormatArgoCD {
 		return hexSum(data[s.key])
@@ -250,8 +247,7 @@ func hexSum(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ingredients is everything that a kubeconfig is made from. A change of any of
-// it asks for a new one.
+// ingredients has everything that a kubeconfig is made from. If any of it changes, a new one is needed.
 type ingredients struct {
 	User, ClusterName, ClusterID, Endpoint, Key, ContextNamespace string
 	Groups                                                        []string
@@ -260,10 +256,10 @@ type ingredients struct {
 	CA                                                            []byte
 }
 
-// ttl is how long a new token lives.
+// ttl returns how long a new token is valid.
 func (i ingredients) ttl() time.Duration { return v1alpha1.Duration(i.TTL).OrDefault(0) }
 
-// hash does not depend on the order of the groups, which mean the same in any.
+// hash returns a hash of the ingredients. The order of the groups does not matter.
 func (i ingredients) hash() string {
 	i.Groups = slices.Sorted(slices.Values(i.Groups))
 

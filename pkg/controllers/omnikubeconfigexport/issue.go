@@ -15,8 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// issue makes sure that there is a kubeconfig to store: the one in the target,
-// or a new one. Omni is asked only when one is needed and could be stored.
+// issue makes sure that there is a kubeconfig to store: the one in the target, or a new one. It calls Omni only if a
+// new one is needed and could be stored.
 func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if outcome := r.mayWrite(s.export); !outcome.Continues() {
 		return outcome, nil
@@ -78,7 +78,7 @@ func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope)
 	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
 }
 
-// judgeOthers reports whether a Secret that is not this export's is taken over.
+// judgeOthers decides whether another's Secret is adopted.
 func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, error) {
 	name := shownTarget(s.export, s.export.EffectiveTarget())
 
@@ -111,13 +111,13 @@ func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, e
 	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
 }
 
-// targetDeleting waits for a target that goes.
+// targetDeleting returns the outcome for a target that is being deleted.
 func targetDeleting(name string, secret *corev1.Secret) loop.Outcome {
 	return loop.Wait(0, v1alpha1.ReasonTargetDeleting, "Secret %q is being deleted and is made again when it is gone; it is held by finalizers %v",
 		name, secret.Finalizers)
 }
 
-// obtain takes the kubeconfig that was issued and not stored, or asks for one.
+// obtain returns the kubeconfig that was issued and not stored, or requests one.
 func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error) {
 	name, uid := client.ObjectKeyFromObject(s.export), s.export.UID
 
@@ -152,7 +152,7 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 		outcome := explain(omni.Classify(err), s, omni.Message(err))
 		r.issuing.failed(name, uid, outcome)
 
-		// After a broken connection a kubeconfig may have been issued all the same.
+		// After a broken connection, a kubeconfig may have been issued nevertheless.
 		if class := omni.Classify(err); class != omni.ClassUnreachable && class != omni.ClassTransient {
 			refund()
 		}
@@ -165,7 +165,7 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 	return r.accept(raw, s)
 }
 
-// accept looks at a kubeconfig that Omni issued, and keeps it until it is stored.
+// accept checks a kubeconfig that Omni issued, and keeps it until it is stored.
 func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 	to, err := readKubeconfig(raw)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 	return issuedUntil(token), nil
 }
 
-// session finds the session that the controller of OmniConnection keeps.
+// session returns the session that the controller of OmniConnection keeps.
 func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 	switch {
 	case !s.cluster.DeletionTimestamp.IsZero():
@@ -202,7 +202,7 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 	if !open {
 		outcome := loop.Wait(retryPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", s.connection.Name)
 
-		// The sessions of a new process are about to be opened.
+		// A new process is still opening its sessions.
 		if left := startGrace - r.options.Now().Sub(r.started); left > 0 {
 			outcome = loop.Postpone(min(left, time.Second), outcome.Reason(), "%s", outcome.Message())
 		}
@@ -219,9 +219,8 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 	return lease, loop.Continue(v1alpha1.ReasonConnected, "")
 }
 
-// checkCluster makes sure, before a token is signed, that the cluster in Omni
-// still is the one of the OmniCluster: who names a cluster of somebody else
-// must not get into it.
+// checkCluster makes sure, before a token is signed, that the cluster in Omni still belongs to the OmniCluster: naming
+// somebody else's cluster must not give access to it.
 func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outcome {
 	live, err := lease.InspectLive(ctx, s.want.ClusterName, omni.MarkKeys{
 		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace, Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
@@ -247,7 +246,7 @@ func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outc
 	return loop.Continue(v1alpha1.ReasonConnected, "")
 }
 
-// explain turns the class of a failure into what the user is told.
+// explain converts the class of a failure into the outcome for the user.
 func explain(class omni.Class, s *scope, message string) loop.Outcome {
 	where := fmt.Sprintf("OmniConnection %q", s.connection.Name)
 

@@ -10,22 +10,22 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// The limit of one export: enough for somebody who edits it again and again,
-// and no loop, whoever fights about the Secret.
+// The limit of one export: enough for a user who edits it again and again, and too little for a loop of two writers of
+// the Secret.
 const (
 	issueBurst = 5
 	issuePause = time.Minute
 )
 
-// issued is a kubeconfig that Omni made and that is not stored yet. It is kept
-// until it is: another one could not be taken back either.
+// issued is a kubeconfig that Omni made and that is not stored yet. It is kept until it is stored, because another one
+// could not be revoked either.
 type issued struct {
 	access   access
 	claims   claims
 	specHash string
 }
 
-// issuing is the memory about issuing, by export. It is safe for concurrent use.
+// issuing records the requests of each export. It is safe for concurrent use.
 type issuing struct {
 	mu      sync.Mutex
 	exports map[types.NamespacedName]*issuingOf
@@ -40,7 +40,7 @@ type issuingOf struct {
 
 func newIssuing() *issuing { return &issuing{exports: map[types.NamespacedName]*issuingOf{}} }
 
-// of finds or makes what is known of an export. The caller holds the lock.
+// of returns the record of an export, and creates it if necessary. The caller holds the lock.
 func (i *issuing) of(name types.NamespacedName, uid types.UID) *issuingOf {
 	known := i.exports[name]
 	if known == nil || known.uid != uid {
@@ -51,8 +51,8 @@ func (i *issuing) of(name types.NamespacedName, uid types.UID) *issuingOf {
 	return known
 }
 
-// take gives leave to ask Omni, or says how long to wait and what happened the
-// last time. Refund gives the leave back where nothing was issued for certain.
+// take allows a request to Omni, or returns how long to wait and how the last request ended. Refund returns the
+// permission if certainly nothing was issued.
 func (i *issuing) take(name types.NamespacedName, uid types.UID, now time.Time) (refund func(), wait time.Duration, failure *loop.Outcome) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -69,7 +69,7 @@ func (i *issuing) take(name types.NamespacedName, uid types.UID, now time.Time) 
 	return func() { reservation.CancelAt(now) }, 0, nil
 }
 
-// failed remembers how asking Omni ended.
+// failed records how a request ended.
 func (i *issuing) failed(name types.NamespacedName, uid types.UID, outcome loop.Outcome) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -77,7 +77,7 @@ func (i *issuing) failed(name types.NamespacedName, uid types.UID, outcome loop.
 	i.of(name, uid).failure = &outcome
 }
 
-// keep remembers a kubeconfig until it is stored.
+// keep stores a kubeconfig until it is written.
 func (i *issuing) keep(name types.NamespacedName, uid types.UID, fresh *issued) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -86,7 +86,7 @@ func (i *issuing) keep(name types.NamespacedName, uid types.UID, fresh *issued) 
 	known.pending, known.failure = fresh, nil
 }
 
-// pending is a kubeconfig that was issued for the same and is not stored.
+// pending returns a kubeconfig that was issued for the same ingredients and is not stored.
 func (i *issuing) pending(name types.NamespacedName, uid types.UID, specHash string, now time.Time) *issued {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,7 +99,7 @@ func (i *issuing) pending(name types.NamespacedName, uid types.UID, specHash str
 	return known
 }
 
-// stored forgets the kubeconfig that was kept.
+// stored removes the kubeconfig that was kept.
 func (i *issuing) stored(name types.NamespacedName, uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// chooseAnother is what to do about a Secret of somebody else.
+// chooseAnother is the advice about another's Secret.
 const chooseAnother = "choose another spec.targetSecretRef, or delete that Secret if nobody needs it"
 
-// belongsTo says whose a Secret is that is not ours, and what to do.
+// belongsTo returns to whom a Secret belongs that is not ours, and what to do.
 func (r *reconciler) belongsTo(ctx context.Context, s *scope) (why, remedy string, err error) {
 	uid := s.secret.Labels[v1alpha1.LabelExportUID]
 
@@ -37,14 +37,14 @@ func (r *reconciler) belongsTo(ctx context.Context, s *scope) (why, remedy strin
 	return redact.Line(formerOwner(s, uid)), takeOver(s), nil
 }
 
-// livingOwner names the export of this namespace that has the UID on the target's mark; empty if there is none.
+// livingOwner returns the name of this namespace's export with the UID in the target's mark; empty if there is none.
 func (r *reconciler) livingOwner(ctx context.Context, s *scope) (string, error) {
 	uid := s.secret.Labels[v1alpha1.LabelExportUID]
 	if uid == "" || uid == string(s.export.UID) {
 		return "", nil
 	}
 
-	// Live: who is told that the owner is gone may take the Secret away from it.
+	// This reads the API server: a user who reads that the owner is gone may take the Secret away from it.
 	list := &v1alpha1.OmniKubeconfigExportList{}
 	if err := r.live.List(ctx, list, client.InNamespace(s.export.Namespace)); err != nil {
 		return "", fmt.Errorf("look for the owner of Secret %q: %w", s.secret.Name, err)
@@ -59,7 +59,7 @@ func (r *reconciler) livingOwner(ctx context.Context, s *scope) (string, error) 
 	return "", nil
 }
 
-// formerOwner says what is known of an owner that does not exist.
+// formerOwner returns what is known of an owner that does not exist.
 func formerOwner(s *scope, uid string) string {
 	annotations := s.secret.Annotations
 	name, writer := annotations[v1alpha1.AnnotationExportName], writerOf(s.secret)
@@ -83,7 +83,7 @@ func formerOwner(s *scope, uid string) string {
 	}
 }
 
-// takeOver says what to do about a Secret whose owner does not exist, or that nobody marked.
+// takeOver returns what to do about a Secret without an existing owner or without a mark.
 func takeOver(s *scope) string {
 	if !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]) {
 		return chooseAnother

@@ -20,15 +20,15 @@ import (
 const (
 	// kindName is the kind's name in metrics.
 	kindName = "OmniKubeconfigExport"
-	// interval is how often an export is looked at when nothing is due.
+	// interval is how often an export is reconciled when nothing is due.
 	interval = 10 * time.Minute
-	// retryPause is how long to wait before Omni is asked again.
+	// retryPause is how long to wait before the next call to Omni.
 	retryPause = 10 * time.Second
-	// startGrace is how long the process waits for sessions with Omni before it says that there are none.
+	// startGrace is how long after the start of the process a missing session with Omni is not reported.
 	startGrace = 10 * time.Second
 )
 
-// reconciler holds what the phases need.
+// reconciler has what the phases need.
 type reconciler struct {
 	client  client.Client // cached; Secrets as metadata only
 	live    client.Reader
@@ -89,7 +89,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniKubeconfigExport, *scope] {
 	}
 }
 
-// interval wakes the export for its next rotation; no watch does.
+// interval returns when the export is due for its next rotation; no watch triggers that.
 func (r *reconciler) interval(export *v1alpha1.OmniKubeconfigExport) time.Duration {
 	next := export.Status.NextRotationTime
 	if next == nil {
@@ -98,15 +98,15 @@ func (r *reconciler) interval(export *v1alpha1.OmniKubeconfigExport) time.Durati
 
 	left := next.Sub(r.options.Now())
 	if left <= 0 {
-		// It is due and did not happen.
+		// The rotation is due and did not happen.
 		return retryPause
 	}
 
 	return min(max(left, time.Second), interval)
 }
 
-// findSource finds the cluster and its connection. A suspended cluster still
-// gives access: nothing of it is changed.
+// findSource gets the cluster and its connection. A suspended cluster still gives access, because that changes nothing
+// of it.
 func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, error) {
 	name := s.export.Spec.ClusterRef.Name
 	cluster := &v1alpha1.OmniCluster{}
@@ -139,7 +139,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 		name, s.shape.cluster, connection.Name), nil
 }
 
-// plan says what is to be made, and from what.
+// plan returns the shape to write and the ingredients.
 func plan(export *v1alpha1.OmniKubeconfigExport, cluster *v1alpha1.OmniCluster, connection *v1alpha1.OmniConnection) (shape, ingredients) {
 	spec := export.Spec
 	made := shape{
@@ -154,7 +154,7 @@ func plan(export *v1alpha1.OmniKubeconfigExport, cluster *v1alpha1.OmniCluster, 
 	}
 }
 
-// readTarget reads the target Secret live, so that no cache holds its content.
+// readTarget reads the target Secret from the API server, so that no cache holds its content.
 func (r *reconciler) readTarget(ctx context.Context, s *scope) error {
 	target := s.export.EffectiveTarget()
 	secret := &corev1.Secret{}
@@ -173,7 +173,7 @@ func (r *reconciler) readTarget(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// lifetime is what the rotation of a kubeconfig is computed from.
+// lifetime returns the times from which the rotation of a kubeconfig is computed.
 func (s *scope) lifetime(is found) lifetime {
 	ttl, renewBefore := s.export.Spec.TTL.OrDefault(0), s.export.Spec.RenewBefore.OrDefault(0)
 

@@ -18,9 +18,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// removeFormer deletes the Secrets of this export that are not its target any
-// more: by their label, because a status may have been lost, and by the status,
-// because a cache may be behind.
+// removeFormer deletes the Secrets of this export that are no longer its target: by their label, because a status may
+// have been lost, and by the status, because a cache may be behind.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope) (loop.Outcome, error) {
 	owned, err := r.owned(ctx, s.export)
 	if err != nil {
@@ -43,7 +42,7 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope) (loop.Outcome, 
 	return loop.Continue(v1alpha1.ReasonWritten, ""), nil
 }
 
-// owned names the Secrets that may be this export's.
+// owned returns the Secrets that may belong to this export.
 func (r *reconciler) owned(ctx context.Context, export *v1alpha1.OmniKubeconfigExport) ([]types.NamespacedName, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -56,7 +55,7 @@ func (r *reconciler) owned(ctx context.Context, export *v1alpha1.OmniKubeconfigE
 	var owned []types.NamespacedName
 
 	for i := range list.Items {
-		// One of a namespace that nobody named for exports is a copy.
+		// A Secret in a namespace that is not for exports is a copy.
 		if r.serves(export, list.Items[i].Namespace) {
 			owned = append(owned, keyOf(&list.Items[i]))
 		}
@@ -69,14 +68,14 @@ func (r *reconciler) owned(ctx context.Context, export *v1alpha1.OmniKubeconfigE
 	return inOrder(owned), nil
 }
 
-// inOrder sorts names, each once.
+// inOrder sorts names and removes duplicates.
 func inOrder(names []types.NamespacedName) []types.NamespacedName {
 	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 
 	return slices.Compact(names)
 }
 
-// remove deletes a Secret if it is this export's and still what was looked at.
+// remove deletes a Secret if it belongs to this export and is still the one that was read.
 func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedName, why string) (loop.Outcome, error) {
 	export, name := s.export, shownTarget(s.export, key)
 	done := loop.Continue(v1alpha1.ReasonWritten, "")
@@ -122,8 +121,8 @@ func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedN
 	return done, nil
 }
 
-// outOfReach is for a Secret in a namespace that was taken off --export-namespaces. One that was never written there does
-// not matter.
+// outOfReach handles a Secret in a namespace that was removed from --export-namespaces. A Secret that was never written
+// there does not matter.
 func (r *reconciler) outOfReach(export *v1alpha1.OmniKubeconfigExport, secret types.NamespacedName) loop.Outcome {
 	if secret != export.WrittenTarget() {
 		return loop.Continue(v1alpha1.ReasonWritten, "")
@@ -134,8 +133,8 @@ func (r *reconciler) outOfReach(export *v1alpha1.OmniKubeconfigExport, secret ty
 			"add it there, or delete this object with spec.deletionPolicy: Orphan, which leaves the Secret", secret)
 }
 
-// lost tells of a Secret that this export wrote and that bears no mark any more: it
-// stays, with a token that may be valid still. One with another's mark is theirs.
+// lost announces a Secret that this export wrote and that has no mark any more: it stays, with a token that may still
+// be valid. A Secret with another's mark belongs to them.
 func (r *reconciler) lost(export *v1alpha1.OmniKubeconfigExport, secret client.Object) {
 	if keyOf(secret) != export.WrittenTarget() || secret.GetLabels()[v1alpha1.LabelExportUID] != "" {
 		return
@@ -146,7 +145,7 @@ func (r *reconciler) lost(export *v1alpha1.OmniKubeconfigExport, secret client.O
 		shownTarget(export, keyOf(secret)), v1alpha1.LabelExportUID, shownUntil(export))
 }
 
-// shownUntil is when the token expires that was written last.
+// shownUntil returns when the last written token expires.
 func shownUntil(export *v1alpha1.OmniKubeconfigExport) string {
 	if export.Status.ExpirationTime == nil {
 		return "a time that is not known"
@@ -155,15 +154,14 @@ func shownUntil(export *v1alpha1.OmniKubeconfigExport) string {
 	return shownTime(export.Status.ExpirationTime.Time)
 }
 
-// exactly lets a deletion happen only to the very object that was read.
+// exactly limits a deletion to the very object that was read.
 func exactly(object client.Object) client.DeleteOption {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
-// delete removes the Secret, or leaves it behind, as the policy says. Omni has
-// no part in it: a token ends by itself.
+// delete removes the Secret, or leaves it, as the policy says. It does not call Omni: a token ends by itself.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	owned, err := r.owned(ctx, s.export)
 	if err != nil {
@@ -174,7 +172,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return loop.Outcome{}, err
 	}
 
-	// Neither the status nor the cache may know yet of a Secret that was just made.
+	// Neither the status nor the cache may have a Secret that was just created.
 	for _, secret := range inOrder(append(owned, s.export.EffectiveTarget())) {
 		if s.export.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 			r.reportKept(ctx, s.export, secret)
@@ -191,7 +189,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
 }
 
-// hubs are those whose marks count as the export's own. Its cluster and connection may be gone.
+// hubs returns the hubs whose marks count as the export's own. Its cluster and connection may be gone.
 func (r *reconciler) hubs(ctx context.Context, export *v1alpha1.OmniKubeconfigExport) (hubs.Hubs, error) {
 	cluster := &v1alpha1.OmniCluster{}
 
@@ -207,7 +205,7 @@ func (r *reconciler) hubs(ctx context.Context, export *v1alpha1.OmniKubeconfigEx
 	return hubs.OfCluster(ctx, r.client, r.options.HubID, cluster)
 }
 
-// reportKept tells of a Secret that stays.
+// reportKept announces a Secret that stays.
 func (r *reconciler) reportKept(ctx context.Context, export *v1alpha1.OmniKubeconfigExport, key types.NamespacedName) {
 	secret := index.SecretMetadata()
 

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// maxJitterPercent of the ttl is how much earlier than due a kubeconfig is renewed at most.
+	// maxJitterPercent of the ttl is how much earlier than due a kubeconfig may be renewed.
 	maxJitterPercent = 5
-	// shortestLife is how long a kubeconfig is kept at least, whatever renewBefore says: with 10m
-	// and 9m59s it would otherwise be renewed every second.
+	// shortestLife is how long a kubeconfig is kept at least: with a ttl of 10m and a renewBefore of 9m59s it would
+	// otherwise be renewed every second.
 	shortestLife = time.Minute
 )
 
-// lifetime is what a rotation is computed from.
+// lifetime has the times from which a rotation is computed.
 type lifetime struct {
 	ttl, renewBefore time.Duration
 	expires          time.Time
@@ -22,15 +22,14 @@ type lifetime struct {
 	seed             string    // makes the jitter: the same for one kubeconfig, another for the next
 }
 
-// nextRotation is when a new kubeconfig is due: renewBefore ahead of the
-// expiry, or a little earlier, so that exports that were made together are not
-// renewed together. It is never later, and a restart does not change it.
+// nextRotation returns when a new kubeconfig is due: renewBefore ahead of the expiry, or a little earlier, so that
+// exports that were created together are not renewed together. It is never later, and a restart does not change it.
 func (l lifetime) nextRotation() time.Time {
 	due := l.expires.Add(-l.renewBefore)
 	most := l.ttl * maxJitterPercent / 100
 
 	if !l.rotated.IsZero() {
-		// A short time to go is not jittered away.
+		// The jitter must not use up a short remaining time.
 		most = min(most, due.Sub(l.rotated)/2)
 	}
 
@@ -46,7 +45,7 @@ func (l lifetime) nextRotation() time.Time {
 	return next.UTC().Truncate(time.Second)
 }
 
-// fraction turns a text into a number from 0 to 1.
+// fraction converts a text to a number from 0 to 1.
 func fraction(seed string) float64 {
 	sum := sha256.Sum256([]byte(seed))
 

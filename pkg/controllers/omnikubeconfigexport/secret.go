@@ -19,8 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// write stores the kubeconfig, and then removes the Secrets that were the
-// target before.
+// write stores the kubeconfig, and then removes the Secrets that were the target before.
 func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) {
 	content := issued{access: s.found.access, claims: s.found.claims, specHash: s.found.specHash}
 	rotated := s.found.rotated
@@ -75,7 +74,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		s.shown(want), s.want.User, s.want.ClusterName, shownTime(content.claims.expires())), nil
 }
 
-// marked tells of a mark that names this hub now; former is the hub that it named before, if it did.
+// marked announces that the mark names this hub now; former is the hub that it named before, if it did.
 func (r *reconciler) marked(s *scope, former string) {
 	if former == "" {
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %q names this hub now", s.shown(s.secret))
@@ -87,8 +86,7 @@ func (r *reconciler) marked(s *scope, former string) {
 		s.shown(s.secret), redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
-// store makes the target what it should be, if it is not. corrected tells whether
-// there was one that was not.
+// store writes the target if it is not as desired. corrected reports whether there was one that differed.
 func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) (corrected bool, err error) {
 	has := s.secret
 
@@ -98,7 +96,7 @@ func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) (
 	case apiequality.Semantic.DeepEqual(has, want):
 		return false, nil
 	case has.Type == want.Type && (has.Immutable == nil || !*has.Immutable):
-		// With the resourceVersion that was read: a change in between is looked at first.
+		// The update has the resourceVersion that was read, so a change in between fails it.
 		if err := r.client.Update(ctx, want); err != nil {
 			return false, fmt.Errorf("update Secret %q: %w", want.Name, err)
 		}
@@ -106,7 +104,7 @@ func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) (
 		return true, nil
 	}
 
-	// Neither can be changed in place. Whoever made it so changed our Secret.
+	// Neither can be changed in place. Whoever set it changed our Secret.
 	if err := r.client.Delete(ctx, has, exactly(has)); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("replace Secret %q: %w", has.Name, err)
 	}
@@ -116,8 +114,7 @@ func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) (
 	return true, r.create(ctx, want)
 }
 
-// create makes the target. Somebody else may have been quicker: then the next run
-// sees whose it is.
+// create creates the target. If it exists by now, the next run decides to whom it belongs.
 func (r *reconciler) create(ctx context.Context, want *corev1.Secret) error {
 	if err := r.client.Create(ctx, want); err != nil {
 		return fmt.Errorf("create Secret %q: %w", want.Name, err)
@@ -126,8 +123,7 @@ func (r *reconciler) create(ctx context.Context, want *corev1.Secret) error {
 	return nil
 }
 
-// desired is the target as it should be. Labels and annotations of others stay,
-// data of others does not.
+// desired returns the target in its desired state. Labels and annotations of others stay, data of others does not.
 func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, error) {
 	var has map[string][]byte
 	if s.secret != nil && s.fresh == nil {
@@ -160,7 +156,7 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 	if s.shape.format == v1alpha1.FormatArgoCD {
 		want.Labels[argoLabel] = argoLabelValue
 	} else if want.Labels[argoLabel] == argoLabelValue && s.export.Spec.SecretTemplate.Labels[argoLabel] == "" {
-		// A Secret that was one for Argo CD before.
+		// The Secret may have been one for Argo CD before.
 		delete(want.Labels, argoLabel)
 	}
 
@@ -181,18 +177,18 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 	return want, nil
 }
 
-// templateKeys is what the annotation AnnotationTemplateKeys holds.
+// templateKeys is the content of the annotation AnnotationTemplateKeys.
 type templateKeys struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// applyTemplate sets what spec.secretTemplate says, and takes away what it said before.
+// applyTemplate sets the metadata of spec.secretTemplate, and removes what an earlier template set.
 func (s *scope) applyTemplate(secret *corev1.Secret) {
 	template := s.export.Spec.SecretTemplate
 
 	var before templateKeys
-	// A list that somebody broke is a list of nothing.
+	// A list that cannot be parsed counts as empty.
 	_ = json.Unmarshal([]byte(secret.Annotations[v1alpha1.AnnotationTemplateKeys]), &before)
 
 	for _, key := range before.Labels {

@@ -12,8 +12,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// report writes what is in the Secret into the status, so that a status that
-// was lost comes back the same. Where nothing was stored the last one stays.
+// report writes the content of the Secret into the status, so that a status that was lost comes back the same. If
+// nothing was stored, the last one stays.
 func (r *reconciler) report(_ context.Context, s *scope) {
 	if !s.stored || !s.found.intact {
 		return
@@ -30,7 +30,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	status.NextRotationTime = timeOf(s.lifetime(s.found).nextRotation())
 }
 
-// timeOf keeps whole seconds, as the API does.
+// timeOf returns a time in whole seconds, the precision of the API.
 func timeOf(t time.Time) *metav1.Time { return &metav1.Time{Time: t.UTC().Truncate(time.Second)} }
 
 // measure updates the metrics of an export.

@@ -10,7 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// mayWrite reports whether the controller writes to the namespace of the target. The API server has asked whether the user may.
+// mayWrite decides whether the controller writes to the namespace of the target. The API server has checked whether the
+// user may.
 func (r *reconciler) mayWrite(export *v1alpha1.OmniKubeconfigExport) loop.Outcome {
 	target := export.EffectiveTarget()
 	if r.serves(export, target.Namespace) {
@@ -27,10 +28,10 @@ func (r *reconciler) serves(export *v1alpha1.OmniKubeconfigExport, namespace str
 	return namespace == export.Namespace || slices.Contains(r.options.Namespaces, namespace)
 }
 
-// shown is a Secret's name in messages.
+// shown returns a Secret's name for messages.
 func (s *scope) shown(secret metav1.Object) string { return shownTarget(s.export, keyOf(secret)) }
 
-// shownTarget names a Secret of an export in messages: with its namespace, if it is another than the export's.
+// shownTarget returns the name of an export's Secret for messages: with its namespace, if that is not the export's.
 func shownTarget(export *v1alpha1.OmniKubeconfigExport, secret types.NamespacedName) string {
 	if secret.Namespace == export.Namespace {
 		return secret.Name
@@ -39,7 +40,7 @@ func shownTarget(export *v1alpha1.OmniKubeconfigExport, secret types.NamespacedN
 	return secret.String()
 }
 
-// elsewhere is a namespace as a reference of the export names it: empty for its own.
+// elsewhere returns a namespace in the form of the export's references: empty for its own.
 func elsewhere(export *v1alpha1.OmniKubeconfigExport, namespace string) string {
 	if namespace == export.Namespace {
 		return ""

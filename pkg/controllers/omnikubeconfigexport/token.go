@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// errToken says nothing of the token on purpose.
+// errToken intentionally has nothing of the token.
 var errToken = errors.New("the kubeconfig holds no token whose content can be read")
 
-// claims are what a token of Omni says. The signature is not checked: the token
-// came over the connection to Omni, or from a Secret whose hash is right, and
-// it is Omni's proxy that lets it in.
+// claims are the content of a token from Omni. The signature is not verified: the token came over the connection to
+// Omni, or from a Secret with a correct hash, and Omni's proxy decides whether to accept it.
 type claims struct {
 	User        string   `json:"sub"`
 	Groups      []string `json:"groups"`
@@ -23,7 +22,7 @@ type claims struct {
 	Issued      int64    `json:"iat"`
 }
 
-// readToken reads a token. One that does not expire is not accepted.
+// readToken parses a token. It refuses a token that does not expire.
 func readToken(token string) (claims, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -44,5 +43,5 @@ func readToken(token string) (claims, error) {
 	return found, nil
 }
 
-// expires is when the token ends.
+// expires returns when the token ends.
 func (c claims) expires() time.Time { return time.Unix(c.Expires, 0).UTC() }

@@ -19,18 +19,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// gather is how long a policy waits for more changes of its clusters before it looks at them: a fleet changes all the
-// time while a rollout goes on, and each look is at all of it.
+// gather is how long a policy waits for further changes of its clusters before it is reconciled: a fleet changes all
+// the time during a rollout, and each run reads all of it.
 const gather = time.Second
 
-// Options are what the controller needs besides the manager. All are required but Skew and Now.
+// Options are what the controller needs besides the manager. All are required except Skew and Now.
 type Options struct {
-	// Objects and Rollouts take the metrics.
+	// Objects and Rollouts receive the metrics.
 	Objects  *metrics.Objects
 	Rollouts *metrics.Rollouts
-	// Concurrency is the number of policies that are looked at at once.
+	// Concurrency is the number of policies that are reconciled at the same time.
 	Concurrency int
-	// Skew is by how much the API server's clock is ahead of ours. Nil: they are the same.
+	// Skew returns how far the API server's clock is ahead of ours. Nil: not at all.
 	Skew func() time.Duration
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -50,7 +50,7 @@ func Add(mgr manager.Manager, options Options) error {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ofCluster has the policies of its namespace look at a cluster that changed, after a moment.
+// ofCluster enqueues the policies of a changed cluster's namespace, after a moment.
 func (r *reconciler) ofCluster() handler.EventHandler {
 	later := func(ctx context.Context, q queue, object client.Object) {
 		list := &v1alpha1.OmniRolloutPolicyList{}

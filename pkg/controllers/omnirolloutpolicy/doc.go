@@ -1,4 +1,4 @@
-// Package omnirolloutpolicy is the controller of OmniRolloutPolicy: it looks at the OmniClusters that a policy selects, and
-// writes into the policy's status who may begin. Package rollout decides; nothing remote is done here, and no object but
-// the policy's own status is written.
+// Package omnirolloutpolicy is the controller of OmniRolloutPolicy: it reads the OmniClusters that a policy selects,
+// and writes into the policy's status which of them may begin. Package rollout decides that. The controller changes
+// nothing remote, and writes no object except the policy's own status.
 package omnirolloutpolicy

@@ -19,14 +19,14 @@ import (
 const kindName = "OmniRolloutPolicy"
 
 const (
-	// interval is how often a policy is looked at when nothing triggers it. Everything it depends on is watched, and the
-	// clock is asked when it matters.
+	// interval is how often a policy is reconciled without a trigger. Everything that it depends on is watched, and it
+	// is reconciled at the times that matter for it.
 	interval = 10 * time.Minute
-	// maxSkew is how far our clock may be off the API server's.
+	// maxSkew is how far our clock may differ from the API server's.
 	maxSkew = 30 * time.Second
 )
 
-// reconciler holds what the phases need.
+// reconciler has what the phases need.
 type reconciler struct {
 	client  client.Client
 	events  events.EventRecorder
@@ -74,8 +74,8 @@ func metricsName(name types.NamespacedName) metrics.Object {
 	return metrics.Object{Kind: kindName, NamespacedName: name}
 }
 
-// evaluate looks at all clusters of the policy. While it cannot be used, its status stays as it is: the clusters hold
-// their changes then.
+// evaluate reads all clusters of the policy and decides. While the policy cannot be used, its status stays as it is,
+// and the clusters hold their changes.
 func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, error) {
 	policy, err := rollout.New(s.policy)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 	return outcome, nil
 }
 
-// summary says in a line how far the rollout is.
+// summary returns the state of the rollout in one line.
 func summary(result rollout.Result) string {
 	clusters := int32(0)
 	for _, stage := range result.Status.Stages {
@@ -113,7 +113,7 @@ func summary(result rollout.Result) string {
 		clusters, result.Status.Held, len(result.Status.Admitted), result.Status.FailedCount)
 }
 
-// membersOf are the clusters that the policy selects, and those with which it is not done.
+// membersOf returns the clusters that the policy selects, and those that still have a ticket or held changes of it.
 func (r *reconciler) membersOf(ctx context.Context, policy *rollout.Policy) ([]rollout.Member, error) {
 	object := policy.Object
 
@@ -158,7 +158,7 @@ func isUnfinished(cluster *v1alpha1.OmniCluster, policy *v1alpha1.OmniRolloutPol
 	return status != nil && status.Policy == policy.Name && status.State != ""
 }
 
-// othersOf are the other policies of the namespace. One that cannot be read selects nothing that could be known.
+// othersOf returns the other policies of the namespace. A policy that cannot be parsed counts as selecting nothing.
 func othersOf(all []v1alpha1.OmniRolloutPolicy, self *v1alpha1.OmniRolloutPolicy) []*rollout.Policy {
 	var others []*rollout.Policy
 

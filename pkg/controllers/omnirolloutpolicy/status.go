@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// report writes what a run found into the status, and tells of what is new.
+// report writes the result of a run into the status, and announces what is new.
 func (r *reconciler) report(_ context.Context, s *scope) {
 	if s.result == nil {
 		return
@@ -26,7 +26,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	r.measure(s)
 }
 
-// marks are the conditions that exist only while they are true.
+// marks returns the conditions that exist only while they are true.
 func (s *scope) marks() []loop.Mark {
 	if s.result == nil {
 		return nil // what was found last stays
@@ -37,7 +37,7 @@ func (s *scope) marks() []loop.Mark {
 	}}
 }
 
-// announce tells of what a run found to be new.
+// announce sends the events about what is new.
 func (r *reconciler) announce(s *scope, before, after v1alpha1.OmniRolloutPolicyStatus) {
 	tell := func(kind, reason, format string, args ...any) {
 		r.events.Eventf(s.policy, nil, kind, reason, "Rollout", format, args...)

@@ -21,16 +21,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// Options are what the controller needs besides the manager. All are required
-// but Now.
+// Options are what the controller needs besides the manager. All are required except Now.
 type Options struct {
-	// Access leads into the workload clusters.
+	// Access connects to the workload clusters.
 	Access *clusteraccess.Access
-	// Objects takes the metrics.
+	// Objects receives the metrics.
 	Objects *metrics.Objects
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
-	// Concurrency is the number of objects that are looked at at once.
+	// Concurrency is the number of objects that are reconciled at the same time.
 	Concurrency int
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -60,7 +59,7 @@ func (r *reconciler) syncsOfCluster(ctx context.Context, cluster client.Object) 
 	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
 }
 
-// syncsOfConnection finds the objects of all clusters of a connection.
+// syncsOfConnection returns the objects of all clusters of a connection.
 func (r *reconciler) syncsOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
 	clusters := &v1alpha1.OmniClusterList{}
 	if err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()}); err != nil {
@@ -75,14 +74,13 @@ func (r *reconciler) syncsOfConnection(ctx context.Context, connection client.Ob
 	return requests
 }
 
-// syncsOfSecret finds the objects that read a Secret, as source or as kubeconfig.
+// syncsOfSecret returns the objects that read a Secret, as source or as kubeconfig.
 func (r *reconciler) syncsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	return append(r.requests(ctx, secret.GetNamespace(), index.BySourceSecret, secret.GetName()),
 		r.requests(ctx, secret.GetNamespace(), index.ByKubeconfigSecret, secret.GetName())...)
 }
 
-// requests lists objects from the cache; what it cannot list now is found again
-// at the interval.
+// requests lists objects from the cache. If it cannot, they are reconciled at their interval.
 func (r *reconciler) requests(ctx context.Context, namespace, indexName, value string) []reconcile.Request {
 	list := &v1alpha1.OmniSecretSyncList{}
 	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexName: value}); err != nil {

@@ -19,8 +19,7 @@ import (
 // managedBy is the value of the label app.kubernetes.io/managed-by on what is written.
 const managedBy = "omni-controller"
 
-// The metadata of a written Secret that says whose it is. The UID and the hub decide;
-// the others are for people.
+// The metadata of a written Secret that names its owner. Only the UID and the hub count; the others inform.
 const (
 	labelManagedBy     = "app.kubernetes.io/managed-by"
 	labelOwnerUID      = v1alpha1.MarkOwnerUID
@@ -30,7 +29,7 @@ const (
 	annotationMetadata = v1alpha1.GroupName + "/applied-metadata"
 )
 
-// content is what the target has to hold.
+// content is the desired content of the target.
 type content struct {
 	secretType          corev1.SecretType
 	data                map[string][]byte
@@ -38,8 +37,8 @@ type content struct {
 	salt                string // of the hash
 }
 
-// build computes the content from the source; hub is the ID of this hub. The error names
-// the keys that the source does not have.
+// build returns the content made from the source; hub is the ID of this hub. The error names the keys that the source
+// does not have.
 func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret, hub string) (content, error) {
 	wanted := content{
 		secretType: corev1.SecretType(cmp.Or(sync.Spec.Type, string(source.Type), string(corev1.SecretTypeOpaque))),
@@ -81,7 +80,7 @@ func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret, hub string) (co
 		}
 	}
 
-	// What the spec asked for, so that it can be taken away when it no longer does.
+	// The keys that the spec asks for, so that they can be removed when it no longer does.
 	if listed := listMetadata(sync.Spec.Labels, sync.Spec.Annotations); listed != "" {
 		wanted.annotations[annotationMetadata] = listed
 	}
@@ -89,7 +88,7 @@ func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret, hub string) (co
 	return wanted, nil
 }
 
-// listMetadata writes down keys of labels and annotations.
+// listMetadata returns the keys of labels and annotations as one text.
 func listMetadata(labels, annotations map[string]string) string {
 	var listed []string
 	for key := range labels {
@@ -105,8 +104,8 @@ func listMetadata(labels, annotations map[string]string) string {
 	return strings.Join(listed, ",")
 }
 
-// fill writes the content into a Secret. Metadata that others added stays; what
-// an earlier content added and this one does not goes.
+// fill writes the content into a Secret. Metadata that others added stays; metadata that an earlier content added and
+// this one does not have is removed.
 func (c content) fill(secret *corev1.Secret) {
 	for listed := range strings.SplitSeq(secret.Annotations[annotationMetadata], ",") {
 		if key, isLabel := strings.CutPrefix(listed, "label:"); isLabel {
@@ -131,9 +130,8 @@ func (c content) fill(secret *corev1.Secret) {
 	secret.Type, secret.Data = c.secretType, c.data
 }
 
-// hash is the sha256, in hexadecimal, of the object's UID, the type and the data.
-// The UID keeps people who may not read Secrets from seeing that two are equal.
-// Lengths go in as well, so that no two contents write the same bytes.
+// hash returns the sha256, in hexadecimal, of the object's UID, the type and the data. With the UID, people who may not
+// read Secrets cannot see that two are equal. The lengths are part of it, so that no two contents give the same bytes.
 func (c content) hash() string {
 	sum := sha256.New()
 
@@ -153,8 +151,8 @@ func (c content) hash() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// secrets are the values, for what is said about them: what refuses a Secret in the
-// workload cluster, such as an admission webhook, may quote it.
+// secrets returns the values, to remove them from messages: an admission webhook of the workload cluster that refuses a
+// Secret may quote it.
 func (c content) secrets() *redact.Secrets {
 	secrets := &redact.Secrets{}
 	for _, value := range c.data {

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// delete removes what was written, as far as the policy and the cluster allow.
+// delete removes the written Secrets, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if len(knownLocations(s.sync)) == 0 {
 		return loop.Continue(v1alpha1.ReasonDeleting, "nothing was written"), nil
@@ -41,7 +41,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	return r.cleanUp(ctx, s, s.opened.Cluster)
 }
 
-// cleanUp removes the Secrets wherever one may be.
+// cleanUp removes the Secrets at every location where one may be.
 func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteraccess.Cluster) (loop.Outcome, error) {
 	for _, where := range knownLocations(s.sync) {
 		kept, err := r.remove(ctx, s, cluster, where)
@@ -64,9 +64,9 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
 }
 
-// giveUp decides about a Secret that could not be removed.
+// giveUp decides what to do about a Secret that could not be removed.
 func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where location, err error) (clusteraccess.Action, string) {
-	// The answer that the cluster is there is out of date: the next look asks again.
+	// The earlier result that the cluster is reachable is out of date: the next run checks again.
 	if clusteraccess.Unreachable(err) {
 		cluster.Invalidate()
 	}
@@ -83,8 +83,8 @@ func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where loca
 	}.Decide()
 }
 
-// remove deletes one Secret if it is ours. kept says why one stays; it is empty if
-// none is there any more, or if an event was sent that says it.
+// remove deletes one Secret if it is ours. kept is why it stays; empty if it does not exist any more, or if an event
+// was sent about it.
 func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteraccess.Cluster, where location) (kept string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, locationTimeout)
 	defer cancel()
@@ -130,16 +130,16 @@ func (r *reconciler) leftAll(s *scope, why string) {
 	}
 }
 
-// left tells why something stays in the workload cluster.
+// left announces why a Secret stays in the workload cluster.
 func (r *reconciler) left(s *scope, where location, why string) {
 	r.stays(s, where, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.sync.Spec.ClusterRef.Name, why))
 }
 
-// stays tells of a Secret that is left, if one can be there, in which cluster, and why.
+// stays announces a Secret that is left, if one may be there, with its cluster and the reason.
 func (r *reconciler) stays(s *scope, where location, inCluster string) {
 	what := "stays"
 
-	// The location is noted before the first write.
+	// The location is recorded before the first write.
 	if !confirmed(s.sync, where) {
 		synced := apimeta.FindStatusCondition(s.sync.Status.Conditions, v1alpha1.ConditionSynced)
 		if synced != nil && synced.Reason == v1alpha1.ReasonForeignTarget && where == wantedLocation(s.sync) {

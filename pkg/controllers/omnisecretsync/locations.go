@@ -6,13 +6,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// location is where a Secret is.
+// location is the place of a Secret.
 type location struct{ namespace, name string }
 
 func (l location) String() string { return l.namespace + "/" + l.name }
 
-// wantedLocation is where the spec wants the Secret, writtenLocation where the status
-// says that one was written; the zero location if none was.
+// wantedLocation returns where the spec wants the Secret. writtenLocation returns where the status records that one was
+// written; the zero location if none was.
 func wantedLocation(sync *v1alpha1.OmniSecretSync) location {
 	return location{namespace: sync.Spec.TargetSecretRef.Namespace, name: sync.Spec.TargetSecretRef.Name}
 }
@@ -25,15 +25,15 @@ func writtenLocation(sync *v1alpha1.OmniSecretSync) location {
 	return location{namespace: sync.Status.Target.Namespace, name: sync.Status.Target.Name}
 }
 
-// confirmed reports whether a Secret was written there for certain.
+// confirmed reports whether a write of a Secret there is known to have succeeded.
 func confirmed(sync *v1alpha1.OmniSecretSync, where location) bool {
 	return where == writtenLocation(sync) && sync.Status.Target.Hash != ""
 }
 
-// mostPending is how many locations are remembered besides the target.
+// mostPending is how many locations the status records besides the target.
 const mostPending = 8
 
-// pendingLocations are where a Secret may be besides the written location, oldest first.
+// pendingLocations returns where a Secret may be besides the written location, oldest first.
 func pendingLocations(sync *v1alpha1.OmniSecretSync) []location {
 	var locations []location
 	for _, pending := range sync.Status.PendingTargets {
@@ -43,7 +43,7 @@ func pendingLocations(sync *v1alpha1.OmniSecretSync) []location {
 	return locations
 }
 
-// knownLocations are all locations at which this object may have a Secret.
+// knownLocations returns all locations at which this object may have a Secret.
 func knownLocations(sync *v1alpha1.OmniSecretSync) []location {
 	locations := pendingLocations(sync)
 	if written := writtenLocation(sync); written != (location{}) && !slices.Contains(locations, written) {

@@ -20,14 +20,13 @@ import (
 const kindName = "OmniSecretSync"
 
 const (
-	// interval is how often the target is looked at when nothing triggers it: a
-	// change of it in the workload cluster is found then.
+	// interval is how often the target is checked without a trigger: then a change in the workload cluster is found.
 	interval = 5 * time.Minute
 	// locationTimeout bounds what one run does at one location of a workload cluster, all requests together.
 	locationTimeout = time.Minute
 )
 
-// reconciler holds what the phases need.
+// reconciler has what the phases need.
 type reconciler struct {
 	client  client.Client
 	live    client.Reader
@@ -83,7 +82,7 @@ func objectOf(name types.NamespacedName) metrics.Object {
 	return metrics.Object{Kind: kindName, NamespacedName: name}
 }
 
-// findSource reads the source and computes what the target has to hold.
+// findSource reads the source and computes the desired content.
 func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, error) {
 	name := s.sync.Spec.SourceSecretRef.Name
 	source, err := sources.Secret(ctx, r.live, sources.Reference{Namespace: s.sync.Namespace, Name: name, Field: "spec.sourceSecretRef"})
@@ -104,7 +103,7 @@ func (r *reconciler) findSource(ctx context.Context, s *scope) (loop.Outcome, er
 	return loop.Continue(v1alpha1.ReasonSucceeded, "Secret %q was found", name), nil
 }
 
-// connect opens the way into the workload cluster.
+// connect connects to the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
 	opened, outcome, err := r.options.Access.Open(ctx, clusteraccess.RequesterOf(s.sync, r.wake))
 	s.opened = opened

@@ -18,8 +18,8 @@ func read(ctx context.Context, cluster *clusteraccess.Cluster, where location) (
 	})
 }
 
-// change writes something for a Secret. Should it hang, the cluster is asked with a
-// dry run for an empty Secret of that name: it passes the webhooks and changes nothing.
+// change makes a write for a Secret. If the write does not end, it makes a dry run with an empty Secret of that name,
+// which passes the webhooks and changes nothing, to find out why.
 func change[T any](ctx context.Context, cluster *clusteraccess.Cluster, where location, write func(context.Context) (T, error)) (T, error) {
 	return clusteraccess.Write(ctx, cluster, write, func(ctx context.Context) {
 		empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: where.namespace, Name: where.name}}
@@ -34,8 +34,7 @@ func update(ctx context.Context, cluster *clusteraccess.Cluster, where location,
 	})
 }
 
-// deleteExactly deletes the Secret that was read, and no other of the same name. One that
-// is gone is fine.
+// deleteExactly deletes the Secret that was read, and no other of the same name. It is no error if the Secret is gone.
 func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where location, live *corev1.Secret) error {
 	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}}
 
@@ -49,7 +48,7 @@ func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where lo
 	return err
 }
 
-// create makes the Secret, and its namespace if that is asked for and missing.
+// create creates the Secret, and its namespace if the spec asks for that and it does not exist.
 func (r *reconciler) create(ctx context.Context, s *scope, wanted location) error {
 	cluster := s.opened.Cluster
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
@@ -73,7 +72,7 @@ func (r *reconciler) create(ctx context.Context, s *scope, wanted location) erro
 	return wrap(err, "create Secret %s", wanted)
 }
 
-// createNamespace makes the namespace of the Secret, unless somebody was quicker.
+// createNamespace creates the namespace of the Secret, unless it exists by now.
 func (r *reconciler) createNamespace(ctx context.Context, s *scope, wanted location) error {
 	cluster := s.opened.Cluster
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

@@ -10,11 +10,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 )
 
-// report writes what a run did into the status.
+// report writes the result of a run into the status.
 func (r *reconciler) report(_ context.Context, s *scope) {
 	status := &s.sync.Status
 
-	// First: what it wrote before is where it was before.
+	// This comes first: it concerns what was written before this run.
 	r.reportCluster(s)
 
 	where := wantedLocation(s.sync)
@@ -41,8 +41,8 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	}
 }
 
-// reportCluster notes in which cluster the object has done something. What it wrote
-// in another one before stays there, and nobody would know.
+// reportCluster records the cluster in which the object has written. What it wrote in another one before stays there,
+// and nothing else would record that.
 func (r *reconciler) reportCluster(s *scope) {
 	if s.opened == nil || !s.aboutToWrite && !s.oldestRemoved && !s.synced && s.sync.DeletionTimestamp.IsZero() {
 		return

@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
-// action is what to do to the target.
+// action is what to do with the target.
 type action int
 
 const (
@@ -29,7 +29,7 @@ const (
 	actionWait                      // it is being deleted
 )
 
-// target is what decides about the Secret in the workload cluster.
+// target has the facts that decide about the Secret in the workload cluster.
 type target struct {
 	uid   string         // of the OmniSecretSync
 	known bool           // it wrote this Secret before (status.target)
@@ -41,7 +41,7 @@ type target struct {
 	want  content
 }
 
-// decide says what to do, and for actionRefuse, actionKeep and actionWait why.
+// decide returns what to do, and for actionRefuse, actionKeep and actionWait the reason.
 func (t target) decide() (action, string) {
 	if t.live == nil {
 		return actionCreate, ""
@@ -79,8 +79,8 @@ func (t target) decide() (action, string) {
 	}
 }
 
-// lacksOnlyHub reports whether the Secret, which is ours, has another mark than wanted and else is the same: the mark is
-// from before it named a hub, or of a hub that was taken over.
+// lacksOnlyHub reports whether our Secret differs from the wanted one only in its mark: the mark is from before marks
+// named a hub, or from a hub that was taken over.
 func (t target) lacksOnlyHub(wanted *corev1.Secret) bool {
 	if !ours(t.live, t.uid) || t.live.Labels[labelHub] == wanted.Labels[labelHub] {
 		return false
@@ -92,9 +92,8 @@ func (t target) lacksOnlyHub(wanted *corev1.Secret) bool {
 	return apiequality.Semantic.DeepEqual(wanted.ObjectMeta, marked.ObjectMeta)
 }
 
-// foreign says why the Secret must not be touched; empty if it may be. One that
-// was ours and carries another's mark now is never taken back: two objects must
-// not take turns.
+// foreign returns why the Secret must not be changed; empty if it may be. A Secret that was ours and now carries
+// another object's mark is never taken back: two objects must not overwrite each other in turns.
 func (t target) foreign() string {
 	mark := t.live.Labels[labelOwnerUID]
 
@@ -126,14 +125,14 @@ func (t target) foreign() string {
 	}
 }
 
-// isKubeconfig tells of Secrets that must not be written over even if somebody
-// asks for it: they lead to clusters, and the workload cluster can be this one.
+// isKubeconfig reports whether a Secret must not be overwritten even on request, because it leads to a cluster: the
+// workload cluster can be this management cluster.
 func isKubeconfig(live *corev1.Secret) bool {
 	return live.Labels[v1alpha1.LabelExportUID] != "" || slices.Contains(live.Finalizers, v1alpha1.KubeconfigInUseFinalizer)
 }
 
-// difference names the parts of a Secret that are not as they have to be; empty
-// if all are. It names no content.
+// difference returns the names of the parts of a Secret that differ from the desired content; empty if none does. It
+// has no content.
 func (c content) difference(live *corev1.Secret) string {
 	wanted := live.DeepCopy()
 	c.fill(wanted)
@@ -157,19 +156,18 @@ func (c content) difference(live *corev1.Secret) string {
 	return strings.Join(parts, ", ")
 }
 
-// ours reports whether a Secret carries the object's mark: nothing else counts. Which hub's
-// it is has to be asked, too.
+// ours reports whether a Secret carries the object's mark. The caller also has to check the hub in it.
 func ours(live *corev1.Secret, uid string) bool {
 	return uid != "" && live.Labels[labelOwnerUID] == uid
 }
 
-// What the operator with CRDs writes on a copy.
+// The labels that the operator with CRDs writes on a copy.
 const (
 	formerUID  = v1alpha1.GroupName + "/secret-sync-uid"
 	formerName = v1alpha1.GroupName + "/secret-sync-name"
 )
 
-// formerOwner names the object of the operator with CRDs that wrote a Secret; empty if none did.
+// formerOwner returns the name of the object of the operator with CRDs that wrote a Secret; empty if none did.
 func formerOwner(live *corev1.Secret) string {
 	uid := cmp.Or(live.Labels[formerUID], live.Annotations[formerUID])
 	if uid == "" {
@@ -179,7 +177,7 @@ func formerOwner(live *corev1.Secret) string {
 	return redact.Line(fmt.Sprintf("OmniSecretSync %q (UID %s)", cmp.Or(live.Labels[formerName], live.Annotations[formerName]), uid))
 }
 
-// ownerOf names the holder of a mark for people.
+// ownerOf returns the name of the object in a mark, for messages.
 func ownerOf(live *corev1.Secret) string {
 	if live.Annotations[annotationOwner] == "" {
 		return redact.Line(fmt.Sprintf("the OmniSecretSync with UID %s; its name was removed from the Secret, or it was never there", live.Labels[labelOwnerUID]))

@@ -15,13 +15,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// write makes the target what it has to be, then removes what is at other locations
-// of this object.
+// write gives the target its desired content, and then removes the Secrets at this object's other locations.
 func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) {
 	wanted := wantedLocation(s.sync)
 
-	// The status has to say where a Secret may be before there is one: nobody would
-	// look for it otherwise after a crash, or after the next change of the target.
+	// The status records where a Secret may be before there is one. Otherwise nothing would look for it after a crash,
+	// or after the next change of the target.
 	if !slices.Contains(knownLocations(s.sync), wanted) {
 		if len(s.sync.Status.PendingTargets) >= mostPending {
 			return r.removeOldest(ctx, s)
@@ -56,9 +55,8 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	return outcome, nil
 }
 
-// removeFormer removes what is at a location that is not the target any more. A location
-// at which the right to look is missing cannot hold back the target for ever: if
-// no write there was ever confirmed, an event tells of it instead.
+// removeFormer removes the Secret at a location that is no longer the target. A location that this object may not read
+// cannot block the target for ever: if no write there was ever confirmed, an event reports it instead.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location) error {
 	_, err := r.remove(ctx, s, s.opened.Cluster, former)
 	if err == nil || !apierrors.IsForbidden(err) || confirmed(s.sync, former) {
@@ -70,8 +68,8 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location
 	return nil
 }
 
-// removeOldest makes room for another location: who changes the target again and again
-// while nothing can be written must not make the status grow without end.
+// removeOldest makes room for another location: a target that changes again and again while nothing can be written must
+// not let the status grow without end.
 func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, error) {
 	oldest := pendingLocations(s.sync)[0]
 
@@ -84,7 +82,7 @@ func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, 
 	return loop.Persist(v1alpha1.ReasonProgressing, "about to write Secret %s", wantedLocation(s.sync)), nil
 }
 
-// writeTarget carries out what target.decide says.
+// writeTarget carries out the decision of target.decide.
 func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location) (loop.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, locationTimeout)
 	defer cancel()
@@ -161,8 +159,8 @@ func overwrite(ctx context.Context, s *scope, wanted location, live *corev1.Secr
 		return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
 	}
 
-	// An admission webhook there can make of it what it likes. Telling of each such
-	// write would change the status, and with it start the next run.
+	// An admission webhook in the workload cluster may change the Secret as it likes. Reporting each such write would
+	// change the status, and that would trigger the next run.
 	if parts := s.want.difference(result); parts != "" {
 		return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster changes Secret %s while it is written (%s): an admission webhook or policy there does that; exempt the Secret from it",
 			wanted, parts), nil
@@ -171,8 +169,8 @@ func overwrite(ctx context.Context, s *scope, wanted location, live *corev1.Secr
 	return loop.Continue(v1alpha1.ReasonUpToDate, ""), nil
 }
 
-// marked tells of a mark that names this hub now; former is the hub that it named before, if it did. The content is as
-// before, so this is no write of the status.
+// marked announces that the mark names this hub now; former is the hub that it named before, if it did. The content is
+// unchanged, so the status does not record a write.
 func (r *reconciler) marked(s *scope, where location, former string) {
 	if former == "" {
 		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %s in the workload cluster names this hub now", where)
@@ -184,9 +182,8 @@ func (r *reconciler) marked(s *scope, where location, former string) {
 		where, redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
-// fightPause is how long to wait before the same content is written again: each
-// write changes the status and starts the next run, so whoever changes the Secret
-// back at once would make a loop.
+// fightPause returns how long to wait before the same content is written again. Each write changes the status and
+// triggers the next run, so a writer that changes the Secret back at once would cause a loop.
 func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
 	status := &s.sync.Status
 	if !s.wroteThis(wanted) {
@@ -210,8 +207,8 @@ func (s *scope) wroteThis(where location) bool {
 		status.ObservedGeneration == s.sync.Generation
 }
 
-// wrote notes a write and tells of it: also that it takes back what somebody did in
-// the workload cluster, if the same was written before.
+// wrote records a write and announces it, also that it reverts a change in the workload cluster, if the same content
+// was written before.
 func (r *reconciler) wrote(s *scope, what string, where location, why string) {
 	s.wrote = true
 
@@ -225,7 +222,7 @@ func (r *reconciler) wrote(s *scope, what string, where location, why string) {
 	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, what, what, "%s Secret %s in the workload cluster", what, where)
 }
 
-// explain turns an error of the workload cluster into what the user is told.
+// explain converts an error of the workload cluster into the outcome for the user.
 func explain(s *scope, err error) loop.Outcome {
 	cluster := s.opened.Cluster
 	message := cluster.Message(err, s.want.secrets())
@@ -251,8 +248,8 @@ func explain(s *scope, err error) loop.Outcome {
 	return loop.Wait(retryPause, clusteraccess.Reason(err), "%s", message)
 }
 
-// shortestPeace is the time between two writes of the same content.
+// shortestPeace is the shortest time between two writes of the same content.
 const shortestPeace = time.Minute
 
-// retryPause is how long to wait before a workload cluster that failed is asked again.
+// retryPause is how long to wait before a workload cluster that failed is tried again.
 const retryPause = 10 * time.Second

@@ -7,9 +7,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Budget bounds what the sessions of a process keep in memory together. Weights
-// are estimates of the memory that is held, see Weigh. It is safe for concurrent
-// use.
+// Budget bounds the memory that all sessions of a process use together. Weights are estimates of that memory, see
+// Weigh. It is safe for concurrent use.
 type Budget struct {
 	limits Limits
 
@@ -18,7 +17,7 @@ type Budget struct {
 	accounts map[*Account]struct{}
 }
 
-// Account is one session's part of a budget. The nil account has no bounds.
+// Account is one session's part of a budget. A nil account has no bounds.
 type Account struct {
 	budget *Budget
 	owner  string
@@ -30,14 +29,13 @@ type Account struct {
 	closed    bool
 }
 
-// NewBudget makes a budget for all sessions of the process.
+// NewBudget returns a budget for all sessions of the process.
 func NewBudget(limits Limits) *Budget {
 	return &Budget{limits: limits.WithDefaults(), accounts: map[*Account]struct{}{}}
 }
 
-// Open starts an account. over is called at most once, in a goroutine of its
-// own, when the session has to end. Sessions of one owner count together when
-// the budget of all is used up.
+// Open opens an account. The account calls over at most once, in a goroutine of its own, when the session has to end.
+// If the shared budget is used up, the sessions of one owner count together.
 func (b *Budget) Open(owner string, over func(error)) *Account {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,8 +46,8 @@ func (b *Budget) Open(owner string, over func(error)) *Account {
 	return opened
 }
 
-// Charge adds what is about to be kept, or takes off what is not kept any more.
-// After an error the session ends, and nothing more is kept of it.
+// Charge adds what the session is about to keep, or subtracts what it no longer keeps. After an error the session ends,
+// and its data is dropped.
 func (a *Account) Charge(resources int, bytes int64) error {
 	if a == nil {
 		return nil
@@ -80,9 +78,8 @@ func (a *Account) Charge(resources int, bytes int64) error {
 	return nil
 }
 
-// shed ends the largest session of the owner who has the most, so that nobody
-// can crowd out others by sessions that are small or many. It is an error if
-// that is the one that asked. The caller holds the lock.
+// shed ends the largest session of the owner that uses the most memory, so that no owner can crowd out others with many
+// small sessions. It returns an error if that session is asking. The caller holds the lock.
 func (b *Budget) shed(asking *Account) error {
 	sums := map[string]int64{}
 	for each := range b.accounts {
@@ -106,7 +103,7 @@ func (b *Budget) shed(asking *Account) error {
 	return nil
 }
 
-// TooMuch ends the session for another reason than its sum.
+// TooMuch ends the session for a reason other than its sum.
 func (a *Account) TooMuch(err error) {
 	if a == nil {
 		return
@@ -131,7 +128,7 @@ func (a *Account) fail(message string) error {
 	return err
 }
 
-// Close gives everything back. It may be called more than once.
+// Close releases the account's memory. It may be called more than once.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -153,7 +150,7 @@ func (a *Account) end() {
 	delete(a.budget.accounts, a)
 }
 
-// Held is what the account has now.
+// Held returns what the account holds now.
 func (a *Account) Held() (resources int, bytes int64) {
 	a.budget.mu.Lock()
 	defer a.budget.mu.Unlock()
@@ -161,5 +158,5 @@ func (a *Account) Held() (resources int, bytes int64) {
 	return a.resources, a.bytes
 }
 
-// Mebibytes shows a size for people.
+// Mebibytes formats a size for people.
 func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// maxInflated is how much one compressed text of Omni may hold, in bytes. The
-	// client library allocates what the text itself claims, and trusts its claims.
+	// maxInflated is how much one compressed text of Omni may hold, in bytes. The client library allocates the size that
+	// the text itself claims, without checking it.
 	maxInflated = 8 << 20
 	// maxBlock is how much one block of the format holds, in bytes.
 	maxBlock = 128 << 10
 )
 
-// compressedField is the name of the fields that Omni compresses with zstd: the
-// texts of patches and manifests.
+// compressedField is the name of the fields that Omni compresses with zstd: the texts of patches and manifests.
 const compressedField = "compressed_data"
 
 // inflatable is a spec with a text that may be compressed.
@@ -28,8 +27,8 @@ type inflatable interface {
 	GetUncompressedData(options ...specs.CompressionOption) (specs.Buffer, error)
 }
 
-// Inflate reads such a text. It looks at the text first, whoever may have done so before: the settings of the library's
-// decoder are the process's, and every new client resets them.
+// Inflate returns the text of a spec. It always checks the size first, even if a caller did: the settings of the
+// library's decoder are global to the process, and every new client resets them.
 func Inflate(spec inflatable) (string, error) {
 	if packed := spec.GetCompressedData(); len(packed) > 0 {
 		if err := checkInflated(packed); err != nil {
@@ -56,8 +55,7 @@ func checkInflated(packed []byte) error {
 	return err
 }
 
-// inflatedSize is what a field's content becomes when its text is read; 0 for
-// fields that are not compressed.
+// inflatedSize returns the size of a field's content after decompression; 0 for fields that are not compressed.
 func inflatedSize(field protoreflect.FieldDescriptor, content []byte) (int64, error) {
 	if field.Name() != compressedField || len(content) == 0 {
 		return 0, nil
@@ -70,10 +68,9 @@ func inflatedSize(field protoreflect.FieldDescriptor, content []byte) (int64, er
 	return zstdSize(content)
 }
 
-// zstdSize is the most that a compressed text becomes, in bytes: what its header
-// says, which the decoder enforces, or what its blocks can hold. Everything but
-// exactly one frame is malformed: the decoder would go on with the next, whose
-// size nobody looked at.
+// zstdSize returns the largest size that a compressed text can have after decompression, in bytes: the size in its
+// header, which the decoder enforces, or what its blocks can hold. Anything but exactly one frame is malformed: the
+// decoder would go on with the next frame, whose size was not checked.
 func zstdSize(text []byte) (int64, error) {
 	malformed := fmt.Errorf("%w: a compressed text cannot be read", ErrMalformed)
 
@@ -93,7 +90,7 @@ func zstdSize(text []byte) (int64, error) {
 		last = block&1 == 1
 
 		length, holds := block>>3, int64(maxBlock)
-		if kind := block >> 1 & 3; kind == 1 { // one byte that is repeated
+		if kind := block >> 1 & 3; kind == 1 { // one repeated byte
 			length, holds = 1, int64(length)
 		}
 
@@ -113,7 +110,7 @@ func zstdSize(text []byte) (int64, error) {
 		return 0, malformed
 	}
 
-	// A window is allocated whatever comes.
+	// The decoder allocates the whole window, whatever the size of the text.
 	if !header.SingleSegment && header.WindowSize > maxInflated {
 		size = int64(maxInflated) + 1
 	}

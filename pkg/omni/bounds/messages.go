@@ -9,14 +9,13 @@ import (
 
 // Bounds of one message, in bytes, after decompression.
 const (
-	// MaxAnswer is one message of the resource API, in bytes: one resource. Omni's
-	// own storage takes less.
+	// MaxAnswer is the size of one message of the resource API, in bytes: one resource. Omni's own storage accepts less.
 	MaxAnswer = 4 << 20
-	// StreamWindow is how much of a stream may arrive before anybody reads it, in bytes.
+	// StreamWindow is how much of a stream may arrive before the reader consumes it, in bytes.
 	StreamWindow = 64 << 10
 )
 
-// TooLong marks one message that is longer than its call accepts.
+// TooLong is the error for one message that is longer than its call accepts.
 type TooLong struct{ Limit int }
 
 // Error implements error.
@@ -35,7 +34,7 @@ func WithEventLimit(ctx context.Context, limit int) context.Context {
 	return context.WithValue(ctx, eventLimit{}, limit)
 }
 
-// EventLimitOf is the bound that WithEventLimit has set, if it has.
+// EventLimitOf returns the bound that WithEventLimit has set, if any.
 func EventLimitOf(ctx context.Context) (limit int, set bool) {
 	limit, set = ctx.Value(eventLimit{}).(int)
 

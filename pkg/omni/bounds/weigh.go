@@ -17,28 +17,26 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Weighing estimates what an encoded message takes in memory once it is
-// decoded, without decoding it: two bytes of an empty message in a list become
-// a hundred. It counts what the decoder will make: a structure for each message,
-// a string for each text, an entry for each element of a list or map.
+// Weighing estimates the memory that an encoded message takes once it is decoded, without decoding it: two bytes of an
+// empty message in a list become a hundred. It counts what the decoder allocates: a struct for each message, a string
+// for each text, an entry for each element of a list or map.
 const (
 	textOverhead  = 32  // header and rounding of a string or []byte
-	entryOverhead = 112 // of a map, which is copied once on the way to a resource
-	// resourceOverhead is a resource without its spec and its labels, with its
-	// places in the tables of a mirror; measured.
+	entryOverhead = 112 // of a map, which is copied once while the resource is decoded
+	// resourceOverhead is the size of a resource without its spec and its labels, including its entries in the tables of a
+	// mirror; measured.
 	resourceOverhead = 700
-	// maxNesting of messages; those of Omni have five levels.
+	// maxNesting is the deepest nesting of messages; Omni's have five levels.
 	maxNesting = 32
-	// maxMetadataEntries is how many labels, annotations and finalizers one
-	// resource may have together: the client library copies all of them for each
-	// one that it adds. Omni sets about ten.
+	// maxMetadataEntries is how many labels, annotations and finalizers one resource may have together: the client library
+	// copies all of them for each one that it adds. Omni sets about ten.
 	maxMetadataEntries = 1000
 )
 
-// ErrMalformed: what came is no message of the protocol, or none that is read.
+// ErrMalformed: the data is no message of the protocol, or none that we accept.
 var ErrMalformed = errors.New("the answer is not what Omni sends")
 
-// Weigh is the weight of an encoded message, in bytes.
+// Weigh returns the weight of an encoded message, in bytes.
 func Weigh(of protoreflect.MessageDescriptor, wire []byte) (int64, error) {
 	return weighNested(of, wire, maxNesting)
 }
@@ -73,7 +71,7 @@ func weighNested(of protoreflect.MessageDescriptor, wire []byte, levels int) (in
 	return total, nil
 }
 
-// weighField is what one occurrence of a field adds to its message.
+// weighField returns what one occurrence of a field adds to its message.
 func weighField(field protoreflect.FieldDescriptor, kind protowire.Type, value []byte, levels int) (int64, error) {
 	switch {
 	case field == nil:
@@ -103,7 +101,7 @@ func weighField(field protoreflect.FieldDescriptor, kind protowire.Type, value [
 	}
 }
 
-// WeighResource is what a resource takes as long as it is kept, in bytes.
+// WeighResource returns the memory that a stored resource takes, in bytes.
 func WeighResource(sent *v1alpha1.Resource) (int64, error) {
 	metadata := sent.GetMetadata()
 
@@ -141,7 +139,7 @@ var (
 	specDescriptors sync.Map // resource.Type to protoreflect.MessageDescriptor
 )
 
-// structSize is the size of the Go type of a message, in bytes.
+// structSize returns the size of the Go type of a message, in bytes.
 func structSize(of protoreflect.MessageDescriptor) int64 {
 	if known, found := structSizes.Load(of.FullName()); found {
 		return known.(int64) //nolint:forcetypeassert // stored below
@@ -158,8 +156,7 @@ func structSize(of protoreflect.MessageDescriptor) int64 {
 	return size
 }
 
-// specDescriptor describes the spec of a resource type; nil for types that are
-// not decoded.
+// specDescriptor returns the descriptor of the spec of a resource type; nil for types that are not decoded.
 func specDescriptor(resourceType resource.Type) protoreflect.MessageDescriptor {
 	if known, found := specDescriptors.Load(resourceType); found {
 		return known.(protoreflect.MessageDescriptor) //nolint:forcetypeassert // stored below

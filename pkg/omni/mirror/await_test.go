@@ -9,7 +9,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// What comes free between the plan and the note is not missed.
+// TestAwaitTellsWhatIsNew checks that Await reports new keys: a resource that becomes free between the plan and Await
+// is not missed.
 func TestAwaitTellsWhatIsNew(t *testing.T) {
 	s := newStore(mirroredKinds())
 	key := func(id resource.ID) omni.ResourceKey {

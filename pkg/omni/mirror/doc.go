@@ -1,10 +1,9 @@
-// Package mirror keeps the local copy of one Omni: the few resource types that
-// matter, of all clusters, kept current by one COSI watch each.
+// Package mirror keeps the local copy of one Omni: the few resource types that plans and statuses need, of all
+// clusters, kept current by one COSI watch each.
 //
-// Plans and statuses are read from the copy, so that an idle fleet costs Omni nothing.
-// It is read-only, says which cluster a change concerns, and knows what it does not
-// show yet: until our own writes are in it, Ready says ErrBehind for their cluster.
-// A lost watch is opened again with growing pauses; Health says since when and why.
+// Plans and statuses are read from the copy, so an idle fleet costs Omni nothing. The copy is read-only, and maps each
+// change to the cluster it concerns. Until the copy shows our own writes, Ready returns ErrBehind for their cluster.
+// The mirror opens a lost watch again with growing pauses; Health reports since when it is lost and why.
 //
-// Package session opens one for each connection.
+// Package session starts one mirror for each connection.
 package mirror

@@ -16,8 +16,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
-// follow keeps one table current for ever: watch, and when the watch is lost,
-// wait and watch again. What is opened anew unasked was not lost.
+// follow keeps one table current for ever: it watches, and when the watch is lost, waits and watches again. A watch
+// that ends to be renewed or widened is not lost, and opens again without a pause.
 func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 	pauses := m.pauses()
 
@@ -37,7 +37,7 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.account.TooMuch(err)
 		}
 
-		// One that is lost again and again right after it was complete is no recovery.
+		// A watch that is lost again and again right after it was complete has not recovered.
 		if synced && m.options.Now().Sub(opened) > pauses.Longest() {
 			pauses = m.pauses()
 		}
@@ -52,8 +52,8 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 	}
 }
 
-// waitToReopen waits before a watch is opened again. Those that are reopened still spread
-// a little.
+// waitToReopen waits before a watch is opened again. Watches that ReopenWatches wakes still wait for a short random
+// time.
 func (m *Mirror) waitToReopen(ctx context.Context, pause time.Duration, reopened <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -66,7 +66,7 @@ func (m *Mirror) waitToReopen(ctx context.Context, pause time.Duration, reopened
 	}
 }
 
-// ReopenWatches ends the pauses of all lost watches: Omni is known to be back.
+// ReopenWatches ends the pauses of all lost watches, because Omni is back.
 func (m *Mirror) ReopenWatches() {
 	m.reopening.Lock()
 	defer m.reopening.Unlock()
@@ -82,19 +82,18 @@ func (m *Mirror) nextReopening() <-chan struct{} {
 	return m.reopened
 }
 
-// pauses are those between a lost watch and the next. They are shortened at random:
-// many watches that were lost together must not return together.
+// pauses returns the pauses between a lost watch and the next one. Each is shortened at random: many watches that were
+// lost together must not return together.
 func (m *Mirror) pauses() *backoff.Backoff {
 	return backoff.New(m.options.ResyncMinDelay, m.options.ResyncMaxDelay)
 }
 
-// watchOnce runs one watch to its end and tells whether it got complete.
+// watchOnce runs one watch to its end and reports whether its first contents were complete.
 func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (synced bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	// The watch has no deadline of its own, and its request waits for the
-	// server's first message.
+	// The watch has no deadline of its own, and its request blocks until the server's first message.
 	alarm := time.AfterFunc(m.options.BootstrapTimeout, func() { cancel(errBootstrapTimeout) })
 	defer alarm.Stop()
 
@@ -112,8 +111,9 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 	events := make(chan state.Event)
 	kind := resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined)
 
-	// Each event by itself, not many in one message: a fleet must not be one message of hundreds of MiB, which nobody
-	// could tell from an attack before it is in memory. Specs are decoded here, after they were weighed.
+	// Each event arrives in a message of its own, not many in one: a whole fleet in one message would be hundreds of MiB,
+	// which cannot be told from an attack before it is in memory. This package decodes the specs, after it has weighed
+	// them.
 	err = m.source.WatchKind(bounds.WithEventLimit(ctx, limit), kind, events, state.WithBootstrapContents(true),
 		state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
 	if err != nil {
@@ -143,11 +143,10 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 	return reader.synced, fmt.Errorf("watch %s: %w", resourceType, err)
 }
 
-// errBootstrapTimeout ends a watch whose first contents never came to an end.
+// errBootstrapTimeout ends a watch whose first contents were not complete in time.
 var errBootstrapTimeout = fmt.Errorf("the first contents did not arrive in time: %w", context.DeadlineExceeded)
 
-// widened reports whether a watch ended because one message was longer than it
-// accepts, and accepts twice as much from now on.
+// widened reports whether a watch ended because one message was longer than its limit, and doubles the limit.
 func (m *Mirror) widened(resourceType resource.Type, err error) bool {
 	var long *bounds.TooLong
 
@@ -161,7 +160,7 @@ func (m *Mirror) widened(resourceType resource.Type, err error) bool {
 	return true
 }
 
-// overflow ends the mirror for good: it was sent too much. Nothing of it is kept.
+// overflow ends the mirror for good, because Omni sent too much, and drops all contents.
 func (m *Mirror) overflow(err error) {
 	m.stop()
 	m.health.fail(err)

@@ -13,16 +13,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Health says how a mirror is.
+// Health is the state of a mirror.
 type Health struct {
 	// Synced is true if every watch is complete and runs.
 	Synced bool
 	// Since is when Synced last changed (at first: when the mirror started).
 	Since time.Time
-	// Class is the kind of the failure that is in the way; ClassNotReady while
-	// the first contents are on their way and nothing failed yet.
+	// Class is the class of the failure; ClassNotReady while the first contents are being read and nothing has failed.
 	Class omni.Class
-	// Message says in one bounded line what is in the way; empty if Synced.
+	// Message is the failure in one bounded line; empty if Synced.
 	Message string
 }
 
@@ -30,7 +29,7 @@ type Health struct {
 type healthKeeper struct {
 	mu      sync.Mutex
 	now     func() time.Time
-	missing map[resource.Type]error // nil error: on its way for the first time
+	missing map[resource.Type]error // nil error: being read for the first time
 	failed  error                   // what ended the mirror for good
 	current Health
 }
@@ -55,7 +54,7 @@ func (k *healthKeeper) get() Health {
 	return k.current
 }
 
-// lost notes a failed watch; true if Health changed.
+// lost records a failed watch. It reports whether Health changed.
 func (k *healthKeeper) lost(resourceType resource.Type, err error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,7 +64,7 @@ func (k *healthKeeper) lost(resourceType resource.Type, err error) bool {
 	return k.update()
 }
 
-// found notes a complete watch; true if Health changed.
+// found records a complete watch. It reports whether Health changed.
 func (k *healthKeeper) found(resourceType resource.Type) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,7 +74,7 @@ func (k *healthKeeper) found(resourceType resource.Type) bool {
 	return k.update()
 }
 
-// fail notes what ended the mirror for good.
+// fail records what ended the mirror for good.
 func (k *healthKeeper) fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,8 +83,8 @@ func (k *healthKeeper) fail(err error) {
 	k.update()
 }
 
-// update takes over a new Health. A message that only counts other watches is
-// no change: seventeen watches that are lost together are one event.
+// update stores the new Health and reports whether it changed. A message that only counts other watches is no change:
+// seventeen watches that are lost together are one event.
 func (k *healthKeeper) update() bool {
 	next := k.derive()
 	next.Since = k.current.Since

@@ -13,31 +13,27 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// Times of the mirror.
+// Timeouts and intervals of the mirror.
 const (
-	// bootstrapTimeout bounds a watch from its request to the end of its first
-	// contents.
+	// bootstrapTimeout bounds a watch from its request to the end of its first contents.
 	bootstrapTimeout = 60 * time.Second
-	// resyncMinDelay and resyncMaxDelay bound the pause before a lost watch is
-	// opened again: doubled each time, and up to half of it taken off at random.
-	// The first watch that succeeds hurries the others, so after an outage all
-	// of them are back soon after the first is.
+	// resyncMinDelay and resyncMaxDelay bound the pause before a lost watch is opened again: it doubles each time, and is
+	// shortened by up to half at random. The first watch that succeeds ends the pauses of the others, so after an outage
+	// all of them are back soon after the first.
 	resyncMinDelay = 500 * time.Millisecond
 	resyncMaxDelay = 15 * time.Second
-	// writeVisibleTimeout is how long the mirror may stay behind one of our own
-	// writes before it stops waiting for it, and opens the watch anew that has
-	// not shown it.
+	// writeVisibleTimeout is how long the mirror waits for one of our own writes. Afterwards it no longer reports
+	// ErrBehind for it, and opens the watch again that has not shown it.
 	writeVisibleTimeout = 10 * time.Second
-	// watchLife is the age at which a watch is opened anew, up to half of it
-	// taken off at random: so long can a stream be silent before anybody notices.
+	// watchLife is the age at which a watch is opened again, shortened by up to half at random. It bounds how long a dead
+	// stream goes unnoticed.
 	watchLife = time.Hour
 )
 
 // Options configures a Mirror. Every field may be zero.
 type Options struct {
-	// ClusterChanged is told the name of a cluster in Omni for every change
-	// that concerns it, whether or not anybody manages it. It must not block
-	// and may be called from several goroutines.
+	// ClusterChanged is called with the name of a cluster in Omni for every change that concerns it, managed or not. It
+	// must not block and may be called from several goroutines.
 	ClusterChanged func(cluster string)
 	// HealthChanged is called after Health changed. It must not block.
 	HealthChanged func()
@@ -52,9 +48,9 @@ type Options struct {
 	// Now replaces time.Now.
 	Now func() time.Time
 
-	// Overflowed is told that the mirror ended for good because it was sent too much. It must not block.
+	// Overflowed is called when the mirror has ended for good because Omni sent too much. It must not block.
 	Overflowed func(error)
-	// Open opens the account that bounds what is kept; nil: no bound.
+	// Open opens the account that bounds the memory of the copy; nil: no bound.
 	Open func(over func(error)) *bounds.Account
 }
 
@@ -97,13 +93,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Mirror is the local copy of one Omni's resources: Cluster, MachineSet,
-// MachineSetNode, ConfigPatch, ExtensionsConfiguration,
-// KubernetesManifestGroup, KubernetesHealthCheck, KernelArgs, and the statuses
-// ClusterStatus, MachineSetStatus, ClusterMachineStatus, ControlPlaneStatus,
-// LoadBalancerStatus, KubernetesUpgradeStatus, TalosUpgradeStatus,
-// MachineStatus, ClusterUUID. It holds those of all clusters, because
-// collisions by ID must be seen. It is safe for concurrent use.
+// Mirror is the local copy of one Omni's resources: Cluster, MachineSet, MachineSetNode, ConfigPatch,
+// ExtensionsConfiguration, KubernetesManifestGroup, KubernetesHealthCheck, KernelArgs, and the statuses ClusterStatus,
+// MachineSetStatus, ClusterMachineStatus, ControlPlaneStatus, LoadBalancerStatus, KubernetesUpgradeStatus,
+// TalosUpgradeStatus, MachineStatus, ClusterUUID. It holds those of all clusters, to detect collisions by ID. It is
+// safe for concurrent use.
 type Mirror struct {
 	source  state.CoreState
 	options Options
@@ -112,16 +106,16 @@ type Mirror struct {
 	renew   renewals
 	health  *healthKeeper
 	account *bounds.Account
-	limits  map[resource.Type]*int // of one message of a watch, in bytes; each is its watch's own
+	limits  map[resource.Type]*int // of one message of a watch, in bytes; only its watch's goroutine uses it
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
 	reopening sync.Mutex
-	reopened  chan struct{} // closed when watches need not wait any longer
+	reopened  chan struct{} // closed to end the pauses of lost watches
 }
 
-// Start opens the watches and returns at once; Synced and HealthChanged
-// tell when the copy is complete. The mirror runs until ctx ends or Stop.
+// Start opens the watches and returns at once; Synced and HealthChanged report when the copy is complete. The mirror
+// runs until ctx ends or Stop is called.
 func Start(ctx context.Context, source state.CoreState, options Options) *Mirror {
 	ctx, stop := context.WithCancel(ctx)
 	kinds := mirroredKinds()
@@ -142,7 +136,7 @@ func Start(ctx context.Context, source state.CoreState, options Options) *Mirror
 	return m
 }
 
-// Stop ends the watches and waits for them. What was read stays readable.
+// Stop ends the watches and waits for them. The copy stays readable.
 func (m *Mirror) Stop() {
 	m.stop()
 	m.Wait()
@@ -155,21 +149,18 @@ func (m *Mirror) Wait() { m.running.Wait() }
 // Synced reports whether the copy is complete and every watch runs now.
 func (m *Mirror) Synced() bool { return m.health.get().Synced }
 
-// Health says how the copy is, and if it is not well, since when and why.
+// Health returns the state of the copy, and if it is not synced, since when and why.
 func (m *Mirror) Health() Health { return m.health.get() }
 
-// State is the copy as a read-only COSI state for the library's template
-// functions. Reads fail with ErrNotSynced until the copy is complete for the
-// first time; after that they work even while a watch is lost, so call Ready
-// before planning. Writes and watches fail with ErrReadOnly.
+// State returns the copy as a read-only COSI state for the library's template functions. Reads fail with ErrNotSynced
+// until the copy is complete for the first time; after that they work even while a watch is lost, so call Ready before
+// planning. Writes and watches fail with ErrReadOnly.
 func (m *Mirror) State() state.State { return state.WrapCore(&mirrorState{store: m.store}) }
 
-// Ready is nil if a plan for the cluster may be made from the copy now:
-// ErrNotSynced before the copy is complete and while a watch is lost,
-// ErrBehind while it does not show our own last writes to this cluster yet
-// (at most writeVisibleTimeout). HealthChanged or ClusterChanged will be
-// called when that is over; ErrBehind may also end silently by its timeout,
-// so come back after about a second.
+// Ready returns nil if a plan for the cluster may be made from the copy now. Errors: ErrNotSynced before the copy is
+// complete and while a watch is lost, ErrBehind while it does not show our own last writes to this cluster (for at most
+// writeVisibleTimeout). The mirror calls HealthChanged or ClusterChanged when that is over; only the timeout of
+// ErrBehind passes without a call, so retry after about a second.
 func (m *Mirror) Ready(cluster string) error {
 	if health := m.Health(); !health.Synced {
 		return fmt.Errorf("%w: %s", omni.ErrNotSynced, health.Message)
@@ -187,16 +178,15 @@ func (m *Mirror) Ready(cluster string) error {
 	return nil
 }
 
-// Await notes which resources a cluster waits for that belong to another one: every
-// change of them concerns it, too, whether or not Omni has the cluster already. It
-// replaces what was noted before; without keys nothing is waited for. It reports
-// whether there are keys that were not noted before: their change may have been missed.
+// Await records which resources of other clusters a cluster waits for: every change of them concerns that cluster, too,
+// whether or not Omni already has it. The call replaces the keys of earlier ones; without keys, the cluster waits for
+// nothing. Await reports whether any key is new: its change may have been missed.
 func (m *Mirror) Await(cluster string, keys []omni.ResourceKey) (added bool) {
 	return m.store.await(cluster, keys)
 }
 
-// Expect notes a write of ours, with what Omni answered: until the copy shows it,
-// Ready says ErrBehind for the cluster.
+// Expect records one of our writes, with Omni's answer: until the copy shows it, Ready returns ErrBehind for the
+// cluster.
 func (m *Mirror) Expect(cluster string, written resource.Metadata, effect omni.Effect) {
 	m.writes.expect(cluster, written, effect)
 }

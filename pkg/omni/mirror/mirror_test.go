@@ -198,7 +198,7 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 	args := omnires.NewKernelArgs(omnitest.Machine1)
 	orphan := omnires.NewKernelArgs(omnitest.Machine3)
 
-	// Every step changes one resource and says who must hear of it.
+	// Every step changes one resource and lists the clusters that must be reported.
 	for _, step := range []struct {
 		name   string
 		change func()
@@ -230,7 +230,7 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 		step.change()
 
 		marker := omnires.NewClusterStatus("marker-" + strings.ReplaceAll(step.name, " ", "-"))
-		// The tables are independent, so give each step's own event its time.
+		// The tables are independent, so wait for each step's own event.
 		for _, want := range step.want {
 			omnitest.Eventually(t, step.name+" tells "+want, func() bool { return told.Told(want) })
 		}
@@ -283,7 +283,7 @@ func TestMirrorResynchronises(t *testing.T) {
 		t.Errorf("a read while lost: %v", err)
 	}
 
-	// What happens meanwhile.
+	// Changes while the watch is lost.
 	omnitest.MustChange(t, source, omnitest.ClusterNamed("changed"), func(c *omnires.Cluster) { c.TypedSpec().Value.TalosVersion = "1.13.3" })
 	omnitest.MustDestroy(t, source, omnitest.ClusterNamed("removed"))
 	omnitest.MustDestroy(t, source, omnitest.ClusterNamed("remade"))
@@ -339,7 +339,7 @@ func TestMirrorStopsAtOnce(t *testing.T) {
 		started := time.Now()
 		m.Stop()
 
-		// Whoever waits for the first contents waits for bootstrapTimeout.
+		// A watch that waits for its first contents waits up to bootstrapTimeout.
 		if took := time.Since(started); took > bootstrapTimeout/2 {
 			t.Errorf("%s: took %v", name, took)
 		}

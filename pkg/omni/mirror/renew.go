@@ -7,12 +7,12 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 )
 
-// errRenewed ends a watch that is opened anew although nobody has said that it was lost. Whatever stands between us and
-// Omni may keep a stream open that nothing comes through any more, and answer its keepalive; single calls go through all
-// the same, so nothing else notices.
+// errRenewed ends a watch that is opened again although no error was reported. A proxy between us and Omni may keep a
+// stream open through which no events come any more, and answer its keepalives. Single calls still succeed, so nothing
+// else detects this.
 var errRenewed = errors.New("opened anew")
 
-// renewals ask watches to be opened anew, by type.
+// renewals request that watches be opened again, by type.
 type renewals map[resource.Type]chan struct{}
 
 func newRenewals(kinds []mirroredKind) renewals {
@@ -24,7 +24,7 @@ func newRenewals(kinds []mirroredKind) renewals {
 	return asked
 }
 
-// ask has a type's watch opened anew, unless that was asked for already.
+// ask requests that a type's watch be opened again, unless a request is pending.
 func (r renewals) ask(resourceType resource.Type) {
 	select {
 	case r[resourceType] <- struct{}{}:
@@ -32,8 +32,8 @@ func (r renewals) ask(resourceType resource.Type) {
 	}
 }
 
-// renewable reports whether a watch that was opened then is worth opening anew: one that is younger than our timeout for
-// a write has shown more than the watch that is complained of.
+// renewable reports whether a watch that was opened then is old enough to open again: one that is younger than the
+// timeout of a write was opened after that write, and its first contents show it.
 func (m *Mirror) renewable(opened time.Time) bool {
 	return m.options.Now().Sub(opened) >= m.options.WriteVisibleTimeout
 }

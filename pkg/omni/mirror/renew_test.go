@@ -11,8 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// A watch that tells nothing any more is opened anew: when it does not show our own write in time, and at a certain age.
-// Nobody takes that for a loss.
+// TestSilentWatchesAreRenewed checks that a silent watch is opened again when it does not show our own write in time,
+// and at a certain age. Health does not count that as a loss.
 func TestSilentWatchesAreRenewed(t *testing.T) {
 	for name, set := range map[string]func(*Options){
 		"a write is not shown": func(o *Options) { o.WriteVisibleTimeout = 50 * time.Millisecond },
@@ -33,7 +33,7 @@ func TestSilentWatchesAreRenewed(t *testing.T) {
 				m.writes.expect("demo", *cluster.Metadata(), omni.EffectCreated)
 
 				omnitest.Eventually(t, "shown", func() bool {
-					_ = m.Ready("demo") // as the controller asks
+					_ = m.Ready("demo") // as the controller does
 
 					return m.store.get(omnires.ClusterType, "demo") != nil
 				})

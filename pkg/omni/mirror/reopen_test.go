@@ -10,8 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// After an outage the first watch that succeeds ends the pauses of the others,
-// and so does whoever knows that Omni is back.
+// TestLostWatchesAreHurried checks that after an outage the first watch that succeeds ends the pauses of the others,
+// and so does ReopenWatches.
 func TestLostWatchesAreHurried(t *testing.T) {
 	for name, reopen := range map[string]func(*Mirror){
 		"by another watch": func(m *Mirror) {
@@ -26,7 +26,7 @@ func TestLostWatchesAreHurried(t *testing.T) {
 			m := Start(t.Context(), source, Options{ResyncMinDelay: 600 * time.Millisecond, ResyncMaxDelay: time.Hour})
 			defer m.Stop()
 
-			// By then the pauses are longer than the test waits for anything.
+			// By then the pauses are longer than any timeout of the test.
 			m.rests(t, omnires.ClusterType)
 			source.RefuseWatch(omnires.ClusterType, nil)
 			reopen(m)
@@ -36,7 +36,7 @@ func TestLostWatchesAreHurried(t *testing.T) {
 	}
 }
 
-// rests waits until the watch has failed and the mirror says so.
+// rests waits until the watch has failed and Health reports it.
 func (m *Mirror) rests(t *testing.T, resourceType string) {
 	t.Helper()
 

@@ -9,7 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// telling are options of a mirror that tells and is quick to come back.
+// telling returns options of a mirror that records its calls in told, and reopens watches quickly.
 func telling(told *omnitest.Recorded) Options {
 	return Options{
 		ClusterChanged: told.ClusterChanged, HealthChanged: told.HealthChanged,

@@ -13,18 +13,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// mirrorState shows the store as a read-only COSI state. It hands out copies,
-// because whoever reads a state may change what it got.
+// mirrorState presents the store as a read-only COSI state. It returns copies, because callers may change what they
+// read from a state.
 type mirrorState struct {
 	store *store
 }
 
 var _ state.CoreState = (*mirrorState)(nil)
 
-// unsupported is what state.IsUnsupportedError looks for.
+// unsupported is an error that state.IsUnsupportedError matches.
 type unsupported struct{ error }
 
-// UnsupportedError marks the error.
+// UnsupportedError implements the marker interface.
 func (unsupported) UnsupportedError() {}
 
 // Unwrap lets errors.Is find ErrReadOnly.
@@ -56,9 +56,8 @@ func (s *mirrorState) Get(_ context.Context, pointer resource.Pointer, _ ...stat
 	return item.DeepCopy(), nil
 }
 
-// List implements state.CoreState: label queries and ID queries as in COSI,
-// results sorted by ID. A query for one cluster's label reads only that
-// cluster's resources.
+// List implements state.CoreState: label queries and ID queries work as in COSI, results are sorted by ID. A query for
+// one cluster's label reads only that cluster's resources.
 func (s *mirrorState) List(_ context.Context, kind resource.Kind, options ...state.ListOption) (resource.List, error) {
 	if err := s.readable(kind.Type()); err != nil {
 		return resource.List{}, err
@@ -85,7 +84,7 @@ func (s *mirrorState) List(_ context.Context, kind resource.Kind, options ...sta
 	return found, nil
 }
 
-// clusterOfQuery finds the one cluster that a query asks for, if it does.
+// clusterOfQuery returns the one cluster that a query selects; nil if it may select several.
 func clusterOfQuery(queries resource.LabelQueries) *string {
 	if len(queries) != 1 { // several queries are alternatives
 		return nil
@@ -100,32 +99,32 @@ func clusterOfQuery(queries resource.LabelQueries) *string {
 	return nil
 }
 
-// Create implements state.CoreState by refusing.
+// Create implements state.CoreState; it always fails.
 func (s *mirrorState) Create(context.Context, resource.Resource, ...state.CreateOption) error {
 	return unsupported{omni.ErrReadOnly}
 }
 
-// Update implements state.CoreState by refusing.
+// Update implements state.CoreState; it always fails.
 func (s *mirrorState) Update(context.Context, resource.Resource, ...state.UpdateOption) error {
 	return unsupported{omni.ErrReadOnly}
 }
 
-// Destroy implements state.CoreState by refusing.
+// Destroy implements state.CoreState; it always fails.
 func (s *mirrorState) Destroy(context.Context, resource.Pointer, ...state.DestroyOption) error {
 	return unsupported{omni.ErrReadOnly}
 }
 
-// Watch implements state.CoreState by refusing: the mirror's callbacks tell of changes.
+// Watch implements state.CoreState; it always fails: the mirror reports changes through its callbacks.
 func (s *mirrorState) Watch(context.Context, resource.Pointer, chan<- state.Event, ...state.WatchOption) error {
 	return unsupported{omni.ErrReadOnly}
 }
 
-// WatchKind implements state.CoreState by refusing.
+// WatchKind implements state.CoreState; it always fails.
 func (s *mirrorState) WatchKind(context.Context, resource.Kind, chan<- state.Event, ...state.WatchKindOption) error {
 	return unsupported{omni.ErrReadOnly}
 }
 
-// WatchKindAggregated implements state.CoreState by refusing.
+// WatchKindAggregated implements state.CoreState; it always fails.
 func (s *mirrorState) WatchKindAggregated(context.Context, resource.Kind, chan<- []state.Event, ...state.WatchKindOption) error {
 	return unsupported{omni.ErrReadOnly}
 }

@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// expectation is one write of ours that the copy has to show.
+// expectation is one of our writes, which the copy has to show.
 type expectation struct {
 	resourceType resource.Type
 	id           resource.ID
@@ -20,9 +20,8 @@ type expectation struct {
 	until        time.Time
 }
 
-// writes remembers our own writes until the copy shows them. Putting them into
-// the copy ourselves would be quicker, but a resource that Omni destroys right
-// after we created it would stay for ever if its event came first.
+// writes holds our own writes until the copy shows them. Putting them into the copy ourselves would be quicker, but a
+// resource that Omni destroys right after we created it would stay for ever if its event came first.
 type writes struct {
 	mu       sync.Mutex
 	timeout  time.Duration
@@ -34,13 +33,12 @@ func newWrites(timeout time.Duration, now func() time.Time) *writes {
 	return &writes{timeout: timeout, now: now, expected: map[string][]expectation{}}
 }
 
-// expect notes a write. written is the resource after the call: Omni's answer
-// has set its version.
+// expect records a write. written is the resource after the call: Omni's answer has set its version.
 func (w *writes) expect(cluster string, written resource.Metadata, effect omni.Effect) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// Nobody may ever ask about a cluster that is gone, so old ones go here.
+	// Ready may never be called again for a deleted cluster, so expired writes of all clusters are removed here.
 	for name, list := range w.expected {
 		if !w.now().Before(list[len(list)-1].until) {
 			delete(w.expected, name)
@@ -57,9 +55,8 @@ func (w *writes) expect(cluster string, written resource.Metadata, effect omni.E
 	})
 }
 
-// outstanding drops what the copy shows by now or what took too long, and
-// describes the rest; empty if there is none. unseen are the types of what took
-// too long: their watches may be silent.
+// outstanding removes the writes that the copy shows by now and those that have timed out, and describes the rest;
+// empty if there is none. unseen are the types of the timed-out writes: their watches may be silent.
 func (w *writes) outstanding(cluster string, copied *store) (waiting string, unseen []resource.Type) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +91,7 @@ func (w *writes) outstanding(cluster string, copied *store) (waiting string, uns
 
 func (e expectation) shownIn(copied *store) bool {
 	if !copied.has(e.resourceType) {
-		return true // nothing to see: a type that is not mirrored
+		return true // a type that is not mirrored never shows the write
 	}
 
 	item := copied.get(e.resourceType, e.id)

@@ -18,10 +18,10 @@ import (
 
 // Exported is a live cluster as a template.
 type Exported struct {
-	// Live is what Inspect says of the cluster; Exists is true.
+	// Live is the result of Inspect; Exists is true.
 	Live omni.Live
-	// Template is the cluster template: what the library's ExportTemplate gives, with every content as Omni
-	// keeps it, byte for byte, and with what the library leaves out (see Export). The owner's mark is in it.
+	// Template is the cluster template: the output of the library's ExportTemplate, with every content byte for byte as
+	// Omni stores it, and with what the library leaves out (see Export). It includes the owner's mark.
 	Template []byte
 	// Unmanaged are machines with kernel arguments that no template manages, such as those set in Omni's UI.
 	// They are not in the template, and a sync leaves them as they are.
@@ -48,19 +48,19 @@ func ListClusters(ctx context.Context, st state.State) ([]string, error) {
 	return names, nil
 }
 
-// Export reads a cluster back as a template.
+// Export returns a live cluster as a template.
 //
-// The library's export is the base. It loses some things, which are put back here from the resources themselves:
+// The library's export is the base. Export restores what it loses, from the resources themselves:
 //   - contents (patches, manifests, jobs): its YAML writer normalises line breaks;
 //   - a set's strategies without a rolling configuration;
-//   - the difference between no kernel arguments and arguments that no template manages: it has all of them or none;
+//   - the difference between no kernel arguments and unmanaged arguments: it exports all of them or none;
 //   - the name of the default worker set;
-//   - that backups are turned off while an interval is set.
+//   - that backups are disabled although an interval is set.
 //
-// What a template cannot say at all shows when the template is compared with Omni: see plan.Inexpressible.
+// A comparison of the template with Omni shows what no template can express: see plan.Inexpressible.
 //
-// Errors: ErrNoCluster, ErrClusterTearingDown, ErrNotExportable, ErrChangedMeanwhile, or those of reading. None
-// holds any content.
+// Errors: ErrNoCluster, ErrClusterTearingDown, ErrNotExportable, ErrChangedMeanwhile, or those of the reads. None holds
+// any content.
 func Export(ctx context.Context, st state.State, cluster string, keys omni.MarkKeys) (*Exported, error) {
 	live, err := omni.Inspect(ctx, st, cluster, keys)
 
@@ -92,7 +92,7 @@ func Export(ctx context.Context, st state.State, cluster string, keys omni.MarkK
 	return &Exported{Live: live, Template: template, Unmanaged: exact.unmanaged}, nil
 }
 
-// exportError tells what Omni answers, which has a code, from what the library itself says.
+// exportError separates Omni's errors, which have a code, from the library's own.
 func exportError(err error) error {
 	if _, coded := omni.CodeOf(err); coded || omni.Classify(err) != omni.ClassTransient {
 		return fmt.Errorf("export the template: %w", err)
@@ -101,7 +101,7 @@ func exportError(err error) error {
 	return fmt.Errorf("%w: %w", omni.ErrNotExportable, contentFree(err))
 }
 
-// contentFree cuts off what the library's decoder quotes of a patch, which may be secret.
+// contentFree cuts off the part of a patch that the library's decoder quotes, which may be secret.
 func contentFree(err error) error {
 	text := err.Error()
 

@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// exactParts is what the library's export does not keep exactly.
+// exactParts are the parts that the library's export does not reproduce exactly.
 type exactParts struct {
 	cluster    string
 	backups    bool
@@ -29,7 +29,7 @@ type exactParts struct {
 
 type exactManifest struct{ name, content string }
 
-// readExact reads the resources of a cluster that people own.
+// readExact reads the resources of a cluster that have no owner in Omni: those that users or templates made.
 func readExact(ctx context.Context, st state.State, cluster string) (*exactParts, error) {
 	exact := &exactParts{
 		cluster: cluster, patches: map[string]string{}, jobs: map[string]string{}, sets: map[string]*omnires.MachineSet{},
@@ -98,8 +98,8 @@ func (e *exactParts) read(ctx context.Context, st state.State, item resource.Res
 	return nil
 }
 
-// readKernelArgs tells managed from unmanaged arguments: a template with arguments of the second kind would take
-// them over, and one without changes nothing.
+// readKernelArgs separates managed from unmanaged arguments: a template that contains unmanaged ones would take them
+// over, and one without them leaves them as they are.
 func (e *exactParts) readKernelArgs(ctx context.Context, st state.State, machine string) error {
 	args, err := safe.StateGetByID[*omnires.KernelArgs](ctx, st, machine)
 	if state.IsNotFoundError(err) {

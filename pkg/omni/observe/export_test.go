@@ -54,7 +54,8 @@ kernelArgs: [quiet]
 install: {disk: /dev/vda}
 `
 
-// exporting is a simulator with the cluster demo, and its machines: of the control plane, of the workers, and a spare one.
+// exporting returns a simulator with the cluster demo, and the IDs of its machines: of the control plane, of the
+// workers, and a spare one.
 func exporting(t *testing.T) (state.State, []string) {
 	t.Helper()
 
@@ -77,7 +78,7 @@ func exporting(t *testing.T) (state.State, []string) {
 	return sim.State(), machines
 }
 
-// inexpressibleIn exports demo and compares, as lines.
+// inexpressibleIn exports demo and returns the lines of plan.Inexpressible.
 func inexpressibleIn(t *testing.T, st state.State) []string {
 	t.Helper()
 
@@ -127,10 +128,10 @@ func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 		t.Errorf("inexpressible %v", inexpressible)
 	}
 
-	// Turned off, with the interval kept, is not the same as turned on.
+	// Backups that are disabled but keep their interval must not come back enabled.
 	update(t, st, omnires.NewCluster("demo"), func(cluster *omnires.Cluster) { cluster.TypedSpec().Value.BackupConfiguration.Enabled = false })
 
-	// Arguments that a person set stay his: a template with them would take them over.
+	// Arguments that a user set stay the user's: a template that contains them would take them over.
 	args := omnires.NewKernelArgs(machines[0])
 	args.TypedSpec().Value.Args = []string{"debug"}
 
@@ -147,7 +148,7 @@ func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 	}
 }
 
-// update changes a resource as a person does in Omni's UI.
+// update changes a resource as a user does in Omni's UI.
 func update[T resource.Resource](t *testing.T, st state.State, item T, change func(T)) {
 	t.Helper()
 
@@ -160,7 +161,7 @@ func update[T resource.Resource](t *testing.T, st state.State, item T, change fu
 	}
 }
 
-// What no template can say is a change; the mark alone is none.
+// TestExportGaps checks that settings that no template can express show up as changes; the mark alone is no change.
 func TestExportGaps(t *testing.T) {
 	create := func(t *testing.T, st state.State, item resource.Resource) {
 		t.Helper()
@@ -242,7 +243,7 @@ func TestExportRefuses(t *testing.T) {
 	}
 }
 
-// Omni's own answers keep their class, and what the decoder quotes of a content is cut off.
+// TestExportErrors checks that Omni's errors keep their class, and that content that the decoder quotes is cut off.
 func TestExportErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error

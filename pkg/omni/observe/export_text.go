@@ -108,7 +108,7 @@ func (e *exactParts) completeCluster(document *yaml.Node) error {
 	return nil
 }
 
-// putContents puts the content of each entry's resource, whose ID is its idOverride.
+// putContents sets the content of each entry from its resource, whose ID is the entry's idOverride.
 func putContents(entries *yaml.Node, key string, contents map[string]string) error {
 	if entries == nil {
 		return nil
@@ -131,8 +131,8 @@ func putContents(entries *yaml.Node, key string, contents map[string]string) err
 	return nil
 }
 
-// completeSet writes the strategies of a set as Omni has them. A control plane takes no update and delete strategy;
-// the library refuses those that have a configuration, and the others show as gaps.
+// completeSet writes the strategies of a set as Omni has them. A control plane's template has no update and delete
+// strategy: the library refuses strategies with a configuration, and the others show up as inexpressible.
 func (e *exactParts) completeSet(document *yaml.Node, name string) error {
 	set, found := e.sets[name]
 	if !found {
@@ -196,7 +196,7 @@ func put(mapping *yaml.Node, key string, value *yaml.Node) {
 	mapping.Content = append(mapping.Content, textNode(key), value)
 }
 
-// textNode is always quoted with escapes, which is exact for every valid UTF-8 text.
+// textNode returns a quoted node with escapes, which is exact for every valid UTF-8 text.
 func textNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: text}
 }

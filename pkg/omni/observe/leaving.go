@@ -11,10 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Leaving lists the machines that are on their way out of a cluster that stays:
-// those of a MachineSet or MachineSetNode that is being torn down, and those
-// that no set lists any more but that Omni has not freed yet. The order is that
-// of DeleteProgress.Blockers. A missing cluster has none.
+// Leaving lists the machines that are leaving a cluster that stays: those of a MachineSet or MachineSetNode that is
+// being torn down, and those that no set lists any more but that Omni has not freed yet. The order is that of
+// DeleteProgress.Blockers. A missing cluster has none.
 func Leaving(ctx context.Context, st state.State, cluster string) ([]Blocker, error) {
 	going, err := setsGoing(ctx, st, cluster)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 )
 
-// Machines counts machines as Omni does.
+// Machines are Omni's counts of machines.
 type Machines struct {
 	// Total is the number of machines that belong to the set or cluster.
 	Total uint32
-	// Connected is how many of them Omni reaches.
+	// Connected is how many of them are connected to Omni.
 	Connected uint32
 	// Healthy is how many of them run as configured.
 	Healthy uint32
-	// Requested is how many there should be, as Omni last worked it out.
+	// Requested is how many there should be, as Omni last computed it.
 	Requested uint32
 }
 
@@ -23,41 +23,38 @@ type Machines struct {
 type Upgrade struct {
 	// Known is false if Omni has no such resource (yet).
 	Known bool
-	// Phase is Unknown, Upgrading, Done, Failed, Reverting or
-	// UpdatingMachineSchematics.
+	// Phase is Unknown, Upgrading, Done, Failed, Reverting or UpdatingMachineSchematics.
 	Phase string
-	// Step says what is being done; Error why it failed. Both are bounded.
+	// Step is the current step; Error is why the upgrade failed. Both are bounded.
 	Step, Error string
-	// Version is the version that was last reached, without leading v.
+	// Version is the version that was last reached, without a leading v.
 	Version string
 }
 
 // MachineSet is the state of one machine set.
 type MachineSet struct {
-	// ID is the ID in Omni; Name is the ID without the cluster's name, as a
-	// template has it ("control-planes" for the control plane).
+	// ID is the ID in Omni; Name is the ID without the cluster's name, as in a template ("control-planes" for the control
+	// plane).
 	ID, Name string
 	// ControlPlane is true for the control plane's set.
 	ControlPlane bool
 	// Class is the machine class; empty for a static set.
 	Class string
-	// Desired is how many machines the set asks for now; for an unlimited
-	// class how many it has.
+	// Desired is how many machines the set requests now; for an unlimited class, how many it has.
 	Desired uint32
-	// Known is false if Omni has not worked out a status yet.
+	// Known is false if Omni has not computed a status yet.
 	Known bool
-	// Phase is Unknown, ScalingUp, ScalingDown, Running, Destroying, Failed,
-	// Reconfiguring or Upgrading.
+	// Phase is Unknown, ScalingUp, ScalingDown, Running, Destroying, Failed, Reconfiguring or Upgrading.
 	Phase string
-	// Ready is Omni's own verdict.
+	// Ready is Omni's own assessment.
 	Ready bool
-	// Error is Omni's own explanation, bounded.
+	// Error is Omni's error text, bounded.
 	Error string
 	// Machines counts the set's machines.
 	Machines Machines
-	// LockedUpdates is the number of machines with a pending update that are locked.
+	// LockedUpdates is the number of locked machines with a pending update.
 	LockedUpdates uint32
-	// TearingDown is true while the set is destroyed.
+	// TearingDown is true while Omni destroys the set.
 	TearingDown bool
 }
 
@@ -70,19 +67,19 @@ type Machine struct {
 	// Stage is Unknown, Booting, Installing, Upgrading, Configuring, Running,
 	// Rebooting, ShuttingDown, BeforeDestroy, Destroying, PoweringOn, PoweredOff.
 	Stage string
-	// Ready is Omni's verdict on the machine's services.
+	// Ready is Omni's assessment of the machine's services.
 	Ready bool
-	// Connected reports whether Omni reaches the machine.
+	// Connected reports whether the machine is connected to Omni.
 	Connected bool
 	// Locked is true if updates of the machine are locked.
 	Locked bool
-	// ConfigUpToDate is false while the machine has not taken its configuration.
+	// ConfigUpToDate is false until the machine has applied its current configuration.
 	ConfigUpToDate bool
 	// Error is the last configuration error, bounded.
 	Error string
 }
 
-// Status is everything that Omni says about a cluster.
+// Status is everything that Omni reports about a cluster.
 type Status struct {
 	// Exists is false if Omni has no such cluster; the rest is empty then.
 	Exists bool
@@ -90,22 +87,20 @@ type Status struct {
 	TearingDown bool
 	// UUID is the cluster's identity; empty for a moment after its creation.
 	UUID string
-	// Known is false until Omni has worked out a cluster status.
+	// Known is false until Omni has computed a cluster status.
 	Known bool
 	// Phase is Unknown, ScalingUp, ScalingDown, Running or Destroying.
 	Phase string
-	// KubernetesVersion and TalosVersion are what Omni is to run, without leading v.
+	// KubernetesVersion and TalosVersion are the configured versions, without a leading v.
 	KubernetesVersion, TalosVersion string
-	// Ready, Available, KubernetesAPIReady, ControlPlaneReady and
-	// ConnectedControlPlanes are Omni's own verdicts.
+	// Ready, Available, KubernetesAPIReady, ControlPlaneReady and ConnectedControlPlanes are Omni's own assessments.
 	Ready, Available, KubernetesAPIReady, ControlPlaneReady, ConnectedControlPlanes bool
 	// LoadBalancerKnown is false if Omni has no load balancer status.
 	LoadBalancerKnown bool
-	// LoadBalancerHealthy is true if the Kubernetes API answers through Omni's
-	// load balancer; false as well while it is stopped.
+	// LoadBalancerHealthy is true if the Kubernetes API answers through Omni's load balancer; false also while the load
+	// balancer is stopped.
 	LoadBalancerHealthy bool
-	// ControlPlaneProblems are the control plane's conditions that are not
-	// ready, one line each, sorted.
+	// ControlPlaneProblems are the control plane's conditions that are not ready, one line each, sorted.
 	ControlPlaneProblems []string
 	// Machines counts the cluster's machines.
 	Machines Machines

@@ -16,7 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
 
-// populate makes a cluster "demo" with everything that Omni says about one.
+// populate creates a cluster "demo" with every resource that Omni has of one.
 func populate(t *testing.T, st state.State) {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func populate(t *testing.T, st state.State) {
 	omnitest.MachineIn(t, st, omnitest.Machine2, true)
 	omnitest.MachineIn(t, st, omnitest.Machine3, false)
 
-	// Another cluster must not shine through.
+	// Resources of another cluster must not appear in the status.
 	omnitest.MustCreate(t, st, omnitest.ClusterNamed("other"), omnitest.Labelled(omnires.NewMachineSet("other-workers"), "other"))
 }
 
@@ -134,7 +134,7 @@ func TestObserveClassSets(t *testing.T) {
 func TestObserveMissing(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 
-	// What a deleted cluster may leave for a moment does not make it exist.
+	// Resources that a deleted cluster leaves behind for a moment do not make it exist.
 	omnitest.MustCreate(t, st, omnires.NewClusterStatus("demo"))
 
 	got, err := Observe(t.Context(), st, "demo")

@@ -15,17 +15,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Blocker is something that has to go before a cluster is gone.
+// Blocker is a machine that Omni has to free before a cluster is gone.
 type Blocker struct {
 	// Machine is the machine's UUID.
 	Machine string
 	// MachineSet is the ID of its set; empty if unknown.
 	MachineSet string
-	// Connected reports whether Omni reaches the machine. A machine that is not
-	// connected cannot be reset.
+	// Connected reports whether the machine is connected to Omni. A machine that is not connected cannot be reset.
 	Connected bool
-	// Since is when the machine, its set or its cluster was told to go; zero if
-	// that is not known.
+	// Since is when the teardown of the machine, its set or its cluster was requested; zero if unknown.
 	Since time.Time
 }
 
@@ -40,14 +38,14 @@ func (b *Blocker) learn(item resource.Resource) {
 		b.Connected = status.TypedSpec().Value.GetConnected()
 	}
 
-	// Nothing else says since when: Omni touches the status of a machine all the
-	// time, and a text that follows it would be written all the time, too.
+	// Only the start of a teardown sets Since: Omni updates the status of a machine all the time, and a message with those
+	// times would be rewritten all the time, too.
 	if metadata.Phase() == resource.PhaseTearingDown && (b.Since.IsZero() || metadata.Updated().Before(b.Since)) {
 		b.Since = metadata.Updated()
 	}
 }
 
-// DeleteProgress says how far a destruction is.
+// DeleteProgress is how far the deletion of a cluster is.
 type DeleteProgress struct {
 	// Gone is true if Omni has no such cluster any more.
 	Gone bool
@@ -55,14 +53,13 @@ type DeleteProgress struct {
 	TearingDown bool
 	// Since is when the teardown was requested.
 	Since time.Time
-	// Blockers are the machines that still belong to the cluster, those that
-	// are not connected first, then by ID.
+	// Blockers are the machines that still belong to the cluster, those that are not connected first, then by ID.
 	Blockers []Blocker
-	// Finalizers are Omni's own controllers that are not done, sorted.
+	// Finalizers are Omni's own controllers that have not finished, sorted.
 	Finalizers []string
 }
 
-// Progress reads how far the destruction of a cluster is.
+// Progress reads how far the deletion of a cluster is.
 func Progress(ctx context.Context, st state.State, cluster string) (DeleteProgress, error) {
 	found, err := st.Get(ctx, omnires.NewCluster(cluster).Metadata())
 	if state.IsNotFoundError(err) {
@@ -91,8 +88,7 @@ func Progress(ctx context.Context, st state.State, cluster string) (DeleteProgre
 	return progress, err
 }
 
-// blockers unites the three resources that tie a machine to a cluster, which
-// Omni removes one after the other.
+// blockers merges the three resources that bind a machine to a cluster; Omni removes them one after the other.
 func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, error) {
 	found := map[string]*Blocker{}
 
@@ -126,7 +122,7 @@ func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, e
 	sorted := make([]Blocker, 0, len(found))
 
 	for _, blocker := range found {
-		// Omni may have removed the machine's place in the set already.
+		// Omni may have removed the MachineSetNode already.
 		if blocker.Since.IsZero() {
 			blocker.Since = going[blocker.MachineSet]
 		}
@@ -149,8 +145,8 @@ func blockers(ctx context.Context, st state.State, cluster string) ([]Blocker, e
 	return sorted, nil
 }
 
-// learnLinks finds out which machines Omni reaches where the cluster's own resources do not tell: Omni takes the cluster's
-// label off the status of a machine before the rest of it is gone.
+// learnLinks reads whether machines are connected where the cluster's own resources do not show it: Omni removes the
+// cluster label from the status of a machine before the machine's other resources are gone.
 func learnLinks(ctx context.Context, st state.State, found map[string]*Blocker) error {
 	for id, blocker := range found {
 		if blocker.Connected {
@@ -171,8 +167,7 @@ func learnLinks(ctx context.Context, st state.State, found map[string]*Blocker) 
 	return nil
 }
 
-// setsGoing are the machine sets of a cluster that are being torn down, by ID,
-// with the time since when.
+// setsGoing returns the machine sets of a cluster that are being torn down, by ID, with the time since when.
 func setsGoing(ctx context.Context, st state.State, cluster string) (map[string]time.Time, error) {
 	sets, err := omni.ListOf(ctx, st, omnires.MachineSetType, cluster)
 	if err != nil {

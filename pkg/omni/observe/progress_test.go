@@ -38,7 +38,8 @@ func TestBlockerKnowsSinceWhen(t *testing.T) {
 	}
 }
 
-// A machine that is leaving is not lost because its status does not name the cluster any more, while the rest of it does.
+// TestBlockerThatIsBeingFreed checks that a leaving machine counts as connected although its status no longer has the
+// cluster's label.
 func TestBlockerThatIsBeingFreed(t *testing.T) {
 	for name, test := range map[string]struct{ known, labelled, connected, want bool }{
 		"of the cluster":                {known: true, labelled: true, connected: true, want: true},

@@ -18,12 +18,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// maxDetailBytes bounds one text of Omni's inside a Status.
+// maxDetailBytes bounds one text from Omni inside a Status.
 const maxDetailBytes = 256
 
 func detail(text string) string { return redact.Bounded(omni.Sanitize(text), maxDetailBytes) }
 
-// observer gathers a Status and keeps the first error.
+// observer collects a Status and keeps the first error.
 type observer struct {
 	ctx     context.Context //nolint:containedctx // lives for one call of Observe
 	state   state.State
@@ -32,7 +32,7 @@ type observer struct {
 	err     error
 }
 
-// read calls fill with the resource of that ID, if there is one.
+// read calls fill with the resource of that ID, if it exists.
 func read[T meta.ResourceWithRD](o *observer, id string, fill func(T)) {
 	if o.err != nil {
 		return
@@ -197,7 +197,7 @@ func machinesOf(counts *specs.Machines) Machines {
 	}
 }
 
-// camel turns SCALING_UP into ScalingUp, as the other enumerations already are.
+// camel turns SCALING_UP into ScalingUp, the form of the other enumerations.
 func camel(name string) string {
 	var out strings.Builder
 

@@ -7,7 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Reasons of Running, fit for a condition's reason.
+// Reasons of Running, valid as a condition's reason.
 const (
 	ReasonRunning               = "Running"
 	ReasonNotCreated            = "NotCreated"
@@ -23,11 +23,10 @@ const (
 	ReasonMachineSetsNotReady   = "MachineSetsNotReady"
 )
 
-// Running decides whether a cluster runs as it is configured, with a reason
-// (one of the Reason... constants) and a message for people. It is a pure
-// function, and sceptical: Omni's own verdict may be true while the Kubernetes
-// API answers 5xx, while an upgrade runs, before Omni has noticed a change,
-// and for minutes after machines died. Of a new cluster ask KubernetesSeenReady, too.
+// Running decides whether a cluster runs as configured, and returns a reason (one of the Reason... constants) and a
+// message for people. It is a pure function, and strict: Omni's own assessment may be true while the Kubernetes API
+// answers 5xx, while an upgrade runs, before Omni has noticed a change, and for minutes after machines died. For a new
+// cluster, call KubernetesSeenReady, too.
 func Running(s Status) (ok bool, reason, message string) {
 	for _, rule := range []func(Status) (string, string){
 		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
@@ -67,7 +66,7 @@ func judgeUpgrades(s Status) (reason, message string) {
 		case "Upgrading", "Reverting", "UpdatingMachineSchematics":
 			return upgrade.reason, strings.TrimSuffix(fmt.Sprintf("%s: %s %s", upgrade.name, upgrade.Phase, upgrade.Step), " ")
 		case "Done":
-			// Omni has not begun yet if the version reached is not the wanted one.
+			// Omni has not started the upgrade yet if the reached version is not the wanted one.
 			if upgrade.Version != "" && upgrade.wanted != "" && upgrade.Version != upgrade.wanted {
 				return upgrade.reason, fmt.Sprintf("%s: %s is to become %s", upgrade.name, upgrade.Version, upgrade.wanted)
 			}
@@ -112,8 +111,7 @@ func count(s Status) string {
 		s.Machines.Total, s.Machines.Requested, s.Machines.Connected, s.Machines.Healthy)
 }
 
-// shortSets names the sets that have not got all their machines, and what helps: a
-// class without free machines shows as nothing else.
+// shortSets names the sets that lack machines, and what to check: nothing else shows that a class has no free machines.
 func shortSets(s Status) string {
 	text := ""
 
@@ -179,12 +177,10 @@ func judgeSets(s Status) (reason, message string) {
 	return "", ""
 }
 
-// KubernetesSeenReady reports whether there is evidence that Kubernetes ever worked in this
-// cluster; if not, the message says what is missing. A new cluster needs it: the
-// load balancer's first word is "healthy", before its first check. Omni makes a
-// cluster's KubernetesUpgradeStatus when the Kubernetes API has told it of its
-// nodes, and it is Done, with the version that was reached, once every node was
-// ready.
+// KubernetesSeenReady reports whether there is evidence that Kubernetes ever worked in this cluster; if not, the
+// message names what is missing. A new cluster needs this check: its load balancer reports "healthy" before its first
+// check. Omni creates a cluster's KubernetesUpgradeStatus when it has read the nodes from the Kubernetes API. Once
+// every node was ready, its phase is Done, and it has the version that was reached.
 func KubernetesSeenReady(s Status) (ok bool, message string) {
 	if s.Kubernetes.Phase == "Done" || s.Kubernetes.Version != "" {
 		return true, ""

@@ -7,7 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// runningStatus is a cluster that runs: one control plane, three workers.
+// runningStatus returns the status of a cluster that runs: one control plane, three workers.
 func runningStatus() Status {
 	return Status{
 		Exists: true, Known: true, UUID: "u", Phase: "Running", KubernetesVersion: "1.35.0", TalosVersion: "1.13.2",
@@ -103,7 +103,7 @@ func TestRunningIsBounded(t *testing.T) {
 	}
 }
 
-// What a new cluster has to show besides.
+// TestKubernetesSeenReady checks the evidence that a new cluster also needs.
 func TestKubernetesSeenReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		upgrade Upgrade

@@ -1,3 +1,3 @@
-// Package omnitest is for tests: an Omni in memory whose watches can be lost and whose
-// writes can be refused, with the resources and templates that tests put into it.
+// Package omnitest is for tests: an in-memory Omni whose watches can be cut and whose writes can be refused, and the
+// resources and templates that tests put into it.
 package omnitest

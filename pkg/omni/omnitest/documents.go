@@ -1,6 +1,6 @@
 package omnitest
 
-// ClusterDocument is the Cluster of a template, with the mark of TestKeys.
+// ClusterDocument is the Cluster document of a template, with an owner's mark under TestKeys.
 const ClusterDocument = `kind: Cluster
 name: demo
 annotations:
@@ -27,10 +27,10 @@ machines:
 - ` + Machine3 + `
 `
 
-// FullTemplate is all of them.
+// FullTemplate is the three documents together.
 const FullTemplate = ClusterDocument + ControlPlaneDocument + WorkersDocument
 
-// ClassDocument is a worker set that takes its machines from a class.
+// ClassDocument returns a worker set that takes its machines from a class.
 func ClassDocument(class, size string) string {
 	return "---\nkind: Workers\nname: workers\nmachineClass:\n  name: " + class + "\n  size: " + size + "\n"
 }

@@ -12,19 +12,18 @@ import (
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
 )
 
-// FakeOmni is an in-memory COSI state whose watches can be cut and whose calls
-// can be made to fail.
+// FakeOmni is an in-memory COSI state whose watches can be cut or refused.
 type FakeOmni struct {
 	state.State
 
 	mu     sync.Mutex
 	cut    context.CancelCauseFunc
-	alive  context.Context // stands for the network
-	silent chan struct{}   // closed when running watches tell nothing any more
+	alive  context.Context // the simulated network; canceled to cut the running watches
+	silent chan struct{}   // closed to silence the running watches
 	refuse map[resource.Type]error
 }
 
-// NewFakeOmni makes an empty one.
+// NewFakeOmni returns an empty FakeOmni.
 func NewFakeOmni() *FakeOmni {
 	f := &FakeOmni{
 		State: state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
@@ -37,8 +36,7 @@ func NewFakeOmni() *FakeOmni {
 	return f
 }
 
-// LoseWatches ends every running watch with an error; new ones work unless
-// their type is refused.
+// LoseWatches ends every running watch with an error; new ones work unless their type is refused.
 func (f *FakeOmni) LoseWatches(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,7 +45,7 @@ func (f *FakeOmni) LoseWatches(err error) {
 	f.alive, f.cut = context.WithCancelCause(context.Background())
 }
 
-// Silence lets every running watch tell nothing any more, and not end either; new ones work.
+// Silence stops the events of every running watch without ending it; new watches work.
 func (f *FakeOmni) Silence() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +127,7 @@ func Eventually(t *testing.T, what string, condition func() bool) {
 	t.Fatalf("did not happen in time: %s", what)
 }
 
-// SilentOmni accepts watches and never says anything.
+// SilentOmni accepts watches and never sends an event.
 type SilentOmni struct{ state.State }
 
 // WatchKind implements state.CoreState.

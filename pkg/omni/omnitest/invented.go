@@ -13,7 +13,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// Invented is a resource without content, as it goes over the wire.
+// Invented returns an encoded resource without content.
 func Invented(resourceType string, number int) *v1alpha1.Resource {
 	return &v1alpha1.Resource{
 		Metadata: &v1alpha1.Metadata{
@@ -24,7 +24,7 @@ func Invented(resourceType string, number int) *v1alpha1.Resource {
 	}
 }
 
-// Claiming is a zstd frame of one raw block that claims to hold more.
+// Claiming returns a zstd frame of one raw block whose header claims the given size.
 func Claiming(size uint64) []byte {
 	frame := binary.LittleEndian.AppendUint32(nil, 0xFD2FB528)
 	frame = append(frame, 0b11100000) // eight bytes of size, one segment, no checksum, no dictionary
@@ -33,7 +33,7 @@ func Claiming(size uint64) []byte {
 	return append(frame, 1|1<<3, 0, 0, 'x')
 }
 
-// Typical are resources as a fleet has them.
+// Typical returns resources such as a fleet has.
 func Typical(t testing.TB) map[string]resource.Resource {
 	t.Helper()
 
@@ -63,7 +63,7 @@ func Typical(t testing.TB) map[string]resource.Resource {
 	return map[string]resource.Resource{"machine": machine, "patch": patch, "node": node, "cluster": ClusterNamed("demo"), "set": ClassSet("demo", "workers", "any", 3)}
 }
 
-// Encoded is a resource as it goes over the wire.
+// Encoded returns the wire encoding of a resource.
 func Encoded(t testing.TB, item resource.Resource) []byte {
 	t.Helper()
 

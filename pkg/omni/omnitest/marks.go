@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// TestKeys are the operator's own.
+// TestKeys are the keys that the operator uses.
 var TestKeys = omni.MarkKeys{
 	UID:               "omni.texashpc.com/owner-uid",
 	Hub:               "omni.texashpc.com/hub-id",
@@ -15,7 +15,7 @@ var TestKeys = omni.MarkKeys{
 	ManagementCluster: "omni.texashpc.com/management-cluster",
 }
 
-// Marked is a Cluster with a mark of that UID, and an annotation of somebody else.
+// Marked returns a Cluster with a mark of that UID, and a foreign annotation.
 func Marked(name, uid string) *omnires.Cluster {
 	cluster := ClusterNamed(name)
 	annotations := cluster.Metadata().Annotations()
@@ -29,5 +29,5 @@ func Marked(name, uid string) *omnires.Cluster {
 	return cluster
 }
 
-// OfUID1 reports whether a mark is that of uid-1.
+// OfUID1 reports whether a mark has the UID uid-1.
 func OfUID1(marks omni.Marks) bool { return marks.UID == "uid-1" }

@@ -2,14 +2,14 @@ package omnitest
 
 import "sync"
 
-// Recorded notes what callbacks tell.
+// Recorded records the calls of a mirror's callbacks.
 type Recorded struct {
 	mu       sync.Mutex
 	clusters []string
 	health   int
 }
 
-// Take returns what was told since the last call, and forgets it.
+// Take returns the clusters reported since the last call, and clears them.
 func (r *Recorded) Take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,7 +20,7 @@ func (r *Recorded) Take() []string {
 	return taken
 }
 
-// HealthChanges is how often HealthChanged was called.
+// HealthChanges returns how often HealthChanged was called.
 func (r *Recorded) HealthChanges() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,7 +28,7 @@ func (r *Recorded) HealthChanges() int {
 	return r.health
 }
 
-// Told reports whether a cluster was told of.
+// Told reports whether ClusterChanged was called for a cluster.
 func (r *Recorded) Told(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *Recorded) Told(cluster string) bool {
 	return false
 }
 
-// ClusterChanged is for the option of the same name.
+// ClusterChanged implements the option of the same name.
 func (r *Recorded) ClusterChanged(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *Recorded) ClusterChanged(cluster string) {
 	r.clusters = append(r.clusters, cluster)
 }
 
-// HealthChanged is for the option of the same name.
+// HealthChanged implements the option of the same name.
 func (r *Recorded) HealthChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// RefusingOmni fails writes of one resource, and notes every write.
+// RefusingOmni fails writes of one resource, and records every write.
 type RefusingOmni struct {
 	state.CoreState
 
-	Refuse string // ID of the resource that is refused
+	Refuse string // ID of the resource whose writes fail
 	With   error
 	Writes []string
 }

@@ -9,7 +9,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// MustCreate creates resources, each for its owner.
+// MustCreate creates resources, each with its owner.
 func MustCreate(t *testing.T, st state.State, items ...resource.Resource) {
 	t.Helper()
 
@@ -20,7 +20,7 @@ func MustCreate(t *testing.T, st state.State, items ...resource.Resource) {
 	}
 }
 
-// MustChange changes a resource in place, whoever owns it.
+// MustChange changes a resource in place, whatever its owner.
 func MustChange[R resource.Resource](t *testing.T, st state.State, item R, change func(R)) {
 	t.Helper()
 
@@ -50,7 +50,7 @@ func Labelled[R resource.Resource](item R, cluster string) R {
 	return item
 }
 
-// ClusterNamed is a Cluster with versions.
+// ClusterNamed returns a Cluster with versions.
 func ClusterNamed(name string) *omnires.Cluster {
 	cluster := omnires.NewCluster(name)
 	cluster.TypedSpec().Value.KubernetesVersion = "1.35.0"
@@ -59,12 +59,12 @@ func ClusterNamed(name string) *omnires.Cluster {
 	return cluster
 }
 
-// SetNamed is a machine set of a cluster, with listed machines.
+// SetNamed returns a machine set of a cluster, with listed machines.
 func SetNamed(cluster, name string) *omnires.MachineSet {
 	return Labelled(omnires.NewMachineSet(cluster+"-"+name), cluster)
 }
 
-// ClassSet is a machine set that takes so many machines of a class.
+// ClassSet returns a machine set that takes count machines of a class.
 func ClassSet(cluster, name, class string, count uint32) *omnires.MachineSet {
 	set := SetNamed(cluster, name)
 	set.TypedSpec().Value.MachineAllocation = &specs.MachineSetSpec_MachineAllocation{Name: class, MachineCount: count}
@@ -72,7 +72,7 @@ func ClassSet(cluster, name, class string, count uint32) *omnires.MachineSet {
 	return set
 }
 
-// UnlimitedSet is a machine set that takes all machines of a class.
+// UnlimitedSet returns a machine set that takes all machines of a class.
 func UnlimitedSet(cluster, name, class string) *omnires.MachineSet {
 	set := ClassSet(cluster, name, class, 0)
 	set.TypedSpec().Value.MachineAllocation.AllocationType = specs.MachineSetSpec_MachineAllocation_Unlimited
@@ -96,7 +96,7 @@ func LockCluster(t *testing.T, st state.State) {
 	MustChange(t, st, omnires.NewCluster("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set(omnires.ClusterLocked, "") })
 }
 
-// TearDown requests a teardown that a finalizer holds up.
+// TearDown requests a teardown, which a finalizer blocks.
 func TearDown(t *testing.T, st state.State, item resource.Resource) {
 	t.Helper()
 
@@ -109,7 +109,7 @@ func TearDown(t *testing.T, st state.State, item resource.Resource) {
 	}
 }
 
-// MachineIn puts a machine's status into Omni, as a member of cluster demo.
+// MachineIn creates a machine's status, as a member of cluster demo.
 func MachineIn(t *testing.T, st state.State, id string, connected bool) {
 	t.Helper()
 

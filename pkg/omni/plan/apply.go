@@ -10,44 +10,38 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// ApplyOptions says how far Apply may go.
+// ApplyOptions bounds what Apply may do.
 type ApplyOptions struct {
-	// Consent is asked about each change that Plan.Hash stands for, whether it may
-	// be made now. Those that may not are held, together with what depends on
-	// them, and everything else is applied. Nil: none may.
+	// Consent reports whether a change that needs consent, see Plan.Hash, may be made now. Apply holds those that may not,
+	// together with what depends on them, and applies everything else. Nil: none may.
 	Consent func(Change) bool
-	// Admit is asked about each change whether its turn in a rollout has come. Those
-	// that wait are held, together with what depends on them. Nil: nothing waits.
+	// Admit reports for each change whether its turn in a rollout has come. Apply holds those that wait, together with
+	// what depends on them. Nil: nothing waits.
 	Admit func(Change) bool
-	// Known is asked about each change whether Omni refused it a moment ago, so that
-	// it need not be tried again now: the refusal, or nil. It may be nil.
+	// Known returns Omni's recent refusal of a change, or nil. Apply does not try such a change again. Known may be nil.
 	Known func(Change) *ChangeError
-	// Written is told of every write that Omni took, with Omni's answer. Nil: nobody is.
-	// Session.Apply sets it.
+	// Written is called for every write that Omni accepted, with Omni's answer. It may be nil. Session.Apply sets it.
 	Written func(written resource.Metadata, effect omni.Effect)
 }
 
-// EveryChange is an ApplyOptions.Consent for the destruction of a whole cluster,
-// which was asked for as a whole.
+// EveryChange is an ApplyOptions.Consent for the deletion of a whole cluster, which was requested as a whole.
 func EveryChange(Change) bool { return true }
 
-// Result says what an Apply did. All lists are in the plan's order.
+// Result is what an Apply did. All lists are in the plan's order.
 type Result struct {
-	// Applied are the changes that Omni took. For a destroy: it is gone.
+	// Applied are the changes that Omni accepted. For a destroy: the resource is gone.
 	Applied []Change
-	// Pending are destroys that were requested and wait for Omni to finish;
-	// the mirror wakes the caller then.
+	// Pending are destroys that were requested and wait for Omni to finish; the mirror wakes the caller then.
 	Pending []Change
 	// Held are the changes that had no consent, or whose turn has not come.
 	Held []Change
-	// Refused are the changes whose content Omni does not accept, now or, for those
-	// that ApplyOptions.Known names, a moment ago.
+	// Refused are the changes whose content Omni rejects: in this call, or, for those that ApplyOptions.Known returns, in
+	// an earlier one.
 	Refused []*ChangeError
-	// Skipped are the changes that were not tried: they depend on a refused one,
-	// come after another error, or in a later phase than a pending destroy.
+	// Skipped are the changes that were not tried: they depend on a refused one, come after another error, or in a later
+	// phase than a pending destroy.
 	Skipped []Change
-	// Requested are the destroys among Applied and Pending that this very call
-	// began, for events and metrics.
+	// Requested are the destroys among Applied and Pending that this call began, for events and metrics.
 	Requested []Change
 }
 
@@ -66,7 +60,7 @@ func (r Result) Wrote() bool {
 	return false
 }
 
-// applier carries one Apply.
+// applier holds the state of one Apply.
 type applier struct {
 	cluster string
 	live    state.State
@@ -74,21 +68,17 @@ type applier struct {
 	result  Result
 }
 
-// Apply makes the plan's changes in the library's order: creates, updates,
-// then destroys phase by phase. What Omni refuses is left out with what depends
-// on it (see refusals), and the rest goes on; in a deletion nothing does. At any
-// other error it stops. What was applied stays, and the next plan starts from
-// there. Updates carry the version they were planned from. A destroy is a
-// request for teardown; the resource is destroyed only when no finalizer is
-// left, and never waited for.
+// Apply makes the plan's changes in the library's order: creates, updates, then destroys phase by phase. If Omni
+// refuses a change, Apply skips what depends on it (see refusals), and goes on with the rest; a deletion stops at the
+// first refusal. At any other error Apply stops. Applied changes stay, and the next plan starts from there. Updates
+// carry the version they were planned from. A destroy requests the teardown; Apply destroys the resource only when no
+// finalizer is left, and never waits for that.
 //
-// The Cluster is read once more before anything else: ErrPlanOutdated if it was
-// made or made again since, or if an annotation (the owner's mark, a lock) is
-// another than the plan saw.
+// Apply first reads the Cluster once more: ErrPlanOutdated if it was created, or created again, since the plan, or if
+// an annotation (the owner's mark, a lock) differs from the plan's.
 //
-// Errors: ErrClusterLocked and ErrPlanOutdated (nothing was done), *ChangeError
-// (of what stopped it, else the first refusal), or the context's.
-// The Result is valid in every case.
+// Errors: ErrClusterLocked and ErrPlanOutdated (nothing was done), *ChangeError (of the change that stopped Apply, else
+// the first refusal), or the context's. The Result is valid in every case.
 func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptions) (Result, error) {
 	if plan.locked && len(plan.steps) > 0 {
 		return Result{Skipped: plan.Changes}, omni.ErrClusterLocked
@@ -136,7 +126,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 			a.result.Skipped = append(a.result.Skipped, s.joined...)
 			refused.all = refused.all || plan.deletion || len(a.result.Refused) >= maxRefusals
 		} else if err != nil {
-			// A step that failed is named by the error, one that was not tried is not.
+			// The error names a step that failed, but not one that was not tried.
 			if untried := new(ChangeError); !errors.As(err, &untried) {
 				a.result.Skipped = append(a.result.Skipped, s.change)
 			}
@@ -158,7 +148,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 	return a.result, nil
 }
 
-// tryUnlessKnown makes a step, unless Omni has just refused it.
+// tryUnlessKnown makes a step, unless Omni has recently refused it.
 func (a *applier) tryUnlessKnown(ctx context.Context, s step, known func(Change) *ChangeError) (done bool, err error) {
 	if known != nil {
 		if refusal := known(s.change); refusal != nil {

@@ -14,7 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// A version that waits for its turn keeps the value that Omni has; what does not wait is written at once, and as one.
+// TestVersionsWaitForTheirTurn checks that a version that waits for its turn keeps Omni's value, and that one write
+// makes all changes that do not wait.
 func TestVersionsWaitForTheirTurn(t *testing.T) {
 	document := strings.NewReplacer("v1.35.0", "v1.36.1", "v1.13.2", "v1.13.3", "name: demo\n", "name: demo\nlabels: {team: a}\n").Replace(runningTemplate)
 
@@ -67,12 +68,12 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 				t.Errorf("Kubernetes %s, Talos %s, team %q", spec.GetKubernetesVersion(), spec.GetTalosVersion(), team)
 			}
 
-			// What is left is what was held.
+			// The next plan has what was held.
 			if left := mustPlan(t, st, document, Options{Rollout: true}); len(left.Changes) != len(test.held) {
 				t.Errorf("left: %v", lines(left))
 			}
 
-			// A plan may be applied again: it was not changed by the first time.
+			// A plan may be applied again: the first time did not change it.
 			if _, err = Apply(t.Context(), st, planned, options); omni.Classify(err) != omni.ClassConflict {
 				t.Errorf("the same plan again: %v", err)
 			}
@@ -80,7 +81,7 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// A refused update of the Cluster refuses all that was to be written with it.
+// TestRefusedVersions checks that a refused update of the Cluster refuses all changes of that write.
 func TestRefusedVersions(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, runningTemplate)
@@ -94,7 +95,8 @@ func TestRefusedVersions(t *testing.T) {
 	}
 }
 
-// A machine that waits for its turn to leave holds back what depends on it, and in the control plane what takes its place.
+// TestRemovalsWaitForTheirTurn checks that a machine that waits for its turn to leave holds back what depends on it,
+// and in the control plane its replacement.
 func TestRemovalsWaitForTheirTurn(t *testing.T) {
 	const control = "machines: [11111111-1111-4111-8111-111111111111]"
 

@@ -13,17 +13,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// needsCluster reports whether a plan changes more than the Cluster itself: an
-// update of that carries its version, nothing else does.
+// needsCluster reports whether a plan changes more than the Cluster itself: only an update of the Cluster carries the
+// Cluster's version.
 func needsCluster(plan *Plan) bool {
 	return slices.ContainsFunc(plan.steps, func(s step) bool {
 		return s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate
 	})
 }
 
-// checkCluster makes sure that the Cluster still is the one that was planned
-// for, or that there still is none: a copy may lag, and creates and teardowns
-// carry no version.
+// checkCluster checks that the Cluster still is the one of the plan, or that there still is none: the copy may lag, and
+// creates and teardowns carry no version.
 func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
 	found, err := omni.ReadCluster(ctx, a.live, plan.Cluster)
 	if err != nil {
@@ -50,9 +49,8 @@ func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
 	return nil
 }
 
-// checkIdentity reads what holds machines or objects once more before it is torn
-// down: a resource of the same name that somebody else made in the meantime must
-// not be hit.
+// checkIdentity reads a resource that holds machines or objects once more before its teardown: it must not hit a
+// resource of the same name that was created in the meantime.
 func (a *applier) checkIdentity(ctx context.Context, s step) error {
 	switch s.change.Type {
 	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, TypeManifestGroup:
@@ -90,8 +88,7 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 	return nil
 }
 
-// readLink completes a step that was planned without its resource: links are not
-// in the local copy.
+// readLink completes a step that was planned without its resource: links are not in the local copy.
 func (a *applier) readLink(ctx context.Context, s step) (step, error) {
 	found, err := a.live.Get(ctx, s.old.Metadata())
 	if err != nil {
@@ -104,9 +101,8 @@ func (a *applier) readLink(ctx context.Context, s step) (step, error) {
 	return s, nil
 }
 
-// checkMachine makes sure that a machine which is about to be removed from Omni
-// still belongs to the cluster, and still is disconnected. What is being torn down
-// only has to be finished.
+// checkMachine checks that a machine that is about to be removed from Omni still belongs to the cluster, and still is
+// disconnected. A teardown that has begun is only finished.
 func (a *applier) checkMachine(ctx context.Context, s step) error {
 	if s.change.TearingDown {
 		return nil
@@ -133,9 +129,8 @@ func (a *applier) checkMachine(ctx context.Context, s step) error {
 	return nil
 }
 
-// checkMembers makes sure that a set which is about to go holds no machine that
-// somebody put into it since the plan was made: the set takes it along, and the
-// consent was not for that. Machines that Omni takes from a class come and go.
+// checkMembers checks that no machine was added to a set that is about to be torn down since the plan was made: the
+// set's teardown would include it, without consent. Machines that Omni takes from a class come and go.
 func (a *applier) checkMembers(ctx context.Context, s step) error {
 	found, err := a.live.List(ctx,
 		resource.NewMetadata(s.old.Metadata().Namespace(), omnires.MachineSetNodeType, "", resource.VersionUndefined),

@@ -2,8 +2,7 @@ package plan
 
 import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-// HeldBack are the changes that an Apply with these options would hold: see
-// ApplyOptions.
+// HeldBack returns the changes that an Apply with these options would hold: see ApplyOptions.
 func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
 	var changes []Change
 
@@ -16,24 +15,22 @@ func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
 	return changes
 }
 
-// holdBack decides which steps of a plan have to wait: destructive changes that
-// have no consent, changes whose turn in a rollout has not come, and what makes no
-// sense without them. The rest of the plan goes ahead.
+// holdBack decides which steps of a plan have to wait: destructive changes that have no consent, changes whose turn in
+// a rollout has not come, and what depends on them. The rest of the plan goes ahead.
 //
-//   - Machines of a set whose own change is held: the set still is of another
-//     kind, and Omni would refuse new ones; one that is to go waits with its set.
-//   - The removal of patches, extensions and kernel arguments of machines and
-//     sets that are to go: they would run on without their configuration.
-//   - The teardown of a set while a machine of it has no consent: the set would
-//     take the machine with it.
-//   - New machines of a control plane while one that leaves it waits for its turn: a
-//     swap must not leave etcd with an even number of members until then.
+//   - Machines of a set whose own change is held: the set still has its old kind, and Omni would refuse new machines;
+//     a machine that is to leave waits with its set.
+//   - The removal of patches, extensions and kernel arguments of sets whose own change is held, and of machines whose
+//     removal is held: they would run on without their configuration.
+//   - The teardown of a set while the removal of one of its machines is held: the set's teardown would include it.
+//   - New machines of a control plane while a machine that leaves it waits for its turn: a swap must not leave etcd
+//     with an even number of members until then.
 func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 	held := make([]bool, len(steps))
 	has := func(change Change) bool { return !change.needsConsent() || consent != nil && consent(change) }
 	isTurn := func(change Change) bool { return admit == nil || admit(change) }
 	goes := func(change Change) bool { return has(change) && isTurn(change) }
-	spared := map[string]bool{} // sets with a machine that stays for now
+	spared := map[string]bool{} // sets with a machine whose removal is held
 
 	for _, s := range steps {
 		if s.change.Type == omnires.MachineSetNodeType && s.change.needsConsent() && !goes(s.change) {
@@ -62,16 +59,16 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 	return held
 }
 
-// waiting is what the held steps of a plan are about.
+// waiting is what the held steps of a plan affect.
 type waiting struct{ sets, machines, controlPlanes map[string]bool }
 
-// add takes over a held step.
+// add records a held step.
 func (w waiting) add(s step, isTurn bool) {
 	if s.change.Type == omnires.MachineSetType {
 		w.sets[s.change.ID] = true
 	}
 
-	// What takes nothing away leaves the machine as it is: nothing depends on it.
+	// A change that removes nothing leaves the machine as it is: nothing depends on it.
 	if !s.change.Destructive {
 		return
 	}
@@ -85,7 +82,7 @@ func (w waiting) add(s step, isTurn bool) {
 	}
 }
 
-// holds reports whether a step depends on one that is held.
+// holds reports whether a step depends on a held one.
 func (w waiting) holds(s step) bool {
 	if s.change.Type == omnires.MachineSetNodeType {
 		return w.sets[s.set] || w.controlPlanes[s.set] && s.change.Action == ActionCreate

@@ -73,8 +73,8 @@ func TestHoldBack(t *testing.T) {
 	}
 }
 
-// Consent is given change by change: what has none stays, with what depends on it,
-// and takes its set's teardown with it.
+// TestHoldBackByChange checks that consent is given change by change: a change without consent is held, with what
+// depends on it, and with its set's teardown.
 func TestHoldBackByChange(t *testing.T) {
 	node := func(set, machine string) step {
 		return step{
@@ -114,7 +114,8 @@ func TestHoldBackByChange(t *testing.T) {
 	}
 }
 
-// Between a plan and its destroys somebody else acts in Omni: nothing is torn down.
+// TestApplyLooksAgainBeforeItDestroys checks that nothing is torn down if Omni changed between the plan and its
+// destroys.
 func TestApplyLooksAgainBeforeItDestroys(t *testing.T) {
 	for name, meanwhile := range map[string]func(*testing.T, *omnitest.FakeOmni){
 		"another owner's mark": func(t *testing.T, st *omnitest.FakeOmni) {

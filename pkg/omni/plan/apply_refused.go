@@ -8,29 +8,27 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// maxRefusals is after how many refusals an apply stops: what refuses so much is
-// not one part.
+// maxRefusals is the number of refusals after which an apply stops: after so many, the cause is not a single change.
 const maxRefusals = 10
 
-// refusals are what Omni refused in one apply, and decide what does not go on
-// because of it. The rest of the plan does.
+// refusals are Omni's refusals in one apply. They decide which steps do not go on because of them. The rest of the plan
+// does.
 //
-//   - After the refusal of what belongs to the whole cluster (the Cluster itself,
-//     its own patches, extensions, manifests and health checks): nothing.
-//   - Of a machine set, or of its patches and extensions: nothing of that set and
-//     of the machines that the template lists in it.
-//   - Of a machine, or of its patches, extensions and kernel arguments: nothing of
-//     that machine, and no machine leaves the set that the template lists it in.
-//   - No set is torn down while one that was to be made is not, or lacks a machine:
-//     it may take the other's place.
+//   - After the refusal of a resource of the whole cluster (the Cluster itself, its own patches, extensions, manifests
+//     and health checks): nothing goes on.
+//   - Of a machine set, or of its patches and extensions: nothing of that set and of the machines that the template
+//     lists in it.
+//   - Of a machine, or of its patches, extensions and kernel arguments: nothing of that machine, and no machine leaves
+//     the set that the template lists it in.
+//   - No set is torn down while a new one could not be created, or lacks a machine: the new one may replace it.
 //
-// What has begun to go only has to be finished, unless the whole cluster waits.
+// A teardown that has begun is finished, unless the whole cluster waits.
 type refusals struct {
 	all            bool
 	sets, machines map[string]bool   // that do not go on
 	keeps          map[string]bool   // sets that no machine leaves
-	newSetMissing  bool              // a set was to be made and is not, or not with all its machines
-	newSets        map[string]bool   // sets that the plan makes
+	newSetMissing  bool              // a new set was not created, or lacks a machine
+	newSets        map[string]bool   // sets that the plan creates
 	wanted         map[string]string // the set in which the template lists a machine
 }
 
@@ -52,7 +50,7 @@ func newRefusals(plan *Plan) *refusals {
 	return r
 }
 
-// refused takes over a step that Omni refused.
+// refused records a step that Omni refused.
 func (r *refusals) refused(s step) {
 	if s.set == "" && len(s.machines) == 0 {
 		r.all = true
@@ -61,7 +59,7 @@ func (r *refusals) refused(s step) {
 	r.leftOut(s)
 }
 
-// leftOut takes over a step that was refused, or not tried because of a refusal.
+// leftOut records a step that was refused, or not tried because of a refusal.
 func (r *refusals) leftOut(s step) {
 	isSet := s.change.Type == omnires.MachineSetType
 
@@ -76,7 +74,7 @@ func (r *refusals) leftOut(s step) {
 	for _, machine := range s.machines {
 		r.machines[machine] = true
 
-		// The set has to do without it, whether its node is a step of this plan or still waits for the machine to be free.
+		// The set lacks this machine, whether its node is a step of this plan or still waits for the machine to become free.
 		if set := r.wanted[machine]; set != "" {
 			r.keeps[set] = true
 			r.newSetMissing = r.newSetMissing || r.newSets[set]
@@ -84,7 +82,7 @@ func (r *refusals) leftOut(s step) {
 	}
 }
 
-// stop reports whether a step does not go on.
+// stop reports whether a step must not go on.
 func (r *refusals) stop(s step) bool {
 	switch {
 	case r.all:
@@ -108,8 +106,7 @@ func (r *refusals) stop(s step) bool {
 	return r.keeps[s.set] || r.newSetMissing && s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy
 }
 
-// refusalOf finds in an error that Omni refused the content of a change; nil if
-// it says anything else.
+// refusalOf returns the *ChangeError of a refused content; nil if the error is of another class.
 func refusalOf(err error) *ChangeError {
 	var failed *ChangeError
 	if errors.As(err, &failed) && failed.Class == omni.ClassRefused {

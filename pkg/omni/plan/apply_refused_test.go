@@ -15,7 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// Which steps of a plan do not go on when Omni refuses the first one. The set demo-a is to have machine1, and demo-b machine2.
+// TestRefusals checks which steps of a plan do not go on when Omni refuses the first one. The set demo-a is to have
+// machine1, and demo-b machine2.
 func TestRefusals(t *testing.T) {
 	plan := &Plan{Wanted: []SetState{{ID: "demo-a", Machines: []string{omnitest.Machine1}}, {ID: "demo-b", Machines: []string{omnitest.Machine2}}}}
 	of := func(action Action, kind resource.Type, id, set string, machines ...string) step {
@@ -104,7 +105,8 @@ func TestRefusals(t *testing.T) {
 
 var errNoClass = status.Error(codes.InvalidArgument, "failed to validate: no such machine class")
 
-// A refusal is no reason to destroy: a set whose successor is refused stays, with all of its machines.
+// TestApplyKeepsTheSetWhoseSuccessorIsRefused checks that a refusal destroys nothing: a set whose successor is refused
+// stays, with all of its machines.
 func TestApplyKeepsTheSetWhoseSuccessorIsRefused(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, omnitest.FullTemplate)
@@ -123,7 +125,8 @@ func TestApplyKeepsTheSetWhoseSuccessorIsRefused(t *testing.T) {
 	}
 }
 
-// What Omni refused a moment ago is not asked again, and holds back the same.
+// TestApplyDoesNotRepeatAKnownRefusal checks that a recently refused change is not tried again, and holds back the same
+// steps.
 func TestApplyDoesNotRepeatAKnownRefusal(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	noting := &omnitest.RefusingOmni{CoreState: st, Refuse: "demo-workers", With: errNoClass}
@@ -148,7 +151,7 @@ func TestApplyDoesNotRepeatAKnownRefusal(t *testing.T) {
 	}
 }
 
-// Who refuses everything is not asked about everything.
+// TestApplyStopsAfterManyRefusals checks that an Apply stops after maxRefusals.
 func TestApplyStopsAfterManyRefusals(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	document := omnitest.ClusterDocument + omnitest.ControlPlaneDocument

@@ -34,8 +34,7 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 	return true, nil
 }
 
-// create works on a copy, because Omni's answer is written into it, and a plan
-// may be applied again.
+// create works on a copy: the client writes Omni's answer into it, and a plan may be applied again.
 func (a *applier) create(ctx context.Context, s step) error {
 	wanted := s.new.DeepCopy()
 
@@ -65,7 +64,7 @@ func (a *applier) update(ctx context.Context, s step) error {
 	return nil
 }
 
-// destroy advances a destruction as far as it goes without waiting.
+// destroy advances a teardown as far as possible without waiting.
 func (a *applier) destroy(ctx context.Context, s step) (bool, error) {
 	begun, done, err := a.tearDown(ctx, s)
 	if err != nil {
@@ -85,8 +84,7 @@ func (a *applier) destroy(ctx context.Context, s step) (bool, error) {
 	return done, nil
 }
 
-// tearDown reports whether this call began the teardown, and whether the resource is
-// gone.
+// tearDown reports whether this call began the teardown, and whether the resource is gone.
 func (a *applier) tearDown(ctx context.Context, s step) (begun, gone bool, err error) {
 	if s.change.Type == siderolink.LinkType {
 		if s, err = a.readLink(ctx, s); err != nil {
@@ -96,8 +94,8 @@ func (a *applier) tearDown(ctx context.Context, s step) (begun, gone bool, err e
 
 	pointer := s.old.Metadata()
 
-	// Asking again would be a write without effect: the last finalizer that goes
-	// makes a new plan.
+	// Another request would be a write without effect. When the last finalizer is removed, the mirror wakes the caller,
+	// which plans again.
 	if s.change.TearingDown && !pointer.Finalizers().Empty() {
 		return false, false, nil
 	}
@@ -123,7 +121,7 @@ func (a *applier) tearDown(ctx context.Context, s step) (begun, gone bool, err e
 		a.record(*pointer, omni.EffectGone)
 
 		return begun, true, nil
-	case omni.Classify(err) == omni.ClassConflict: // a finalizer came in between
+	case omni.Classify(err) == omni.ClassConflict: // a finalizer was added in between
 		return begun, false, nil
 	default:
 		return begun, false, err

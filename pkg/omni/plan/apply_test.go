@@ -58,7 +58,8 @@ func TestApplyInOrder(t *testing.T) {
 	}
 }
 
-// What does not depend on the refused set goes on in the same run, the rest later.
+// TestApplyGoesOnPastARefusedSet checks that steps that do not depend on the refused set go on in the same run, the
+// rest later.
 func TestApplyGoesOnPastARefusedSet(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	plan := mustPlan(t, st, omnitest.FullTemplate, Options{})
@@ -93,7 +94,7 @@ func TestApplyGoesOnPastARefusedSet(t *testing.T) {
 		t.Errorf("tried %q", noting.Writes)
 	}
 
-	// The remedy happened in Omni: the next plan has only the rest.
+	// After the remedy in Omni, the next plan has only the rest.
 	rest := mustPlan(t, st, omnitest.FullTemplate, Options{})
 	if rest.Count(ActionCreate) != 3 || rest.Count(ActionUpdate) != 0 {
 		t.Errorf("rest %v", lines(rest))
@@ -167,7 +168,7 @@ func TestApplyMayBeRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// An old plan does no harm: it is a conflict, not a second cluster.
+	// An old plan does no harm: applying it is a conflict, and makes no second cluster.
 	if _, err := Apply(t.Context(), st, plan, ApplyOptions{}); omni.Classify(err) != omni.ClassConflict {
 		t.Errorf("error %v", err)
 	}
@@ -192,7 +193,7 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The set is asked to go; patches are a later phase and stay until then.
+	// The set's teardown is requested; patches are in a later phase and stay until then.
 	if diff := cmp.Diff([]string{"destroy MachineSet demo-workers"}, changes(result.Pending)); diff != "" {
 		t.Error(diff)
 	}
@@ -205,7 +206,7 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Again, without consent: it was begun, so it only goes on. Nothing is requested twice.
+	// A second plan needs no consent for a teardown that has begun, and requests nothing twice.
 	plan = mustPlan(t, st, document, Options{})
 	if plan.Hash != "" {
 		t.Error("what was begun asks for consent again")
@@ -216,7 +217,7 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 		t.Errorf("result %+v, %v", result, err)
 	}
 
-	// Omni is done.
+	// Omni finishes.
 	if err = st.RemoveFinalizer(t.Context(), set.Metadata(), "MachineSetStatusController"); err != nil {
 		t.Fatal(err)
 	}
@@ -278,8 +279,8 @@ func TestApplyDoesNotHitAnotherClusterOfTheSameName(t *testing.T) {
 	}
 }
 
-// What carries no version is neither made nor torn down in a cluster that is not the one of the plan any more, whether or
-// not it is destructive.
+// TestApplyNoticesAnotherOwner checks that creates and teardowns, which carry no version, are not made in a cluster
+// that is no longer the one of the plan, whether or not they are destructive.
 func TestApplyNoticesAnotherOwner(t *testing.T) {
 	for name, change := range map[string]func(*omnitest.FakeOmni){
 		"the mark": func(st *omnitest.FakeOmni) {
@@ -320,7 +321,8 @@ func TestApplyNoticesAnotherOwner(t *testing.T) {
 	}
 }
 
-// What a half-made cluster left is not torn down once somebody has made a cluster of that name.
+// TestApplyNoticesANewCluster checks that the remains of an incomplete cluster are not torn down once a cluster of that
+// name exists.
 func TestApplyNoticesANewCluster(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	omnitest.MustCreate(t, st, omnitest.SetNamed("demo", "workers"))

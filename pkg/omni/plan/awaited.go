@@ -6,9 +6,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// AwaitedBy are the resources that collisions are about, and the clusters that
-// have them: what is to be watched to know that an error is over, or says
-// something else.
+// AwaitedBy returns the resources that collide, and the clusters that have them: when one of them changes, the error is
+// over or has another text.
 func AwaitedBy(err error) []omni.ResourceKey {
 	var keys []omni.ResourceKey
 
@@ -23,7 +22,7 @@ func AwaitedBy(err error) []omni.ResourceKey {
 	return keys
 }
 
-// collisionsIn finds every collision that an error names.
+// collisionsIn returns every collision in an error.
 func collisionsIn(err error) []*CollisionError {
 	switch typed := err.(type) { //nolint:errorlint // the tree is walked here
 	case *CollisionError:

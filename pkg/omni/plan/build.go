@@ -13,13 +13,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// planBuilder turns the library's result into a Plan. It only decides; what it
-// needs to know was read before.
+// planBuilder turns the library's result into a Plan. It only decides; all of its input was read before.
 type planBuilder struct {
 	cluster   string
 	options   Options
 	nodes     map[string][]string // machines of each existing set
-	live      []SetState          // existing sets with the machines that people put there
+	live      []SetState          // existing sets with the machines that users put there
 	wanted    map[string]int      // machines that the template lists for each set
 	described map[string]bool     // machines with a Machine document
 	leased    map[omni.ResourceKey]bool
@@ -44,7 +43,7 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 		b.addCreate(plan, item)
 	}
 
-	var first []resource.Resource // to be destroyed before it can be made again
+	var first []resource.Resource // to be destroyed before it can be created again
 
 	for _, update := range result.Update {
 		if b.addUpdate(plan, update.Old, update.New) {
@@ -73,8 +72,8 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 	return plan
 }
 
-// putClusterFirst makes the update of the Cluster the first write: it puts the
-// owner's mark on a cluster that is taken over, before anything is made in it.
+// putClusterFirst makes the update of the Cluster the first write: the update puts the owner's mark on an adopted
+// cluster, before anything is created in it.
 func (p *Plan) putClusterFirst() {
 	for i, s := range p.steps {
 		if s.change.Type == omnires.ClusterType && s.change.Action == ActionUpdate {
@@ -86,7 +85,7 @@ func (p *Plan) putClusterFirst() {
 	}
 }
 
-// sortWithinTypes keeps the order in which types come and sorts each by ID.
+// sortWithinTypes keeps the order of the types and sorts each by ID.
 func sortWithinTypes[T any](items []T, metadata func(T) resource.Metadata) {
 	rank := map[resource.Type]int{}
 
@@ -104,7 +103,7 @@ func sortWithinTypes[T any](items []T, metadata func(T) resource.Metadata) {
 	})
 }
 
-// addStep adds a step to the plan, with what a rollout has to know of it.
+// addStep adds a step to the plan, with its kind and digest for a rollout.
 func (b planBuilder) addStep(plan *Plan, s step) {
 	s.change.Kind = b.kindOf(s)
 
@@ -134,9 +133,8 @@ func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
 	b.addStep(plan, s)
 }
 
-// addUpdate adds an update, or finds that the old resource has to go first: it
-// is being torn down, which cannot be undone and may wait for us to finish it,
-// or it is a machine of another set, which Omni does not move.
+// addUpdate adds an update, or reports that the old resource has to go first: it is being torn down, which cannot be
+// undone and may wait for us to finish it, or it is a machine of another set, which Omni does not move.
 func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goesFirst bool) {
 	s := newStep(ActionUpdate, updated)
 	s.old, s.new = old, updated
@@ -175,7 +173,7 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 	return false
 }
 
-// movesMachine reports whether an update takes a machine from one set to another.
+// movesMachine reports whether an update moves a machine from one set to another.
 func movesMachine(old, updated resource.Resource) bool {
 	from, _ := old.Metadata().Labels().Get(omnires.LabelMachineSet)
 	to, _ := updated.Metadata().Labels().Get(omnires.LabelMachineSet)
@@ -183,7 +181,7 @@ func movesMachine(old, updated resource.Resource) bool {
 	return old.Metadata().Type() == omnires.MachineSetNodeType && from != to
 }
 
-// judgeUpdate decides whether an update takes machines or objects away.
+// judgeUpdate decides whether an update removes machines or objects.
 func (b planBuilder) judgeUpdate(s *step) {
 	judgeMode(s)
 
@@ -206,8 +204,8 @@ func (b planBuilder) judgeUpdate(s *step) {
 	}
 }
 
-// keepLocks carries over what people set in Omni and what the library's Sync
-// would erase because no template has it.
+// keepLocks copies the annotations that users set in Omni and that the library's Sync would erase because no template
+// has them.
 func (b planBuilder) keepLocks(old, updated resource.Resource) {
 	switch old.Metadata().Type() {
 	case omnires.ClusterType:
@@ -260,7 +258,7 @@ func (b planBuilder) destroyStep(item resource.Resource, phase int) step {
 	return s
 }
 
-// newStep fills in what a resource tells by itself.
+// newStep returns a step with the fields that follow from the resource alone.
 func newStep(action Action, item resource.Resource) step {
 	metadata := item.Metadata()
 	s := step{change: Change{Action: action, Type: metadata.Type(), ID: metadata.ID()}}

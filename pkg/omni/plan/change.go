@@ -21,65 +21,55 @@ const (
 	ActionDestroy Action = "destroy"
 )
 
-// Change is one write that a plan wants.
+// Change is one write of a plan.
 type Change struct {
 	// Action is create, update or destroy.
 	Action Action
-	// Type is the COSI resource type, such as "MachineSets.omni.sidero.dev";
-	// KindOf shortens it.
+	// Type is the COSI resource type, such as "MachineSets.omni.sidero.dev"; KindOf shortens it.
 	Type string
 	// ID is the resource's ID in Omni.
 	ID string
-	// Set is the ID of the MachineSet that the resource is or belongs to; empty
-	// for what belongs to none.
+	// Set is the ID of the MachineSet that the resource is or belongs to; empty if it belongs to none.
 	Set string
-	// Machine is the UUID of the one machine that the resource is about; empty for
-	// what is about a set or the cluster.
+	// Machine is the UUID of the one machine that the resource is about; empty for resources of a set or the cluster.
 	Machine string
-	// Destructive is true if machines lose their data or leave the cluster:
-	// the teardown of a Cluster, MachineSet, MachineSetNode or Link, an update
-	// that lowers a MachineSet's machine count, changes its class or goes from
-	// unlimited to a number. A machine that goes to another set is torn down in
-	// the one and made in the other. It is true, too, if Omni removes objects from
-	// the running cluster because a manifest group goes or leaves mode full.
+	// Destructive is true if machines lose their data or leave the cluster: the teardown of a Cluster, MachineSet,
+	// MachineSetNode or Link, or an update that lowers a MachineSet's machine count, changes its class or goes from
+	// unlimited to a number. A machine that moves to another set is torn down in the old set and created in the new one.
+	// Destructive is also true if Omni removes objects from the running cluster because a manifest group is destroyed or
+	// leaves mode full.
 	Destructive bool
-	// Reason says in a few words why the change is destructive, or, in
-	// Plan.Waiting, what it waits for; else empty.
+	// Reason is why the change is destructive, or, in Plan.Waiting, what it waits for, in a few words; else empty.
 	Reason string
-	// Created is when Omni made the existing resource; zero for a create.
+	// Created is when Omni created the existing resource; zero for a create.
 	Created time.Time
-	// OldSize and NewSize say how many machines a MachineSet asks for: a number
-	// for a static set, "class/3" or "class/unlimited" for a class; empty for
-	// other types and where there is no such side.
+	// OldSize and NewSize are how many machines a MachineSet requests: a number for a static set, "class/3" or
+	// "class/unlimited" for a class; empty for other types and where there is no such side.
 	OldSize, NewSize string
-	// Version is the version of the existing resource that a destructive update
-	// or the removal of a manifest group starts from; else empty. Omni counts it up with every change. It is a part
-	// of Hash but not of Key: an approval is for this one update, and not for the
-	// next one between the same sizes.
+	// Version is the version of the existing resource that a destructive update or the removal of a manifest group starts
+	// from; else empty. Omni increments it with every change. It is a part of Hash but not of Key: an approval is for this
+	// one update, and not for the next one between the same sizes.
 	Version string
-	// Members identifies the machines that a MachineSet to destroy holds, but for
-	// those that Omni took from a class; else empty. It is a part of Key: the set
-	// takes them with it, and consent was given for no others.
+	// Members identifies the machines of a MachineSet to destroy, except those that Omni took from a class; else empty. It
+	// is a part of Key: the set's teardown includes these machines, and consent was given for no others.
 	Members string
-	// Kind says what the change is about, for a rollout.
+	// Kind is what the change is about, for a rollout.
 	Kind Kind
-	// Part is the part of the Cluster that an update is about, in a plan with
-	// Options.Rollout: the Kind of its version. Empty for a change of the whole
-	// resource, and for all but the versions of a Cluster. It is a part of Key.
+	// Part is the part of the Cluster that an update is about, in a plan with Options.Rollout: the Kind of its version.
+	// Empty for a change of the whole resource, and for everything but the versions of a Cluster. It is a part of Key.
 	Part string
 	// From and To are the versions that such an update goes from and to.
 	From, To string
-	// Digest identifies the change with what it writes: 32 hexadecimal digits, in a
-	// plan with Options.Rollout; empty for a change of KindFree.
+	// Digest identifies the change with the content that it writes: 32 hexadecimal digits, in a plan with Options.Rollout;
+	// empty for a change of KindFree.
 	Digest string
-	// TearingDown is true for the destruction of what is being torn down
-	// already: it only has to be finished and needs no consent again.
+	// TearingDown is true for the destroy of a resource that is already being torn down: it only has to be finished, and
+	// needs no consent again.
 	TearingDown bool
 }
 
-// Key identifies a destructive change across plans: type, ID, Omni's created
-// time, old and new size, and the machines of a set. It is what Hash is made of,
-// together with Version, and what an approval remembers until the change is made.
+// Key identifies a destructive change across plans: type, ID, Omni's created time, old and new size, the machines of a
+// set, and Part. Hash is made of it, together with Version; an approval holds it until the change is made.
 func (c Change) Key() string {
 	key := strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize, c.Members}, "|")
 	if c.Part != "" {
@@ -111,15 +101,13 @@ func orNone(size string) string {
 	return size
 }
 
-// needsConsent reports whether the change needs consent: destructive, and not begun yet.
+// needsConsent reports whether the change needs consent: it is destructive, and has not begun.
 func (c Change) needsConsent() bool { return c.Destructive && !c.TearingDown }
 
-// HashOf is the sha256, in hexadecimal, over the sorted keys of the changes that need consent, the
-// changes, those of updates and manifest groups with the version they start from;
-// empty if there is none. Plan.Hash is that of all of a plan's changes. A resource
-// that is made again has another created time, but one that is updated keeps it,
-// and an old hash may stand in a spec for years. Nothing else of a plan goes in, so
-// that an approval survives a harmless edit.
+// HashOf returns the sha256, in hexadecimal, over the sorted keys of the changes that need consent; empty if there is
+// none. Updates and manifest groups count with the version that they start from. Plan.Hash is that of all of a plan's
+// changes. A resource that is created again has another created time, but one that is updated keeps it, and an old hash
+// may stay in a spec for years. Nothing else of a plan is hashed, so that an approval survives a harmless edit.
 func HashOf(changes []Change) string {
 	var keys []string
 

@@ -17,10 +17,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// findCollisions looks up what the template wants to have. A resource of
-// another cluster is an error: the library would relabel it without a word. A
-// machine that a class of this very cluster allocated is only in the way for a
-// while, and returned: the set has to leave the class first.
+// findCollisions looks up the resources that the template wants. A resource of another cluster is an error: the library
+// would silently relabel it. A machine that a class of this very cluster allocated is no error: it is returned as
+// leased, because the set has to leave the class first.
 func findCollisions(
 	ctx context.Context, st state.State, cluster string, expected []resource.Resource,
 ) (leased map[omni.ResourceKey]bool, err error) {
@@ -61,7 +60,7 @@ func findCollisions(
 	return leased, joinCollisions(collisions)
 }
 
-// collides decides about one existing resource; nil means it is ours to change.
+// collides decides about one existing resource; nil means that this cluster may change it.
 func collides(existing resource.Resource, cluster string) *CollisionError {
 	metadata := existing.Metadata()
 	owner, _ := metadata.Labels().Get(omnires.LabelCluster)
@@ -74,7 +73,7 @@ func collides(existing resource.Resource, cluster string) *CollisionError {
 	return &CollisionError{Type: metadata.Type(), ID: metadata.ID(), Cluster: owner, Allocated: allocated}
 }
 
-// describeOwner looks up how the cluster is that has the resource.
+// describeOwner looks up the state of the cluster that has the resource.
 func describeOwner(ctx context.Context, st state.State, collision *CollisionError) error {
 	if collision.Cluster == "" {
 		return nil
@@ -104,7 +103,7 @@ func joinCollisions(collisions []*CollisionError) error {
 	return errors.Join(joined...)
 }
 
-// hidingState shows a state without some resources.
+// hidingState hides some resources of a state.
 type hidingState struct {
 	state.CoreState
 
@@ -120,8 +119,8 @@ func (s *hidingState) Get(ctx context.Context, pointer resource.Pointer, options
 	return s.CoreState.Get(ctx, pointer, options...)
 }
 
-// describedMachines returns the machines that have a Machine document of their
-// own in the template. Only there can a template say anything about a lock.
+// describedMachines returns the machines that have a Machine document of their own in the template. Only there can a
+// template set a lock.
 func describedMachines(document []byte) (map[string]bool, error) {
 	described := map[string]bool{}
 	decoder := yaml.NewDecoder(bytes.NewReader(document))

@@ -15,21 +15,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// DeleteOptions tunes Delete.
+// DeleteOptions are the options of Delete.
 type DeleteOptions struct {
-	// DestroyMachines also removes the cluster's disconnected machines from
-	// Omni. Without it a cluster with dead machines waits for them for ever;
-	// with it, until Omni has marked them disconnected (minutes).
+	// DestroyMachines also removes the cluster's disconnected machines from Omni. Without it, a cluster with dead machines
+	// waits for them for ever; with it, until Omni has marked them disconnected (minutes).
 	DestroyMachines bool
 }
 
-// Delete plans the next step of a whole cluster's destruction. It is
-// re-entrant: plan and apply (with consent for EveryChange) again each time
-// the mirror tells of a change, until the plan is Empty and Live says that the
-// cluster does not exist.
+// Delete plans the next step of a whole cluster's deletion. It is re-entrant: plan and apply (with consent for
+// EveryChange) again each time the mirror reports a change, until the plan is Empty and Live.Exists is false.
 //
-// Whether the cluster may be destroyed at all (owner's mark, policy) is the
-// caller's decision. A locked cluster makes Apply fail with ErrClusterLocked.
+// The caller decides whether the cluster may be deleted at all (owner's mark, policy). A locked cluster makes Apply
+// fail with ErrClusterLocked.
 func Delete(ctx context.Context, st state.State, cluster string, options DeleteOptions) (*Plan, error) {
 	seen, err := omni.ReadCluster(ctx, st, cluster)
 	if err != nil {
@@ -61,9 +58,8 @@ func Delete(ctx context.Context, st state.State, cluster string, options DeleteO
 	return plan, nil
 }
 
-// machinePhases lists what has to go before the cluster so that disconnected
-// machines do not hold it up, in the order of the library's own operation:
-// extensions, the machines' links, the machines' patches.
+// machinePhases lists what has to be destroyed before the cluster so that disconnected machines do not block it, in the
+// order of the library's own operation: extensions, the machines' links, the machines' patches.
 func machinePhases(ctx context.Context, st state.State, cluster string) ([][]resource.Resource, error) {
 	extensions, err := omni.ListOf(ctx, st, omnires.ExtensionsConfigurationType, cluster)
 	if err != nil {
@@ -90,7 +86,7 @@ func machinePhases(ctx context.Context, st state.State, cluster string) ([][]res
 			return nil, fmt.Errorf("list patches of machine %q: %w", machine.Metadata().ID(), err)
 		}
 
-		// Omni lets nobody else destroy what one of its controllers owns.
+		// Only Omni's controllers may destroy the resources that they own.
 		own.Items = slices.DeleteFunc(own.Items, func(item resource.Resource) bool { return item.Metadata().Owner() != "" })
 
 		links = append(links, siderolink.NewLink(machine.Metadata().ID(), nil))

@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// The link of a machine is not in the local copy: whether it is going already, or
-// has gone, is read before it is asked for.
+// TestDeleteAsksForALinkOnce: the link of a machine is not in the local copy, so Apply reads whether it is being torn
+// down, or gone, before it requests its teardown.
 func TestDeleteAsksForALinkOnce(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, omnitest.FullTemplate)
@@ -40,7 +40,7 @@ func TestDeleteAsksForALinkOnce(t *testing.T) {
 		}
 	}
 
-	// Omni has removed the link, and not yet noted it with the machine.
+	// Omni has removed the link, but not yet updated the machine's status.
 	if err := st.RemoveFinalizer(t.Context(), link.Metadata(), "LinkController"); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,8 @@ func wantLinkIn(t *testing.T, list []Change) {
 	}
 }
 
-// A machine that came back or left the cluster while the copy lagged keeps its link.
+// TestDeleteLooksAtAMachineOnceMore checks that a machine that reconnected or left the cluster while the copy lagged
+// keeps its link.
 func TestDeleteLooksAtAMachineOnceMore(t *testing.T) {
 	machine := omnires.NewMachineStatus(omnitest.Machine2).Metadata()
 

@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// step plans and applies one step of a deletion.
+// deleteStep plans and applies one step of a deletion.
 func deleteStep(t *testing.T, st state.State, options DeleteOptions) (*Plan, Result) {
 	t.Helper()
 
@@ -56,7 +56,7 @@ func TestDeleteStepByStep(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Again and again, without another request.
+	// Further steps request nothing again.
 	for range 2 {
 		plan, result = deleteStep(t, st, DeleteOptions{})
 		if diff := cmp.Diff([]string{`! destroy Cluster "demo" ...`}, lines(plan)); diff != "" || len(result.Requested) != 0 {
@@ -82,7 +82,7 @@ func TestDeleteStepByStep(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Omni has done its part.
+	// Omni finishes.
 	if err = st.RemoveFinalizer(t.Context(), cluster, "ClusterController"); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestDeleteDisconnectedMachines(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// The link is held up: what comes after it waits, what comes before is done.
+	// The link's teardown is blocked: later phases wait, earlier ones are done.
 	if err = st.AddFinalizer(t.Context(), link.Metadata(), "LinkController"); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestDeleteDisconnectedMachines(t *testing.T) {
 		t.Errorf("skipped %v", changes(result.Skipped))
 	}
 
-	// Omni lets go of the machine: link and status vanish, and the rest follows.
+	// Omni releases the machine: link and status vanish, and the rest follows.
 	if err = st.RemoveFinalizer(t.Context(), link.Metadata(), "LinkController"); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestDeleteDisconnectedMachines(t *testing.T) {
 		t.Errorf("the connected machine's link: %v", err)
 	}
 
-	// A link that is gone already is no error.
+	// A link that is already gone is no error.
 	if _, result = deleteStep(t, st, DeleteOptions{DestroyMachines: true}); len(result.Pending) > 0 {
 		t.Errorf("result %+v", result)
 	}

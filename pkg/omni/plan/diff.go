@@ -20,16 +20,15 @@ const (
 	maxDiffLine = 300
 )
 
-// Diff shows changes of a plan as text for people, resource by resource, the
-// destructive ones first: a line that says what happens to which resource, then
-// its labels, annotations and spec as a unified diff. The same changes always
-// give the same text. It ends with a line break, and is empty without changes.
+// Diff returns changes of a plan as text for people, resource by resource, the destructive ones first: a line with the
+// action and the resource, then its labels, annotations and spec as a unified diff. The same changes always give the
+// same text. It ends with a line break, and is empty without changes.
 //
-// What may hold a secret is never shown, neither as it is in Omni nor as it is
-// to be: of every type but those of shownSpec, the spec is only counted.
+// Diff never shows content that may hold a secret, neither Omni's nor the template's: for every type but those of
+// shownSpec, it shows only the size of the spec.
 //
-// changes are usually what an Apply left of Plan.Changes and Plan.Waiting; those
-// that are not the plan's, or that wait, get their first line only.
+// changes are usually those of Plan.Changes and Plan.Waiting that an Apply did not make. Changes that are not in the
+// plan, or that wait, get their first line only.
 func (p *Plan) Diff(changes []Change) string {
 	steps := make(map[string]step, len(p.steps))
 	for _, s := range p.steps {
@@ -49,8 +48,8 @@ func (p *Plan) Diff(changes []Change) string {
 	return text.String()
 }
 
-// BoundedDiff cuts a text of Diff at the end of a line so that it has at most
-// maxDiffBytes, and says in a last line how much is missing.
+// BoundedDiff cuts a text of Diff at the end of a line so that it has at most maxDiffBytes, and adds a last line with
+// the size of the missing part.
 func BoundedDiff(text string) string {
 	if len(text) <= maxDiffBytes {
 		return text
@@ -69,7 +68,7 @@ func diffKey(change Change) string {
 	return string(change.Action) + "|" + change.Type + "|" + change.ID + "|" + change.Part
 }
 
-// inOrder sorts changes: destructive ones first, otherwise as the plan has them.
+// inOrder sorts changes: destructive ones first, otherwise in the plan's order.
 func (p *Plan) inOrder(changes []Change) []Change {
 	rank := map[string]int{}
 	for i, change := range slices.Concat(p.Changes, p.Waiting) {
@@ -92,7 +91,7 @@ func (p *Plan) inOrder(changes []Change) []Change {
 	return ordered
 }
 
-// diffHead is the first line of a change.
+// diffHead returns the first line of a change.
 func diffHead(change Change) string {
 	line := "# " + change.String()
 
@@ -110,7 +109,7 @@ func diffHead(change Change) string {
 	return diffLine(line) + "\n"
 }
 
-// diff shows what a step changes in its resource.
+// diff returns what a step changes in its resource.
 func (s step) diff() string {
 	before, after := describe(s.old), describe(s.new)
 
@@ -132,8 +131,7 @@ func (s step) diff() string {
 	return lines.String()
 }
 
-// diffLine makes a line fit to show: bounded, and without control characters,
-// which could play tricks on a terminal.
+// diffLine makes a line safe to print: bounded, and without control characters, which could manipulate a terminal.
 func diffLine(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -146,16 +144,15 @@ func diffLine(line string) string {
 	return redact.Bounded(line, maxDiffLine)
 }
 
-// description is one side of a change: what may be shown of a resource, and a
-// measure of what may not.
+// description is one side of a change: the part of a resource that may be shown, and the size of the rest.
 type description struct {
 	exists bool
 	text   string            // labels, annotations and a spec that may be shown, as YAML
 	hidden string            // how much spec is not shown, such as "12 lines"
-	spec   resource.Resource // whose spec is not shown; nil if it is
+	spec   resource.Resource // the resource whose spec is not shown; nil if its spec is shown
 }
 
-// hiddenBeside says how much of the spec is not shown, if it changes.
+// hiddenBeside returns a line with the size of the spec that is not shown, if it changes.
 func (d description) hiddenBeside(after description) string {
 	switch {
 	case d.hidden == "" && after.hidden == "":

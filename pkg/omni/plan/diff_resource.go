@@ -15,9 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// shownSpec reports whether the spec of a type may be shown. Everything else may
-// hold keys, tokens or certificates, in Omni as well as in a template: patches,
-// manifests, jobs of health checks, kernel arguments.
+// shownSpec reports whether the spec of a type may be shown. All other types may hold keys, tokens or certificates, in
+// Omni as well as in a template: patches, manifests, jobs of health checks, kernel arguments.
 func shownSpec(resourceType resource.Type) bool {
 	switch resourceType {
 	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, omnires.ExtensionsConfigurationType:
@@ -27,7 +26,7 @@ func shownSpec(resourceType resource.Type) bool {
 	}
 }
 
-// describe reads what a diff may show of a resource; nil has nothing to show.
+// describe returns what a diff may show of a resource; nothing for nil.
 func describe(item resource.Resource) description {
 	if item == nil {
 		return description{}
@@ -58,7 +57,7 @@ func describe(item resource.Resource) description {
 		return described
 	}
 
-	// Maps are written with sorted keys.
+	// yaml.Marshal sorts the keys of maps.
 	if text, err := yaml.Marshal(shown); err == nil {
 		described.text = string(text)
 	}
@@ -66,14 +65,14 @@ func describe(item resource.Resource) description {
 	return described
 }
 
-// specFields returns a spec as JSON fields; nil for one that has none.
+// specFields returns a spec as JSON fields; nil if it has none.
 func specFields(item resource.Resource) map[string]any {
 	message, ok := protoOf(item)
 	if !ok {
 		return nil
 	}
 
-	// protojson varies its white space on purpose; it does not outlive this.
+	// protojson varies its white space on purpose; decoding drops it again.
 	text, err := protojson.Marshal(message)
 	if err != nil {
 		return nil
@@ -96,8 +95,8 @@ func protoOf(item resource.Resource) (proto.Message, bool) {
 	return spec.GetValue(), true
 }
 
-// sameSpec compares the specs of two resources. What is packed differently and
-// says the same is the same.
+// sameSpec compares the specs of two resources. Specs with the same content are the same, even if it is compressed
+// differently.
 func sameSpec(a, b resource.Resource) bool {
 	left, known := content(a)
 	right, alsoKnown := content(b)
@@ -117,8 +116,7 @@ func sameSpec(a, b resource.Resource) bool {
 	return reflect.DeepEqual(a.Spec(), b.Spec())
 }
 
-// measureSpec says how much a spec has, in the unit that people know it by. It
-// never says what.
+// measureSpec returns the size of a spec, in a unit that fits its type, and nothing of its content.
 func measureSpec(item resource.Resource) string {
 	if arguments, ok := item.(*omnires.KernelArgs); ok {
 		return counted(len(arguments.TypedSpec().Value.GetArgs()), "argument")
@@ -140,7 +138,7 @@ func counted(count int, noun string) string {
 	return fmt.Sprintf("%d %ss", count, noun)
 }
 
-// content is the text inside a resource, unpacked.
+// content returns the text inside a resource, decompressed.
 func content(item resource.Resource) (text string, known bool) {
 	switch typed := item.(type) {
 	case *omnires.ConfigPatch:

@@ -12,12 +12,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
-// announced is the beginning of a compressed text that says how long it is.
+// announced returns the beginning of a compressed text whose header has this length.
 func announced(length uint64) []byte {
 	return append(binary.LittleEndian.AppendUint64([]byte{0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0x50}, length), "text"...)
 }
 
-// zeros is a compressed text of so many MiB.
+// zeros returns a compressed text of that many MiB.
 func zeros(t *testing.T, mebibytes int) []byte {
 	t.Helper()
 
@@ -41,14 +41,14 @@ func zeros(t *testing.T, mebibytes int) []byte {
 	return packed.Bytes()
 }
 
-// The length that a content of 18 bytes announces ended the process. It does not depend on the settings of the library, which
-// every new client resets.
+// TestHostileCompression checks the header of a compressed text: a length in 18 bytes of content once ended the
+// process. The check does not depend on the settings of the library, which every new client resets.
 func TestHostileCompression(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"announced": announced(256 << 20), "without end": announced(1 << 62), "beyond": announced(1<<64 - 1), "unannounced": zeros(t, 128), "damaged": []byte("text"),
 	} {
 		patch := omnires.NewConfigPatch("x")
-		patch.TypedSpec().Value.CompressedData = data //nolint:staticcheck // what no accessor would write
+		patch.TypedSpec().Value.CompressedData = data //nolint:staticcheck // no accessor would write this
 
 		foreigntest.WantAllocated(t, 8<<20, func() {
 			if _, known := content(patch); known {

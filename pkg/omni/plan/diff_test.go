@@ -12,10 +12,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// canary stands for a secret. It must not show in any diff.
+// canary stands for a secret. No diff may show it.
 const canary = "s3cr3t-c4n4ry-value"
 
-// secretiveTemplate has a canary in everything whose content may be secret.
+// secretiveTemplate has a canary in every field that may hold a secret.
 const secretiveTemplate = `kind: Cluster
 name: demo
 labels:
@@ -56,7 +56,7 @@ kernelArgs:
 - token=s3cr3t-c4n4ry-value
 `
 
-// everything is all that a plan has to do.
+// everything returns all changes of a plan.
 func everything(plan *Plan) []Change { return slices.Concat(plan.Changes, plan.Waiting) }
 
 func TestDiffOfCreates(t *testing.T) {
@@ -141,7 +141,7 @@ func TestDiffOfUpdatesAndDestroys(t *testing.T) {
 	}
 }
 
-// What is in Omni is as secret as what is in the template.
+// TestDiffHidesWhatSomebodyMadeInOmni checks that content in Omni is hidden like content of the template.
 func TestDiffHidesWhatSomebodyMadeInOmni(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, omnitest.FullTemplate)

@@ -13,9 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// digestOf identifies a step with what it writes: 32 hexadecimal digits that stay the same
-// as long as the same change is to be made. Content that was packed differently and says
-// the same counts as the same.
+// digestOf identifies a step with what it writes: 32 hexadecimal digits that stay the same as long as the change does.
+// Content that is compressed differently counts as the same.
 func digestOf(s step) string {
 	parts := []string{string(s.change.Kind), string(s.change.Action), s.change.Key()}
 
@@ -25,15 +24,15 @@ func digestOf(s step) string {
 
 	hash := sha256.New()
 	for _, part := range parts {
-		// The length keeps two parts from looking like one.
+		// The length prefix separates the parts.
 		hash.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
 	}
 
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// written is what a create or an update writes: of a part of a Cluster the version only, so
-// that another version beside it makes no difference.
+// written returns what a create or an update writes: for a part of a Cluster only the version, so that the other
+// version makes no difference.
 func written(s step) []string {
 	if s.change.Part != "" {
 		return []string{s.change.To}

@@ -6,19 +6,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// CollisionError names a resource of the template that another cluster (or,
-// for a machine, a machine class of this one) already uses. It is ErrCollision.
+// CollisionError names a resource of the template that another cluster (or, for a machine, a machine class of this one)
+// already uses. It is ErrCollision.
 type CollisionError struct {
 	// Type is the COSI resource type, such as "MachineSetNodes.omni.sidero.dev".
 	Type string
 	// ID is the resource's ID; for a MachineSetNode the machine's UUID.
 	ID string
-	// Cluster is the Omni cluster that has it; empty if it names none.
+	// Cluster is the Omni cluster that has it; empty if the resource names none.
 	Cluster string
 	// Allocated is true if Omni itself allocated the machine through a machine class.
 	Allocated bool
-	// Leaving is true if that cluster is being torn down, and Gone if Omni has no
-	// cluster of that name (any more).
+	// Leaving is true if that cluster is being torn down, and Gone if Omni has no cluster of that name (any more).
 	Leaving, Gone bool
 }
 
@@ -46,22 +45,22 @@ func (e *CollisionError) Error() string {
 // Is makes errors.Is(err, ErrCollision) true.
 func (e *CollisionError) Is(target error) bool { return target == omni.ErrCollision }
 
-// ChangeError is one change that Omni did not take.
+// ChangeError is one change that failed.
 type ChangeError struct {
-	// Change is what was tried.
+	// Change is the change that was tried.
 	Change Change
-	// Class is Classify of the cause.
+	// Class is the class of the cause.
 	Class omni.Class
 	cause error
 }
 
-// Error implements error. The text is safe for conditions and bounded.
+// Error implements error. The text is bounded and safe for conditions.
 func (e *ChangeError) Error() string {
 	return fmt.Sprintf("%s %s %q: %s", e.Change.Action, omni.KindOf(e.Change.Type), e.Change.ID, omni.Message(e.cause))
 }
 
-// Unwrap returns the raw cause, which Classify understands.
+// Unwrap returns the raw cause, which Classify can sort.
 func (e *ChangeError) Unwrap() error { return e.cause }
 
-// Classified is the class of the cause, for Classify: the text has lost the code.
+// Classified returns the class of the cause, for Classify: the text has lost the code.
 func (e *ChangeError) Classified() omni.Class { return e.Class }

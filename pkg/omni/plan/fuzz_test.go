@@ -12,8 +12,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// FuzzResource: what Omni sends as a resource is weighed without a panic, and decoding it takes no more memory than it
-// weighs, but for what is dropped on the way.
+// FuzzResource checks that any resource from Omni is weighed without a panic, and that decoding it takes no more memory
+// than its weight, except for what decoding drops.
 func FuzzResource(f *testing.F) {
 	for _, item := range omnitest.Typical(f) {
 		f.Add(omnitest.Encoded(f, item))

@@ -12,11 +12,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Inexpressible says what a template would change in Omni beyond the owner's mark: for a template that was exported,
-// this is what it cannot say. The changes are those of Sync for an adoption, without the update of the Cluster
-// if that only puts the mark on. None means: applying the template changes nothing.
+// Inexpressible returns what a template would change in Omni beyond the owner's mark: for an exported template, this is
+// what it cannot express. The changes are those of Sync for an adoption, without the update of the Cluster if that only
+// adds the mark. Without changes, applying the template changes nothing.
 //
-// Errors are those of Sync.
+// Errors: those of Sync.
 func Inexpressible(ctx context.Context, st state.State, template []byte, keys omni.MarkKeys) ([]Change, error) {
 	plan, err := Sync(ctx, st, template, Options{EveryDestroyIsDestructive: true})
 	if err != nil {
@@ -34,7 +34,7 @@ func Inexpressible(ctx context.Context, st state.State, template []byte, keys om
 	return left, nil
 }
 
-// onlyMarks reports whether a step is the update that writes who manages the cluster, and no more.
+// onlyMarks reports whether a step is the update that writes the owner's mark, and nothing else.
 func onlyMarks(s step, keys omni.MarkKeys) bool {
 	if s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate {
 		return false

@@ -5,8 +5,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// Kind is what a change is about, for a rollout that lets changes begin one cluster after the
-// other. Its values are those of the API's ChangeKind.
+// Kind is what a change is about, for a rollout, which admits changes one cluster after the other. Its values are those
+// of the API's ChangeKind.
 type Kind string
 
 // The kinds. KindFree never waits for a rollout.
@@ -20,9 +20,9 @@ const (
 	KindManifests         Kind = "Manifests"
 )
 
-// kindOf says what a step is about. A change of the configuration or the image of machines
-// counts only if there are such machines now: nobody can tell beforehand whether Talos
-// reboots them. The destruction of a Cluster is free: a deletion has rules of its own.
+// kindOf returns the kind of a step. A change of the configuration or the image of machines counts only if such
+// machines exist now: whether Talos reboots them cannot be predicted. The destroy of a Cluster is free: a deletion has
+// rules of its own.
 func (b planBuilder) kindOf(s step) Kind {
 	switch s.change.Type {
 	case omnires.ClusterType:
@@ -40,8 +40,8 @@ func (b planBuilder) kindOf(s step) Kind {
 	}
 }
 
-// versionKind is the kind of an update of a Cluster. One that changes both versions counts
-// as a change of Kubernetes; Options.Rollout splits it.
+// versionKind returns the kind of an update of a Cluster. One that changes both versions counts as a change of
+// Kubernetes; Options.Rollout splits it.
 func versionKind(s step) Kind {
 	old, hadOld := s.old.(*omnires.Cluster)
 	updated, hasNew := s.new.(*omnires.Cluster)
@@ -62,7 +62,7 @@ func versionKind(s step) Kind {
 	}
 }
 
-// membershipKind is the kind of a change of a machine set or of a machine in it.
+// membershipKind returns the kind of a change of a machine set or of a machine in it.
 func membershipKind(s step) Kind {
 	switch {
 	case s.change.Destructive:
@@ -84,7 +84,7 @@ func isLocked(item resource.Resource) bool {
 	return locked
 }
 
-// ifMachines is the kind, if the cluster has machines now that the step is about.
+// ifMachines returns the kind if the step affects machines that the cluster has now, else KindFree.
 func (b planBuilder) ifMachines(s step, kind Kind) Kind {
 	for set, nodes := range b.nodes {
 		for _, node := range nodes {

@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// runningTemplate has one of everything that machines run with.
+// runningTemplate has one of everything that affects running machines.
 const runningTemplate = `kind: Cluster
 name: demo
 kubernetes: {version: v1.35.0}
@@ -35,7 +35,7 @@ install: {disk: /dev/sda}
 kernelArgs: [quiet]
 `
 
-// kinds shows each change of a plan with its kind, "free" if it has none.
+// kinds returns each change of a plan with its kind, "free" if it has none.
 func kinds(plan *Plan) []string {
 	var shown []string
 	for _, change := range plan.Changes {
@@ -114,7 +114,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Whatever makes a cluster is free: it has no machines yet that could be disturbed.
+// TestKindsOfANewCluster checks that all changes of a new cluster are free: it has no machines yet that could be
+// disturbed.
 func TestKindsOfANewCluster(t *testing.T) {
 	for _, line := range kinds(mustPlan(t, omnitest.NewFakeOmni(), runningTemplate, Options{Rollout: true})) {
 		if !strings.HasPrefix(line, "free: ") {
@@ -123,7 +124,8 @@ func TestKindsOfANewCluster(t *testing.T) {
 	}
 }
 
-// A change keeps its digest while other things change, and gets another one with what it writes.
+// TestDigests checks that a change keeps its digest while other things change, and gets another one when its content
+// does.
 func TestDigests(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, runningTemplate)
@@ -162,7 +164,7 @@ func TestDigests(t *testing.T) {
 		t.Error("two patches are one change")
 	}
 
-	// What was written meanwhile does not make the rest another change.
+	// Writes of other changes do not change the digest of the rest.
 	before := digest(both, KindMachineConfig)
 
 	_, err := Apply(t.Context(), st, mustPlan(t, st, both, Options{Rollout: true}), ApplyOptions{

@@ -13,38 +13,35 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// TypeManifestGroup is the type of the groups of Kubernetes objects that Omni
-// applies to a running cluster, as Change.Type has it.
+// TypeManifestGroup is the type of the groups of Kubernetes objects that Omni applies to a running cluster, as in
+// Change.Type.
 //
-// Omni 1.9 keeps one inventory for the objects of all groups of mode full, and
-// deletes from the cluster what is in it and in no such group any more. Objects
-// of a group of mode one-time are in an inventory that is never pruned. So the
-// destruction of a full group removes its objects, unless another full group has
-// them, too; that of a one-time group removes none; and a group that goes from
-// full to one-time has its objects removed, and not applied again.
+// Omni 1.9 keeps one inventory for the objects of all groups of mode full, and deletes from the cluster the objects of
+// the inventory that no such group has any more. Objects of a group of mode one-time are in an inventory that is never
+// pruned. So destroying a full group removes its objects, unless another full group has them, too; destroying a
+// one-time group removes none. If a group goes from full to one-time, Omni removes its objects, and does not apply them
+// again.
 const TypeManifestGroup = omnires.KubernetesManifestGroupType
 
 const (
-	// reasonPrunes says why the destruction of a manifest group is destructive.
+	// reasonPrunes is why the destroy of a manifest group is destructive.
 	reasonPrunes = "removes its objects from the running cluster"
-	// reasonLeavesFull says it of an update that makes a group one-time.
+	// reasonLeavesFull is why an update that makes a group one-time is destructive.
 	reasonLeavesFull = "leaves mode full, which removes its objects from the running cluster"
 )
 
-// manifestObject names a Kubernetes object as Omni's inventory does: without the
-// version of its API.
+// manifestObject names a Kubernetes object as Omni's inventory does: without the version of its API.
 type manifestObject struct{ group, kind, namespace, name string }
 
-// isFull reports whether a resource is a manifest group whose objects Omni removes
-// when it goes: of mode full, which is every mode but one-time.
+// isFull reports whether a resource is a manifest group whose objects Omni removes with the group: one of mode full,
+// which is every mode but one-time.
 func isFull(item resource.Resource) bool {
 	group, isGroup := item.(*omnires.KubernetesManifestGroup)
 
 	return isGroup && group.TypedSpec().Value.GetMode() != specs.KubernetesManifestGroupSpec_ONE_TIME
 }
 
-// objectsOf lists the objects of a manifest group; known is false if they cannot
-// be told.
+// objectsOf lists the objects of a manifest group; known is false if the manifests cannot be read.
 func objectsOf(item resource.Resource) (objects []manifestObject, known bool) {
 	group, isGroup := item.(*omnires.KubernetesManifestGroup)
 	if !isGroup {
@@ -68,7 +65,7 @@ func objectsOf(item resource.Resource) (objects []manifestObject, known bool) {
 	return objects, true
 }
 
-// fullGroups are the manifest groups of mode full among resources.
+// fullGroups returns the manifest groups of mode full among resources.
 func fullGroups(items []resource.Resource) []resource.Resource {
 	var groups []resource.Resource
 
@@ -81,7 +78,7 @@ func fullGroups(items []resource.Resource) []resource.Resource {
 	return groups
 }
 
-// sortedIDs are the IDs of resources, sorted.
+// sortedIDs returns the IDs of resources, sorted.
 func sortedIDs(items []resource.Resource) []string {
 	ids := make([]string, 0, len(items))
 	for _, item := range items {
@@ -93,8 +90,8 @@ func sortedIDs(items []resource.Resource) []string {
 	return ids
 }
 
-// liveManifests are the IDs of the full manifest groups that people or templates
-// made for a cluster, sorted. Omni's own have an owner.
+// liveManifests returns the IDs of the full manifest groups that users or templates made for a cluster, sorted. Omni's
+// own have an owner.
 func liveManifests(ctx context.Context, st state.State, cluster string) ([]string, error) {
 	items, err := omni.ListOf(ctx, st, TypeManifestGroup, cluster)
 	if err != nil {
@@ -104,9 +101,8 @@ func liveManifests(ctx context.Context, st state.State, cluster string) ([]strin
 	return sortedIDs(slices.DeleteFunc(fullGroups(items), func(item resource.Resource) bool { return item.Metadata().Owner() != "" })), nil
 }
 
-// judgeManifests decides whether the destruction of a manifest group takes
-// objects away. One that only got another ID takes none: Omni derives the ID from
-// the place in the list of manifests, too.
+// judgeManifests decides whether the destroy of a manifest group removes objects. A group that only got another ID
+// removes none: Omni derives the ID from the place in the list of manifests, too.
 func (b planBuilder) judgeManifests(s *step) {
 	if !isFull(s.old) {
 		return
@@ -122,7 +118,7 @@ func (b planBuilder) judgeManifests(s *step) {
 	s.change.Version = s.old.Metadata().Version().String()
 }
 
-// judgeMode decides whether an update of a manifest group takes objects away.
+// judgeMode decides whether an update of a manifest group removes objects.
 func judgeMode(s *step) {
 	if isFull(s.old) && !isFull(s.new) {
 		s.change.Reason = reasonLeavesFull
@@ -131,7 +127,7 @@ func judgeMode(s *step) {
 	}
 }
 
-// keeping leaves out the groups that the plan cannot make yet.
+// keeping leaves out the groups that the plan cannot create yet.
 func keeping(wanted []resource.Resource, waiting []Change) []resource.Resource {
 	return slices.DeleteFunc(slices.Clone(wanted), func(item resource.Resource) bool {
 		return slices.ContainsFunc(waiting, func(change Change) bool {
@@ -140,8 +136,7 @@ func keeping(wanted []resource.Resource, waiting []Change) []resource.Resource {
 	})
 }
 
-// keepersOf finds the groups that have the objects of a group as well; kept is
-// false if one object is in none of them.
+// keepersOf returns the groups that also have objects of a group; kept is false if one object is in none of them.
 func keepersOf(group resource.Resource, groups []resource.Resource) (keepers []resource.Resource, kept bool) {
 	objects, known := objectsOf(group)
 	if !known {
@@ -169,9 +164,8 @@ func keepersOf(group resource.Resource, groups []resource.Resource) (keepers []r
 	return keepers, len(missing) == 0
 }
 
-// checkManifests makes sure that a manifest group which is about to go still is
-// what was planned for, and that Omni has its objects in other groups, if that is
-// why its destruction is harmless.
+// checkManifests checks that a manifest group that is about to be destroyed still is the one of the plan, and, if other
+// groups keep its objects, that Omni still has those groups.
 func (a *applier) checkManifests(ctx context.Context, s step, found resource.Resource) error {
 	if s.change.TearingDown {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// manifests is a template whose cluster has manifests, written "name mode object,object".
+// manifests returns a template whose cluster has manifests, each given as "name mode object,object".
 func manifests(list ...string) string {
 	text := "  manifests:\n"
 
@@ -31,7 +31,7 @@ func manifests(list ...string) string {
 	return strings.Replace(omnitest.ClusterDocument, "  version: v1.35.0\n", "  version: v1.35.0\n"+text, 1) + omnitest.ControlPlaneDocument
 }
 
-// groupByHand is a manifest group of cluster demo that no template made.
+// groupByHand returns a manifest group of cluster demo that no template made.
 func groupByHand(t *testing.T, id, yaml string, mode specs.KubernetesManifestGroupSpec_Mode) *omnires.KubernetesManifestGroup {
 	t.Helper()
 
@@ -54,8 +54,8 @@ func namespaces(names ...string) string {
 	return text
 }
 
-// What Omni does with the objects of a group was read in its source, and in that
-// of the inventory it uses; see TypeManifestGroup.
+// TestPlanKnowsWhatManifestsRemove: the expectations come from Omni's source, and from that of the inventory it uses;
+// see TypeManifestGroup.
 func TestPlanKnowsWhatManifestsRemove(t *testing.T) {
 	full, oneTime := specs.KubernetesManifestGroupSpec_FULL, specs.KubernetesManifestGroupSpec_ONE_TIME
 
@@ -63,7 +63,7 @@ func TestPlanKnowsWhatManifestsRemove(t *testing.T) {
 		before []string
 		byHand func(*testing.T) *omnires.KubernetesManifestGroup
 		after  []string
-		want   []string // what is destructive, and why
+		want   []string // the destructive changes, with their reasons
 	}{
 		"a full group goes":       {[]string{"a full x", "b full y"}, nil, []string{"a full x"}, []string{"destroy 201-cluster-demo-b: removes its objects from the running cluster"}},
 		"a one-time group goes":   {[]string{"a full x", "b one-time y"}, nil, []string{"a full x"}, nil},
@@ -126,7 +126,7 @@ func TestPlanKnowsWhatManifestsRemove(t *testing.T) {
 				t.Error(diff)
 			}
 
-			// Without consent the rest is done, and nothing of that.
+			// Without consent Apply does the rest, and holds the destructive changes.
 			result, err := Apply(t.Context(), st, plan, ApplyOptions{})
 			if err != nil || len(result.Held) != len(test.want) {
 				t.Errorf("held %v, %v", changes(result.Held), err)
@@ -166,8 +166,8 @@ func TestPlanListsFullManifests(t *testing.T) {
 	}
 }
 
-// A group that is being torn down cannot keep another's objects: it has to go
-// before it can be made again.
+// TestManifestsThatAreTornDownKeepNothing: a group that is being torn down cannot keep another group's objects: it has
+// to be gone before it can be created again.
 func TestManifestsThatAreTornDownKeepNothing(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, manifests("a full x", "b full x"))
@@ -185,7 +185,8 @@ func TestManifestsThatAreTornDownKeepNothing(t *testing.T) {
 	}
 }
 
-// Between a plan and its destroys somebody else acts in Omni: the group stays.
+// TestApplyLooksAgainBeforeItDestroysManifests checks that a group stays if Omni changed between the plan and its
+// destroys.
 func TestApplyLooksAgainBeforeItDestroysManifests(t *testing.T) {
 	group := omnires.NewKubernetesManifestGroup
 	setMode := func(mode specs.KubernetesManifestGroupSpec_Mode) func(*omnires.KubernetesManifestGroup) {
@@ -224,7 +225,8 @@ func TestApplyLooksAgainBeforeItDestroysManifests(t *testing.T) {
 	}
 }
 
-// The group that has the objects, too, goes between the plan and the destroy.
+// TestApplyLooksForTheKeepersOfManifests: the group that also has the objects is removed between the plan and the
+// destroy.
 func TestApplyLooksForTheKeepersOfManifests(t *testing.T) {
 	for name, meanwhile := range map[string]func(*testing.T, *omnitest.FakeOmni){
 		"gone": func(t *testing.T, st *omnitest.FakeOmni) {
@@ -263,7 +265,7 @@ func TestApplyLooksForTheKeepersOfManifests(t *testing.T) {
 	}
 }
 
-// Taking a cluster over asks about every destroy.
+// TestManifestsOfAnAdoptedCluster checks that in an adoption every destroy needs consent.
 func TestManifestsOfAnAdoptedCluster(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, manifests("a full x", "b one-time y"))

@@ -11,10 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// RemoveMarks takes an owner's mark off a cluster, if it is the caller's;
-// anybody else's mark, no mark and no cluster are no error. It
-// reads and writes the live state, not the copy. Conflicts are retried until
-// the call's deadline.
+// RemoveMarks removes the owner's mark from a cluster, if it is the caller's; another owner's mark, no mark and no
+// cluster are no error. It reads and writes the live state, not the copy. It retries conflicts until the call's
+// deadline.
 func RemoveMarks(ctx context.Context, live state.State, cluster string, keys omni.MarkKeys, ours func(omni.Marks) bool) (removed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
 	defer cancel()

@@ -13,31 +13,28 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Options tunes a plan. The zero value is the normal case.
+// Options are the options of a plan. The zero value is the normal case.
 type Options struct {
-	// EveryDestroyIsDestructive gates every destroy, not only those of
-	// machines: for a cluster that was adopted and never had an empty plan. It
-	// implies ClusterFirst.
+	// EveryDestroyIsDestructive makes every destroy need consent, not only those of machines: for a cluster that was
+	// adopted and never had an empty plan. It implies ClusterFirst.
 	EveryDestroyIsDestructive bool
-	// ClusterFirst makes the update of the Cluster the first write, because it
-	// puts the owner's mark on, or this hub's part of it.
+	// ClusterFirst makes the update of the Cluster the first write, because it adds the owner's mark, or this hub's part
+	// of it.
 	ClusterFirst bool
-	// Rollout prepares the plan for a rollout, in which changes wait for their turn: the
-	// update of the Cluster is split into its versions and the rest, and Change.Digest is
-	// filled in.
+	// Rollout prepares the plan for a rollout, in which changes wait for their turn: the update of the Cluster is split
+	// into its versions and the rest, and Change.Digest is set.
 	Rollout bool
 }
 
-// Plan is what has to change in Omni for a cluster to be as its template says,
-// or to be gone. It is immutable, and belongs to the state it was made from.
+// Plan is what has to change in Omni for a cluster to match its template, or to be gone. It is immutable, and belongs
+// to the state it was made from.
 type Plan struct {
 	// Cluster is the cluster's name in Omni.
 	Cluster string
 	// Changes are the writes, in the order in which Apply makes them.
 	Changes []Change
-	// Waiting are changes that cannot be made yet: the resource is being torn
-	// down, or Omni has not released a machine of a class yet. Reason says
-	// which. A plan that has only these is not finished.
+	// Waiting are changes that cannot be made yet: the resource is being torn down, or Omni has not released a machine of
+	// a class yet. Reason says which. A plan that has only these is not finished.
 	Waiting []Change
 	// Hash is the sha256 (hexadecimal) over the sorted keys of the destructive
 	// changes that have not begun; empty if there are none.
@@ -45,19 +42,18 @@ type Plan struct {
 	// Wanted are the machine sets of the template, and Live those that Omni had
 	// when the plan was made, both sorted by ID. A plan to delete has neither.
 	Wanted, Live []SetState
-	// WantedManifests are the IDs of the manifest groups of mode full of the
-	// template, and LiveManifests those that Omni had when the plan was made,
-	// without its own; both sorted. A plan to delete has neither.
+	// WantedManifests are the IDs of the manifest groups of mode full of the template, and LiveManifests those that Omni
+	// had when the plan was made, without its own; both sorted. A plan to delete has neither.
 	WantedManifests, LiveManifests []string
 
 	steps  []step
 	locked bool
-	seen   *omnires.Cluster // the Cluster as it was when the plan was made; nil if there was none
-	// deletion tells that the Cluster is to go anyway, so that it does no harm if it is gone already.
+	seen   *omnires.Cluster // the Cluster when the plan was made; nil if there was none
+	// deletion is true for a plan to delete: it is no error then if the Cluster is gone already.
 	deletion bool
 }
 
-// step is a change with what it takes to make it.
+// step is a change with the data to make it.
 type step struct {
 	change   Change
 	old      resource.Resource
@@ -67,8 +63,7 @@ type step struct {
 	machines []string // the machines that the resource is about
 	// controlPlane is true for a resource of the control plane's machine set.
 	controlPlane bool
-	// keepers are the manifest groups because of which the destruction of
-	// another one removes nothing.
+	// keepers are other manifest groups that have this group's objects, so that its destroy removes nothing.
 	keepers []resource.Resource
 	// joined are the other changes that the same write makes.
 	joined []Change
@@ -87,11 +82,10 @@ func (p *Plan) Count(action Action) int {
 	return count
 }
 
-// Empty reports whether Omni is as the template says.
+// Empty reports whether Omni matches the template.
 func (p *Plan) Empty() bool { return len(p.Changes) == 0 && len(p.Waiting) == 0 }
 
-// Destructive returns the destructive changes that have not begun: those that
-// Hash stands for.
+// Destructive returns the destructive changes that have not begun: those that Hash covers.
 func (p *Plan) Destructive() []Change {
 	var destructive []Change
 
@@ -104,9 +98,8 @@ func (p *Plan) Destructive() []Change {
 	return destructive
 }
 
-// CheckTemplate loads, validates and translates a template without looking at
-// any Omni. The error is ErrTemplate with what the library says about it (it
-// has no field paths).
+// CheckTemplate loads, validates and translates a template without an Omni. The error is ErrTemplate with the library's
+// message (which has no field paths).
 func CheckTemplate(document []byte) error {
 	loaded, err := load(document)
 	if err != nil {
@@ -141,15 +134,14 @@ func templateError(err error) error {
 
 // Sync compares a template with a state, which is usually a mirror's.
 //
-// Beyond the library's Sync it
+// Beyond the library's Sync, it
 //   - refuses to take over resources of other clusters (ErrCollision), which
 //     Sync would silently relabel;
-//   - keeps machine locks set in Omni unless a Machine document names the
-//     machine, and always keeps the cluster's own lock and import marks;
-//   - never touches what is being torn down (Plan.Waiting), nor a cluster that
-//     is (ErrClusterTearingDown).
+//   - keeps machine locks set in Omni unless a Machine document names the machine, and always keeps the cluster's own
+//     lock and import marks;
+//   - never changes a resource that is being torn down (Plan.Waiting), nor a cluster that is (ErrClusterTearingDown).
 //
-// Errors: ErrTemplate, ErrCollision, ErrClusterTearingDown, or those of reading.
+// Errors: ErrTemplate, ErrCollision, ErrClusterTearingDown, or those of the reads.
 func Sync(ctx context.Context, st state.State, document []byte, options Options) (*Plan, error) {
 	loaded, err := load(document)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// mustPlan plans and applies nothing.
+// mustPlan makes a plan and applies nothing.
 func mustPlan(t *testing.T, st state.State, document string, options Options) *Plan {
 	t.Helper()
 
@@ -25,7 +25,7 @@ func mustPlan(t *testing.T, st state.State, document string, options Options) *P
 	return plan
 }
 
-// mustSync brings a state to what a template says.
+// mustSync makes a state match a template.
 func mustSync(t *testing.T, st state.State, document string) {
 	t.Helper()
 
@@ -34,7 +34,7 @@ func mustSync(t *testing.T, st state.State, document string) {
 	}
 }
 
-// lines shows a plan: "!" marks what is destructive, "..." what is already begun, "?" what waits.
+// lines returns the lines of a plan: "!" marks a destructive change, "..." one that has begun, "?" one that waits.
 func lines(plan *Plan) []string {
 	shown := []string{}
 
@@ -85,7 +85,7 @@ func TestPlanCreates(t *testing.T) {
 	}
 }
 
-// Every row starts from a synced first template and plans the second.
+// Every case starts from a synced first template and plans the second.
 func TestPlanChanges(t *testing.T) {
 	base := omnitest.ClusterDocument + omnitest.ControlPlaneDocument
 

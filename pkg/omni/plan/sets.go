@@ -15,28 +15,26 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// The resource types that hold machines, as Change.Type has them.
+// The resource types that hold machines, as in Change.Type.
 const (
 	TypeCluster        = omnires.ClusterType
 	TypeMachineSet     = omnires.MachineSetType
 	TypeMachineSetNode = omnires.MachineSetNodeType
 )
 
-// SetState is a machine set with what it asks for: as a template wants it, or
-// as Omni has it.
+// SetState is a machine set and the machines it requests: as a template wants it, or as Omni has it.
 type SetState struct {
-	// ID of the MachineSet in Omni: the cluster's name, a dash, and
-	// "control-planes" or the worker set's name.
+	// ID is the ID of the MachineSet in Omni: the cluster's name, a dash, and "control-planes" or the worker set's name.
 	ID string
-	// Size is "class/3" or "class/unlimited" for a set that takes its machines
-	// from a class; empty for a set with listed machines.
+	// Size is "class/3" or "class/unlimited" for a set that takes its machines from a class; empty for a set with listed
+	// machines.
 	Size string
-	// Machines are the listed machines by UUID, sorted. Those that Omni took
-	// from a class are not listed: nobody asked for them one by one.
+	// Machines are the listed machines by UUID, sorted, without those that Omni took from a class: they were not requested
+	// one by one.
 	Machines []string
 }
 
-// wantedSets reads the machine sets out of a translated template.
+// wantedSets returns the machine sets of a translated template.
 func wantedSets(expected []resource.Resource) []SetState {
 	var sets []*omnires.MachineSet
 
@@ -55,7 +53,7 @@ func wantedSets(expected []resource.Resource) []SetState {
 	return setStates(sets, nodes)
 }
 
-// liveSets reads the machine sets that a cluster has.
+// liveSets returns the machine sets that a cluster has.
 func liveSets(ctx context.Context, st state.State, cluster string) ([]SetState, error) {
 	items, err := omni.ListOf(ctx, st, omnires.MachineSetType, cluster)
 	if err != nil {
@@ -89,8 +87,7 @@ func liveSets(ctx context.Context, st state.State, cluster string) ([]SetState, 
 	return setStates(sets, nodes), nil
 }
 
-// membersOf is a short digest of the machines that people put into a set; empty
-// if there are none.
+// membersOf returns a short digest of the machines that users put into a set; empty if there are none.
 func membersOf(sets []SetState, id string) string {
 	for _, set := range sets {
 		if set.ID == id && len(set.Machines) > 0 {

@@ -12,8 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// A plan tells which machine sets are wanted and which are there, so that its
-// caller can remember what was asked for.
+// TestPlanTellsTheSets checks that a plan has the wanted and the live machine sets, so that the caller can store them.
 func TestPlanTellsTheSets(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	plan := mustPlan(t, st, omnitest.FullTemplate, Options{})
@@ -45,7 +44,7 @@ func TestPlanTellsTheSets(t *testing.T) {
 	}
 }
 
-// A machine that Omni took from a class was not asked for by its ID.
+// TestLiveSetsLeaveAllocatedMachinesOut: a machine that Omni took from a class was not requested by its ID.
 func TestLiveSetsLeaveAllocatedMachinesOut(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument+omnitest.ClassDocument("cpu", "1"))
@@ -65,7 +64,7 @@ func TestLiveSetsLeaveAllocatedMachinesOut(t *testing.T) {
 	}
 }
 
-// A cluster that is taken over gets the mark before anything is made in it.
+// TestClusterIsTheFirstWriteOfAnAdoption checks that an adopted cluster gets the mark before anything is created in it.
 func TestClusterIsTheFirstWriteOfAnAdoption(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	omnitest.MustCreate(t, st, omnitest.ClusterNamed("demo"))
@@ -76,7 +75,7 @@ func TestClusterIsTheFirstWriteOfAnAdoption(t *testing.T) {
 	}
 }
 
-// cancelingOmni ends the caller's context with its first write.
+// cancelingOmni cancels the caller's context with its first write.
 type cancelingOmni struct {
 	state.CoreState
 
@@ -90,7 +89,7 @@ func (c *cancelingOmni) Create(ctx context.Context, item resource.Resource, opti
 	return c.CoreState.Create(ctx, item, options...)
 }
 
-// What was not tried is not taken for done.
+// TestApplyThatIsInterruptedSkipsTheRest checks that changes that were not tried do not count as done.
 func TestApplyThatIsInterruptedSkipsTheRest(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	plan := mustPlan(t, st, omnitest.FullTemplate, Options{})
@@ -104,7 +103,7 @@ func TestApplyThatIsInterruptedSkipsTheRest(t *testing.T) {
 	}
 }
 
-// The consent to destroy a set is for the machines that people put there. Those that
+// TestHashCoversTheMachinesOfASet: the consent to destroy a set is for the machines that users put there. Those that
 // Omni takes from a class come and go.
 func TestHashCoversTheMachinesOfASet(t *testing.T) {
 	base := omnitest.ClusterDocument + omnitest.ControlPlaneDocument

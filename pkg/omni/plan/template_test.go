@@ -21,7 +21,7 @@ func TestPlanRefusesBadTemplates(t *testing.T) {
 		"two control planes":           omnitest.ClusterDocument + omnitest.ControlPlaneDocument + omnitest.ControlPlaneDocument,
 		"an unlisted machine document": omnitest.FullTemplate + "---\nkind: Machine\nname: 44444444-4444-4444-8444-444444444444\n",
 		"not a machine ID":             strings.Replace(omnitest.FullTemplate, omnitest.Machine2, "my-machine", 1),
-		// Validate says nothing here; Translate does.
+		// Validate accepts this; Translate does not.
 		"cluster-wide kernel arguments with a class": strings.Replace(omnitest.ClusterDocument, "talos:", "kernelArgs: [quiet]\ntalos:", 1) +
 			"---\nkind: ControlPlane\nmachineClass:\n  name: cpu\n  size: 1\n",
 	} {

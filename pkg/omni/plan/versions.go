@@ -5,9 +5,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// addClusterUpdate plans the update of a Cluster as up to three: that of the versions of
-// Talos and Kubernetes, and the rest, so that each can wait for its own turn. Apply makes
-// those that may be made as one write.
+// addClusterUpdate plans the update of a Cluster as up to three steps: the versions of Talos and Kubernetes, and the
+// rest, so that each can wait for its own turn. Apply makes those that may be made as one write.
 func (b planBuilder) addClusterUpdate(plan *Plan, whole step, old, updated *omnires.Cluster) {
 	was, wanted := old.TypedSpec().Value, updated.TypedSpec().Value
 
@@ -48,8 +47,8 @@ func setVersion(cluster *omnires.Cluster, kind Kind, version string) {
 	}
 }
 
-// joinCluster makes one step of those parts of the Cluster's update that are not held. The
-// others keep what Omni has.
+// joinCluster merges the parts of the Cluster's update that are not held into one step. For the held parts, the step
+// keeps Omni's values.
 func joinCluster(steps []step, held []bool) ([]step, []bool) {
 	var (
 		joined []step
@@ -71,7 +70,7 @@ func joinCluster(steps []step, held []bool) ([]step, []bool) {
 			continue
 		}
 
-		// The rest comes first, so that what joins is a version. A plan is never changed: the step gets a copy.
+		// The rest comes first, so only versions join. A plan is immutable: the step gets a copy.
 		one := joined[first].new.DeepCopy().(*omnires.Cluster) //nolint:forcetypeassert // isClusterPart
 		setVersion(one, Kind(s.change.Part), s.change.To)
 		joined[first].new = one
@@ -85,5 +84,5 @@ func (s step) isClusterPart() bool {
 	return s.change.Type == omnires.ClusterType && s.change.Action == ActionUpdate
 }
 
-// changes are the changes that a step makes.
+// changes returns all changes that a step makes.
 func (s step) changes() []Change { return append([]Change{s.change}, s.joined...) }

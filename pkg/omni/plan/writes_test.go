@@ -14,9 +14,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// Everything that can destroy anything in Omni goes through the one gate of
-// Apply: no other line of the packages below pkg/omni, the only ones that
-// have a client, writes to Omni but the removal of the owner's mark.
+// TestWritesGoThroughTheGate checks that every write that can destroy anything in Omni goes through the one gate of
+// Apply: no other line of the packages below pkg/omni, the only ones that have a client, writes to Omni, except the
+// removal of the owner's mark.
 func TestWritesGoThroughTheGate(t *testing.T) {
 	verbs := map[string]bool{
 		"Create": true, "Update": true, "UpdateWithConflicts": true, "Modify": true, "ModifyWithResult": true,
@@ -62,7 +62,8 @@ func TestWritesGoThroughTheGate(t *testing.T) {
 	}
 }
 
-// Without consent no destructive kind of change passes, whatever the plan holds.
+// TestNothingDestructivePassesWithoutConsent checks that without consent no destructive kind of change is made,
+// whatever the plan holds.
 func TestNothingDestructivePassesWithoutConsent(t *testing.T) {
 	for name, document := range map[string]string{
 		"a set goes":             omnitest.ClusterDocument + omnitest.ControlPlaneDocument,

@@ -11,7 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// Who waits for what another cluster has is told when that changes, whether Omni has the waiting cluster or not.
+// TestWaitingClusterIsTold checks that ClusterChanged is called for a cluster that waits for another cluster's resource
+// when that resource changes, whether or not Omni has the waiting cluster.
 func TestWaitingClusterIsTold(t *testing.T) {
 	for name, made := range map[string]bool{"not made yet": false, "made already": true} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestWaitingClusterIsTold(t *testing.T) {
 				t.Error("the machine is free, and there is no plan")
 			}
 
-			// It does not wait any more.
+			// The cluster waits no more.
 			told.Take()
 			omnitest.MustCreate(t, source, omnires.NewClusterStatus("marker"), omnitest.Labelled(omnires.NewMachineSetNode(omnitest.Machine4, set), "other"))
 			omnitest.Eventually(t, "the marker", func() bool { return told.Told("marker") && told.Told("other") })
@@ -55,7 +56,8 @@ func TestWaitingClusterIsTold(t *testing.T) {
 	}
 }
 
-// The end of the cluster that a message names is told, too, and so is what a watch shows when it is opened anew.
+// TestWaitingClusterIsToldOfTheOwner checks that the deletion of the cluster in the message is reported, too, and so
+// are changes that a watch shows when it is opened again.
 func TestWaitingClusterIsToldOfTheOwner(t *testing.T) {
 	source, told := omnitest.NewFakeOmni(), &omnitest.Recorded{}
 	omnitest.MustCreate(t, source, omnitest.ClusterNamed("other"), omnitest.Labelled(omnires.NewMachineSet("demo-workers"), "other"))

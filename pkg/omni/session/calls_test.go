@@ -18,7 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// observed notes what a RequestObserver is told.
+// observed records the calls of a RequestObserver.
 type observed struct{ calls []string }
 
 func (o *observed) observe(method, code string, duration time.Duration) {
@@ -94,7 +94,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// Waiting for a turn is seen, and ends long before the deadline of the call.
+// TestWaitingForATurnIsCounted checks that waits for the rate limiter are reported, and end long before the deadline of
+// the call.
 func TestWaitingForATurnIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var throttled time.Duration
@@ -119,7 +120,7 @@ func TestWaitingForATurnIsCounted(t *testing.T) {
 	})
 }
 
-// answeringStream gives its answers one by one.
+// answeringStream returns its answers one by one.
 type answeringStream struct {
 	grpc.ClientStream
 

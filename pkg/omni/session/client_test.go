@@ -29,7 +29,7 @@ func startOmni(t *testing.T, options omnisim.Options) *omnisim.Server {
 	return server
 }
 
-// newAccount makes a service account and returns its key, encoded and parsed.
+// newAccount creates a service account and returns its key, encoded and parsed.
 func newAccount(t *testing.T, server *omnisim.Server, name string, role omnisim.Role, lifetime time.Duration) (string, Key) {
 	t.Helper()
 
@@ -162,7 +162,7 @@ func TestDialFailures(t *testing.T) {
 				t.Errorf("message %q", message)
 			}
 
-			// Without a limit of its own it would not end at all.
+			// Without its own timeout the check would never end.
 			if took := time.Since(started); took > CheckTimeout+30*time.Second {
 				t.Errorf("took %v", took)
 			}

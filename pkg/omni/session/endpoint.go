@@ -20,8 +20,8 @@ type endpoint struct {
 	tls  bool
 }
 
-// parseEndpoint accepts https://, http:// and grpc:// with a host and at most
-// a "/" path. Error texts do not repeat the input: it may hold user info.
+// parseEndpoint accepts https://, http:// and grpc:// with a host and at most a "/" path. Its errors do not repeat the
+// input, which may hold user info.
 func parseEndpoint(raw string) (endpoint, error) {
 	parsed, err := url.Parse(raw)
 	if err != nil {
@@ -53,9 +53,8 @@ func parseEndpoint(raw string) (endpoint, error) {
 
 func (e endpoint) address() string { return net.JoinHostPort(e.host, e.port) }
 
-// libraryURL is what the library's New gets. It has no option for a custom CA
-// and sets its transport credentials after ours, so with one we ask it for
-// plaintext and do TLS in the dialer.
+// libraryURL returns the URL for the library's New. New has no option for a custom CA and sets its transport
+// credentials after ours: with a custom CA, we pass a plaintext URL and do TLS in the dialer.
 func (e endpoint) libraryURL(ownRoots bool) string {
 	if e.tls && !ownRoots {
 		return "https://" + e.address()
@@ -64,9 +63,8 @@ func (e endpoint) libraryURL(ownRoots bool) string {
 	return "grpc://" + e.address()
 }
 
-// tlsDialer connects with TLS and the given roots. gRPC resolves the name
-// before it calls the dialer, so the server name is set here. Proxy variables
-// of the environment do not apply to such connections.
+// tlsDialer connects with TLS and the given roots. gRPC resolves the name before it calls the dialer, so the server
+// name is set here. Proxy variables of the environment do not apply to such connections.
 func tlsDialer(target endpoint, roots *x509.CertPool, guard *dialguard.Guard) dialFunc {
 	dialer := &tls.Dialer{
 		NetDialer: dialer(guard),

@@ -22,12 +22,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// tellOf is an event of a resource that does not exist.
+// tellOf returns the created event of an invented resource.
 func tellOf(sent *v1alpha1.Resource) *v1alpha1.WatchResponse {
 	return &v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_CREATED, Resource: sent}}}
 }
 
-// big is an invented resource of about 10 KiB.
+// big returns an event of an invented resource of about 10 KiB.
 func big(resourceType string, number int) *v1alpha1.WatchResponse {
 	sent := omnitest.Invented(resourceType, number)
 	sent.Metadata.Labels["text"] = strings.Repeat("x", 10<<10)
@@ -35,8 +35,8 @@ func big(resourceType string, number int) *v1alpha1.WatchResponse {
 	return tellOf(sent)
 }
 
-// heapPeak starts to measure; the returned function tells how much more memory
-// the process had in use at most since then, in bytes.
+// heapPeak starts a measurement; the returned function returns the peak of the additional memory in use since then, in
+// bytes.
 func heapPeak(t *testing.T) func() uint64 {
 	t.Helper()
 
@@ -117,7 +117,8 @@ func (c *crowd) join(owner, name string, server *omnisim.Server) (*Lease, func()
 	return lease, again
 }
 
-// An Omni that sends resources without end is left, and stays left; others notice nothing.
+// TestFloodEndsTheSession checks that a session whose Omni sends resources without end is closed, and stays closed;
+// other sessions are not affected.
 func TestFloodEndsTheSession(t *testing.T) {
 	const bound = 24 << 20
 
@@ -171,7 +172,7 @@ func TestFloodEndsTheSession(t *testing.T) {
 				t.Errorf("%d MiB were in use", got>>20)
 			}
 
-			// Nothing is sent any more, but for a watch that may still have been on its way to the server.
+			// The pool sends nothing more, except a watch that may still have been on its way to the server.
 			hostile.GoDown()
 			hostile.ForgetRequests()
 
@@ -194,7 +195,8 @@ func TestFloodEndsTheSession(t *testing.T) {
 	}
 }
 
-// Many hostile sessions of one namespace do not add up, and take nothing from another's.
+// TestFloodsDoNotAddUp checks that many hostile sessions of one namespace are bounded together, and end no session of
+// another namespace.
 func TestFloodsDoNotAddUp(t *testing.T) {
 	const each, all = 24 << 20, 48 << 20
 
@@ -252,7 +254,7 @@ func TestFloodsDoNotAddUp(t *testing.T) {
 	}
 }
 
-// A resource that is longer than a watch accepts at first is there a moment later.
+// TestLongResourceIsRead checks that a resource that exceeds the first limit of a watch arrives a moment later.
 func TestLongResourceIsRead(t *testing.T) {
 	server := startOmni(t, omnisim.Options{})
 	remove := server.Flood(omnires.ClusterType, func(number int) *v1alpha1.WatchResponse {
@@ -277,7 +279,7 @@ func TestLongResourceIsRead(t *testing.T) {
 	}
 }
 
-// One answer that becomes far more than it is long is not decoded.
+// TestBombsAreNotDecoded checks that one answer that weighs far more than its length is not decoded.
 func TestBombsAreNotDecoded(t *testing.T) {
 	emptyElements := func(field protowire.Number, count int) []byte {
 		return bytes.Repeat(protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), nil), count)
@@ -334,7 +336,7 @@ func TestBombsAreNotDecoded(t *testing.T) {
 
 			omnitest.Eventually(t, "the session is closed", func() bool { return errors.Is(again(), omni.ErrTooMuchData) })
 
-			// The simulator encodes the bomb in the same process, each time a watch is opened anew.
+			// The simulator encodes the bomb in the same process, each time the watch is opened again.
 			if got := peak(); got > 160<<20 {
 				t.Errorf("%d MiB were in use", got>>20)
 			}
@@ -342,7 +344,7 @@ func TestBombsAreNotDecoded(t *testing.T) {
 	}
 }
 
-// compressed is the spec of a patch with a compressed text.
+// compressed returns the spec of a patch with a compressed text.
 func compressed(text []byte) []byte {
 	field := (&specs.ConfigPatchSpec{}).ProtoReflect().Descriptor().Fields().ByName("compressed_data").Number()
 

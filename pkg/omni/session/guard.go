@@ -17,34 +17,31 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// Bounds of what one call may be answered with. All count after decompression.
+// Bounds of the answers of one call. All sizes are those after decompression.
 const (
-	// maxManagementAnswer is one message of every other API, in bytes: a
-	// kubeconfig is 3 KiB.
+	// maxManagementAnswer is the size of one message of every other API, in bytes: a kubeconfig is 3 KiB.
 	maxManagementAnswer = 1 << 20
-	// maxList is what all resources of one List weigh, in bytes.
+	// maxList is the weight of all resources of one List, in bytes.
 	maxList = 32 << 20
-	// amplification is how much heavier a message may be than it may be long. A
-	// real one is up to six times as heavy as it is long.
+	// amplification is how many times its length a message may weigh. A real message weighs up to six times its length.
 	amplification = 16
-	// maxHeaders bounds the headers of one answer, in bytes; errors are in them.
+	// maxHeaders bounds the headers of one answer, in bytes; they include errors.
 	maxHeaders = 64 << 10
-	// connectionWindow is how much of all streams may arrive before anybody reads it, in bytes.
+	// connectionWindow is how much of all streams may arrive before the readers consume it, in bytes.
 	connectionWindow = 1 << 20
 )
 
-// guard decodes the answers of one call, after it has weighed them.
+// guard weighs the answers of one call, and decodes them only within its bounds.
 type guard struct {
 	encoding.CodecV2
 
 	limit    int   // of one message, in bytes
 	heaviest int64 // of one message, weighed
 	left     int64 // of all messages, weighed; below 0: no bound
-	refused  error // why an answer was not decoded
+	refused  error // why an answer was refused
 }
 
-// newGuard makes the guard of a call; sum is what its messages may weigh
-// together, 0 for no bound.
+// newGuard returns the guard of a call; sum is the weight that all of its messages may have together, 0 for no bound.
 func newGuard(limit int, sum int64) *guard {
 	g := &guard{CodecV2: encoding.GetCodecV2(grpcproto.Name), limit: limit, heaviest: amplification * int64(limit), left: sum}
 	if sum == 0 {
@@ -54,7 +51,7 @@ func newGuard(limit int, sum int64) *guard {
 	return g
 }
 
-// guardOf is the guard of a method that is no watch.
+// guardOf returns the guard of a method that is no watch.
 func guardOf(method string) *guard {
 	switch {
 	case !strings.HasPrefix(method, "/cosi.resource.State/"):
@@ -66,7 +63,7 @@ func guardOf(method string) *guard {
 	}
 }
 
-// options make a call use the guard.
+// options returns call options that make a call use the guard.
 func (g *guard) options(given []grpc.CallOption) []grpc.CallOption {
 	return append(given[:len(given):len(given)], grpc.ForceCodecV2(g), grpc.MaxCallRecvMsgSize(g.limit))
 }
@@ -109,7 +106,7 @@ func (g *guard) weigh(data mem.BufferSlice, into any) error {
 	return g.take(weight)
 }
 
-// weighSpecs looks at what the client library decodes next: the specs inside.
+// weighSpecs weighs the specs inside, which the client library decodes next.
 func (g *guard) weighSpecs(answer any) error {
 	var sum int64
 
@@ -125,7 +122,7 @@ func (g *guard) weighSpecs(answer any) error {
 	return g.take(sum)
 }
 
-// take counts a weight.
+// take subtracts a weight from the bounds.
 func (g *guard) take(weight int64) error {
 	if weight > g.heaviest {
 		return &omni.TooMuchDataError{Message: fmt.Sprintf("one answer of Omni would take %s of memory; the bound is %s, of the controller",
@@ -145,8 +142,7 @@ func (g *guard) take(weight int64) error {
 	return nil
 }
 
-// explain replaces what gRPC says of an answer that was not accepted, which has
-// lost its type on the way.
+// explain replaces gRPC's error for a refused answer, which has lost its type.
 func (g *guard) explain(err error) error {
 	switch {
 	case err == nil:
@@ -160,7 +156,7 @@ func (g *guard) explain(err error) error {
 	}
 }
 
-// resourcesIn are the resources of an answer of the resource API.
+// resourcesIn returns the resources of an answer of the resource API.
 func resourcesIn(answer any) []*v1alpha1.Resource {
 	switch typed := answer.(type) {
 	case interface{ GetResource() *v1alpha1.Resource }:

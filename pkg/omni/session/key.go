@@ -17,19 +17,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// maxKeyBytes is the largest Secret value that ParseServiceAccountKey looks
-// at, in bytes. A real key is about 1,200 bytes.
+// maxKeyBytes is the largest Secret value that ParseServiceAccountKey reads, in bytes. A real key is about 1,200 bytes.
 const maxKeyBytes = 64 << 10
 
 const redacted = "[service account key, not shown]"
 
 // Key is a parsed service account key. The zero value is not a key.
 //
-// The key material is reachable only inside this package. All ways in which Go
-// prints or encodes a value show a placeholder instead.
+// The key material is reachable only inside this package. Whenever Go prints or encodes a Key, it shows a placeholder
+// instead.
 type Key struct {
-	// A pointer, because fmt prints the fields of unexported struct fields as
-	// they are, but never follows a pointer there.
+	// A pointer, because fmt prints the fields of unexported struct fields as they are, but never follows a pointer there.
 	encoded *string
 	name    string
 	created time.Time
@@ -42,11 +40,11 @@ type keyDocument struct {
 	PGPKey string `json:"pgp_key"`
 }
 
-// ParseServiceAccountKey reads the value of a Secret key that should hold a
-// bare base64 service account key. White space around the value is ignored.
+// ParseServiceAccountKey reads the value of a Secret key that should hold a bare base64 service account key. White
+// space around the value is ignored.
 //
-// The errors match exactly one of the ErrKey... sentinels and never contain
-// any part of the input. An expired key is not an error: see Key.Expired.
+// Every error matches exactly one of the ErrKey... sentinels and contains no part of the input. An expired key is not
+// an error: see Key.Expired.
 func ParseServiceAccountKey(raw []byte) (Key, error) {
 	text := strings.TrimSpace(string(raw))
 
@@ -108,8 +106,8 @@ func decodeKeyDocument(text string) (keyDocument, error) {
 	return document, nil
 }
 
-// keyLifetime reads creation and expiry out of the key itself. The signature
-// library's IsExpired only answers yes or no, and panics on a negative skew.
+// keyLifetime reads creation and expiry from the key itself. The signature library's IsExpired only returns a bool, and
+// panics on a negative skew.
 func keyLifetime(armored string) (created, expires time.Time, err error) {
 	key, err := pgpcrypto.NewKeyFromArmored(armored)
 	if err != nil {
@@ -123,7 +121,7 @@ func keyLifetime(armored string) (created, expires time.Time, err error) {
 
 	entity := key.GetEntity()
 
-	// The zero time asks for the self-signature without judging its validity now.
+	// The zero time returns the self-signature without a check of its validity now.
 	signature, _ := entity.PrimaryIdentity(time.Time{}, &pgppacket.Config{})
 	if signature == nil {
 		return time.Time{}, time.Time{}, omni.ErrKeyNotPGP
@@ -155,11 +153,10 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Name is the service account's name as Omni knows it. It is not secret.
+// Name is the service account's name in Omni. It is not secret.
 func (k Key) Name() string { return k.name }
 
-// ExpiresAt is the time after which the key cannot sign any more, in UTC. It
-// is false for a key without a lifetime.
+// ExpiresAt returns the time after which the key cannot sign any more, in UTC; false for a key without a lifetime.
 func (k Key) ExpiresAt() (time.Time, bool) { return k.expires, !k.expires.IsZero() }
 
 // Expired reports whether the key's lifetime is over at the given time.
@@ -167,7 +164,7 @@ func (k Key) Expired(now time.Time) bool {
 	return !k.expires.IsZero() && !now.Before(k.expires)
 }
 
-// material is the key itself, for the client library only.
+// material returns the key itself, for the client library only.
 func (k Key) material() string {
 	if k.encoded == nil {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
-// FuzzServiceAccountKey: whatever a Secret holds, reading it as a key takes a bounded amount of memory, and no error
-// shows any of it.
+// FuzzServiceAccountKey checks that any content of a Secret is parsed with a bounded amount of memory, and that no
+// error shows any of it.
 func FuzzServiceAccountKey(f *testing.F) {
 	f.Add("")
 	f.Add("OMNI_ENDPOINT=x\nOMNI_SERVICE_ACCOUNT_KEY=y")

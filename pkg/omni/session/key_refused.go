@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// keyRefusalInterval is the shortest time between two notices that Omni refuses the key:
-// what goes on to call must not make the connection check without end.
+// keyRefusalInterval is the shortest time between two reports that Omni refuses the key: clients that keep calling must
+// not make the connection check without end.
 const keyRefusalInterval = 30 * time.Second
 
-// keyRefusals notices that Omni does not accept the key any more. It was good when the
-// connection was opened, so it was revoked since, or Omni forgot it.
+// keyRefusals detects that Omni no longer accepts the key. The key was valid when the connection was opened, so it was
+// revoked since, or Omni lost it.
 type keyRefusals struct {
 	tell func()
 	now  func() time.Time
@@ -32,10 +32,10 @@ func newKeyRefusals(tell func()) *keyRefusals {
 	return &keyRefusals{tell: tell, now: time.Now}
 }
 
-// checking marks a call of Check: its caller learns the outcome anyway.
+// checking marks a call of Check: its caller receives the error anyway.
 type checking struct{}
 
-// note takes the outcome of a call.
+// note records the outcome of a call.
 func (r *keyRefusals) note(ctx context.Context, err error) {
 	if err == nil || status.Code(err) != codes.Unauthenticated || ctx.Value(checking{}) != nil {
 		return

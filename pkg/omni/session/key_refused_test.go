@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// Every refused call counts, but who asks again because of it is told at most twice a minute, and
-// never of what it asked itself.
+// TestKeyRefusals checks that every refused call counts, but that a refusal is reported at most twice a minute, and
+// never for a call of Check.
 func TestKeyRefusals(t *testing.T) {
 	now, told := time.Unix(0, 0), 0
 	r := newKeyRefusals(func() { told++ })
@@ -49,8 +49,8 @@ func TestKeyRefusals(t *testing.T) {
 	}
 }
 
-// A key that is revoked while a connection is open: the first call of anybody tells, and a check
-// does not.
+// TestRevokedKeyIsTold revokes a key while a connection is open: the first refused call is reported, one of Check is
+// not.
 func TestRevokedKeyIsTold(t *testing.T) {
 	sim, err := omnisim.Start(omnisim.Options{})
 	if err != nil {

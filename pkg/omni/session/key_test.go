@@ -21,7 +21,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// newEntity makes a PGP key pair as Omni's tools do.
+// newEntity returns a PGP key pair like those of Omni's tools.
 func newEntity(t testing.TB, created time.Time, keySeconds, signatureSeconds uint32) *pgpcrypto.Key {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func encodeKey(t testing.TB, name string, key *pgpcrypto.Key) string {
 	return encoded
 }
 
-// testKey is a valid key of a service account named "operator".
+// testKey returns a valid key of a service account named "operator".
 func testKey(t *testing.T) Key {
 	t.Helper()
 

@@ -11,24 +11,23 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// KubeconfigRequest says for whom a kubeconfig is. All fields are required;
-// Omni issues a token without groups, and then does not accept it.
+// KubeconfigRequest is the identity and lifetime of a kubeconfig. All fields are required: without groups, Omni issues
+// a token that it does not accept afterwards.
 type KubeconfigRequest struct {
 	// Cluster is the cluster's name in Omni.
 	Cluster string
-	// User and Groups are who the workload cluster takes the bearer for.
+	// User and Groups are the bearer's identity in the workload cluster.
 	User   string
 	Groups []string
 	// TTL is how long the token is valid; Omni refuses more than ten years.
 	TTL time.Duration
 }
 
-// IssueKubeconfig lets Omni sign a kubeconfig for a service account: YAML with
-// one cluster (no CA), one context and one user with a bearer token. It is a
-// secret, and cannot be revoked: ask for it only to store it. The call is bound
+// IssueKubeconfig makes Omni sign a kubeconfig for a service account: YAML with one cluster (no CA), one context and
+// one user with a bearer token. It is a secret, and cannot be revoked: request it only to store it. The call is bounded
 // by CallTimeout and needs the role Operator.
 //
-// Errors: ErrNoClusterUUID; else as Classify sorts them.
+// Errors: ErrNoClusterUUID; else those of the call, see Classify.
 func (s *Session) IssueKubeconfig(ctx context.Context, request KubeconfigRequest) ([]byte, error) {
 	if s.client == nil {
 		return nil, omni.ErrClosed

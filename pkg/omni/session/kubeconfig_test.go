@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// issuingSession is a session of a service account at a simulated Omni with the cluster "production".
+// issuingSession returns a session of a service account at a simulated Omni with the cluster "production".
 func issuingSession(t *testing.T, role omnisim.Role) (*omnisim.Server, *Session) {
 	t.Helper()
 
@@ -55,7 +55,7 @@ func TestIssueKubeconfig(t *testing.T) {
 		err        error
 	)
 
-	// The cluster's identity comes a moment after the cluster.
+	// Omni creates the cluster's UUID a moment after the cluster.
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if kubeconfig, err = session.IssueKubeconfig(t.Context(), request); !errors.Is(err, omni.ErrNoClusterUUID) {
 			break

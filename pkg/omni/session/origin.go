@@ -10,15 +10,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Origins are endpoints that a key may be used with: scheme, host and port of each. The empty set allows none.
+// Origins are the endpoints that a key may be used with: scheme, host and port of each. The empty set allows none.
 //
-// A signature of Omni's API covers the method and some headers of a request, but neither its body nor the host. Whoever
-// receives a signed request can send it to the Omni that the key is for, with another body. So a key must not be used
-// with an endpoint that somebody else chose.
+// A signature of Omni's API covers the method and some headers of a request, but neither its body nor the host. A
+// server that receives a signed request can send it to the Omni that the key is for, with another body. So a key must
+// not be used with an endpoint that another user chose.
 type Origins map[string]struct{}
 
 // ParseOrigins reads endpoints that are separated by commas or white space; see Config.Endpoint. Two are the same if
-// scheme, host (in any case, IP addresses in any form) and port (its default written or not) are; http and grpc are one
+// scheme, host (in any case, IP addresses in any form) and port (explicit or default) are; http and grpc are one
 // scheme. There are no wildcards. Empty entries are ignored. An error names the entry by its number.
 func ParseOrigins(text string) (Origins, error) {
 	origins := Origins{}
@@ -51,8 +51,8 @@ func (o Origins) Allow(endpoint string) bool {
 	return found
 }
 
-// SameEndpoint reports whether two endpoints lead to the same scheme, host and port, whichever way they are written. What does
-// not parse is the same as nothing but itself.
+// SameEndpoint reports whether two endpoints have the same scheme, host and port, however they are written. An endpoint
+// that does not parse only equals itself.
 func SameEndpoint(a, b string) bool {
 	if a == b {
 		return true
@@ -68,14 +68,14 @@ func SameEndpoint(a, b string) bool {
 	return err == nil && first.origin() == second.origin()
 }
 
-// Plaintext reports whether the endpoint is reached without TLS; false for one that does not parse.
+// Plaintext reports whether the endpoint is used without TLS; false for one that does not parse.
 func Plaintext(endpoint string) bool {
 	target, err := parseEndpoint(endpoint)
 
 	return err == nil && !target.tls
 }
 
-// origin is the one way to write the endpoint.
+// origin returns the canonical form of the endpoint.
 func (e endpoint) origin() string {
 	scheme, host, port := "http", strings.ToLower(e.host), e.port
 	if e.tls {

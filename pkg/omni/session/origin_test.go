@@ -61,7 +61,7 @@ func TestOriginsThatDoNotParse(t *testing.T) {
 	}
 }
 
-// What was recorded before a rule was made may not parse any more.
+// TestSameEndpointThatDoesNotParse: an endpoint that was recorded before a rule existed may not parse any more.
 func TestSameEndpointThatDoesNotParse(t *testing.T) {
 	for _, test := range []struct {
 		a, b string

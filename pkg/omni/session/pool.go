@@ -12,38 +12,36 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-// Identity says which OmniConnection a session is for, and of which state.
+// Identity identifies an OmniConnection and its Secret.
 type Identity struct {
 	// UID is the OmniConnection's UID.
 	UID string
 	// Owner is the OmniConnection's namespace: see Limits.TotalMemory.
 	Owner string
-	// SecretUID is the UID of the key's Secret. Another key in the same Secret counts as well: see fingerprintOf.
+	// SecretUID is the UID of the key's Secret. A new key in the same Secret also makes a new session: see fingerprintOf.
 	SecretUID string
 }
 
 // PoolOptions configures a Pool. Callbacks may be nil and must not block.
 type PoolOptions struct {
-	// ClusterChanged is told of a change in Omni: the connection's UID and the
-	// name of the cluster there.
+	// ClusterChanged is called for a change in Omni, with the connection's UID and the name of the cluster there.
 	ClusterChanged func(uid, cluster string)
-	// HealthChanged is told that a connection's Health changed.
+	// HealthChanged is called when a connection's Health has changed.
 	HealthChanged func(uid string)
-	// KeyRefused is told that Omni did not accept a connection's key for a call of
-	// somebody, at most every half a minute.
+	// KeyRefused is called when Omni did not accept a connection's key in a call, except those of Check, at most once in
+	// keyRefusalInterval.
 	KeyRefused func(uid string)
-	// Observer is told of every call of every connection.
+	// Observer is called for every call of every connection.
 	Observer func(uid, method, code string, duration time.Duration)
-	// Throttled is told of every call that waited for the rate limit.
+	// Throttled is called for every call that waited for the rate limiter.
 	Throttled func(uid string, waited time.Duration)
-	// Limits is how much each connection may ask of its Omni, and how much is kept.
+	// Limits bounds how many calls each connection may make to its Omni, and how much of it we keep.
 	Limits bounds.Limits
-	// Runs is how many runs may work with one connection at the same time; see
-	// Lease.Enter. 0: no bound.
+	// Runs is how many reconciles may use one connection at the same time; see Lease.Enter. 0: no bound.
 	Runs int
-	// Guard decides to which addresses the connections lead; see Config.Guard.
+	// Guard decides which addresses may be dialled; see Config.Guard.
 	Guard *dialguard.Guard
-	// Mirror tunes the mirrors; its callbacks are ignored.
+	// Mirror configures the mirrors; its callbacks are ignored.
 	Mirror mirror.Options
 	// TooMuchDataPause replaces the constant of the same name.
 	TooMuchDataPause time.Duration
@@ -51,25 +49,24 @@ type PoolOptions struct {
 	Open func(ctx context.Context, config Config, mirror mirror.Options) (*Session, error)
 }
 
-// TooMuchDataPause is how long a connection rests whose Omni sent too much. Reading
-// it again costs as much as before, and what is wrong is rarely repaired sooner.
+// TooMuchDataPause is how long a connection whose Omni sent too much stays closed. Reading it again costs as much as
+// before, and the cause is rarely repaired sooner.
 const TooMuchDataPause = 15 * time.Minute
 
-// Pool keeps one session for each OmniConnection. It is safe for concurrent
-// use, and no connection ever waits for another: dialling happens outside its
-// lock, once for all callers that want the same.
+// Pool keeps one session for each OmniConnection. It is safe for concurrent use, and no connection ever waits for
+// another: it dials outside its lock, once for all callers with the same identity and config.
 type Pool struct {
 	ctx     context.Context //nolint:containedctx // the life of the mirrors
 	options PoolOptions
 	budget  *bounds.Budget
-	limiter *limiter.Limiter[string] // by UID, however many sessions a connection has in turn
+	limiter *limiter.Limiter[string] // by UID: successive sessions of a connection share their slots
 
 	mu      sync.Mutex
 	closed  bool
 	entries map[string]*entry // by UID
 }
 
-// NewPool makes an empty pool. Sessions live until ctx ends or Close.
+// NewPool returns an empty pool. Sessions live until ctx ends or Close is called.
 func NewPool(ctx context.Context, options PoolOptions) *Pool {
 	if options.ClusterChanged == nil {
 		options.ClusterChanged = func(string, string) {}
@@ -99,16 +96,13 @@ func NewPool(ctx context.Context, options PoolOptions) *Pool {
 	return p
 }
 
-// Acquire returns the session for a connection, and opens it if there is none
-// or if the Secret, the key, the endpoint or the CA changed. It waits for
-// dialling (at most CheckTimeout) or for ctx. The replaced session is closed
-// when nobody uses it any more. An attempt goes on when its callers gave up;
-// HealthChanged tells its end, and its failure is for the next caller. Otherwise
-// a failed attempt is not remembered.
+// Acquire returns the session for a connection, and opens it if there is none or if the Secret, the key, the endpoint
+// or the CA changed. It waits for dialling (at most CheckTimeout) or for ctx. The replaced session is closed after its
+// last lease is released. An attempt continues if its callers give up: HealthChanged is called at its end, and the next
+// caller gets its failure. Otherwise a failed attempt is not stored.
 //
-// A session whose Omni sent too much is closed, and opened again after
-// TooMuchDataPause, or when the connection changes; until then the error is the one
-// that closed it, and nothing is sent.
+// The pool closes a session whose Omni sent too much, and opens it again after TooMuchDataPause, or when the connection
+// changes. Until then Acquire returns the error that closed it, and nothing is sent.
 //
 // Errors: those of Dial; ErrTooMuchData; ErrClosed; the context's.
 func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*Lease, error) {
@@ -134,8 +128,7 @@ func (p *Pool) Acquire(ctx context.Context, identity Identity, config Config) (*
 	return p.lease(identity.UID, current), nil
 }
 
-// Get returns the session that is open for a connection now, without opening
-// one; false if there is none.
+// Get returns the session that is open for a connection now, without opening one; false if there is none.
 func (p *Pool) Get(uid string) (*Lease, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +143,7 @@ func (p *Pool) Get(uid string) (*Lease, bool) {
 	return p.lease(uid, current), true
 }
 
-// Forget closes a connection's session when nobody uses it any more.
+// Forget closes a connection's session after its last lease is released.
 func (p *Pool) Forget(uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,7 +23,7 @@ type entry struct {
 	err         error
 	leases      int
 	retired     bool      // replaced or forgotten: close after the last lease
-	until       time.Time // err stands until then
+	until       time.Time // err is returned until then
 }
 
 // enter finds or starts the entry and counts a lease on it.
@@ -50,8 +50,8 @@ func (p *Pool) enter(identity Identity, config Config) (*entry, error) {
 	return current, nil
 }
 
-// start dials in the background, so that a caller that gives up does not make
-// the others fail. The caller holds the lock.
+// start dials in the background, so that a caller that gives up does not make the others fail. The caller holds the
+// lock.
 func (p *Pool) start(identity Identity, fingerprint string, config Config) *entry {
 	uid := identity.UID
 	ctx, cancel := context.WithCancel(p.ctx)
@@ -90,7 +90,7 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 	return started
 }
 
-// lease hands out an open session of a connection.
+// lease returns a lease on the open session of a connection.
 func (p *Pool) lease(uid string, current *entry) *Lease {
 	return &Lease{
 		Session: current.session,
@@ -101,7 +101,7 @@ func (p *Pool) lease(uid string, current *entry) *Lease {
 	}
 }
 
-// slow reports whether the Omni of a connection answers slowly just now.
+// slow reports whether the Omni of a connection answers slowly now.
 func (p *Pool) slow(uid string) bool {
 	var session *Session
 
@@ -124,14 +124,14 @@ func (p *Pool) sessionOf(current *entry) *Session {
 }
 
 func (p *Pool) finish(uid string, started *entry, session *Session, err error) {
-	// The mirror may have told of its health before Get could find it, and
-	// whoever gave up waiting comes for the failure.
+	// The mirror may have called HealthChanged before Get could find the session, and a caller that gave up waiting has to
+	// come back for the failure.
 	if p.opened(uid, started, session, err) {
 		p.options.HealthChanged(uid)
 	}
 }
 
-// opened takes over the end of an attempt, and tells whether it is news.
+// opened records the end of an attempt, and reports whether callers must be notified.
 func (p *Pool) opened(uid string, started *entry, session *Session, err error) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *Pool) opened(uid string, started *entry, session *Session, err error) (
 	return news
 }
 
-// refuse closes a session whose Omni sent too much, and keeps it closed for a while.
+// refuse closes a session whose Omni sent too much, and keeps it closed for TooMuchDataPause.
 func (p *Pool) refuse(uid string, overflowed *entry, err error) {
 	p.mu.Lock()
 
@@ -167,7 +167,7 @@ func (p *Pool) refuse(uid string, overflowed *entry, err error) {
 	p.options.HealthChanged(uid)
 }
 
-// drop gives a failed attempt back, so that the next caller makes a new one.
+// drop releases a failed attempt, so that the next caller makes a new one.
 func (p *Pool) drop(uid string, failed *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,7 @@ func (p *Pool) drop(uid string, failed *entry) {
 	p.closeIfUnused(failed)
 }
 
-// retire takes an entry out of the pool. The caller holds the lock.
+// retire removes an entry from the pool. The caller holds the lock.
 func (p *Pool) retire(uid string) {
 	current := p.entries[uid]
 	if current == nil {
@@ -201,9 +201,8 @@ func (p *Pool) giveBack(current *entry) {
 	p.closeIfUnused(current)
 }
 
-// closeIfUnused ends a retired entry that nobody uses. Stopping a mirror waits
-// for its goroutines, which may be in a callback, so it happens elsewhere. The
-// caller holds the lock.
+// closeIfUnused ends a retired entry without leases. Stopping a mirror waits for its goroutines, which may be in a
+// callback, so it runs in a goroutine of its own. The caller holds the lock.
 func (p *Pool) closeIfUnused(current *entry) {
 	if !current.retired || current.leases > 0 {
 		return
@@ -218,7 +217,7 @@ func (p *Pool) closeIfUnused(current *entry) {
 	}
 }
 
-// openSession dials within dialCtx and lets the mirror live as long as lifeCtx.
+// openSession dials within dialCtx and starts a mirror that lives as long as lifeCtx.
 func openSession(dialCtx, lifeCtx context.Context, config Config, copied mirror.Options) (*Session, error) {
 	client, err := Dial(dialCtx, config)
 	if err != nil {
@@ -228,9 +227,8 @@ func openSession(dialCtx, lifeCtx context.Context, config Config, copied mirror.
 	return &Session{client: client, live: client.State(), mirror: mirror.Start(lifeCtx, client.State(), copied)}, nil
 }
 
-// fingerprintOf hashes everything that makes a session another one. The key
-// goes in as well, so that another key in the same Secret
-// is noticed.
+// fingerprintOf hashes everything that requires a new session if it changes. It includes the key, to detect another key
+// in the same Secret.
 func fingerprintOf(identity Identity, config Config) string {
 	sum := sha256.New()
 

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// opener stands in for dialling: it counts, and can be held up or made to fail.
+// opener replaces dialling: it counts, and can block or fail.
 type opener struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -105,7 +105,7 @@ func TestPoolSharesAndReplaces(t *testing.T) {
 		t.Error("Get finds what nobody opened")
 	}
 
-	// Each of these is another connection.
+	// Each of these changes requires another session.
 	last := first.Session
 
 	for name, change := range map[string]func() *Lease{
@@ -268,7 +268,7 @@ func TestPoolSickConnectionsDoNotBlockOthers(t *testing.T) {
 		t.Error("Get finds a session that is not open yet")
 	}
 
-	// The sick ones hang until the end.
+	// The unhealthy ones hang until the end.
 	if took := time.Since(started); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
@@ -335,7 +335,8 @@ func TestPoolTellsWhoseChangeItIs(t *testing.T) {
 	})
 }
 
-// A caller that gives up is told the end of the attempt, and takes its failure.
+// TestPoolKeepsAFailureForTheNextCaller checks that HealthChanged is called at the end of an attempt whose caller gave
+// up, and that the next Acquire returns its failure.
 func TestPoolKeepsAFailureForTheNextCaller(t *testing.T) {
 	o := newOpener(t)
 	o.hold["https://a"], o.fail = make(chan struct{}), omni.ErrKeyExpired

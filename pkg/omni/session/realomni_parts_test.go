@@ -16,8 +16,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
 
-// What does not depend on a refused set is made, the refused one is tried again without doing anything else, and the rest
-// follows when it is mended.
+// TestRealRefusedSetStopsNothingElse checks that steps that do not depend on a refused set are made, that the refused
+// one is retried without other writes, and that the rest follows when the cause is repaired.
 func TestRealRefusedSetStopsNothingElse(t *testing.T) {
 	s := connectReal(t)
 	deleteAll(t, s, plan.DeleteOptions{DestroyMachines: true})
@@ -52,7 +52,7 @@ func TestRealRefusedSetStopsNothingElse(t *testing.T) {
 		t.Errorf("a machine of another set: %v", err)
 	}
 
-	// Omni itself may write meanwhile; what was planned is planned again.
+	// Omni itself may write meanwhile, so the plan is made again.
 	if second := apply(); second.Wrote() {
 		t.Errorf("a second time: %v", plantest.Lines(second.Applied))
 	}
@@ -61,7 +61,8 @@ func TestRealRefusedSetStopsNothingElse(t *testing.T) {
 	deleteAll(t, s, plan.DeleteOptions{DestroyMachines: true})
 }
 
-// Who waits for a machine of another cluster is told when it comes free, before it exists in Omni itself.
+// TestRealCollisionEnds checks that a cluster that waits for a machine of another cluster is reported when the machine
+// becomes free, before the waiting cluster exists in Omni.
 func TestRealCollisionEnds(t *testing.T) {
 	told := &omnitest.Recorded{}
 	pool := NewPool(t.Context(), PoolOptions{ClusterChanged: func(_, cluster string) { mirrortest.Telling(told).ClusterChanged(cluster) }})

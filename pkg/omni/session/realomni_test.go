@@ -15,9 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// This runs against a real Omni, on request: hack/test-omni.sh starts one
-// without any machine and says where it is. What it shows is that planning,
-// applying, locks and deletion do there what the other tests say.
+// These tests run against a real Omni, on request: hack/test-omni.sh starts one without any machine and sets the
+// address. They check that planning, applying, locks and deletion behave there as in the other tests.
 
 func realConfig(t *testing.T) Config {
 	t.Helper()
@@ -105,7 +104,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 		return err == nil && status.Known && !ok && len(status.MachineSets) == 2 && len(status.MachineList) == 2
 	})
 
-	// A machine locked by hand stays locked through a change.
+	// A machine that a user locked stays locked through a change.
 	omnitest.LockMachine(t, s.live, omnitest.Machine2)
 	omnitest.Eventually(t, "the lock is seen", func() bool {
 		status, err := observe.Observe(t.Context(), s.Copy(), "demo")
@@ -120,7 +119,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 		t.Errorf("status %+v, %v", status, err)
 	}
 
-	// Omni refuses to go back, and the error says so.
+	// Omni refuses a downgrade, and the error shows that.
 	omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
 
 	planned, err := s.Plan(t.Context(), "demo", []byte(strings.Replace(document, "v1.35.1", "v1.34.0", 1)), plan.Options{})

@@ -23,7 +23,7 @@ func newTestSession(t *testing.T, source *omnitest.FakeOmni, told *omnitest.Reco
 	return New(source, mirrortest.Start(t, source, mirrortest.Telling(told)))
 }
 
-// A plan that is made right after an apply never repeats it.
+// TestSessionNeverPlansAgainstStaleData checks that a plan right after an apply never repeats it.
 func TestSessionNeverPlansAgainstStaleData(t *testing.T) {
 	source, told := omnitest.NewFakeOmni(), &omnitest.Recorded{}
 	s := newTestSession(t, source, told)
@@ -47,7 +47,7 @@ func TestSessionNeverPlansAgainstStaleData(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Either it is not answered yet, or it is right.
+		// Plan returns ErrBehind, or the right plan.
 		omnitest.Eventually(t, "an empty plan", func() bool {
 			plan, err := s.Plan(t.Context(), "demo", []byte(document), plan.Options{})
 			if errors.Is(err, omni.ErrBehind) {
@@ -149,7 +149,7 @@ func TestSessionRemovesMarksInOmniItself(t *testing.T) {
 	}
 }
 
-// A failed write leaves no expectation behind.
+// TestSessionIsReadyAfterARefusal checks that a failed write leaves no expectation behind.
 func TestSessionIsReadyAfterARefusal(t *testing.T) {
 	source := omnitest.NewFakeOmni()
 	refusing := &omnitest.RefusingOmni{CoreState: source, Refuse: "demo", With: errors.New("rpc error: code = InvalidArgument desc = failed to validate: no")}

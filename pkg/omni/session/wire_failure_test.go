@@ -45,7 +45,7 @@ func TestRefusalsOverTheWire(t *testing.T) {
 		})
 	}
 
-	// The half-made cluster of the second row goes on from where it is.
+	// The incomplete cluster of the second case continues from its current state.
 	omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
 
 	planned, err := s.Plan(t.Context(), "demo", []byte(documentFor(machines)), plan.Options{})
@@ -53,7 +53,7 @@ func TestRefusalsOverTheWire(t *testing.T) {
 		t.Fatalf("plan %+v, %v", planned, err)
 	}
 
-	// Faults on the way have their classes, too.
+	// Faults on the wire have their classes, too.
 	for code, want := range map[codes.Code]omni.Class{
 		codes.Internal: omni.ClassTransient, codes.PermissionDenied: omni.ClassDenied, codes.Unauthenticated: omni.ClassUnauthenticated,
 		codes.Unavailable: omni.ClassTransient, codes.InvalidArgument: omni.ClassRefused, codes.AlreadyExists: omni.ClassConflict,
@@ -99,8 +99,8 @@ func TestLostConnectionsOverTheWire(t *testing.T) {
 
 	omnitest.Eventually(t, "told", func() bool { return told.Told("c-2") })
 
-	// Watches that end are opened again, and nothing is told that did not change.
-	// The simulated Omni works on the clusters no more, and all that it did arrived.
+	// Watches that end are opened again, and only changes are reported. The simulated Omni has stopped working on the
+	// clusters, and all of its changes have arrived.
 	server.Pause()
 	omnitest.Eventually(t, "silence", func() bool {
 		told.Take()
@@ -119,7 +119,7 @@ func TestLostConnectionsOverTheWire(t *testing.T) {
 		t.Errorf("told of %v", clusters)
 	}
 
-	// An Omni that is down says so, and comes back by itself.
+	// A stopped Omni is reported, and the session recovers by itself.
 	server.GoDown()
 	omnitest.Eventually(t, "unreachable", func() bool { return s.Health().Class == omni.ClassUnreachable })
 

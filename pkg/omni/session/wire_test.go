@@ -20,7 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// These tests run over the real wire protocol against the simulated Omni.
+// These tests use the real wire protocol against the simulated Omni.
 
 // connect opens a session through a pool, as the controllers do, and waits for its mirror.
 func connect(t *testing.T, server *omnisim.Server, told *omnitest.Recorded) (*Pool, *Lease) {
@@ -34,7 +34,7 @@ func connect(t *testing.T, server *omnisim.Server, told *omnitest.Recorded) (*Po
 		HealthChanged:  func(string) { options.HealthChanged() },
 		Mirror: mirror.Options{
 			ResyncMinDelay: 10 * time.Millisecond, ResyncMaxDelay: 50 * time.Millisecond,
-			BootstrapTimeout: 10 * time.Minute, // a simulator shares its machine
+			BootstrapTimeout: 10 * time.Minute, // the simulator shares its machine with other tests
 		},
 	})
 	t.Cleanup(pool.Close)
@@ -51,7 +51,7 @@ func connect(t *testing.T, server *omnisim.Server, told *omnitest.Recorded) (*Po
 	return pool, lease
 }
 
-// addMachines connects machines that run the Talos of clusterDocument already.
+// addMachines connects machines that already run the Talos version of clusterDocument.
 func addMachines(t *testing.T, server *omnisim.Server, count int) []string {
 	t.Helper()
 
@@ -69,7 +69,7 @@ func addMachines(t *testing.T, server *omnisim.Server, count int) []string {
 	return ids
 }
 
-// documentFor is a template for cluster demo: the first machine is the control plane.
+// documentFor returns a template for cluster demo: the first machine is the control plane.
 func documentFor(machines []string) string {
 	document := omnitest.ClusterDocument + "---\nkind: ControlPlane\nmachines:\n- " + machines[0] + "\n---\nkind: Workers\nname: workers\nmachines:\n"
 	for _, machine := range machines[1:] {
@@ -79,7 +79,7 @@ func documentFor(machines []string) string {
 	return document
 }
 
-// converge reconciles like a controller: woken by nothing but time, until the plan is empty.
+// converge reconciles like a controller, on a timer only, until the plan is empty.
 func converge(t *testing.T, s *Session, document string) {
 	t.Helper()
 
@@ -101,7 +101,7 @@ func converge(t *testing.T, s *Session, document string) {
 	})
 }
 
-// awaitRunning waits until Running agrees.
+// awaitRunning waits until Running returns true.
 func awaitRunning(t *testing.T, s *Session) observe.Status {
 	t.Helper()
 
@@ -152,10 +152,10 @@ func TestLifeOfACluster(t *testing.T) {
 		t.Error("nobody was woken")
 	}
 
-	// What Omni says of Kubernetes comes by a watch of its own.
+	// The Kubernetes upgrade status has a watch of its own.
 	omnitest.Eventually(t, "the version of Kubernetes", func() bool { return awaitRunning(t, s.Session).Kubernetes.Known })
 
-	// The second run writes nothing, and asks Omni for nothing.
+	// The second run writes nothing, and sends no request to Omni.
 	server.ForgetRequests()
 	converge(t, s.Session, document)
 
@@ -163,7 +163,7 @@ func TestLifeOfACluster(t *testing.T) {
 		t.Errorf("writes %v, requests %v", writes, requests)
 	}
 
-	// An upgrade is seen, from the first moment on.
+	// An upgrade is visible from the first moment on.
 	converge(t, s.Session, strings.Replace(document, "v1.35.0", "v1.35.1", 1))
 
 	status, err := observe.Observe(t.Context(), s.Copy(), "demo")
@@ -184,7 +184,7 @@ func TestLifeOfACluster(t *testing.T) {
 	document = strings.Replace(documentFor(machines[:2]), "v1.35.0", "v1.35.1", 1)
 	converge(t, s.Session, document)
 
-	// The statuses of the cluster and of its machines come by watches of their own.
+	// The statuses of the cluster and of its machines have watches of their own.
 	omnitest.Eventually(t, "two machines", func() bool { return len(awaitRunning(t, s.Session).MachineList) == 2 })
 
 	deleteAll(t, s.Session, plan.DeleteOptions{})
@@ -239,7 +239,7 @@ func TestDeadMachinesBlockADeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// One that waits for the machine waits for as long as it is let.
+	// An Apply that waited for the machine would never end.
 	if took := time.Since(started); took > 30*time.Second {
 		t.Errorf("Apply waited for %v", took)
 	}
@@ -276,7 +276,7 @@ func TestMarksOverTheWire(t *testing.T) {
 		return err == nil && live.Marks.UID == ""
 	})
 
-	// A lock set by hand keeps everything off.
+	// A lock that a user set blocks all changes.
 	omnitest.LockCluster(t, server.State())
 	omnitest.Eventually(t, "the lock is seen", func() bool {
 		live, err := omni.Inspect(t.Context(), s.Copy(), "demo", omnitest.TestKeys)
@@ -294,7 +294,7 @@ func TestMarksOverTheWire(t *testing.T) {
 	}
 }
 
-// A fleet's first contents are larger than what the library takes in one message.
+// TestLargeContents checks first contents that are larger than the largest message that the library accepts.
 func TestLargeContents(t *testing.T) {
 	const size, count = 1 << 20, 20 // each goes over the wire twice, in two encodings
 
@@ -311,7 +311,7 @@ func TestLargeContents(t *testing.T) {
 
 	_, lease := connect(t, server, &omnitest.Recorded{})
 
-	// All of it came in one message.
+	// Every patch arrived, in a message of its own.
 	found, err := lease.mirror.State().List(t.Context(), resource.NewMetadata("default", omnires.ConfigPatchType, "", resource.VersionUndefined))
 	if err != nil || len(found.Items) != count {
 		t.Errorf("%d patches, %v", len(found.Items), err)

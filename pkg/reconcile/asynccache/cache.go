@@ -8,48 +8,46 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-// Options are how a Cache asks. All are required but Limiter.
+// Options configure a Cache. All are required except Limiter.
 type Options[N, Q comparable, T any] struct {
-	// Limiter bounds how much is asked at once, by group.
+	// Limiter bounds the calls at the same time, by group.
 	Limiter *limiter.Limiter[string]
-	// AnswerTimeout is how long a run waits for what is usually quick; after that the
-	// answer wakes the object.
+	// AnswerTimeout is how long a run waits for calls that are usually quick; after that, the answer triggers the
+	// object.
 	AnswerTimeout time.Duration
-	// QuestionTimeout bounds one question, without its wait for a slot.
+	// QuestionTimeout bounds one call, without its wait for a slot.
 	QuestionTimeout time.Duration
-	// Now is time.Now, but in tests.
+	// Now replaces time.Now in tests.
 	Now func() time.Time
-	// Keep is how long an answer counts.
+	// Keep returns how long an answer is valid.
 	Keep func(question Question[Q], answer Answer[T]) time.Duration
-	// Wake is called when an answer has come that nobody waits for any more. It must not
-	// block.
+	// Wake is called when an answer has arrived for which no run waits any more. It must not block.
 	Wake func(N)
 }
 
-// Question is what an object wants to know.
+// Question is one call for an object.
 type Question[Q comparable] struct {
-	// Key changes with everything that decides about the answer.
+	// Key changes with everything that the answer depends on.
 	Key Q
-	// Group is who is asked. Those that hang are waited for together.
+	// Group is the server that is called. Runs wait for all calls of a group that does not answer together.
 	Group string
-	// Fresh is for Keep.
+	// Fresh is a parameter for Keep.
 	Fresh time.Duration
 }
 
-// Answer is what a question ended with.
+// Answer is the result of a call.
 type Answer[T any] struct {
 	Value T
 	Err   error
-	// At is when it came, Until how long it counts.
+	// At is when the answer arrived, Until how long it is valid.
 	At, Until time.Time
-	// Failures is how many answers in a row were errors, this one included.
+	// Failures is the number of errors in a row, including this one.
 	Failures int
 }
 
-// Cache keeps the last question of each object, and the answer. N names objects. It is
-// safe for concurrent use.
+// Cache keeps the last call of each object with its answer. N identifies objects. It is safe for concurrent use.
 type Cache[N, Q comparable, T any] struct {
-	// Options must not be changed while something is asked.
+	// Options must not be changed while a call is running.
 	Options Options[N, Q, T]
 
 	mu      sync.Mutex
@@ -57,7 +55,7 @@ type Cache[N, Q comparable, T any] struct {
 	pending map[string]*pending // by group
 }
 
-// entry is the last question of one object.
+// entry is the last call of one object.
 type entry[Q comparable, T any] struct {
 	Question[Q]
 
@@ -67,8 +65,8 @@ type entry[Q comparable, T any] struct {
 	answer    Answer[T]
 }
 
-// pending are the questions of a group that have no answer yet. They are waited for
-// together, from the first: a group that hangs costs the workers one timeout.
+// pending are the calls of a group without an answer. Runs wait for all of them together, from the first call on: a
+// group that does not answer costs the workers one timeout.
 type pending struct {
 	questions int
 	timedOut  chan struct{} // closed when it is over
@@ -79,9 +77,8 @@ func New[N, Q comparable, T any](options Options[N, Q, T]) *Cache[N, Q, T] {
 	return &Cache[N, Q, T]{Options: options, entries: map[N]*entry[Q, T]{}, pending: map[string]*pending{}}
 }
 
-// Ask returns the answer to a question. If it is not known, and comes neither within the
-// timeout of its group nor before ctx ends, ok is false, and Wake is called when it is
-// there.
+// Ask returns the answer to a question, and makes the call if necessary. If the answer arrives neither within the
+// timeout of the group nor before ctx ends, ok is false, and Wake is called when it arrives.
 func (c *Cache[N, Q, T]) Ask(ctx context.Context, name N, asked Question[Q], do func(context.Context) (T, error)) (answer Answer[T], ok bool) {
 	found, timedOut := c.find(name, asked, do)
 
@@ -104,7 +101,7 @@ func (c *Cache[N, Q, T]) Ask(ctx context.Context, name N, asked Question[Q], do 
 	}
 }
 
-// Forget drops what is known of an object. What it asks is given up.
+// Forget removes what is kept about an object, and cancels its call.
 func (c *Cache[N, Q, T]) Forget(name N) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +112,7 @@ func (c *Cache[N, Q, T]) Forget(name N) {
 	}
 }
 
-// Pending reports whether the last question of an object has no answer yet.
+// Pending reports whether the last call of an object has no answer yet.
 func (c *Cache[N, Q, T]) Pending(name N) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +129,8 @@ func (c *Cache[N, Q, T]) Pending(name N) bool {
 	}
 }
 
-// find returns the entry that answers the question, or asks it. timedOut is closed when
-// the answer is not to be waited for any longer.
+// find returns the entry for the question, and starts the call if there is none. timedOut is closed when a run no
+// longer waits for the answer.
 func (c *Cache[N, Q, T]) find(name N, asked Question[Q], do func(context.Context) (T, error)) (found *entry[Q, T], timedOut <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +163,7 @@ func (c *Cache[N, Q, T]) find(name N, asked Question[Q], do func(context.Context
 	return found, c.begin(asked.Group)
 }
 
-// begin counts a question of a group. The caller has the lock.
+// begin counts a call of a group. The caller holds the lock.
 func (c *Cache[N, Q, T]) begin(group string) (timedOut <-chan struct{}) {
 	waiting := c.pending[group]
 	if waiting == nil {

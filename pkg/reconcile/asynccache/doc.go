@@ -1,7 +1,6 @@
-// Package asynccache asks what may take long (a chart repository, a comparison with a
-// cluster, an Omni) beside the runs of a controller, and keeps the answers for a while: a
-// run for another reason asks nobody.
+// Package asynccache makes calls that may take long (to a chart repository, a workload cluster, or Omni) outside of a
+// controller's runs, and keeps the answers for a while, so that a run for another reason makes no call.
 //
-// It is no golang.org/x/sync/singleflight: an answer outlives the question, a question
-// that nobody has any more is given up, and who asks waits for what hangs only once.
+// golang.org/x/sync/singleflight is not enough: here an answer outlives its call, a call that no object needs any more
+// is cancelled, and a run waits only once for a server that does not answer.
 package asynccache

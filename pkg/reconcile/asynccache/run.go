@@ -2,7 +2,7 @@ package asynccache
 
 import "context"
 
-// run asks, when there is a slot.
+// run makes the call when there is a slot.
 func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], failures int, do func(context.Context) (T, error)) {
 	defer asked.cancel()
 
@@ -37,7 +37,7 @@ func (c *Cache[N, Q, T]) ask(ctx context.Context, group string, do func(context.
 	return do(ctx)
 }
 
-// keepAnswer keeps an answer, and reports whether somebody gave up waiting for it.
+// keepAnswer stores an answer, and reports whether a run gave up waiting for it.
 func (c *Cache[N, Q, T]) keepAnswer(asked *entry[Q, T], answer Answer[T]) (abandoned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package backoff is how long to pause before something that failed is tried again:
-// k8s.io/apimachinery's backoff with the one jitter of this repository.
+// Package backoff has the pauses before a failed operation is tried again: k8s.io/apimachinery's backoff with the one
+// jitter of this repository.
 package backoff
 
 import (
@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Jitter takes up to half of a pause off at random, so that what failed together does
-// not come back together.
+// Jitter subtracts a random part of up to half from a pause, so that operations that failed together are not tried
+// again together.
 func Jitter(pause time.Duration) time.Duration { return wait.Jitter(pause/2, 1) }
 
-// Backoff gives the pauses of a row of failures: each is twice the one before.
+// Backoff has the pauses of failures in a row: each is twice the one before.
 type Backoff struct{ steps wait.Backoff }
 
-// New makes a Backoff from its first pause and its longest.
+// New returns a Backoff with its first and its longest pause.
 func New(first, longest time.Duration) *Backoff {
 	return &Backoff{wait.Backoff{Duration: min(first, longest), Factor: 2, Steps: math.MaxInt32, Cap: longest}}
 }
 
-// Longest is how long the next pause is without its jitter.
+// Longest returns the next pause without jitter.
 func (b *Backoff) Longest() time.Duration { return b.steps.Duration }
 
-// Next is the next pause, with jitter.
+// Next returns the next pause, with jitter.
 func (b *Backoff) Next() time.Duration { return Jitter(b.steps.Step()) }
 
-// After is the pause after so many failures in a row, without jitter.
+// After returns the pause after this many failures in a row, without jitter.
 func After(failures int, first, longest time.Duration) time.Duration {
 	b := New(first, longest)
 

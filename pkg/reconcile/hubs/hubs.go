@@ -1,4 +1,4 @@
-// Package hubs decides whose marks of ownership count as this hub's own. A mark holds the ID of the hub that wrote it,
+// Package hubs decides whose marks of ownership count as this hub's own. A mark has the ID of the hub that wrote it,
 // because objects that are restored into a second hub keep their UIDs.
 package hubs
 
@@ -12,16 +12,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Hubs are the hubs whose marks count as ours. The UID in the mark has to be that of our object besides.
+// Hubs are the hubs whose marks count as ours. The UID in the mark must also be the UID of our object.
 type Hubs struct {
 	// Own is the ID of this hub.
 	Own string
-	// Previous is the ID of the hub whose objects were restored here because it is gone. Empty: there was none.
+	// Previous is the ID of a hub that is gone and whose objects were restored here; empty if there is none.
 	Previous string
 }
 
-// Of reads what the annotations of an object say of a previous hub. That may be a nil interface. To name this hub itself
-// has no effect: the same files can be applied to both hubs, and whoever was taken over from does not take back.
+// Of returns the hubs for an object, which may be a nil interface: its annotation can name a previous hub. Naming this
+// hub itself has no effect: the same files can be applied to both hubs, and a hub that was taken over must not take
+// back.
 func Of(own string, object metav1.Object) Hubs {
 	hubs := Hubs{Own: own}
 
@@ -34,8 +35,8 @@ func Of(own string, object metav1.Object) Hubs {
 	return hubs
 }
 
-// OfCluster is Of for what is reached through an OmniCluster: its OmniConnection says it. A connection that does not
-// exist says nothing.
+// OfCluster is Of for what is reached through an OmniCluster: the annotation is on its OmniConnection. A connection
+// that does not exist names no previous hub.
 func OfCluster(ctx context.Context, reader client.Reader, own string, cluster *v1alpha1.OmniCluster) (Hubs, error) {
 	connection := &v1alpha1.OmniConnection{}
 	name := client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.ConnectionRef.Name}
@@ -51,10 +52,11 @@ func OfCluster(ctx context.Context, reader client.Reader, own string, cluster *v
 	return Of(own, connection), nil
 }
 
-// Ours reports whether a mark with the ID of that hub counts as ours. A mark without one is from before it was written.
+// Ours reports whether a mark with the ID of that hub counts as ours. A mark without an ID is from before marks had
+// one.
 func (h Hubs) Ours(marked string) bool {
 	return marked == "" || marked == h.Own || h.IsPrevious(marked)
 }
 
-// IsPrevious reports whether a mark is of the previous hub, and is to be rewritten.
+// IsPrevious reports whether a mark is of the previous hub, so that it has to be rewritten.
 func (h Hubs) IsPrevious(marked string) bool { return marked != "" && marked == h.Previous }

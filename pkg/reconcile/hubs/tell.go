@@ -11,19 +11,19 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Differ says for people that a mark is another hub's.
+// Differ returns the message that a mark is another hub's.
 func (h Hubs) Differ(marked string) string {
 	return fmt.Sprintf("it carries the mark of this object in another hub, %s (this hub is %s)", redact.Line(marked), h.Own)
 }
 
-// Advice says what to do about something that carries another hub's mark: what is its word, place the object that can
-// name a previous hub, such as: OmniConnection "omni".
+// Advice returns what to do about something that carries another hub's mark. what is the word for it, and place is the
+// object that can name a previous hub, such as: OmniConnection "omni".
 func Advice(marked, what, place string) string {
 	return fmt.Sprintf("If that hub is gone for good, set the annotation %s: %s on %s, and this hub takes over. If it runs, delete this object here: the %s stays",
 		v1alpha1.AnnotationPreviousHub, redact.Line(marked), place, what)
 }
 
-// PreviousChanged lets through what changes whose marks count: the annotation of an OmniConnection.
+// PreviousChanged accepts changes of the annotation of an OmniConnection that names a previous hub.
 func PreviousChanged() predicate.Predicate {
 	named := func(object client.Object) string { return object.GetAnnotations()[v1alpha1.AnnotationPreviousHub] }
 

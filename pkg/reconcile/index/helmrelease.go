@@ -9,8 +9,7 @@ import (
 // ByDependency finds OmniHelmReleases by the names in spec.dependsOn.
 const ByDependency = "spec.dependsOn"
 
-// helmReleases are the indexes over what OmniHelmReleases name, besides their
-// cluster and kubeconfig.
+// helmReleases returns the indexes over the references of OmniHelmReleases, besides their cluster and kubeconfig.
 func helmReleases() []Index {
 	return []Index{
 		{&v1alpha1.OmniHelmRelease{}, ByValueSecret, of(secretsOfRelease)},
@@ -28,8 +27,7 @@ func helmReleases() []Index {
 	}
 }
 
-// secretsOfRelease lists the Secrets with values, credentials, the authority's
-// certificate and the keyring.
+// secretsOfRelease returns the Secrets with values, credentials, the certificate of the authority, and the keyring.
 func secretsOfRelease(release *v1alpha1.OmniHelmRelease) []string {
 	chart := &release.Spec.Chart
 	found := valuesOfRelease(release, v1alpha1.ValuesSecret)

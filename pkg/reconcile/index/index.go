@@ -44,11 +44,11 @@ const (
 
 // Index is one field index.
 type Index struct {
-	// Object says of which kind.
+	// Object is of the indexed kind.
 	Object client.Object
 	// Name is one of the constants of this package.
 	Name string
-	// Values returns what an object is found by.
+	// Values returns the values under which an object is found.
 	Values client.IndexerFunc
 }
 
@@ -123,11 +123,10 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// RemoteKey is what ByRemote finds a cluster by.
+// RemoteKey returns the value of ByRemote for a cluster.
 func RemoteKey(connection, cluster string) string { return connection + "/" + cluster }
 
-// SecretMetadata is an empty object for reading and watching Secrets without
-// their content.
+// SecretMetadata returns an empty object for reading and watching Secrets without their content.
 func SecretMetadata() *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -143,7 +142,7 @@ func ConfigMapMetadata() *metav1.PartialObjectMetadata {
 	return metadata
 }
 
-// of makes an index function for one kind.
+// of returns an index function for one kind.
 func of[O client.Object](values func(O) []string) client.IndexerFunc {
 	return func(object client.Object) []string {
 		typed, ok := object.(O)

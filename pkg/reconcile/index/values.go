@@ -8,7 +8,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// valuesOf lists the sources that an object names in a valueFrom.
+// valuesOf returns the sources that an object refers to in a valueFrom.
 func valuesOf(object client.Object) []v1alpha1.ValueSource {
 	switch o := object.(type) {
 	case *v1alpha1.OmniCluster:

@@ -6,22 +6,20 @@ import (
 	"sync"
 )
 
-// slowSlots is how many slots a slow key has: so many may wait at the same time for
-// what is slow.
+// slowSlots is how many slots a slow key has, so at most this many callers wait for it at the same time.
 const slowSlots = 2
 
-// Limits are how many slots there are; 0 is no bound.
+// Limits are the numbers of slots; 0 is no bound.
 type Limits[K comparable] struct {
-	// PerKey is how many slots one key may have, Total all keys together.
+	// PerKey is the number of slots of one key, Total that of all keys together.
 	PerKey, Total int64
-	// Slow reports whether who gets a slot of a key has to be expected to keep it long.
-	// Then TryAcquire has fewer for that key. May be nil.
+	// Slow reports whether slots of a key are likely to be held long. TryAcquire then allows fewer of them. May be nil.
 	Slow func(K) bool
 }
 
-// Limiter bounds how many slots are taken at the same time: of one key (a cluster, a
-// host, a tenant), and in all. A slot is the right to work, or a byte of memory. Keys
-// and callers that are gone take no memory. It is safe for concurrent use.
+// Limiter bounds how many slots are taken at the same time: for one key (a cluster, a host, a tenant), and in all. A
+// slot is the right to work, or a byte of memory. Keys and callers that are gone take no memory. It is safe for
+// concurrent use.
 type Limiter[K comparable] struct {
 	limits Limits[K]
 
@@ -31,22 +29,21 @@ type Limiter[K comparable] struct {
 	queue []*request[K] // of Acquire, the longest waiting first
 }
 
-// request is a call of Acquire that waits.
+// request is a waiting call of Acquire.
 type request[K comparable] struct {
 	key     K
 	slots   int64
 	granted chan struct{} // closed when it has them
 }
 
-// New makes a Limiter.
+// New returns a Limiter.
 func New[K comparable](limits Limits[K]) *Limiter[K] {
 	return &Limiter[K]{limits: limits, keys: map[K]*slots{}}
 }
 
-// Acquire waits for so many slots, which release gives back; more than once does no
-// harm. Who asks for more than there can be gets all of them. The longest waiting is the
-// first, but passed by those behind that fit. The error is that of ctx, if it ends
-// before.
+// Acquire waits for slots. release gives them back; calling it again has no effect. A request for more slots than there
+// are gets all of them. The longest waiting caller is first, but smaller requests behind it may pass. The error is that
+// of ctx, if ctx ends before.
 func (l *Limiter[K]) Acquire(ctx context.Context, key K, slots int64) (release func(), err error) {
 	asked := l.enqueue(key, l.most(slots))
 
@@ -55,7 +52,7 @@ func (l *Limiter[K]) Acquire(ctx context.Context, key K, slots int64) (release f
 	case <-ctx.Done():
 	}
 
-	// Both may have come at once.
+	// Both may have happened at once.
 	if err := ctx.Err(); err != nil {
 		l.withdraw(asked)
 
@@ -65,9 +62,8 @@ func (l *Limiter[K]) Acquire(ctx context.Context, key K, slots int64) (release f
 	return sync.OnceFunc(func() { l.release(key, asked.slots) }), nil
 }
 
-// TryAcquire takes so many slots of a key, which release gives back; more than once does
-// no harm. If they are not free, ok is false, and the waiter, if it has a name, is woken
-// when some of the key are. Nobody ever waits inside.
+// TryAcquire takes slots of a key. release gives them back; calling it again has no effect. If they are not free, ok is
+// false, and the waiter, if it has a name, is woken when slots of the key are free. TryAcquire never blocks.
 func (l *Limiter[K]) TryAcquire(key K, slots int64, waiter Waiter) (release func(), ok bool) {
 	slots = l.most(slots)
 
@@ -92,7 +88,7 @@ func (l *Limiter[K]) TryAcquire(key K, slots int64, waiter Waiter) (release func
 	return nil, false
 }
 
-// Load tells how many slots are taken, and how many calls of Acquire wait.
+// Load returns how many slots are taken, and how many calls of Acquire wait.
 func (l *Limiter[K]) Load() (taken int64, waiting int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,9 +96,8 @@ func (l *Limiter[K]) Load() (taken int64, waiting int) {
 	return l.taken, len(l.queue)
 }
 
-// release gives slots back. It wakes as many of those that were turned away as the key
-// has slots, not as many as are free: it takes a moment until they come, and some have
-// nothing to do any more.
+// release gives slots back. It wakes as many waiters as the key has slots, not as many as are free: it takes a moment
+// until they come, and some no longer need one.
 func (l *Limiter[K]) release(key K, slots int64) {
 	l.mu.Lock()
 
@@ -113,7 +108,7 @@ func (l *Limiter[K]) release(key K, slots int64) {
 
 	woken := own.next(l.limits.PerKey)
 
-	// Names of hosts come from users, and there is no end to them.
+	// Names of hosts come from users, so their number is not limited.
 	if own.unused() {
 		delete(l.keys, key)
 	}
@@ -125,8 +120,7 @@ func (l *Limiter[K]) release(key K, slots int64) {
 	}
 }
 
-// enqueue asks for slots. Nobody in the queue could have theirs now, so what is free is
-// the new request's.
+// enqueue adds a request. No request in the queue could be granted now, so free slots go to the new request.
 func (l *Limiter[K]) enqueue(key K, slots int64) *request[K] {
 	asked := &request[K]{key: key, slots: slots, granted: make(chan struct{})}
 
@@ -140,7 +134,7 @@ func (l *Limiter[K]) enqueue(key K, slots int64) *request[K] {
 	return asked
 }
 
-// withdraw takes a request back, and its slots if it has them.
+// withdraw removes a request, and gives its slots back if it has them.
 func (l *Limiter[K]) withdraw(asked *request[K]) {
 	l.mu.Lock()
 	waits := slices.Index(l.queue, asked)
@@ -168,7 +162,7 @@ func (l *Limiter[K]) grant(asked *request[K]) bool {
 	return true
 }
 
-// fit reports whether so many slots are free. The caller holds the lock.
+// fit reports whether the slots are free. The caller holds the lock.
 func (l *Limiter[K]) fit(key K, slots, perKey int64) bool {
 	if l.limits.Total > 0 && l.taken+slots > l.limits.Total {
 		return false
@@ -183,7 +177,7 @@ func (l *Limiter[K]) take(key K, slots int64) {
 	l.taken += slots
 }
 
-// of finds the slots of a key. The caller holds the lock.
+// of returns the slots of a key. The caller holds the lock.
 func (l *Limiter[K]) of(key K) *slots {
 	found := l.keys[key]
 	if found == nil {
@@ -194,7 +188,7 @@ func (l *Limiter[K]) of(key K) *slots {
 	return found
 }
 
-// most is how many slots a request for so many gets.
+// most returns how many slots a request gets.
 func (l *Limiter[K]) most(slots int64) int64 {
 	for _, limit := range []int64{l.limits.PerKey, l.limits.Total} {
 		if limit > 0 {

@@ -4,20 +4,20 @@ import "slices"
 
 // Waiter is a caller of TryAcquire.
 type Waiter struct {
-	// Name tells the callers of one key apart. Each waits once; without a name it does not wait.
+	// Name identifies a caller of a key, which waits at most once. A caller without a name does not wait.
 	Name string
-	// Wake tells the caller to come again. It must not block.
+	// Wake makes the caller try again. It must not block.
 	Wake func()
 }
 
-// slots are those of one key, and who was turned away, the longest waiting first.
+// slots are the slots of one key, and the callers that wait for one, the longest waiting first.
 type slots struct {
 	taken   int64
 	waiting []Waiter
 	known   map[string]struct{} // the names of the same
 }
 
-// add lets a waiter wait, if it does not yet.
+// add adds a waiter, unless it waits already.
 func (s *slots) add(waiter Waiter) {
 	if _, waits := s.known[waiter.Name]; !waits {
 		s.waiting = append(s.waiting, waiter)
@@ -25,7 +25,7 @@ func (s *slots) add(waiter Waiter) {
 	}
 }
 
-// next takes the first waiters out.
+// next removes and returns the first waiters.
 func (s *slots) next(most int64) []Waiter {
 	woken := slices.Clone(s.waiting[:min(most, int64(len(s.waiting)))])
 	s.waiting = slices.Delete(s.waiting, 0, len(woken))
@@ -37,5 +37,5 @@ func (s *slots) next(most int64) []Waiter {
 	return woken
 }
 
-// unused reports whether nobody has a slot or waits for one.
+// unused reports whether no caller has a slot or waits for one.
 func (s *slots) unused() bool { return s.taken == 0 && len(s.waiting) == 0 }

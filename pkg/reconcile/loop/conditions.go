@@ -17,17 +17,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Limits of texts, in bytes. The API allows 32768 in a condition; nobody reads
-// that much. Events allow 1024.
+// Limits of texts, in bytes. The API accepts 32768 in a condition, which is more than anybody reads, and 1024 in an
+// event.
 const (
 	maxMessageBytes = 4096
 	maxEventBytes   = 1000
 )
 
-// errNoOutcome is a phase that returned neither an outcome nor an error.
+// errNoOutcome is the error of a phase that returned neither an outcome nor an error.
 var errNoOutcome = errors.New("a phase ended without an outcome")
 
-// runResult is how the phases of one run ended.
+// runResult is the result of the phases of one run.
 type runResult struct {
 	last Outcome
 	err  error
@@ -58,7 +58,7 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 		result = runPhases(ctx, phases, scope, writer)
 
 		if r.kind.Report != nil {
-			// A run that took too long still reports what it did.
+			// A run that took too long still reports its results.
 			r.kind.Report(context.WithoutCancel(ctx), scope)
 		}
 
@@ -119,14 +119,14 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 	return result
 }
 
-// logPhase tells of a phase that has ended, for those who follow one object at -v=1. The message is in the condition.
+// logPhase logs a phase that has ended, at -v=1, for following one object. The message is in the condition.
 func logPhase(ctx context.Context, phase string, outcome Outcome, took time.Duration) {
 	if log := logf.FromContext(ctx).V(1); log.Enabled() {
 		log.Info("Phase ended", "phase", phase, "outcome", outcome.verdict.String(), "reason", outcome.reason, "took", took.Round(time.Millisecond).String())
 	}
 }
 
-// conditionStatus is what a phase's condition says of its outcome.
+// conditionStatus returns the status of a phase's condition for its outcome.
 func conditionStatus(outcome Outcome, abnormal bool) metav1.ConditionStatus {
 	switch {
 	case outcome.verdict == verdictSkip:
@@ -191,9 +191,8 @@ func (w conditionWriter) summarize(last Outcome) {
 	w.remove(v1alpha1.ConditionSuspended, v1alpha1.ConditionDeletionBlocked)
 }
 
-// summarizeSuspended leaves Ready as it was, so that nobody who waits for it
-// hangs on a change that was only staged. Unknown is what an object has that
-// never was looked at.
+// summarizeSuspended leaves Ready as it was, so that nobody who waits for it waits in vain because of a change that was
+// only staged. An object that was never reconciled has Unknown.
 func (w conditionWriter) summarizeSuspended() {
 	const message = "spec.suspend is set: nothing is changed"
 
@@ -207,7 +206,7 @@ func (w conditionWriter) summarizeSuspended() {
 	w.remove(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDeletionBlocked)
 }
 
-// summarizeDeletion shows a deletion that is not over.
+// summarizeDeletion writes the conditions of a deletion that is not over.
 func (w conditionWriter) summarizeDeletion(last Outcome) {
 	reason, message := last.reason, last.message
 	if last.Continues() {
@@ -226,8 +225,7 @@ func (w conditionWriter) summarizeDeletion(last Outcome) {
 	w.remove(v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
 }
 
-// readyChanged returns the new Ready condition if its status or reason is
-// another than before.
+// readyChanged returns the new Ready condition if its status or reason has changed.
 func readyChanged(before, after *v1alpha1.ReconcileStatus) *metav1.Condition {
 	was := apimeta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	is := apimeta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
@@ -241,8 +239,7 @@ func readyChanged(before, after *v1alpha1.ReconcileStatus) *metav1.Condition {
 	return &changed
 }
 
-// isSuspicious reports whether a reason to wait is more likely a mistake or a fault
-// than a matter of time.
+// isSuspicious reports whether a reason to wait is more likely a mistake or a fault than a matter of time.
 func isSuspicious(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonError, v1alpha1.ReasonUnreachable, v1alpha1.ReasonConnectionNotFound, v1alpha1.ReasonConnectionNotReady,
@@ -253,8 +250,7 @@ func isSuspicious(reason string) bool {
 	}
 }
 
-// announce sends the event of a changed Ready. Waiting is normal; a stall, and
-// what looks wrong, is a warning.
+// announce sends the event of a changed Ready. Waiting is normal; a stall and a suspicious reason are warnings.
 func (r *Reconciler[O, S]) announce(object O, ready metav1.Condition) {
 	eventType := corev1.EventTypeNormal
 
@@ -273,7 +269,7 @@ func (r *Reconciler[O, S]) announce(object O, ready metav1.Condition) {
 	r.settings.Events.Eventf(object, nil, eventType, ready.Reason, "Reconcile", "%s", shorten(message, maxEventBytes))
 }
 
-// shorten cuts a text at a character's edge and shows that it did.
+// shorten cuts a text between two characters and marks that it did.
 func shorten(text string, limit int) string {
 	const mark = "..."
 

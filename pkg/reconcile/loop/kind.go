@@ -23,11 +23,11 @@ type Phase[S any] struct {
 	// Condition is the condition type that belongs to this phase alone. The
 	// phases of a deletion have none.
 	Condition string
-	// Abnormal turns the condition's polarity around: True says that something is
-	// wrong, as in "Drifted". It is about the condition only.
+	// Abnormal inverts the condition's polarity: True means that something is wrong, as in "Drifted". It concerns the
+	// condition only.
 	Abnormal bool
-	// Run does the step. An error is shown as reason Error with its text, and
-	// tried again with growing pauses; the text must hold nothing secret.
+	// Run carries out the step. An error is shown with its text and the reason Error, and tried again with growing
+	// pauses; the text must not contain a secret.
 	Run func(ctx context.Context, scope S) (Outcome, error)
 }
 
@@ -45,20 +45,19 @@ type Mark struct {
 type Kind[O Object, S any] struct {
 	// New makes an empty object to read into.
 	New func() O
-	// Finalizer keeps a deleted object until its Delete phases are done. It may
-	// be empty: then a deleted object is none of the loop's business.
+	// Finalizer keeps a deleted object until its Delete phases are done. It may be empty: then the loop ignores deleted
+	// objects.
 	Finalizer string
-	// Interval is how often the object is looked at when nothing triggers it.
-	// The loop takes up to a tenth off at random.
+	// Interval returns how often the object is reconciled without a trigger. The loop subtracts up to a tenth at
+	// random.
 	Interval func(O) time.Duration
-	// Due is in how long the object is looked at at the latest, whatever its
-	// phases found: its status says that something happens then. 0: nothing does.
-	// Nothing is taken off it. May be nil.
+	// Due returns when the object has to be reconciled at the latest, whatever its phases found, because its status
+	// names a time at which something happens. 0: there is no such time. Nothing is subtracted from it. May be nil.
 	Due func(O) time.Duration
-	// Suspended reports whether the object asks to be left alone. May be nil.
+	// Suspended reports whether the object is suspended. May be nil.
 	Suspended func(O) bool
-	// RunSuspended runs the phases of a suspended object too. They must then
-	// look at the suspension themselves, and write nothing anywhere.
+	// RunSuspended runs the phases of a suspended object, too. They must then check the suspension themselves, and
+	// write nothing anywhere.
 	RunSuspended bool
 	// NewScope makes the scope of one run.
 	NewScope func(O) S
@@ -70,15 +69,14 @@ type Kind[O Object, S any] struct {
 	// Report writes what the phases found into the object's status, whichever
 	// phase was the last. It must not touch conditions. May be nil.
 	Report func(context.Context, S)
-	// Marks are the conditions of the kind that exist only while they are true, as the
-	// run found them. What is not among them stays as it is. May be nil.
+	// Marks returns the conditions of the kind that exist only while they are true, as the run found them. Conditions
+	// that it does not return stay as they are. May be nil.
 	Marks func(S) []Mark
-	// Close gives back what a scope holds, at the end of its run. May be nil.
+	// Close releases what a scope holds, at the end of its run. May be nil.
 	Close func(S)
-	// Reported is told of every object whose status stands as it should now,
-	// for metrics. May be nil.
+	// Reported is called with every object whose status is up to date, for metrics. May be nil.
 	Reported func(O)
-	// Gone is told that an object does not exist any more. May be nil.
+	// Gone is called when an object no longer exists. May be nil.
 	Gone func(types.NamespacedName)
 }
 
@@ -86,20 +84,20 @@ type Kind[O Object, S any] struct {
 type Settings struct {
 	// Client reads objects and patches finalizers and statuses.
 	Client client.Client
-	// Events takes one event each time that Ready changes.
+	// Events receives one event each time that Ready changes.
 	Events events.EventRecorder
 	// Timeout bounds the phases of one run together. Default: DefaultTimeout.
 	Timeout time.Duration
-	// Failures, if it is the controller's rate limiter as well, keeps events from
-	// defeating the pauses after errors. May be nil.
+	// Failures, if it is also the controller's rate limiter, keeps events from cutting the pauses after errors short.
+	// May be nil.
 	Failures *Failures
-	// Jitter varies an interval; nil takes up to a tenth off at random.
+	// Jitter varies an interval. If it is nil, up to a tenth is subtracted at random.
 	Jitter func(time.Duration) time.Duration
 }
 
 // DefaultTimeout bounds the phases of one run together, in time.
 const DefaultTimeout = 3 * time.Minute
 
-// writeTimeout bounds the writes after the phases. They also happen when the
-// process is about to stop, so that what was done is not forgotten.
+// writeTimeout bounds the writes after the phases. They also happen while the process stops, so that the results of the
+// run are not lost.
 const writeTimeout = 20 * time.Second

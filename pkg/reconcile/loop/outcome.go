@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// verdict is what an Outcome means for the phases after it.
+// verdict is the effect of an Outcome on the phases after it.
 type verdict int
 
 const (
@@ -20,7 +20,7 @@ const (
 	verdictSkip
 )
 
-// String names the verdict for logs.
+// String returns the name of the verdict for logs.
 func (v verdict) String() string {
 	switch v {
 	case verdictContinue:
@@ -45,8 +45,8 @@ func (v verdict) String() string {
 	return "none"
 }
 
-// Outcome is what a phase found. Make it with Continue, Note, Skip, Wait, Overtaken,
-// Stall, Block, Postpone or Persist.
+// Outcome is the result of a phase. Make it with Continue, Note, Skip, Wait, Overtaken, Stall, Block, Postpone or
+// Persist.
 type Outcome struct {
 	verdict   verdict
 	reason    string
@@ -55,69 +55,64 @@ type Outcome struct {
 	overtaken bool
 }
 
-// Continue says that the phase's condition is true; the next phase runs.
+// Continue means that the phase's condition is true; the next phase runs.
 func Continue(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictContinue, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Wait says that something has to happen first that needs nobody's help. The
-// object is looked at again after the given time at the latest; 0 means that a
-// watch is expected to wake it, with the kind's interval as the safety net.
+// Wait means that something has to happen first, without a person's help. The object is reconciled again after the
+// given time at the latest; 0 means that a watch should trigger it, with the kind's interval as the safety net.
 func Wait(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictWait, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
 
-// Overtaken says that somebody else was quicker, and that what was meant to be
-// done has to be worked out anew: like Wait, with a short pause that grows while it
-// happens again and again.
+// Overtaken means that somebody else changed the data first, so the run has to start again: like Wait, with a short
+// pause that grows while this happens repeatedly.
 func Overtaken(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictWait, reason: reason, message: fmt.Sprintf(format, args...), overtaken: true}
 }
 
-// Stall says that nothing goes on until somebody acts. The object is still
-// looked at again at its interval, because the remedy may happen elsewhere.
+// Stall means that nothing goes on until a person acts. The object is still reconciled at its interval, because the
+// remedy may happen elsewhere.
 func Stall(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictStall, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Block says, in a deletion, what the deletion waits for: like Wait, and the
-// condition DeletionBlocked shows it. In a phase that is not of a deletion it
-// is a Wait.
+// Block is what a deletion waits for: like Wait, and the condition DeletionBlocked shows it. In a phase that is not of
+// a deletion it is a Wait.
 func Block(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictBlock, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
 
-// Postpone says that nothing can be known yet, and will be in a moment: the
-// object is looked at again after the given time, and its status stays as it
-// is. It is for the first moments of a process, which would otherwise write
+// Postpone means that the result is not known yet and will be in a moment: the object is reconciled again after the
+// given time, and its status stays as it is. It is for the first moments of a process, which would otherwise write
 // every status twice, and must not be returned for long.
 func Postpone(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictPostpone, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
 
-// Persist says that the status has to be stored before the phase goes on: it is about
-// to do something remote, and after a crash the status is all that is known of it. The
-// phase or Report has put there what is needed. The object is looked at again as soon
-// as the cache has that status; an earlier run would find the old one, and ask again.
+// Persist means that the status has to be stored before the phase goes on: the phase is about to do something remote,
+// and after a crash the status is all that is known of it. The phase or Report has put what is needed there. The object
+// is reconciled again as soon as the cache has that status; an earlier run would find the old status, and return
+// Persist again.
 func Persist(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictPersist, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Note says that the phase's condition is not as it should be, and that this does
-// not keep the object from being Ready: the next phase runs. It is for what was
-// asked to be shown only.
+// Note means that the phase's condition is not as it should be, but that this does not keep the object from being
+// Ready: the next phase runs. It is for findings that a user only wants to see.
 func Note(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictNote, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Skip says that the phase was not asked for: its condition is Unknown, the next
-// phase runs, and Ready says what the phase before it said.
+// Skip means that the phase does not apply: its condition is Unknown, the next phase runs, and Ready has the result of
+// the phase before.
 func Skip(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictSkip, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Within is the same outcome, and the object is looked at again after the given
-// time at the latest; 0 changes nothing.
+// Within returns the same outcome with a time after which the object is reconciled again at the latest; 0 changes
+// nothing.
 func (o Outcome) Within(after time.Duration) Outcome {
 	if after > 0 && (o.after == 0 || after < o.after) {
 		o.after = after
@@ -126,10 +121,10 @@ func (o Outcome) Within(after time.Duration) Outcome {
 	return o
 }
 
-// Reason is the reason that the outcome gives.
+// Reason returns the reason of the outcome.
 func (o Outcome) Reason() string { return o.reason }
 
-// Message is the message that the outcome gives.
+// Message returns the message of the outcome.
 func (o Outcome) Message() string { return o.message }
 
 // Continues reports whether the next phase runs.
@@ -137,13 +132,13 @@ func (o Outcome) Continues() bool {
 	return o.verdict == verdictContinue || o.verdict == verdictNote || o.verdict == verdictSkip
 }
 
-// Stalls reports whether somebody has to act.
+// Stalls reports whether a person has to act.
 func (o Outcome) Stalls() bool { return o.verdict == verdictStall }
 
-// Blocks reports whether a deletion is held up.
+// Blocks reports whether a deletion is blocked.
 func (o Outcome) Blocks() bool { return o.verdict == verdictBlock }
 
-// Postpones reports whether nothing can be known yet.
+// Postpones reports whether the result is not known yet.
 func (o Outcome) Postpones() bool { return o.verdict == verdictPostpone }
 
 // Persists reports whether the status has to be stored before the phase goes on.
@@ -152,5 +147,5 @@ func (o Outcome) Persists() bool { return o.verdict == verdictPersist }
 // IsOvertaken reports whether the pause grows from one such outcome to the next.
 func (o Outcome) IsOvertaken() bool { return o.overtaken }
 
-// After is how long to wait at most; 0 if the interval decides.
+// After returns how long to wait at most; 0 if the interval decides.
 func (o Outcome) After() time.Duration { return o.after }

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// persistPoll is how often the cache is looked at for a status that was just stored:
-	// its event comes within milliseconds.
+	// persistPoll is how often the cache is checked for a status that was just stored: its event arrives within
+	// milliseconds.
 	persistPoll = 5 * time.Millisecond
-	// persistTimeout is how long that status is waited for. A run that begins without it
-	// does no harm: its write has a conflict, or it asks for the same status again.
+	// persistTimeout is how long the loop waits for that status. A run that begins without it does no harm: its write
+	// has a conflict, or it returns Persist for the same status again.
 	persistTimeout = 10 * time.Second
 )
 
-// errNothingPersisted is a phase that waits for a status that is as it was: it would
-// wait for ever.
+// errNothingPersisted is the error of a phase that returned Persist without a change of the status: it would wait for
+// ever.
 var errNothingPersisted = errors.New("a phase asked to store a status that did not change")
 
-// persisted remembers the statuses that the cache has yet to show.
+// persisted records the statuses that the cache does not show yet.
 type persisted struct {
 	now func() time.Time
 
@@ -33,7 +33,7 @@ type persisted struct {
 	statuses map[reconcile.Request]storedStatus
 }
 
-// storedStatus is the version of an object whose status a phase asked to store.
+// storedStatus is the version of an object after a Persist.
 type storedStatus struct {
 	uid     types.UID
 	version string
@@ -44,8 +44,7 @@ func newPersisted() *persisted {
 	return &persisted{now: time.Now, statuses: map[reconcile.Request]storedStatus{}}
 }
 
-// stored notes what a run stored. The object has the version of the patch, unless it
-// is gone.
+// stored records what a run stored. The object has the version of the patch, unless it is gone.
 func (p *persisted) stored(request reconcile.Request, before, object client.Object) error {
 	if apiequality.Semantic.DeepEqual(before, object) {
 		return errNothingPersisted
@@ -59,8 +58,7 @@ func (p *persisted) stored(request reconcile.Request, before, object client.Obje
 	return nil
 }
 
-// awaited reports whether an object from the cache is older than the status that was
-// stored for it.
+// awaited reports whether an object from the cache is older than the status that was stored for it.
 func (p *persisted) awaited(request reconcile.Request, cached client.Object) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +68,7 @@ func (p *persisted) awaited(request reconcile.Request, cached client.Object) boo
 		return false
 	}
 
-	// Versions that cannot be compared say nothing: the run looks for itself.
+	// Versions that cannot be compared are ignored: the run decides by itself.
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), status.version)
 	if err == nil && order < 0 && cached.GetUID() == status.uid && p.now().Sub(status.at) < persistTimeout {
 		return true
@@ -81,7 +79,7 @@ func (p *persisted) awaited(request reconcile.Request, cached client.Object) boo
 	return false
 }
 
-// forget is for an object that does not exist any more.
+// forget removes what is kept about an object that no longer exists.
 func (p *persisted) forget(request reconcile.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

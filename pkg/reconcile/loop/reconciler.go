@@ -17,12 +17,11 @@ import (
 )
 
 const (
-	// conflictPause is how long the loop waits after somebody else changed the
-	// object, or one that a phase writes, meanwhile; the change itself usually
-	// wakes the loop earlier.
+	// conflictPause is how long the loop waits after a conflict on the object, or on one that a phase writes; the
+	// change itself usually triggers the object earlier.
 	conflictPause = 200 * time.Millisecond
-	// quietConflicts is how many conflicts since the last success are tried again
-	// without a word. More are no coincidence, and are shown like other failures.
+	// quietConflicts is how many conflicts since the last success are tried again without being shown. More are no
+	// coincidence, and are shown like other failures.
 	quietConflicts = 10
 )
 
@@ -33,7 +32,7 @@ type Reconciler[O Object, S any] struct {
 	persisted *persisted
 }
 
-// New makes the reconciler of a kind.
+// New returns the reconciler of a kind.
 func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] {
 	if settings.Timeout <= 0 {
 		settings.Timeout = DefaultTimeout
@@ -43,7 +42,7 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 		settings.Jitter = func(interval time.Duration) time.Duration { return interval - rand.N(interval/10+1) }
 	}
 
-	// One that no controller asks never holds anything back.
+	// Failures that no controller uses never hold anything back.
 	if settings.Failures == nil {
 		settings.Failures = NewFailures()
 	}
@@ -51,8 +50,8 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 	return &Reconciler[O, S]{kind: kind, settings: settings, persisted: newPersisted()}
 }
 
-// Reconcile implements reconcile.Reconciler. An error is returned only for what
-// has to be tried again with growing pauses.
+// Reconcile implements reconcile.Reconciler. It returns an error only if the run has to be tried again with growing
+// pauses.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := r.kind.New()
 
@@ -98,18 +97,16 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	return result, err
 }
 
-// contentOf identifies what users say of an object, but nothing of its status.
+// contentOf returns a key of everything that users set in an object, without its status.
 func contentOf(object client.Object) string {
 	return fmt.Sprintf("%s %d %t %s", object.GetUID(), object.GetGeneration(), object.GetDeletionTimestamp().IsZero(), requestedAt(object))
 }
 
-// isConflict reports whether somebody else was quicker: what was read is not any
-// more what is there, so the next run sees more.
+// isConflict reports whether somebody else changed an object since it was read, so that the next run sees more.
 func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// reconcile does one run. What it returns is known unless the run was postponed or
-// overtaken: it ends no row of failures then.
-// A quiet run shows no conflict of a phase: it heals by itself.
+// reconcile carries out one run. known is false if the run was postponed or overtaken: then it does not end a row of
+// failures. A quiet run does not show a conflict of a phase, which goes away by itself.
 func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) (result reconcile.Result, known bool, err error) {
 	deleting := !object.GetDeletionTimestamp().IsZero()
 
@@ -171,8 +168,7 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, true, nil
 }
 
-// addFinalizer makes sure that the finalizer is there before any phase does
-// anything that it would have to clean up.
+// addFinalizer makes sure that the finalizer exists before any phase does something that it would have to clean up.
 func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, object O) error {
 	if r.kind.Finalizer == "" {
 		return nil
@@ -201,7 +197,7 @@ func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, object O) error 
 	return nil
 }
 
-// writeStatus patches the status if it differs, and tells of it.
+// writeStatus patches the status if it differs, and sends the event.
 func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) error {
 	if !apiequality.Semantic.DeepEqual(before, object) {
 		changed := readyChanged(before.GetReconcileStatus(), object.GetReconcileStatus())
@@ -227,14 +223,13 @@ func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) er
 	return nil
 }
 
-// locked is a merge patch that fails with a conflict if the object changed
-// since it was read: lists are replaced as a whole, and a decision that was
-// made from an old object must not overwrite a newer one.
+// locked returns a merge patch that fails with a conflict if the object changed since it was read: lists are replaced
+// as a whole, and a decision from an old object must not overwrite a newer one.
 func locked(base client.Object) client.Patch {
 	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 }
 
-// pause is when to look again without any trigger.
+// pause returns when the object is reconciled again without a trigger.
 func (r *Reconciler[O, S]) pause(object O, last Outcome) time.Duration {
 	pause := r.settings.Jitter(r.kind.Interval(object))
 
@@ -253,8 +248,8 @@ func (r *Reconciler[O, S]) pause(object O, last Outcome) time.Duration {
 	return pause
 }
 
-// requestedAt is the on-demand request that an object carries. With both
-// annotations the later one counts, so that neither tool waits for the other.
+// requestedAt returns the request by annotation that an object carries. With both annotations the later one counts, so
+// that neither tool waits for the other.
 func requestedAt(object client.Object) string {
 	annotations := object.GetAnnotations()
 

@@ -18,7 +18,7 @@ type Calls struct {
 	names map[string]string // a connection's namespace/name by its UID
 }
 
-// NewCalls makes a collector without calls.
+// NewCalls returns a collector without calls.
 func NewCalls() *Calls {
 	return &Calls{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -38,7 +38,7 @@ func NewCalls() *Calls {
 	}
 }
 
-// Name tells which OmniConnection (namespace/name) a UID is.
+// Name sets the OmniConnection (namespace/name) of a UID.
 func (c *Calls) Name(uid, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,7 @@ func (c *Calls) Forget(name string) {
 	c.waited.DeleteLabelValues(name)
 }
 
-// Throttle counts how long a call of the connection with the UID waited for the
-// rate limit.
+// Throttle counts how long a call of the connection with the UID waited for the rate limit.
 func (c *Calls) Throttle(uid string, waited time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,8 +72,8 @@ func (c *Calls) Throttle(uid string, waited time.Duration) {
 	}
 }
 
-// Observe counts one finished call of the connection with the UID. Calls of a
-// connection that nobody named are not counted: their series would never go.
+// Observe counts one finished call of the connection with the UID. It ignores connections without a Name: their series
+// would never be removed.
 func (c *Calls) Observe(uid, method, code string, duration time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +90,7 @@ func (c *Calls) Observe(uid, method, code string, duration time.Duration) {
 	}
 }
 
-// watchMethod is the one call that lives as long as its caller wants.
+// watchMethod is the one call that lasts as long as its caller wants.
 const watchMethod = "/cosi.resource.State/Watch"
 
 // Describe implements prometheus.Collector.

@@ -9,8 +9,7 @@ const (
 	HelmInterrupted = "interrupted"
 )
 
-// HelmActions counts what was done to Helm releases. It is safe for concurrent
-// use and implements prometheus.Collector.
+// HelmActions counts actions on Helm releases. It is safe for concurrent use and implements prometheus.Collector.
 type HelmActions struct{ *prometheus.CounterVec }
 
 // NewHelmActions makes a collector without actions.

@@ -32,8 +32,7 @@ func NewKubeconfigs() *Kubeconfigs {
 	}
 }
 
-// SetExpiration takes over when the kubeconfig of an OmniKubeconfigExport
-// expires. The zero time means that there is none.
+// SetExpiration sets when the kubeconfig of an OmniKubeconfigExport expires. The zero time means that there is none.
 func (k *Kubeconfigs) SetExpiration(export types.NamespacedName, expires time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,19 +13,19 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Object names an object of one of our kinds.
+// Object identifies an object of one of our kinds.
 type Object struct {
 	// Kind is the object's kind, such as OmniCluster.
 	Kind string
 	types.NamespacedName
 }
 
-// PlanCounts are the changes that an OmniCluster's plan holds.
+// PlanCounts are the numbers of changes in an OmniCluster's plan.
 type PlanCounts struct {
 	Creates, Updates, Destroys int
 }
 
-// info is what omni_resource_info says of one object.
+// info is the content of omni_resource_info for one object.
 type info struct {
 	ready, reason string
 	suspended     bool
@@ -61,8 +61,7 @@ func NewObjects() *Objects {
 	}
 }
 
-// SetInfo takes over an object's conditions. The cluster is the OmniCluster
-// that the object belongs to, and may be empty.
+// SetInfo sets an object's conditions. The cluster is the OmniCluster that the object belongs to, and may be empty.
 func (o *Objects) SetInfo(object Object, conditions []metav1.Condition, cluster string) {
 	current := info{ready: string(metav1.ConditionUnknown), cluster: cluster}
 
@@ -78,8 +77,8 @@ func (o *Objects) SetInfo(object Object, conditions []metav1.Condition, cluster 
 	o.infos[object] = current
 }
 
-// SetExpiration takes over when the key of an OmniConnection expires. The zero
-// time means that it never does, or that there is no key.
+// SetExpiration sets when the key of an OmniConnection expires. The zero time means that it never does, or that there
+// is no key.
 func (o *Objects) SetExpiration(connection types.NamespacedName, expires time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +90,7 @@ func (o *Objects) SetExpiration(connection types.NamespacedName, expires time.Ti
 	}
 }
 
-// SetPlan takes over the plan of an OmniCluster; nil means that there is none.
+// SetPlan sets the plan of an OmniCluster; nil means that there is none.
 func (o *Objects) SetPlan(cluster types.NamespacedName, plan *PlanCounts) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,15 +18,15 @@ type Rollouts struct {
 	overrides map[types.NamespacedName]int
 }
 
-// Rollout is what the metrics say of one OmniRolloutPolicy.
+// Rollout has the metrics of one OmniRolloutPolicy.
 type Rollout struct {
 	// Stages are its stages, by name.
 	Stages map[string]RolloutStage
-	// Stopped reports whether more clusters failed than may.
+	// Stopped is true if more clusters have failed than allowed.
 	Stopped bool
 }
 
-// RolloutStage is what the metrics say of one stage.
+// RolloutStage has the metrics of one stage.
 type RolloutStage struct {
 	// Clusters counts its clusters by state: held, admitted, failed.
 	Clusters map[string]int
@@ -56,7 +56,7 @@ func NewRollouts() *Rollouts {
 	}
 }
 
-// Set takes over what there is to say of an OmniRolloutPolicy.
+// Set sets the metrics of an OmniRolloutPolicy.
 func (r *Rollouts) Set(policy types.NamespacedName, rollout Rollout) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

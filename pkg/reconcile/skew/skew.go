@@ -1,4 +1,4 @@
-// Package skew compares the clock of this process with that of the API server, which says in every answer what time it is.
+// Package skew compares the clock of this process with that of the API server, which sends its time with every answer.
 package skew
 
 import (
@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Clock notes how far the clock of the API server is ahead of ours. The zero value knows nothing, and says 0. It is safe
-// for concurrent use.
+// Clock records how far the clock of the API server is ahead of ours. The zero value has no record and returns 0. It is
+// safe for concurrent use.
 type Clock struct{ ahead atomic.Int64 }
 
-// Ahead is by how much the API server's clock was ahead of ours when it last answered; negative if it was behind. Its
-// answers have whole seconds, so less than two seconds mean nothing.
+// Ahead returns how far the API server's clock was ahead of ours at its last answer; negative if it was behind. Answers
+// have whole seconds, so less than two seconds mean nothing.
 func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
-// Wrap makes a transport that notes what its answers say. It is for rest.Config.Wrap.
+// Wrap returns a transport that records the times of answers. It is for rest.Config.Wrap.
 func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 	return transport{clock: c, next: next}
 }
@@ -41,11 +41,11 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the transport below, for client-go.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// note takes over an answer: the time in it was true at some instant between the question and the answer, or up to a second
-// before, as it has whole seconds.
+// note records an answer. The time in it was true at some time between request and answer, or up to a second earlier,
+// because it has whole seconds.
 func (c *Clock) note(asked, answered, said time.Time) {
 	switch {
 	case said.After(answered):

@@ -13,17 +13,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// Reference names a Secret or a ConfigMap in the namespace of the object that refers to it.
+// Reference refers to a Secret or a ConfigMap in the namespace of the object that refers to it.
 type Reference struct {
-	// Namespace is that of the object, Name that of the Secret or ConfigMap.
+	// Namespace is the object's namespace, Name the name of the Secret or ConfigMap.
 	Namespace, Name string
-	// Key is the key of the value. Not needed to read the object alone.
+	// Key is the key of the value. It is not needed to read only the object.
 	Key string
-	// Field is the field of the spec that refers to it, for messages; empty if it goes without saying.
+	// Field is the field of the spec with the reference, for messages; empty if it is obvious.
 	Field string
 }
 
-// MissingError says that a Secret or a ConfigMap, or the key of it, does not exist.
+// MissingError means that a Secret or a ConfigMap, or the key in it, does not exist.
 type MissingError struct {
 	Kind string
 	Reference
@@ -31,7 +31,7 @@ type MissingError struct {
 	NoKey bool
 }
 
-// Error says what is missing, and which field names it.
+// Error returns what is missing, and which field refers to it.
 func (e *MissingError) Error() string {
 	what := fmt.Sprintf("%s %q", e.Kind, e.Name)
 	if e.Field != "" {
@@ -45,7 +45,7 @@ func (e *MissingError) Error() string {
 	return what + " does not exist"
 }
 
-// Missing returns what an error says is missing; nil if it says nothing of the kind.
+// Missing returns the MissingError in an error; nil if there is none.
 func Missing(err error) *MissingError {
 	var missing *MissingError
 
@@ -54,12 +54,12 @@ func Missing(err error) *MissingError {
 	return missing
 }
 
-// Outcome is what an object does whose references cannot be read, the same for all
-// kinds; done is false for other errors and for none.
+// Outcome returns the outcome for an object whose references cannot be read, the same for all kinds; done is false for
+// other errors and for none.
 //
-// What is missing, an object as well as a key, is waited for: it can be added at any
-// time, in any order, and a watch tells of it. What may not be used needs somebody. So
-// does what cannot be understood, which only the reader of a value knows.
+// The object waits for something that is missing, an object as well as a key: it can be added at any time, in any
+// order, and a watch reports it. A Secret that may not be used needs a person. So does a value that cannot be parsed,
+// which only the reader of the value can find out.
 func Outcome(err error, reasonMissing, staysAsItIs string) (outcome loop.Outcome, done bool) {
 	switch missing := Missing(err); {
 	case Refused(err) != nil:
@@ -90,7 +90,7 @@ func SecretValue(ctx context.Context, live client.Reader, ref Reference) ([]byte
 	return ValueOf(secret, ref)
 }
 
-// ValueOf is the value of a Secret that was read. The error is a *MissingError.
+// ValueOf returns a value of a Secret that was read. The error is a *MissingError.
 func ValueOf(secret *corev1.Secret, ref Reference) ([]byte, error) {
 	value, found := secret.Data[ref.Key]
 	if !found {

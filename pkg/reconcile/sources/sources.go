@@ -1,11 +1,10 @@
-// Package sources decides which Secrets users may have the controllers use: as the
-// key of a connection, as a kubeconfig, as values, as what is copied.
+// Package sources decides which Secrets users may have the controllers use: as the key of a connection, as a
+// kubeconfig, as values, as the source of a copy.
 //
-// The controllers may read every Secret of the namespaces that they serve, and who
-// may create our objects need not. Some Secrets are nobody's to pass on: those of the
-// operator's own installation, which lead to the data of all tenants, and those that
-// Kubernetes and Helm make for themselves. All other Secrets of a namespace are open
-// to those who may create objects in it, as they are to those who may create Pods.
+// The controllers may read every Secret of the namespaces that they serve; a user who may create our objects need not
+// have that right. Some Secrets must not be passed on to anybody: those of the operator's own installation, which give
+// access to the data of all tenants, and those that Kubernetes and Helm create for themselves. All other Secrets of a
+// namespace are available to users who may create objects in it, as they are to users who may create Pods.
 package sources
 
 import (
@@ -25,8 +24,7 @@ import (
 // secretTypeHelm is the type of Helm's records.
 const secretTypeHelm corev1.SecretType = "helm.sh/release.v1"
 
-// RefusedError says that a Secret may not be used. Its text names the Secret, says
-// why, and what to do.
+// RefusedError means that a Secret may not be used. Its text names the Secret, the reason, and the remedy.
 type RefusedError struct{ message string }
 
 // Error implements error.
@@ -41,8 +39,8 @@ func Refused(err error) *RefusedError {
 	return refused
 }
 
-// Policy says which Secrets may not be used, besides those that are told by their
-// type or by the label v1alpha1.LabelProtected.
+// Policy decides which Secrets may not be used, besides those with a protected type or the label
+// v1alpha1.LabelProtected.
 type Policy struct {
 	// Protected are Secrets by name.
 	Protected []types.NamespacedName
@@ -75,8 +73,8 @@ func (p Policy) Check(secret *corev1.Secret) error {
 	return &RefusedError{fmt.Sprintf("Secret %q %s: it is neither copied nor used; put what is needed into a Secret of its own and name that", secret.Name, why)}
 }
 
-// Manager is a manager whose API reader returns a *RefusedError for Secrets that may
-// not be used. So no controller can forget to ask.
+// Manager returns a manager whose API reader returns a *RefusedError for Secrets that may not be used, so that no
+// controller can forget the check.
 func (p Policy) Manager(mgr manager.Manager) manager.Manager {
 	return guarded{Manager: mgr, reader: p.Reader(mgr.GetAPIReader())}
 }
@@ -90,8 +88,8 @@ type guarded struct {
 // GetAPIReader implements manager.Manager.
 func (g guarded) GetAPIReader() client.Reader { return g.reader }
 
-// Reader is a reader of single objects that returns a *RefusedError for Secrets that
-// may not be used. Such a Secret has its metadata and type then, and no content.
+// Reader returns a reader of single objects that returns a *RefusedError for Secrets that may not be used. Such a
+// Secret then has its metadata and type, and no content.
 func (p Policy) Reader(live client.Reader) client.Reader { return reader{Reader: live, policy: p} }
 
 type reader struct {

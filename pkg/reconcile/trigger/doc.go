@@ -1,6 +1,5 @@
-// Package trigger lets something outside Kubernetes wake a controller.
+// Package trigger lets events from outside Kubernetes trigger a controller.
 //
-// A Trigger is fired from callbacks that must not block, such as those of the
-// local copies of Omni. It gathers what was fired, finds the objects that are
-// concerned in its own goroutine, and adds them to the controller's queue.
+// A Trigger is fired from callbacks that must not block, such as those of the local copies of Omni. It collects the
+// keys, looks up the objects that they concern in its own goroutine, and adds them to the controller's queue.
 package trigger

@@ -10,38 +10,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Trigger wakes one controller. K says what has changed; equal keys that are fired
-// before they are looked at count once. The zero value is not usable.
+// Trigger triggers one controller. K identifies what has changed; equal keys that are fired before they are handled
+// count once. The zero value is not usable.
 type Trigger[K comparable] struct {
 	fired  workqueue.TypedInterface[K]
 	pacing Pacing
 }
 
-// Pacing says how soon a trigger wakes an object.
+// Pacing is how soon a trigger enqueues an object.
 type Pacing struct {
-	// Delay is how long after the first change an object is woken, so that a
-	// burst of changes is looked at once.
+	// Delay is how long after the first change an object is enqueued, so that one run handles a burst of changes.
 	Delay time.Duration
-	// Spacing is the shortest time between two wakings of the same object, so
-	// that a storm of changes costs a bounded number of looks. It delays no
-	// object that was not woken just before. Zero or less than Delay: Delay.
+	// Spacing is the shortest time between two triggers of the same object, so that many changes cause a bounded number
+	// of runs. It does not delay an object that was not triggered just before. Zero or less than Delay: Delay.
 	Spacing time.Duration
 }
 
-// New makes a trigger.
+// New returns a trigger.
 func New[K comparable](pacing Pacing) *Trigger[K] {
 	return &Trigger[K]{fired: workqueue.NewTyped[K](), pacing: pacing}
 }
 
-// Fire notes a change. It never blocks. What is fired before a controller has
-// started is kept for it.
+// Fire records a change. It never blocks. Keys that are fired before a controller has started are kept for it.
 func (t *Trigger[K]) Fire(key K) { t.fired.Add(key) }
 
-// Source feeds a controller: find says which objects a key concerns. A trigger has
-// one source at most. It ends with the context that the controller gives it.
+// Source returns the source for a controller: find returns the objects that a key concerns. A trigger has at most one
+// source. It ends with the context of the controller.
 //
-// What is fired while its object is being looked at is looked at again
-// afterwards: the last change is never lost.
+// A key that is fired while its object is being reconciled causes another run: the last change is never lost.
 func (t *Trigger[K]) Source(find func(context.Context, K) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		context.AfterFunc(ctx, t.fired.ShutDown)
@@ -67,7 +63,7 @@ func (t *Trigger[K]) Source(find func(context.Context, K) []reconcile.Request) s
 	})
 }
 
-// timetable remembers when objects are woken. It belongs to one goroutine.
+// timetable records when objects are triggered. It belongs to one goroutine.
 type timetable struct {
 	pacing Pacing
 	due    map[types.NamespacedName]time.Time // the last waking, or the next one
@@ -78,7 +74,7 @@ func newTimetable(pacing Pacing) *timetable {
 	return &timetable{pacing: pacing, due: map[types.NamespacedName]time.Time{}}
 }
 
-// wait is how long from now an object is to be woken.
+// wait returns when an object is to be triggered, from now.
 func (t *timetable) wait(name types.NamespacedName, now time.Time) time.Duration {
 	t.sweep(now)
 
@@ -98,7 +94,7 @@ func (t *timetable) wait(name types.NamespacedName, now time.Time) time.Duration
 	return due.Sub(now)
 }
 
-// sweep forgets what was woken long ago.
+// sweep removes old records.
 func (t *timetable) sweep(now time.Time) {
 	if now.Sub(t.swept) < time.Minute {
 		return

@@ -8,10 +8,10 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
-// fullest is how many namespaces have metrics of their own: those that are nearest to their limits.
+// fullest is how many namespaces have metrics of their own: those nearest to their limits.
 const fullest = 20
 
-// Collector reads the ledger whenever metrics are asked for.
+// Collector reads the ledger whenever metrics are collected.
 type Collector struct {
 	metrics.BaseStableCollector
 
@@ -80,7 +80,7 @@ func (c *Collector) CollectWithStability(ch chan<- metrics.Metric) {
 	}
 }
 
-// nearest are the namespaces that have used up most of one of their limits.
+// nearest returns the namespaces that have used the largest share of one of their limits.
 func (c *Collector) nearest(accounts map[string]account) []string {
 	share := func(name string) float64 {
 		used, limits := accounts[name].used, c.ledger.limits

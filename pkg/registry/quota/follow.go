@@ -15,14 +15,14 @@ import (
 type Source interface {
 	List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error)
 	Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error)
-	// ReadinessCheck fails while its cache is being filled.
+	// ReadinessCheck fails while the kind's watch cache is being filled.
 	ReadinessCheck() error
 }
 
-// readyPause is the pause between two looks at whether a cache is filled.
+// readyPause is the pause between two checks of whether a cache is filled.
 const readyPause = 50 * time.Millisecond
 
-// Follow counts what the sources have, by resource, until the context ends. Call it once.
+// Follow counts the objects of the sources, by resource, until the context ends. Call it once.
 func (l *Ledger) Follow(ctx context.Context, sources map[string]Source) {
 	l.mu.Lock()
 	for resource := range sources {
@@ -35,7 +35,8 @@ func (l *Ledger) Follow(ctx context.Context, sources map[string]Source) {
 	}
 }
 
-// follow waits for the cache of the kind, because the pauses of a reflector whose lists are refused become long.
+// follow waits until the kind's watch cache is filled before it starts a reflector: a reflector whose lists are
+// refused waits longer and longer between attempts.
 func follow(ctx context.Context, source Source, into *feed) {
 	for source.ReadinessCheck() != nil {
 		select {
@@ -45,7 +46,7 @@ func follow(ctx context.Context, source Source, into *feed) {
 		}
 	}
 
-	// Of no type: the cache wraps objects that several watches get.
+	// The expected type is nil: the cache wraps objects that it sends to several watches.
 	cache.NewReflectorWithOptions(&listWatch{ctx, source}, nil, into,
 		cache.ReflectorOptions{Name: "stored " + into.resource}).RunWithContext(ctx)
 }
@@ -58,7 +59,8 @@ type listWatch struct {
 
 var _ cache.ListerWatcher = &listWatch{}
 
-// IsWatchListSemanticsUnSupported makes the reflector list: a list shares the objects of the cache, a watch copies them.
+// IsWatchListSemanticsUnSupported makes the reflector list instead of streaming: a list shares the objects of the
+// cache, a watch copies them.
 func (*listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements cache.Lister.
@@ -73,7 +75,7 @@ func (w *listWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	})
 }
 
-// feed is what a reflector fills: it keeps sizes, not objects.
+// feed is the reflector's store: it keeps sizes, not objects.
 type feed struct {
 	ledger   *Ledger
 	resource string

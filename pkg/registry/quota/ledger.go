@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Limits bound what may be stored, as the bytes of the stored JSON, before encryption. 0 means no limit.
+// Limits bound what may be stored. Sizes are bytes of the stored JSON, before encryption. 0 means no limit.
 type Limits struct {
-	// NamespaceObjects and NamespaceBytes are for each namespace.
+	// NamespaceObjects and NamespaceBytes are the limits of each namespace.
 	NamespaceObjects, NamespaceBytes int64
-	// Objects and Bytes are for all of them together.
+	// Objects and Bytes are the limits of all namespaces together.
 	Objects, Bytes int64
 }
 
@@ -26,19 +26,19 @@ type Use struct{ Objects, Bytes int64 }
 func (u Use) plus(other Use) Use  { return Use{u.Objects + other.Objects, u.Bytes + other.Bytes} }
 func (u Use) minus(other Use) Use { return Use{u.Objects - other.Objects, u.Bytes - other.Bytes} }
 
-// key is where an object is; without the name it is a kind in a namespace.
+// key identifies an object; without a name it stands for a kind in a namespace, and without a namespace for the kind.
 type key struct{ resource, namespace, name string }
 
-// entry is an object at a resource version.
+// entry is the size of an object at a resource version.
 type entry struct {
 	bytes   int64
 	version uint64
 }
 
-// account is what a namespace, or all of them, has stored, and what is held for writes that are under way.
+// account is what is stored in a namespace, or in all, and what is reserved for writes in progress.
 type account struct{ used, held Use }
 
-// Ledger counts what is stored. Its methods can be called at any time from anywhere; a nil Ledger limits nothing.
+// Ledger counts what is stored. Its methods are safe for concurrent use; a nil Ledger limits nothing.
 type Ledger struct {
 	limits Limits
 	codec  runtime.Encoder
@@ -54,7 +54,7 @@ type Ledger struct {
 	counted    chan struct{}     // closed when there are none
 }
 
-// NewLedger makes an empty ledger. The encoder is that of the storage.
+// NewLedger makes an empty ledger. The codec is that of the storage.
 func NewLedger(limits Limits, codec runtime.Encoder) *Ledger {
 	return &Ledger{
 		limits: limits, codec: codec,
@@ -66,7 +66,7 @@ func NewLedger(limits Limits, codec runtime.Encoder) *Ledger {
 // Counted is closed once everything that was stored at the start has been counted.
 func (l *Ledger) Counted() <-chan struct{} { return l.counted }
 
-// Stored is what there is of a kind in a namespace, or with an empty one in all.
+// Stored returns what is stored of a kind in a namespace; an empty namespace means all.
 func (l *Ledger) Stored(resource, namespace string) Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,8 +74,8 @@ func (l *Ledger) Stored(resource, namespace string) Use {
 	return l.kinds[key{resource: resource, namespace: namespace}]
 }
 
-// set makes the object count so many bytes from the version on; what is known of a later version stays. With none of
-// bytes there is no object. The caller has the lock.
+// set records the size of an object as of a version; a record of a later version stays. A size of 0 means that the
+// object does not exist. The caller holds the lock.
 func (l *Ledger) set(k key, bytes int64, version uint64) {
 	before, known := l.entries[k]
 	if known && before.version > version {
@@ -109,7 +109,7 @@ func (l *Ledger) set(k key, bytes int64, version uint64) {
 	}
 }
 
-// change replaces the account of a namespace. The caller has the lock.
+// change replaces the account of a namespace. The caller holds the lock.
 func (l *Ledger) change(namespace string, by func(account) account) {
 	if after := by(l.namespaces[namespace]); after != (account{}) {
 		l.namespaces[namespace] = after
@@ -118,13 +118,13 @@ func (l *Ledger) change(namespace string, by func(account) account) {
 	}
 }
 
-// hold keeps room for a write, or gives it back. The caller has the lock.
+// hold reserves room for a write, or with a negative amount releases it. The caller holds the lock.
 func (l *Ledger) hold(namespace string, amount Use) {
 	l.total.held = l.total.held.plus(amount)
 	l.change(namespace, func(a account) account { return account{a.used, a.held.plus(amount)} })
 }
 
-// observe is an object as the watch tells it.
+// observe records an object from the watch.
 func (l *Ledger) observe(resource string, obj any, deleted bool) error {
 	k, version, err := identify(resource, obj)
 	if err != nil {
@@ -149,8 +149,8 @@ func (l *Ledger) observe(resource string, obj any, deleted bool) error {
 	return nil
 }
 
-// bytesAt returns the size of an object at a version, if it is known: this process has counted what it wrote itself, and
-// encoding an object for its size is a noticeable part of a write.
+// bytesAt returns the size of an object at a version, if the ledger knows it. The ledger has the sizes of this
+// process's own writes; encoding an object for its size is a noticeable part of a write.
 func (l *Ledger) bytesAt(k key, version uint64) (int64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +160,7 @@ func (l *Ledger) bytesAt(k key, version uint64) (int64, bool) {
 	return known.bytes, found && known.version == version
 }
 
-// recount replaces everything of a kind by a list of it.
+// recount replaces all records of a kind by those of a list.
 func (l *Ledger) recount(resource string, all []any, version uint64) error {
 	sizes := make(map[key]entry, len(all))
 
@@ -202,7 +202,7 @@ func (l *Ledger) recount(resource string, all []any, version uint64) error {
 	return nil
 }
 
-// size is how many bytes of JSON the object has in the storage.
+// size returns the length of an object's stored JSON, in bytes.
 func (l *Ledger) size(obj any) (int64, error) {
 	object, ok := obj.(runtime.Object)
 	if !ok {
@@ -214,7 +214,7 @@ func (l *Ledger) size(obj any) (int64, error) {
 		return 0, fmt.Errorf("measure %T: %w", obj, err)
 	}
 
-	// It is stored without its version.
+	// The object is stored without its resource version.
 	if accessor, err := meta.Accessor(obj); err == nil && accessor.GetResourceVersion() != "" {
 		bytes -= counter(len(`"resourceVersion":"",`) + len(accessor.GetResourceVersion()))
 	}
@@ -222,7 +222,7 @@ func (l *Ledger) size(obj any) (int64, error) {
 	return int64(bytes), nil
 }
 
-// counter counts what is written.
+// counter counts the bytes written to it.
 type counter int64
 
 // Write implements io.Writer.
@@ -234,7 +234,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 var _ io.Writer = new(counter)
 
-// identify finds out what an object is and of which version.
+// identify returns the key and the resource version of an object.
 func identify(resource string, obj any) (key, uint64, error) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
@@ -248,7 +248,7 @@ func keyOf(resource string, obj metav1.Object) key {
 	return key{resource, obj.GetNamespace(), obj.GetName()}
 }
 
-// versionOf is 0 for what is no version.
+// versionOf parses a resource version; 0 if it is malformed.
 func versionOf(text string) uint64 {
 	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -37,7 +37,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestLateAnswers: what the watch has told first is not overwritten by a write that ends later.
+// TestLateAnswers: a write that ends late does not overwrite a newer record from the watch.
 func TestLateAnswers(t *testing.T) {
 	l := newLedger(Limits{NamespaceObjects: 1})
 	room := l.Begin(kind, false)
@@ -56,7 +56,7 @@ func TestLateAnswers(t *testing.T) {
 	}
 }
 
-// TestWritesCountAtOnce: before the watch has told of them, and once.
+// TestWritesCountAtOnce: writes count before the watch delivers them, and only once.
 func TestWritesCountAtOnce(t *testing.T) {
 	l := newLedger(Limits{NamespaceObjects: 2})
 	room := l.Begin(kind, false)
@@ -74,7 +74,7 @@ func TestWritesCountAtOnce(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 
-	// A list in place of missed events.
+	// A list that replaces missed events.
 	must(t, l.recount("things", []any{object("b", "p", "7", 10)}, 8))
 
 	if got := l.Stored("things", "a"); got != (Use{}) {
@@ -86,7 +86,7 @@ func TestWritesCountAtOnce(t *testing.T) {
 	}
 }
 
-// TestFailedWrites give their room back.
+// TestFailedWrites: failed writes release their reservation.
 func TestFailedWrites(t *testing.T) {
 	l := newLedger(Limits{Objects: 1, NamespaceBytes: 1000})
 	room := l.Begin(kind, false)
@@ -98,7 +98,7 @@ func TestFailedWrites(t *testing.T) {
 	}
 }
 
-// TestUpkeepMayGoATenthAbove: finalizers and field ownership do.
+// TestUpkeepMayGoATenthAbove: updates of finalizers and field ownership may exceed a limit by a tenth.
 func TestUpkeepMayGoATenthAbove(t *testing.T) {
 	l := newLedger(Limits{NamespaceBytes: 1000})
 	old := object("a", "o", "1", 800)

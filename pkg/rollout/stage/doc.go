@@ -1,3 +1,4 @@
-// Package stage puts clusters into the stages of a rollout, and says how many of a stage may be at work, and which versions
-// it has proved. It is pure: it asks nobody, and has no clock.
+// Package stage assigns clusters to the stages of a rollout, and computes how many clusters of a stage may have
+// changes in progress, and how many have to run a version before it is proved. It is pure: it does no I/O and has no
+// clock.
 package stage

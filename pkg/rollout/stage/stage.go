@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// mostConcurrent is how many clusters of a stage may be at work whatever a percentage says.
+// mostConcurrent is how many clusters of a stage may have changes in progress, whatever a percentage allows.
 const mostConcurrent = 100
 
-// Of is the stage that takes a cluster with these labels: the first whose selector matches. A stage without a selector (nil)
-// takes every cluster. -1 if none does.
+// Of returns the stage of a cluster with these labels: the first one whose selector matches. A stage without a
+// selector (nil) takes every cluster. It returns -1 if no stage matches.
 func Of(selectors []labels.Selector, of labels.Labels) int {
 	for i, selector := range selectors {
 		if selector == nil || selector.Matches(of) {
@@ -24,8 +24,8 @@ func Of(selectors []labels.Selector, of labels.Labels) int {
 	return -1
 }
 
-// Concurrent is how many of so many clusters may be at work at the same time. A percentage is rounded down, and there is
-// always one, and never more than 100. The error names the value.
+// Concurrent returns how many of the given number of clusters may have changes in progress at the same time. A
+// percentage is rounded down; the result is at least 1 and at most 100. The error names the value.
 func Concurrent(limit intstr.IntOrString, clusters int) (int, error) {
 	share, percent, err := parse(limit)
 	if err != nil {
@@ -39,8 +39,9 @@ func Concurrent(limit intstr.IntOrString, clusters int) (int, error) {
 	return min(max(share, 1), mostConcurrent), nil
 }
 
-// Needed is how many of so many clusters have to run a version before the next stage takes it. A percentage is rounded up,
-// and there is always one. It may be more than there are: then the stage proves nothing. The error names the value.
+// Needed returns how many of the given number of clusters have to run a version before the next stage takes it. A
+// percentage is rounded up; the result is at least 1. If it is more than there are clusters, the stage proves
+// nothing. The error names the value.
 func Needed(least intstr.IntOrString, clusters int) (int, error) {
 	share, percent, err := parse(least)
 	if err != nil {

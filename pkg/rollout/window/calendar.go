@@ -5,41 +5,42 @@ import (
 	"time"
 )
 
-// Freeze is a time in which nothing begins.
+// Freeze is a period in which nothing begins.
 type Freeze struct {
 	// Name is what people call it.
 	Name string
-	// From is its first instant, Until the first after it.
+	// From is the freeze's first instant, Until the first instant after it.
 	From, Until time.Time
 }
 
 func (f Freeze) contains(t time.Time) bool { return span{f.From, f.Until}.contains(t) }
 
-// Calendar is when something may begin. The zero value is always open.
+// Calendar says when changes may begin. The zero value is always open.
 type Calendar struct {
-	// Windows are joined. Without any it is open at all times.
+	// Windows are the times at which the calendar is open; overlapping ones are joined. Without any it is always
+	// open.
 	Windows []Weekly
-	// Freezes close it whatever the windows say.
+	// Freezes close the calendar whatever the windows say.
 	Freezes []Freeze
 }
 
-// State is what a Calendar says of an instant.
+// State is the state of a Calendar at an instant.
 type State struct {
-	// Open reports whether something may begin.
+	// Open says whether changes may begin.
 	Open bool
-	// Freeze is the name of the freeze that closes it; empty if none does.
+	// Freeze is the name of the freeze that closes the calendar; empty if none does.
 	Freeze string
-	// Next is the next instant at which Open may be another one. It is zero if that never happens; otherwise it is later
-	// than the instant that was asked about. A calendar that is open for more than a week says so a week ahead.
+	// Next is the next instant at which Open may change; zero if it never does. It is always later than the instant
+	// of the state. For a calendar that is open for more than a week, Next is a week ahead.
 	Next time.Time
-	// Opens is the next instant at which something may begin; zero while it may, and if there is none.
+	// Opens is the next instant at which changes may begin; zero if they may now, or never.
 	Opens time.Time
 }
 
-// mostSteps bounds the search for the next opening. Each step leaves a freeze or a day behind.
+// mostSteps bounds the search for the next opening. Each step skips a freeze or a day.
 const mostSteps = 1000
 
-// At says what the calendar says of an instant.
+// At returns the state of the calendar at an instant.
 func (c Calendar) At(now time.Time) State {
 	if c.open(now) {
 		return State{Open: true, Next: c.closes(now)}
@@ -55,7 +56,7 @@ func (c Calendar) At(now time.Time) State {
 	return state
 }
 
-// open reports whether something may begin at an instant.
+// open reports whether the calendar is open at an instant.
 func (c Calendar) open(t time.Time) bool {
 	if slices.ContainsFunc(c.Freezes, func(f Freeze) bool { return f.contains(t) }) {
 		return false
@@ -64,7 +65,7 @@ func (c Calendar) open(t time.Time) bool {
 	return len(c.Windows) == 0 || slices.ContainsFunc(c.spans(t), func(s span) bool { return s.contains(t) })
 }
 
-// closes is the end of the time that is open at an instant.
+// closes returns when the calendar closes that is open at an instant.
 func (c Calendar) closes(t time.Time) time.Time {
 	var end time.Time
 
@@ -83,7 +84,7 @@ func (c Calendar) closes(t time.Time) time.Time {
 	return end
 }
 
-// opens is the first instant at which something may begin, for one at which nothing may; zero if there is none.
+// opens returns when the calendar opens that is closed at an instant; zero if it never does.
 func (c Calendar) opens(t time.Time) time.Time {
 	for range mostSteps {
 		if c.open(t) {
@@ -107,7 +108,7 @@ func (c Calendar) opens(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// spans lists when the windows are open around an instant, joined and in order.
+// spans lists the joined times around an instant at which the windows are open, in order.
 func (c Calendar) spans(t time.Time) []span {
 	var all []span
 	for _, one := range c.Windows {

@@ -7,7 +7,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
-// FuzzCalendar holds At against a slow reader of the rules: minute by minute, by what the clocks on the wall show.
+// FuzzCalendar compares At with a slow implementation of the rules: minute by minute, by the local time that clocks
+// show.
 func FuzzCalendar(f *testing.F) {
 	names := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia"}
 
@@ -54,8 +55,8 @@ func FuzzCalendar(f *testing.F) {
 	})
 }
 
-// openByTheClock reads the rules literally: it walks back through the longest a window can be open, and looks whether
-// the window opened at one of those minutes.
+// openByTheClock implements the rules literally: it goes back minute by minute through the longest time a window can
+// be open, and checks whether the window opened at one of those minutes.
 func openByTheClock(w window.Weekly, now time.Time) bool {
 	for at := now; at.After(now.Add(-w.Duration)); at = at.Add(-time.Minute) {
 		if opensAt(w, at) {
@@ -66,13 +67,13 @@ func openByTheClock(w window.Weekly, now time.Time) bool {
 	return false
 }
 
-// opensAt reports whether an instant is the first at which the clocks show the time of the opening, or something later
-// on that day without ever having shown it.
+// opensAt reports whether an instant is the first at which clocks show the opening's time of day, or a later one on
+// that day if they have skipped it.
 func opensAt(w window.Weekly, at time.Time) bool {
 	shown, before := wall(at.In(w.Zone)), wall(at.Add(-time.Minute).In(w.Zone))
 
 	for _, day := range w.Days {
-		// The dates that the clocks show now, or were put forward over.
+		// The dates that clocks show now, or that they skipped when they were put forward.
 		for date := before.Truncate(24 * time.Hour); !date.After(shown); date = date.AddDate(0, 0, 1) {
 			opening := date.Add(time.Duration(w.Hour)*time.Hour + time.Duration(w.Minute)*time.Minute)
 			if date.Weekday() == day && before.Before(opening) && !shown.Before(opening) && !shownBefore(w, at, opening) {
@@ -84,7 +85,7 @@ func opensAt(w window.Weekly, at time.Time) bool {
 	return false
 }
 
-// shownBefore reports whether the clocks have shown a time already, in the day before.
+// shownBefore reports whether clocks have shown a local time already within the last day.
 func shownBefore(w window.Weekly, at, opening time.Time) bool {
 	for earlier := at.Add(-time.Minute); earlier.After(at.Add(-24 * time.Hour)); earlier = earlier.Add(-time.Minute) {
 		if wall(earlier.In(w.Zone)).Equal(opening) {
@@ -95,7 +96,7 @@ func shownBefore(w window.Weekly, at, opening time.Time) bool {
 	return false
 }
 
-// wall is what a clock shows, as if it were UTC.
+// wall returns the local time that clocks show at an instant, as if it were UTC.
 func wall(t time.Time) time.Time {
 	year, month, day := t.Date()
 

@@ -37,9 +37,9 @@ func at(t *testing.T, text string) time.Time {
 
 var everyDay = []time.Weekday{time.Sunday, time.Monday, time.Tuesday, time.Wednesday, time.Thursday, time.Friday, time.Saturday}
 
-// Times are in RFC 3339, so that each row shows the offset which the clocks have. 2026-03-29 and 2026-10-25 are when the
-// clocks change in Europe, 2026-03-08 and 2026-11-01 in New York, 2026-04-05 and 2026-10-04 on Lord Howe Island, by half
-// an hour.
+// Times are in RFC 3339, so that each row shows the UTC offset. Clocks change on 2026-03-29 and 2026-10-25 in Europe,
+// on 2026-03-08 and 2026-11-01 in New York, and on 2026-04-05 and 2026-10-04 on Lord Howe Island, there by half an
+// hour.
 func TestCalendar(t *testing.T) {
 	weekend := []time.Weekday{time.Saturday, time.Sunday}
 	berlin, newYork, lordHowe, apia := "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"

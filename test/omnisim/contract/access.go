@@ -12,7 +12,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// keys: which keys a server accepts.
+// keys tests which keys a server accepts.
 func (s *suite) keys(t *testing.T) {
 	list := func(t *testing.T, key string) error {
 		t.Helper()
@@ -63,7 +63,7 @@ func (s *suite) keys(t *testing.T) {
 	})
 }
 
-// roles: what each role may do.
+// roles tests what each role may do.
 func (s *suite) roles(t *testing.T) {
 	none, reader, operator := s.as(t, "None"), s.as(t, "Reader"), s.as(t, "Operator")
 

@@ -9,8 +9,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// balancer: the load balancer's first word about a cluster whose machines nobody has seen is that it is
-// stopped. What it says when they are there needs machines: package omnisim's own test has it.
+// balancer tests that the load balancer's first status for a cluster whose machines do not exist is "stopped". Its
+// status with machines needs machines: package omnisim's own tests cover it.
 func (s *suite) balancer(t *testing.T) {
 	ctx, st, name := deadline(t), s.as(t, "Operator"), unique("balancer")
 

@@ -70,8 +70,7 @@ func labelled[T resource.Resource](res T, cluster string) T {
 	return res
 }
 
-// remove tears a resource down as Admin and waits until it is gone. The server destroys what
-// nothing holds any more.
+// remove tears a resource down as Admin and waits until it is gone. The server destroys resources without finalizers.
 func (s *suite) remove(t *testing.T, ptr resource.Pointer) {
 	t.Helper()
 
@@ -94,8 +93,8 @@ func (s *suite) gone(t *testing.T, ptr resource.Pointer) {
 	})
 }
 
-// settle waits until the server has taken notice of a new cluster: until then it writes to it,
-// which would make the next update a conflict.
+// settle waits until the server has processed a new cluster: until then it writes to the cluster, which would make the
+// next update a conflict.
 func (s *suite) settle(t *testing.T, cluster *omni.Cluster) {
 	t.Helper()
 

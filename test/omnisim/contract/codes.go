@@ -8,7 +8,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// codes: what the server answers to writes that are well formed but come at the wrong time.
+// codes tests the errors for writes that are well formed but come at the wrong time.
 func (s *suite) codes(t *testing.T) {
 	st := s.as(t, "Operator")
 	cluster := newCluster(unique("codes"))
@@ -72,7 +72,7 @@ func (s *suite) codes(t *testing.T) {
 	s.remove(t, cluster.Metadata())
 }
 
-// staleUpdate: an update names the version that it has seen.
+// staleUpdate tests that an update must carry the current version.
 func (s *suite) staleUpdate(t *testing.T, st state.State, cluster *omni.Cluster) {
 	first, err := st.Get(deadline(t), cluster.Metadata())
 	if err != nil {

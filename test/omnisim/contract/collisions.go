@@ -11,8 +11,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// collisions: what one cluster has, no other one gets, whether a machine or the ID of a set. When the
-// first cluster goes, both are free before it is gone, and a watch tells so.
+// collisions tests that a cluster cannot take another cluster's resource, whether a machine or the ID of a set. When
+// the first cluster is deleted, both become free before the cluster is gone, and a watch reports that.
 func (s *suite) collisions(t *testing.T) {
 	ctx, st := deadline(t), s.as(t, "Operator")
 	machine, first := uuid.NewString(), unique("first")

@@ -10,8 +10,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// independent: a set that is refused, because its machine class does not exist, leaves nothing behind and
-// keeps nothing else from being made. It is accepted as soon as the class is there.
+// independent tests that a set that is refused, because its machine class does not exist, leaves nothing behind and
+// does not prevent other creates. It is accepted as soon as the class exists.
 func (s *suite) independent(t *testing.T) {
 	st, name, class := s.as(t, "Operator"), unique("independent"), unique("class")
 	cluster := newCluster(name)

@@ -13,13 +13,13 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// keysInUse: what becomes of a connection whose key ends while it is open. Calls fail from then on,
-// and a watch that is open goes on, so nothing but a call tells.
+// keysInUse tests an open connection whose key ends. Calls fail from then on, but an open watch goes on, so only a call
+// detects it.
 func (s *suite) keysInUse(t *testing.T) {
 	for name, test := range map[string]struct {
 		lifetime time.Duration
 		end      func(t *testing.T, name string, expires time.Time)
-		code     string // of a call after the end; empty if it is not sent
+		code     string // of a call after the end; empty if the call is not sent
 		words    string
 	}{
 		"revoked": {time.Hour, func(t *testing.T, name string, _ time.Time) {

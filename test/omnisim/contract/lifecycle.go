@@ -14,8 +14,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/template"
 )
 
-// document is a cluster template with two patches, a listed control plane machine that does not
-// exist, and an empty worker set.
+// document returns a cluster template with two patches, a listed control plane machine that does not exist, and an
+// empty worker set.
 func document(name, workers string) string {
 	return fmt.Sprintf(`kind: Cluster
 name: %s
@@ -66,7 +66,7 @@ func plan(ctx context.Context, t *testing.T, st state.State, text string) *templ
 	return result
 }
 
-// apply writes a plan and returns how much it was. Destroys are asked for, not waited for.
+// apply writes a plan and returns the number of writes. It requests teardowns and does not wait for them.
 func apply(ctx context.Context, t *testing.T, st state.State, result *template.SyncResult) (creates, updates, destroys int) {
 	t.Helper()
 
@@ -95,8 +95,8 @@ func apply(ctx context.Context, t *testing.T, st state.State, result *template.S
 	return len(result.Create), len(result.Update), destroys
 }
 
-// sync: a template becomes resources, a second sync has nothing to do, a change and drift are
-// found, and Operator is enough for all of it.
+// sync tests that a template becomes resources, that a second sync has nothing to do, that a sync detects a change and
+// drift, and that the role Operator is enough for all of it.
 func (s *suite) sync(t *testing.T) {
 	ctx, st, name := deadline(t), s.as(t, "Operator"), unique("sync")
 
@@ -105,7 +105,7 @@ func (s *suite) sync(t *testing.T) {
 		t.Errorf("first sync: %d creates, %d updates, %d destroys, want 6, 0, 0", creates, updates, destroys)
 	}
 
-	// What the server writes to the resources is no change of theirs.
+	// The server's own writes to the resources are no difference to the template.
 	s.settle(t, omni.NewCluster(name))
 
 	if again := plan(ctx, t, st, document(name, "workers")); len(again.Create)+len(again.Update)+len(again.Destroy[0])+len(again.Destroy[1]) != 0 {
@@ -142,7 +142,7 @@ func (s *suite) sync(t *testing.T) {
 	s.remove(t, omni.NewCluster(name).Metadata())
 }
 
-// status: what a cluster whose machines do not exist looks like.
+// status tests the statuses of a cluster whose machines do not exist.
 func (s *suite) status(t *testing.T, name string) {
 	st := s.admin.Omni().State()
 
@@ -181,7 +181,7 @@ func (s *suite) status(t *testing.T, name string) {
 	}
 }
 
-// deletion: tearing a cluster down takes everything with it, without the client's help.
+// deletion tests that the teardown of a cluster removes all of its resources, without the client's help.
 func (s *suite) deletion(t *testing.T) {
 	ctx, st, name := deadline(t), s.as(t, "Operator"), unique("delete")
 
@@ -193,7 +193,7 @@ func (s *suite) deletion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The library leaves to the server what goes with something else.
+	// The library does not list resources that the server removes with others.
 	if len(result.Destroy[0]) != 0 || len(result.Destroy[1]) != 1 {
 		t.Errorf("the library destroys %v, want the cluster alone", result.Destroy)
 	}
@@ -219,7 +219,7 @@ func (s *suite) deletion(t *testing.T) {
 	}
 }
 
-// locks: what Omni keeps when somebody locked it.
+// locks tests what Omni refuses for a locked cluster.
 func (s *suite) locks(t *testing.T) {
 	ctx, st, name := deadline(t), s.as(t, "Operator"), unique("locked")
 	apply(ctx, t, st, plan(ctx, t, st, document(name, "workers")))

@@ -9,8 +9,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// moves: a machine that leaves a set can join another one as soon as its node is gone, and the
-// sets' statuses follow: nothing of it stays with the first.
+// moves tests that a machine that leaves a set can join another one as soon as its node is gone, and that the sets'
+// statuses follow: the first set no longer counts it.
 func (s *suite) moves(t *testing.T) {
 	ctx, st, name := deadline(t), s.as(t, "Operator"), unique("moves")
 	machine := fmt.Sprintf("22222222-2222-2222-2222-%012x", len(name))
@@ -39,7 +39,7 @@ func (s *suite) moves(t *testing.T) {
 	s.remove(t, omni.NewCluster(name).Metadata())
 }
 
-// requested waits until the status of a set asks for so many machines.
+// requested waits until the status of a set requests that many machines.
 func (s *suite) requested(t *testing.T, set *omni.MachineSet, want uint32) {
 	t.Helper()
 

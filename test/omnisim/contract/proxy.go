@@ -20,11 +20,11 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// anyText is the body of an answer whose words are the JWT library's.
+// anyText is the body of an answer whose text comes from the JWT library.
 const anyText = "*"
 
-// proxy: what the Kubernetes proxy says without a workload cluster: the cluster has no machines, so no request
-// goes any further than to it.
+// proxy tests the Kubernetes proxy's answers without a workload cluster: the cluster has no machines, so the proxy
+// forwards no request.
 func (s *suite) proxy(t *testing.T) {
 	cluster := newCluster(unique("proxy"))
 	s.create(t, cluster)
@@ -103,7 +103,7 @@ func (s *suite) proxy(t *testing.T) {
 	s.remove(t, again.Metadata())
 }
 
-// access asks for a kubeconfig for the user robot, and takes it apart.
+// access requests a kubeconfig for the user robot, and returns its server and token.
 func (s *suite) access(t *testing.T, c *client.Client, cluster string, ttl time.Duration, groups ...string) (server, token string) {
 	t.Helper()
 
@@ -123,7 +123,7 @@ func (s *suite) access(t *testing.T, c *client.Client, cluster string, ttl time.
 	return server, token
 }
 
-// damaged changes the signature, whose first character always counts in full.
+// damaged changes the signature at its first character, all of whose bits count.
 func damaged(token string) string {
 	signature := strings.LastIndex(token, ".") + 1
 	other := "A"
@@ -135,7 +135,7 @@ func damaged(token string) string {
 	return token[:signature] + other + token[signature+1:]
 }
 
-// forged says what a token says, with its key ID, signed with another key.
+// forged returns a token with the same claims and key ID, signed with another key.
 func forged(t *testing.T, token string) string {
 	t.Helper()
 
@@ -147,7 +147,7 @@ func forged(t *testing.T, token string) string {
 	return signedAgain(t, token, jwt.SigningMethodRS256, key)
 }
 
-// unsigned says what a token says, under the algorithm none.
+// unsigned returns a token with the same claims, under the algorithm none.
 func unsigned(t *testing.T, token string) string {
 	t.Helper()
 

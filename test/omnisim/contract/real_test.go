@@ -9,8 +9,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim/contract"
 )
 
-// TestRealOmni holds a real Omni to the contract that the simulator keeps; see
-// hack/test-omni.sh, which sets the variables.
+// TestRealOmni tests a real Omni against the contract that the simulator keeps; see hack/test-omni.sh, which sets the
+// variables.
 func TestRealOmni(t *testing.T) {
 	endpoint, key, caFile := os.Getenv("OMNI_ENDPOINT"), os.Getenv("OMNI_SERVICE_ACCOUNT_KEY"), os.Getenv("OMNI_CA_FILE")
 	if endpoint == "" || key == "" || caFile == "" {

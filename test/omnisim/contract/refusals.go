@@ -18,7 +18,7 @@ func newCluster(name string) *omni.Cluster {
 	return cluster
 }
 
-// create makes a resource as Admin.
+// create creates a resource as Admin.
 func (s *suite) create(t *testing.T, res resource.Resource) {
 	t.Helper()
 
@@ -27,7 +27,7 @@ func (s *suite) create(t *testing.T, res resource.Resource) {
 	}
 }
 
-// clusterRefusals: clusters that cannot be made.
+// clusterRefusals tests creates of clusters that Omni refuses.
 func (s *suite) clusterRefusals(t *testing.T) {
 	st := s.as(t, "Operator")
 
@@ -66,7 +66,7 @@ func (s *suite) clusterRefusals(t *testing.T) {
 	})
 }
 
-// updateRefusals: changes of clusters that cannot be made.
+// updateRefusals tests updates of clusters, most of which Omni refuses.
 func (s *suite) updateRefusals(t *testing.T) {
 	st := s.as(t, "Operator")
 
@@ -87,7 +87,7 @@ func (s *suite) updateRefusals(t *testing.T) {
 			cluster := newCluster(unique("update"))
 			s.create(t, cluster)
 
-			// The server writes finalizers and needs a moment to know the cluster's first version.
+			// The server adds finalizers and needs a moment to store the cluster's first version.
 			s.settle(t, cluster)
 
 			current, err := st.Get(deadline(t), cluster.Metadata())
@@ -100,7 +100,7 @@ func (s *suite) updateRefusals(t *testing.T) {
 
 			switch {
 			case len(test.words) > 0:
-				// An update that is refused looks like a phase conflict to the library.
+				// To the library, a refused update looks like a phase conflict.
 				wantError(t, err, "InvalidArgument", test.words...)
 
 				if !state.IsPhaseConflictError(err) {
@@ -115,7 +115,7 @@ func (s *suite) updateRefusals(t *testing.T) {
 	}
 }
 
-// partRefusals: parts of clusters that cannot be made.
+// partRefusals tests creates of parts of clusters, most of which Omni refuses.
 func (s *suite) partRefusals(t *testing.T) {
 	cluster := newCluster(unique("parts"))
 	s.create(t, cluster)

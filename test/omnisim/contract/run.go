@@ -2,8 +2,8 @@ package contract
 
 import "testing"
 
-// Run holds the target to the contract. Cases make resources with unique names and leave service
-// accounts behind.
+// Run tests the target against the contract. Cases create resources with unique names and leave service accounts
+// behind.
 func Run(t *testing.T, target Target) {
 	s := &suite{target: target}
 	s.admin = s.connect(t, target.ServiceAccountKey)

@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim/contract"
 )
 
-// TestSimulator holds the simulator to the contract.
+// TestSimulator tests the simulator against the contract.
 func TestSimulator(t *testing.T) {
 	sim, err := omnisim.Start(omnisim.Options{Phase: 20 * time.Millisecond})
 	if err != nil {

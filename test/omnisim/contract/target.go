@@ -19,8 +19,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// Target is an Omni under test. It has no clusters and no machines, and knows the Talos versions
-// 1.12.7, 1.13.2 and 1.13.5 and the Kubernetes versions 1.34.8, 1.35.0, 1.35.1 and 1.36.1.
+// Target is an Omni under test. It has no clusters and no machines, and has the Talos versions 1.12.7, 1.13.2 and
+// 1.13.5 and the Kubernetes versions 1.34.8, 1.35.0, 1.35.1 and 1.36.1.
 type Target struct {
 	// Endpoint is the URL of the server, https://host:port.
 	Endpoint string
@@ -30,10 +30,10 @@ type Target struct {
 	CA []byte
 }
 
-// serverTimeout is how long anything may take that the server does by itself.
+// serverTimeout is how long any work of the server in the background may take.
 const serverTimeout = 30 * time.Second
 
-// suite is a target with what every case needs.
+// suite is a target and the Admin's client.
 type suite struct {
 	target Target
 	admin  *client.Client
@@ -53,8 +53,7 @@ func (s *suite) connect(t *testing.T, key string) *client.Client {
 	return c
 }
 
-// account registers a service account through the management service and returns its name and
-// key.
+// account registers a service account through the management service and returns its name and key.
 func (s *suite) account(t *testing.T, role string) (name, key string) {
 	t.Helper()
 
@@ -73,7 +72,7 @@ func (s *suite) account(t *testing.T, role string) (name, key string) {
 	return name, key
 }
 
-// as is a state that a new account of the role reaches.
+// as returns the state of a client with a new account of the role.
 func (s *suite) as(t *testing.T, role string) state.State {
 	t.Helper()
 
@@ -82,7 +81,7 @@ func (s *suite) as(t *testing.T, role string) state.State {
 	return s.connect(t, key).Omni().State()
 }
 
-// newKey makes a key pair that no server knows.
+// newKey returns a key pair that is not registered with any server.
 func newKey(t *testing.T, name string, lifetime time.Duration) (*pgp.Key, string) {
 	t.Helper()
 
@@ -99,7 +98,7 @@ func newKey(t *testing.T, name string, lifetime time.Duration) (*pgp.Key, string
 	return pair, encoded
 }
 
-// unique makes a name that no other case uses.
+// unique returns a name that no other case uses.
 func unique(prefix string) string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails
@@ -116,8 +115,8 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// wantError checks the code that an error's text holds, and words of the text. The error itself
-// does not give its code away: the client library wraps it.
+// wantError checks the code in an error's text, and words of the text. The code is only in the text: the client library
+// wraps the error.
 func wantError(t *testing.T, err error, code string, words ...string) {
 	t.Helper()
 

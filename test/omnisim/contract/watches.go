@@ -10,7 +10,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// watches: a watch begins with what is there, says when that was all, and goes on with changes.
+// watches tests that a watch begins with the existing resources, marks their end, and goes on with changes.
 func (s *suite) watches(t *testing.T) {
 	ctx, st := deadline(t), s.as(t, "Reader")
 	kind := resource.NewMetadata(resources.DefaultNamespace, omni.ClusterType, "", resource.VersionUndefined)
@@ -28,7 +28,7 @@ func (s *suite) watches(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// next returns the next event of either watch about the cluster, or the end of the beginning.
+	// Each next function returns the next event of its watch.
 	var queue []state.Event
 
 	nextSingle := func() state.Event {
@@ -76,7 +76,7 @@ func (s *suite) watches(t *testing.T) {
 	s.remove(t, before.Metadata())
 }
 
-// expect reads events until the wanted one, and fails at one that must not come before it.
+// expect reads events until the wanted one, and fails at an event of a type that must not come before it.
 func expect(t *testing.T, next func() state.Event, eventType state.EventType, id string, before state.EventType) {
 	t.Helper()
 

@@ -14,9 +14,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Funcs returns the functions that fill what plain random content cannot: free-form blocks, sizes
-// that are numbers or words, and the fields with defaults. Decoding sets the
-// defaults, so an unset one would not come back from a round trip.
+// Funcs returns the functions for fields that plain random content does not fill correctly: free-form blocks, sizes
+// that are numbers or words, and fields with defaults. Decoding sets the defaults, so an unset field with a default
+// would not be unset after a round trip.
 func Funcs(runtimeserializer.CodecFactory) []any {
 	return append(valueFuncs(), defaultFuncs()...)
 }
@@ -106,13 +106,12 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// randomObject writes a JSON object without white space, whose numbers no 64-bit float keeps as
-// they are written.
+// randomObject writes a compact JSON object. No 64-bit float can represent its numbers as they are written.
 func randomObject(c randfill.Continue, depth int) []byte {
 	members := make([]string, 0, 4)
 
 	for i := range c.Intn(4) {
-		// The number keeps the keys apart.
+		// The number makes the keys unique.
 		key := fmt.Sprintf("%d%s", i, c.String(6))
 		members = append(members, quote(key)+":"+randomValue(c, depth))
 	}
@@ -149,7 +148,7 @@ func randomValue(c randfill.Continue, depth int) string {
 }
 
 func quote(text string) string {
-	// A string is always encoded; what is no UTF-8 in it is replaced.
+	// A string can always be encoded; invalid UTF-8 in it is replaced.
 	encoded, err := json.Marshal(text)
 	if err != nil {
 		return `""`

@@ -13,9 +13,9 @@ func StorageCodec(codecs serializer.CodecFactory) runtime.Codec {
 	return storageCodec{codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)}
 }
 
-// storageCodec reads objects without kind and apiVersion, as conversion to an internal type would. The library leaves them
-// in where stored and internal type are one and it is given the object to read into; then the items of a list would have
-// them or not, depending on whether they came by a list or by a watch of etcd.
+// storageCodec decodes objects without kind and apiVersion, as conversion to an internal type would. Where the stored
+// and the internal type are the same, and the caller gives the object to decode into, the library keeps both fields.
+// Items of a list would then have them or not, depending on whether they came from a list or a watch of etcd.
 type storageCodec struct{ runtime.Codec }
 
 // Decode implements runtime.Decoder.

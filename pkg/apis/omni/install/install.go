@@ -23,14 +23,14 @@ func Install(scheme *runtime.Scheme) {
 	utilruntime.Must(installScale(scheme))
 }
 
-// addInternal registers the types of v1alpha1 as the internal version, too, which the library's handlers work
-// on. With one Go type for both there is nothing to convert.
+// addInternal registers the types of v1alpha1 also as the internal version, which the library's handlers work on.
+// With one Go type for both versions there is nothing to convert.
 func addInternal(scheme *runtime.Scheme) {
 	ours := reflect.TypeFor[v1alpha1.OmniCluster]().PkgPath()
 	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
 
 	for kind, of := range scheme.KnownTypes(v1alpha1.SchemeGroupVersion) {
-		// The options of requests are registered in every version, but have no internal form here.
+		// The options of requests are registered in every version, but have no internal version here.
 		if of.PkgPath() != ours {
 			continue
 		}
@@ -41,7 +41,7 @@ func addInternal(scheme *runtime.Scheme) {
 	}
 }
 
-// installScale registers Scale the same way: the internal type of autoscaling lives in k8s.io/kubernetes, which
+// installScale registers Scale in the same way: the internal type of autoscaling is in k8s.io/kubernetes, which
 // cannot be imported.
 func installScale(scheme *runtime.Scheme) error {
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {

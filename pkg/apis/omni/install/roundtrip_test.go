@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Every kind survives JSON, also through the codecs of a server.
+// Every kind survives encoding as JSON, also by the codecs of a server.
 func TestRoundTrip(t *testing.T) {
 	scheme := runtime.NewScheme()
 	Install(scheme)

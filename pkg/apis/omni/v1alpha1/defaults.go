@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Defaults that several kinds share. The functions that set them are in defaults_<kind>.go; unset
-// and empty stay different wherever Omni tells them apart, and effective names are never written
-// into a spec (see effective.go).
+// Defaults that several kinds share. The functions that set them are in defaults_<kind>.go. Fields in which Omni
+// distinguishes unset from empty have no default, and effective names are never written into a spec (see
+// effective.go).
 const (
 	// DefaultServiceAccountKey is the Secret key of an Omni service account key.
 	DefaultServiceAccountKey = "serviceAccountKey"
@@ -18,7 +18,7 @@ const (
 	DefaultValuesKey = "values.yaml"
 	// DefaultKeyringKey is the Secret key of a public keyring.
 	DefaultKeyringKey = "keyring"
-	// MinSyncInterval is what a shorter spec.syncInterval counts as.
+	// MinSyncInterval replaces a shorter spec.syncInterval.
 	MinSyncInterval = 30 * time.Second
 
 	// DefaultSyncInterval is how often an OmniCluster's plan is computed when nothing triggers it.

@@ -10,8 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Only these fields have defaults; effective names in particular are never written into a spec. A false is always written:
-// who has it in Git would see a difference otherwise.
+// Only these fields have defaults; in particular, effective names are never written into a spec. A false is always
+// written: otherwise a manifest in Git with a false would differ from the stored object.
 func TestDefaults(t *testing.T) {
 	_, factory := codecs(t)
 	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)

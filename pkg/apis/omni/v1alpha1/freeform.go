@@ -9,11 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// UnmarshalJSON keeps the object's text with insignificant white space removed, so that the way
-// a manifest was formatted never counts as a change. Characters that Go's JSON writer escapes are
-// escaped at once: else the stored text would differ from the one in memory, and the next write of
-// the same manifest would count as a change. It refuses anything but a JSON object, and numbers whose
-// magnitude no 64-bit float has: the library's field ownership cannot read those.
+// UnmarshalJSON keeps the object's text without insignificant white space, so that the formatting of a manifest never
+// counts as a change. Characters that Go's JSON encoder escapes are escaped here: otherwise the stored text would
+// differ from the one in memory, and the next write of the same manifest would count as a change. It refuses anything
+// but a JSON object, and numbers beyond the range of a 64-bit float, which the library's field ownership cannot read.
 func (f *FreeForm) UnmarshalJSON(data []byte) error {
 	trimmed := bytes.TrimSpace(data)
 	if len(trimmed) == 0 || trimmed[0] != '{' {
@@ -47,10 +46,10 @@ func (f FreeForm) MarshalJSON() ([]byte, error) {
 	return f.Raw, nil
 }
 
-// readableText returns the text with characters that are escaped as surrogates (\ud83d\ude00) written
-// out, because the YAML writers of the library fail on them, and with what is not UTF-8 replaced by
-// U+FFFD, as Go does it in other texts. It refuses numbers such as 1e400, beyond
-// the range of a 64-bit float; those that merely lose digits there stay as they are.
+// readableText returns the text with surrogate escapes (\ud83d\ude00) replaced by their characters, because the
+// library's YAML encoders fail on them, and with invalid UTF-8 replaced by U+FFFD, as Go does in other texts. It
+// refuses numbers beyond the range of a 64-bit float, such as 1e400; numbers that only lose digits as a float stay as
+// they are.
 func readableText(compact []byte) ([]byte, error) {
 	text := make([]byte, 0, len(compact))
 
@@ -84,7 +83,7 @@ func readableText(compact []byte) ([]byte, error) {
 	return text, nil
 }
 
-// tokenLength is the length of the first string, number or other byte of a valid, compact JSON text.
+// tokenLength returns the length of the first string, number or other byte of a valid, compact JSON text.
 func tokenLength(text []byte) int {
 	if text[0] == '"' {
 		for i := 1; i < len(text); i++ {

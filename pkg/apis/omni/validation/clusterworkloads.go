@@ -58,7 +58,7 @@ func validateHealthchecks(healthchecks []v1alpha1.Healthcheck, path *field.Path)
 
 		errs = append(errs, validateIdentity(check.Name, check.IDOverride, at)...)
 
-		// Omni tells healthchecks apart by the override, and by the name where there is none.
+		// Omni identifies a healthcheck by its override, or by its name if it has no override.
 		if id := cmp.Or(check.IDOverride, check.Name); id != "" {
 			if seen[id] {
 				errs = append(errs, duplicateHealthcheck(check, at))

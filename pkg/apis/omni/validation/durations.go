@@ -9,10 +9,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// noLimit is an upper bound that every duration keeps.
+// noLimit is the upper bound for durations without one: the largest duration.
 const noLimit = time.Duration(1<<63 - 1)
 
-// parseDuration reads a duration that lies between two bounds, inclusive. An empty one is 0 and fine.
+// parseDuration reads a duration that lies between two bounds, inclusive. An empty one is 0 and valid.
 func parseDuration(text v1alpha1.Duration, lowest, highest time.Duration, path *field.Path) (time.Duration, field.ErrorList) {
 	if text == "" {
 		return 0, nil
@@ -43,14 +43,14 @@ func requireDuration(text v1alpha1.Duration, lowest, highest time.Duration, path
 	return parseDuration(text, lowest, highest, path)
 }
 
-// validateDuration is parseDuration where only the errors matter.
+// validateDuration is parseDuration for callers that need only the errors.
 func validateDuration(text v1alpha1.Duration, lowest, highest time.Duration, path *field.Path) field.ErrorList {
 	_, errs := parseDuration(text, lowest, highest, path)
 
 	return errs
 }
 
-// short writes whole hours and minutes as people write them: 10m, not 10m0s.
+// short formats whole hours and minutes without zeros: 10m, not 10m0s.
 func short(d time.Duration) string {
 	switch {
 	case d > 0 && d%time.Hour == 0:

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateEnum checks one of several words. An empty one stands for the default.
+// validateEnum checks that a value is one of the allowed ones. An empty value stands for the default.
 func validateEnum[T ~string](value T, path *field.Path, words ...T) field.ErrorList {
 	if value == "" || slices.Contains(words, value) {
 		return nil

@@ -16,15 +16,15 @@ import (
 const (
 	// maxFreeForm is the largest size of one free-form block, in bytes of compact JSON.
 	maxFreeForm = 256 << 10
-	// maxDepth is how deep objects and lists of one block may be nested. No real document comes near,
-	// and indenting a block of thousands of levels would take gigabytes.
+	// maxDepth is how deep objects and lists of one block may be nested. No real document comes near it, and
+	// indenting a block of thousands of levels would take gigabytes.
 	maxDepth = 128
 	// maxNumberWarnings bounds the warnings on one block.
 	maxNumberWarnings = 3
 )
 
-// validateFreeForm checks the size and the depth of a block that may consist of several objects.
-// remedy says how to do with less.
+// validateFreeForm checks the size and the depth of a block, which may consist of several objects. remedy says how to
+// make the block smaller.
 func validateFreeForm(path *field.Path, remedy string, blocks ...v1alpha1.FreeForm) field.ErrorList {
 	size := 0
 
@@ -66,8 +66,8 @@ func Depth(raw []byte) int {
 	return deepest
 }
 
-// warningsForNumbers advises to quote integers that server-side apply would change: it reads those that
-// do not fit into 64 bits as floats.
+// warningsForNumbers advises quoting integers that server-side apply would change: it decodes integers of more than
+// 64 bits as floats.
 func warningsForNumbers(block *v1alpha1.FreeForm, path *field.Path) []string {
 	if block == nil {
 		return nil
@@ -117,7 +117,7 @@ func findBigIntegers(raw []byte, path *field.Path) []*field.Path {
 		return nil
 	}
 
-	// The text was parsed when the object was decoded; a broken one ends the walk.
+	// The text was valid when the object was decoded; an invalid one ends the walk.
 	_ = walk(path)
 
 	return found
@@ -167,8 +167,8 @@ func isBigInteger(number json.Number) bool {
 	return ok && !integer.IsInt64()
 }
 
-// canonicalJSON writes a block anew with every number as it was and every text as plain UTF-8,
-// which readers of YAML understand even where they do not know JSON's surrogate escapes.
+// canonicalJSON encodes a block again: numbers as they are written, and texts as plain UTF-8, which YAML parsers read
+// even if they do not know JSON's surrogate escapes.
 func canonicalJSON(raw []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

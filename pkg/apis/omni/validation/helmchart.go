@@ -17,8 +17,8 @@ const (
 )
 
 var (
-	// chartName is a chart's name in a repository; a path, which could lead to the controller's own
-	// disk, is none.
+	// chartName matches a chart's name in a repository. It does not match paths, which could lead to the controller's
+	// own disk.
 	chartName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	// chartVersion is a version or a range of versions, as Helm reads them.
 	chartVersion = regexp.MustCompile(`^[0-9A-Za-z.+~^<>=!*|, -]+$`)
@@ -69,7 +69,7 @@ func validateChartSource(chart *v1alpha1.HelmChart, path *field.Path) field.Erro
 	}
 
 	if strings.HasPrefix(chart.Chart, ociScheme) {
-		// A repository beside it is not used, so it may be anything that is a URL.
+		// With an OCI reference in chart, the repository is not used, so any URL is accepted.
 		return append(validateOCIChart(chart.Chart, at), validateUnusedRepository(chart.Repository, repository)...)
 	}
 
@@ -92,7 +92,7 @@ func validateChartSource(chart *v1alpha1.HelmChart, path *field.Path) field.Erro
 	return errs
 }
 
-// validateUnusedRepository refuses what would show a password in the object.
+// validateUnusedRepository refuses a repository that would show a password in the object.
 func validateUnusedRepository(repository string, path *field.Path) field.ErrorList {
 	if repository == "" {
 		return nil

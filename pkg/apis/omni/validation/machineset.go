@@ -8,8 +8,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// validateMachineSetMachines checks where the machines of a set come from. Neither source is an
-// empty static set here; control planes refuse that themselves.
+// validateMachineSetMachines checks where the machines of a set come from. Here, a set with neither source is an
+// empty static set; the rules for control planes refuse that.
 func validateMachineSetMachines(machines *v1alpha1.MachineSetMachines, path *field.Path) field.ErrorList {
 	errs := validateMachineIDs(machines.Machines, path.Child("machines"))
 	if machines.MachineClass == nil {
@@ -29,7 +29,7 @@ func validateMachineIDs(ids []string, path *field.Path) field.ErrorList {
 	seen := make(map[string]bool, len(ids))
 
 	for i, id := range ids {
-		// One machine may be spelled in two ways.
+		// The same machine may be written in two spellings.
 		canonical, ok := v1alpha1.CanonicalUUID(id)
 
 		switch {
@@ -63,8 +63,8 @@ func validateMachineClass(class *v1alpha1.MachineClass, path *field.Path) field.
 	return errs
 }
 
-// validateMachineConfiguration checks what control planes, worker sets and machines can all say.
-// stored are the patches of the object before.
+// validateMachineConfiguration checks the fields that control planes, worker sets and machines share. stored are the
+// patches of the object before the update.
 func validateMachineConfiguration(config *v1alpha1.MachineConfiguration, stored []v1alpha1.Patch, path *field.Path) field.ErrorList {
 	errs := validateOmniMetadata(config.Labels, config.Annotations, path)
 	errs = append(errs, validatePatches(config.Patches, stored, path.Child("patches"))...)
@@ -72,7 +72,7 @@ func validateMachineConfiguration(config *v1alpha1.MachineConfiguration, stored 
 	return append(errs, validateMachineLists(config.SystemExtensions, config.KernelArgs, path)...)
 }
 
-// validateMachineLists refuses empty entries, which Omni would hand on to the Image Factory.
+// validateMachineLists refuses empty entries, which Omni would pass on to the Image Factory.
 func validateMachineLists(extensions, kernelArgs []string, path *field.Path) field.ErrorList {
 	errs := refuseEmptyEntries(extensions, path.Child("systemExtensions"), "name a system extension, such as siderolabs/iscsi-tools, or remove the entry")
 
@@ -108,7 +108,7 @@ func validateStrategy(strategy *v1alpha1.Strategy, path *field.Path) field.Error
 
 	errs := validateEnum(strategy.Type, path.Child("type"), v1alpha1.StrategyRolling, v1alpha1.StrategyUnset)
 
-	// 0 is what an absent one reads as.
+	// An absent value decodes as 0.
 	if strategy.Rolling != nil && strategy.Rolling.MaxParallelism < 0 {
 		errs = append(errs, field.Invalid(path.Child("rolling", "maxParallelism"), strategy.Rolling.MaxParallelism, "must be at least 1"))
 	}
@@ -116,7 +116,7 @@ func validateStrategy(strategy *v1alpha1.Strategy, path *field.Path) field.Error
 	return errs
 }
 
-// warningsForPatches returns the advice on the numbers of inline patches.
+// warningsForPatches returns warnings about numbers in inline patches.
 func warningsForPatches(patches []v1alpha1.Patch, path *field.Path) []string {
 	var warnings []string
 	for i := range patches {

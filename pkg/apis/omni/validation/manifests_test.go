@@ -24,7 +24,7 @@ const (
 	examples = "../../../../artifacts/examples"
 )
 
-// load reads a manifest as the API server would under fieldValidation=Strict, with its defaults.
+// load decodes a manifest as the API server does with fieldValidation=Strict, and sets the defaults.
 func load[T runtime.Object](t *testing.T, folder, file string) T {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func loadAny(t *testing.T, file string) runtime.Object {
 	return obj
 }
 
-// check runs the rules and the advice of the object's kind.
+// check runs the rules and the warnings of the object's kind.
 func check(t *testing.T, obj runtime.Object) (field.ErrorList, []string) {
 	t.Helper()
 
@@ -96,8 +96,8 @@ func check(t *testing.T, obj runtime.Object) (field.ErrorList, []string) {
 	}
 }
 
-// TestManifestsAreValid reads every manifest that users are shown, and the literal list of them makes
-// sure that none is overlooked.
+// TestManifestsAreValid decodes every manifest that users are shown. The literal list of them makes sure that none is
+// missed.
 func TestManifestsAreValid(t *testing.T) {
 	warned := map[string][]string{
 		"kubeconfig-export-breakglass.yaml": {"spec.serviceAccount.groups[0]: Kubernetes itself uses system: groups; bind one of your own"},
@@ -179,7 +179,7 @@ func TestSeedsMeanWhatTheySay(t *testing.T) {
 		[]any{int32(10), int32(3), v1alpha1.Duration("10m"), v1alpha1.DriftDisabled})
 }
 
-// What the pages say is refused, is refused.
+// Objects that the pages describe as refused are refused.
 func TestSeedsWithForbiddenChanges(t *testing.T) {
 	export := load[*v1alpha1.OmniKubeconfigExport](t, seeds, "kubeconfig-export-breakglass.yaml")
 	export.Spec.ServiceAccount.AllowClusterAdmin = false

@@ -17,8 +17,8 @@ import (
 // ownPrefix is the prefix of the labels and annotations that the controller writes itself.
 const ownPrefix = v1alpha1.GroupName + "/"
 
-// validateOmniMetadata checks labels and annotations that are copied to a resource in Omni. Omni
-// does not limit their syntax, only its own prefix is out of bounds.
+// validateOmniMetadata checks labels and annotations that are copied to a resource in Omni. Omni does not limit their
+// syntax; only its own prefix is not allowed.
 func validateOmniMetadata(labels, annotations map[string]string, path *field.Path) field.ErrorList {
 	errs := refusePrefix(labels, path.Child("labels"), omnires.SystemLabelPrefix, "it is Omni's own")
 
@@ -34,7 +34,7 @@ func validateSecretMetadata(labels, annotations map[string]string, path *field.P
 	return append(errs, refusePrefix(annotations, path.Child("annotations"), ownPrefix, "the controller writes these keys itself")...)
 }
 
-// refusePrefix refuses keys with a prefix, and empty ones, in the order of the keys.
+// refusePrefix refuses keys with the prefix, and empty keys, in the order of the keys.
 func refusePrefix(entries map[string]string, path *field.Path, prefix, why string) field.ErrorList {
 	var errs field.ErrorList
 

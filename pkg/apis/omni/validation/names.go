@@ -14,18 +14,18 @@ const maxOmniName = 63
 // Compiled once: compiling it for each write took a twentieth of the time of a create.
 var omniName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// isOmniName says whether Omni takes the text as the name of a cluster or worker set.
+// isOmniName reports whether Omni accepts the text as the name of a cluster or worker set.
 func isOmniName(name string) bool { return len(name) <= maxOmniName && omniName.MatchString(name) }
 
-// isUUID reports whether the text is a UUID in one of the spellings that Omni takes.
+// isUUID reports whether the text is a UUID in one of the spellings that Omni accepts.
 func isUUID(text string) bool {
 	_, ok := v1alpha1.CanonicalUUID(text)
 
 	return ok
 }
 
-// invalidName is the error for an effective name that breaks its rule. The error is at the spec
-// field even where the name comes from metadata.name, as only the spec field can be chosen freely.
+// invalidName returns the error for an effective name that breaks its rule. Its field is the one in the spec, even if
+// the name comes from metadata.name: only the field in the spec can be chosen freely.
 func invalidName(specified, effective, rule string, path *field.Path) *field.Error {
 	if specified == "" {
 		return field.Invalid(path, effective, "metadata.name cannot serve here, set it: "+rule)

@@ -11,7 +11,7 @@ import (
 const (
 	minSyncInterval        = time.Second
 	minHealthcheckInterval = 5 * time.Second
-	// maxPlanHash is far above the length of a hash; it bounds what a user can store there.
+	// maxPlanHash is far more than the length of a hash; it bounds what a user can store in the field.
 	maxPlanHash = 128
 )
 
@@ -24,9 +24,9 @@ func ValidateOmniCluster(obj *v1alpha1.OmniCluster) field.ErrorList {
 	return append(errs, validateOmniClusterSpec(obj, nil)...)
 }
 
-// ValidateOmniClusterUpdate checks a changed OmniCluster. What leads to the cluster in Omni can never
-// change, and orphan and destroyMachines never combine, not even while the object is being deleted:
-// an edit must not redirect a destroy.
+// ValidateOmniClusterUpdate checks a changed OmniCluster. The fields that identify the cluster in Omni are immutable,
+// and orphan never combines with destroyMachines, not even while the object is being deleted: an edit must not
+// redirect a destroy to another cluster.
 func ValidateOmniClusterUpdate(obj, old *v1alpha1.OmniCluster) field.ErrorList {
 	spec := field.NewPath("spec")
 	always := immutable(obj.Spec.ConnectionRef.Name, old.Spec.ConnectionRef.Name, spec.Child("connectionRef", "name"),

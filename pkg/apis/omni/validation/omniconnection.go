@@ -43,7 +43,7 @@ func WarningsForOmniConnection(obj *v1alpha1.OmniConnection) []string {
 			warnings = append(warnings, warning(spec.Child("endpoint"), "the connection is not encrypted; use https"))
 		}
 
-		// Not an error: a rule made later must not refuse what is stored.
+		// A warning, not an error: a rule that is newer than the object must not refuse a stored object.
 		if endpoint.Path != "" && endpoint.Path != "/" {
 			warnings = append(warnings, warning(spec.Child("endpoint"), "the controller refuses a path: give only scheme, host and port"))
 		}
@@ -72,7 +72,7 @@ func validateOmniConnectionSpec(spec *v1alpha1.OmniConnectionSpec, path *field.P
 	return append(errs, validateCABundle(spec.CABundle, path.Child("caBundle"))...)
 }
 
-// validateEndpoint checks the URL of an Omni. The value is never repeated: a wrong one may hold a password.
+// validateEndpoint checks the URL of an Omni. Errors never repeat the value: an invalid one may hold a password.
 func validateEndpoint(endpoint string, path *field.Path) field.ErrorList {
 	if endpoint == "" {
 		return field.ErrorList{field.Required(path, "set the URL of Omni, such as "+exampleEndpoint)}

@@ -120,7 +120,7 @@ func TestWarningsForOmniConnection(t *testing.T) {
 	}
 }
 
-// Omni is reached by host and port: a path is what people copy from the browser.
+// Omni is reached by host and port; people copy a path with it from the browser.
 func TestWarningForAPathInTheEndpoint(t *testing.T) {
 	for path, warns := range map[string]bool{"": false, "/": false, "/clusters": true, "/omni/": true} {
 		connection := validConnection()
@@ -135,7 +135,7 @@ func TestWarningForAPathInTheEndpoint(t *testing.T) {
 	}
 }
 
-// An endpoint can hold a password in many broken forms; no error may repeat it.
+// An endpoint can hold a password in many malformed URLs; no error may repeat it.
 func TestEndpointErrorsHideCredentials(t *testing.T) {
 	for _, endpoint := range []string{
 		"https://me:canary@omni.example.com", "https://me:can/ary:x@host", "https://omni.example.com?token=canary",

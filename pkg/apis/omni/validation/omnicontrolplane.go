@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// needsMachine is why an empty control plane is refused.
+// needsMachine explains why an empty control plane is refused.
 const needsMachine = "a control plane needs at least one machine"
 
 // ValidateOmniControlPlane checks a new OmniControlPlane.

@@ -14,7 +14,7 @@ const (
 	minHelmInterval = 30 * time.Second
 	minHelmTimeout  = time.Second
 	maxHelmTimeout  = 24 * time.Hour
-	// maxReleaseName is Helm's limit: the names of the Secrets that hold the revisions must fit.
+	// maxReleaseName is Helm's limit, so that the names of the Secrets with the revisions are not too long.
 	maxReleaseName = 53
 )
 
@@ -28,10 +28,10 @@ func ValidateOmniHelmRelease(obj *v1alpha1.OmniHelmRelease) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniHelmReleaseSpec(obj)...)
 }
 
-// ValidateOmniHelmReleaseUpdate checks a changed OmniHelmRelease. The name and the namespace of the release
-// can never change, not even while the object is being deleted: the uninstall would go to another release.
-// clusterRef and kubeconfigSecretRef can: what they lead to is compared with status.clusterID, and another
-// cluster is not touched before a person accepts it.
+// ValidateOmniHelmReleaseUpdate checks a changed OmniHelmRelease. The release's name and namespace are immutable,
+// also while the object is being deleted: otherwise the uninstall would remove another release. clusterRef and
+// kubeconfigSecretRef can change: the controller compares the cluster they lead to with status.clusterID, and does
+// not touch another cluster before a person accepts it.
 func ValidateOmniHelmReleaseUpdate(obj, old *v1alpha1.OmniHelmRelease) field.ErrorList {
 	spec := field.NewPath("spec")
 	always := immutable(obj.EffectiveReleaseName(), old.EffectiveReleaseName(), spec.Child("releaseName"),
@@ -68,7 +68,7 @@ func WarningsForOmniHelmRelease(obj *v1alpha1.OmniHelmRelease) []string {
 	return append(warnings, warningsForReleaseActions(&obj.Spec, field.NewPath("spec"))...)
 }
 
-// warningsForReleaseActions returns advice on how Helm is told to act.
+// warningsForReleaseActions returns warnings about the settings of Helm actions.
 func warningsForReleaseActions(spec *v1alpha1.OmniHelmReleaseSpec, path *field.Path) []string {
 	var warnings []string
 
@@ -110,7 +110,7 @@ func validateOmniHelmReleaseSpec(obj *v1alpha1.OmniHelmRelease) field.ErrorList 
 	return append(errs, validateEnum(spec.DeletionPolicy, path.Child("deletionPolicy"), v1alpha1.ReleaseUninstall, v1alpha1.ReleaseOrphan)...)
 }
 
-// validateReleaseActions checks how Helm is told to act.
+// validateReleaseActions checks the settings of Helm actions.
 func validateReleaseActions(spec *v1alpha1.OmniHelmReleaseSpec, path *field.Path) field.ErrorList {
 	errs := validateDuration(spec.Timeout, minHelmTimeout, maxHelmTimeout, path.Child("timeout"))
 	errs = append(errs, validateDuration(spec.Interval, minHelmInterval, noLimit, path.Child("interval"))...)

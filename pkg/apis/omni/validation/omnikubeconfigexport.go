@@ -12,9 +12,9 @@ import (
 const (
 	minTTL = 5 * time.Minute
 	maxTTL = 8760 * time.Hour
-	// systemPrefix is the prefix of the users and groups that Kubernetes itself gives a meaning.
+	// systemPrefix is the prefix of users and groups that are reserved for Kubernetes itself.
 	systemPrefix = "system:"
-	// clusterAdmins is the group that no RBAC rule can hold back.
+	// clusterAdmins is the group that no RBAC rule can restrict.
 	clusterAdmins = "system:masters"
 	// argoSecretType is the label by which Argo CD finds cluster Secrets.
 	argoSecretType = "argocd.argoproj.io/secret-type"
@@ -96,7 +96,7 @@ func validateServiceAccount(account *v1alpha1.KubeconfigServiceAccount, path *fi
 
 	groups := path.Child("groups")
 	if len(account.Groups) == 0 {
-		// Omni issues a token without groups, and then refuses it.
+		// Omni issues a token without groups, and then does not accept it.
 		errs = append(errs, field.Required(groups, "set at least one group, and bind it in the workload cluster"))
 	}
 

@@ -38,8 +38,8 @@ func ValidateOmniRolloutPolicy(obj *v1alpha1.OmniRolloutPolicy) field.ErrorList 
 	return append(errs, validateOmniRolloutPolicySpec(&obj.Spec, field.NewPath("spec"))...)
 }
 
-// ValidateOmniRolloutPolicyUpdate checks a changed OmniRolloutPolicy. Nothing of it is immutable. A promotion is checked
-// when it is new: one that is over must not hold up anything else.
+// ValidateOmniRolloutPolicyUpdate checks a changed OmniRolloutPolicy. No field is immutable. A promotion is checked
+// only when it is new or changed: one that has ended must not prevent other changes.
 func ValidateOmniRolloutPolicyUpdate(obj, old *v1alpha1.OmniRolloutPolicy) field.ErrorList {
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
@@ -79,7 +79,7 @@ func warningsForStages(spec v1alpha1.OmniRolloutPolicySpec, path *field.Path) []
 	return warnings
 }
 
-// warningsForFreezes tells of freezes that are over, and of a soak time that does not fit before the next one.
+// warningsForFreezes warns of freezes that are over, and of a soak time that does not end before the next freeze.
 func warningsForFreezes(spec v1alpha1.OmniRolloutPolicySpec, now time.Time, path *field.Path) []string {
 	var (
 		warnings []string
@@ -105,7 +105,7 @@ func warningsForFreezes(spec v1alpha1.OmniRolloutPolicySpec, now time.Time, path
 	return warnings
 }
 
-// validatePromotions checks the annotations that promote stages, as far as they are new.
+// validatePromotions checks the annotations that promote stages, if they are new or changed.
 func validatePromotions(obj *v1alpha1.OmniRolloutPolicy, old map[string]string, now time.Time) field.ErrorList {
 	var errs field.ErrorList
 
@@ -234,7 +234,7 @@ func validateStage(one *v1alpha1.RolloutStage, last bool, path *field.Path) fiel
 	return errs
 }
 
-// validateShare checks a number or a percentage by what reads it.
+// validateShare checks a number or a percentage with the function that reads it.
 func validateShare(value *intstr.IntOrString, read func(intstr.IntOrString, int) (int, error), path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil

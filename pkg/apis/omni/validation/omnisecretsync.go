@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// maxSecretType bounds the type of a Secret, which Kubernetes leaves free.
+// maxSecretType bounds the type of a Secret, which Kubernetes does not limit.
 const maxSecretType = 253
 
 // ValidateOmniSecretSync checks a new OmniSecretSync.
@@ -14,8 +14,8 @@ func ValidateOmniSecretSync(obj *v1alpha1.OmniSecretSync) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniSecretSyncSpec(&obj.Spec, field.NewPath("spec"))...)
 }
 
-// ValidateOmniSecretSyncUpdate checks a changed OmniSecretSync. The cluster it writes to can never
-// change, not even while the object is being deleted: the clean-up would go to the wrong cluster.
+// ValidateOmniSecretSyncUpdate checks a changed OmniSecretSync. The target cluster is immutable, also while the
+// object is being deleted: otherwise the cleanup would happen in the wrong cluster.
 func ValidateOmniSecretSyncUpdate(obj, old *v1alpha1.OmniSecretSync) field.ErrorList {
 	const remedy = "create a new OmniSecretSync for another cluster"
 

@@ -9,8 +9,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// The examples on the pages of the kinds, and the objects on the other pages that this list names, are accepted without
-// an error and without a warning.
+// TestManifestsOnPages: the examples on the pages of the kinds, and the listed objects on other pages, cause neither
+// an error nor a warning.
 func TestManifestsOnPages(t *testing.T) {
 	pages := map[string]int{
 		"docs/how-to/extensions.md": 2,
@@ -31,7 +31,7 @@ func TestManifestsOnPages(t *testing.T) {
 			}
 
 			for _, text := range objects {
-				// A page leaves the namespace to its reader.
+				// A page leaves the choice of the namespace to its reader.
 				placed := strings.Replace(text, "\nmetadata:\n", "\nmetadata:\n  namespace: omni\n", 1)
 
 				file := filepath.Join(t.TempDir(), "object.yaml")

@@ -19,9 +19,9 @@ import (
 // maxUnknownKeys bounds how many unknown keys of a patch an error names.
 const maxUnknownKeys = 5
 
-// validatePatches checks a list of Talos configuration patches. The content of those that are in stored,
-// the list before the update, was checked when it came: Omni's own check is the dearest rule there is,
-// and one that a later version of it tightened must not refuse changes elsewhere in the spec.
+// validatePatches checks a list of Talos configuration patches. stored is the list before the update; content that it
+// has already is not checked again: Omni's own check is our most expensive rule, and a later, stricter version of it
+// must not refuse changes elsewhere in the spec.
 func validatePatches(patches, stored []v1alpha1.Patch, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
@@ -30,7 +30,7 @@ func validatePatches(patches, stored []v1alpha1.Patch, path *field.Path) field.E
 	for i := range patches {
 		patch, at := &patches[i], path.Index(i)
 
-		// Two patches may have one name: Omni's ID carries the position in the list.
+		// Two patches may have the same name: Omni's ID contains the position in the list.
 		errs = append(errs, validateIdentity(patch.Name, patch.IDOverride, at)...)
 		errs = append(errs, validateUniqueOverride(patch.IDOverride, overrides, at)...)
 		errs = append(errs, validateOmniMetadata(patch.Labels, patch.Annotations, at)...)
@@ -43,14 +43,14 @@ func validatePatches(patches, stored []v1alpha1.Patch, path *field.Path) field.E
 	return errs
 }
 
-// isStored tells whether the inline content of the patch is that of a patch in stored.
+// isStored reports whether a patch in stored has the same inline content.
 func isStored(patch *v1alpha1.Patch, stored []v1alpha1.Patch) bool {
 	return patch.Inline != nil && patch.ValueFrom == nil && slices.ContainsFunc(stored, func(old v1alpha1.Patch) bool {
 		return old.Inline != nil && bytes.Equal(old.Inline.Raw, patch.Inline.Raw)
 	})
 }
 
-// validateIdentity checks that Omni can derive an ID: it needs a name or the ID itself.
+// validateIdentity checks that Omni can derive an ID: it needs a name, or the ID itself.
 func validateIdentity(name, idOverride string, path *field.Path) field.ErrorList {
 	if name == "" && idOverride == "" {
 		return field.ErrorList{field.Required(path.Child("name"), "set name or idOverride: Omni derives the ID from it")}
@@ -103,8 +103,8 @@ func validateInlinePatch(inline *v1alpha1.FreeForm, path *field.Path) field.Erro
 	return nil
 }
 
-// explainPatchError says in our own words why a patch was refused. The library's text cannot be
-// passed on: it quotes values of the patch, which may be secrets.
+// explainPatchError says in our own words why a patch was refused. The library's error text must not be passed on: it
+// quotes values of the patch, which may be secrets.
 func explainPatchError(err error) string {
 	var several interface{ WrappedErrors() []error }
 	if errors.As(err, &several) {
@@ -133,7 +133,8 @@ func explainPatchError(err error) string {
 	}
 }
 
-// forbiddenParts extracts the names of Talos fields and roles, which are the library's own words.
+// forbiddenParts extracts the names of Talos fields and roles from the library's error: these texts are the
+// library's, not the user's.
 func forbiddenParts(errs []error) []string {
 	quoted := regexp.MustCompile(`"([\w.:-]+)"`)
 
@@ -150,13 +151,13 @@ func forbiddenParts(errs []error) []string {
 		parts = append(parts, strings.Join(part, " "))
 	}
 
-	// The library walks over a map.
+	// The library iterates over a map, so the order is random.
 	slices.Sort(parts)
 
 	return parts
 }
 
-// unknownKeys lists the paths of the keys in the YAML text that the library prints, without the values.
+// unknownKeys lists the paths of the keys in the YAML that the library prints, without the values.
 func unknownKeys(text string) string {
 	var tree yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
@@ -194,7 +195,7 @@ func collectKeys(node *yaml.Node, path string, keys *[]string) {
 	*keys = append(*keys, path)
 }
 
-// shortKey bounds a key, which the user may have mistaken for a place to put a long value.
+// shortKey truncates a key: a user may have put a long value in its place by mistake.
 func shortKey(key string) string {
 	const longest = 40
 	if len(key) > longest {

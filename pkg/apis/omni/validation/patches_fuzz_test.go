@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
-// Inline patches go through Talos' own decoder, which reads them several times.
+// Inline patches go through Talos' own decoder, which decodes them several times.
 func FuzzInlinePatch(f *testing.F) {
 	for _, text := range []string{
 		`{"machine":{"network":{"hostname":"a"}}}`, `{"apiVersion":"v1alpha1","kind":"HostnameConfig","hostname":"a"}`, `{"machine":{"unknown":{"a":[{"b":"c"}]}}}`,

@@ -105,7 +105,7 @@ func TestPatchErrors(t *testing.T) {
 	}
 }
 
-// A patch that was stored before is not checked again, wherever it moved; anything else about it is.
+// A stored patch is not checked again, even at another place in the list. Everything else about it is always checked.
 func TestStoredPatchesAreNotCheckedAgain(t *testing.T) {
 	refused := func() *v1alpha1.FreeForm { return freeForm(`{"cluster":{"clusterName":"a"}}`) }
 

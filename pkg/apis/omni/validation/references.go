@@ -10,8 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// validateObjectName checks the name of a Kubernetes object that something refers to; what says
-// which object the user has to name.
+// validateObjectName checks the name of a Kubernetes object in a reference; what says which object the user has to
+// name.
 func validateObjectName(name string, path *field.Path, what string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "name "+what)}
@@ -48,8 +48,7 @@ func validateReference(ref v1alpha1.LocalObjectReference, path *field.Path, what
 	return validateObjectName(ref.Name, path.Child("name"), what)
 }
 
-// validateSecretKeyReference checks a reference to one key of a Secret. An empty key stands for
-// the default.
+// validateSecretKeyReference checks a reference to one key of a Secret. An empty key stands for the default one.
 func validateSecretKeyReference(ref v1alpha1.SecretKeyReference, path *field.Path, what string) field.ErrorList {
 	errs := validateObjectName(ref.Name, path.Child("name"), what)
 	if ref.Key != "" {
@@ -59,7 +58,7 @@ func validateSecretKeyReference(ref v1alpha1.SecretKeyReference, path *field.Pat
 	return errs
 }
 
-// validateValueSource checks that exactly one source is named, completely.
+// validateValueSource checks that exactly one source is set, and that it is complete.
 func validateValueSource(source *v1alpha1.ValueSource, path *field.Path) field.ErrorList {
 	switch {
 	case source.ConfigMapKeyRef != nil && source.SecretKeyRef != nil:

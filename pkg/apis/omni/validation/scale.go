@@ -6,14 +6,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// ValidateOmniControlPlaneScale decides whether the scale subresource may give a control plane this
-// many machines. Errors are at spec.replicas of the Scale.
+// ValidateOmniControlPlaneScale checks whether the scale subresource may set a control plane to this number of
+// machines. Errors are at spec.replicas of the Scale.
 func ValidateOmniControlPlaneScale(obj *v1alpha1.OmniControlPlane, replicas int32) field.ErrorList {
 	return validateScale(&obj.Spec.MachineSetMachines, replicas, 1, "a control plane needs at least one machine")
 }
 
-// ValidateOmniWorkersScale decides whether the scale subresource may give a worker set this many
-// machines. Errors are at spec.replicas of the Scale.
+// ValidateOmniWorkersScale checks whether the scale subresource may set a worker set to this number of machines.
+// Errors are at spec.replicas of the Scale.
 func ValidateOmniWorkersScale(obj *v1alpha1.OmniWorkers, replicas int32) field.ErrorList {
 	return validateScale(&obj.Spec.MachineSetMachines, replicas, 0, "must be 0 or more")
 }

@@ -11,18 +11,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// notObserved is the observedGeneration of an object that no controller has looked at.
+// notObserved is the observedGeneration of an object that no controller has processed.
 const notObserved = -1
 
-// validateStatusUpdate applies the rules that the status of every kind has to pass.
+// validateStatusUpdate applies the rules that every kind's status has to meet.
 func validateStatusUpdate(meta, oldMeta *metav1.ObjectMeta, status *v1alpha1.ReconcileStatus) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(meta, oldMeta, field.NewPath("metadata"))
 	path := field.NewPath("status")
 	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, meta.Generation, notObserved, path)...)
 
 	for _, err := range metav1validation.ValidateConditions(status.Conditions, path.Child("conditions")) {
-		// The library marks rules that it also generates from tags. Our types have none of these, and the
-		// mark would make it log each of these errors as a fault of the server.
+		// The library marks rules that it also generates from tags. Our types have no such tags, and because of the
+		// mark the library would log each of these errors as an error of the server.
 		err.CoveredByDeclarative = false
 		errs = append(errs, err)
 	}
@@ -49,8 +49,8 @@ func validateObservedGeneration(observed, generation, lowest int64, parent *fiel
 		fmt.Sprintf("must be from %d to metadata.generation (%d)", lowest, generation))}
 }
 
-// validateUniqueKeys refuses two elements of a list in the status with the same map key, which
-// would make server-side apply of the object fail from then on.
+// validateUniqueKeys refuses two elements of a status list with the same map key: with such a list, every later
+// server-side apply of the object would fail.
 func validateUniqueKeys[T any, K comparable](list []T, key func(T) K, path *field.Path, keyField string) field.ErrorList {
 	var errs field.ErrorList
 

@@ -76,7 +76,7 @@ func checkStatus[T any, P withStatus[T]](t *testing.T, valid func() *T, validate
 	})
 }
 
-// The API server logs an error that is marked, but not found by generated rules, as a fault of its own.
+// The API server logs a marked error that generated rules do not find as an error of its own.
 func TestConditionErrorsAreNotMarkedAsGenerated(t *testing.T) {
 	cluster := validCluster()
 	cluster.ResourceVersion = "1"

@@ -12,15 +12,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// row is one case of a rule: a change of a valid object, and the errors it has to cause, each as
-// "path: kind of error". No errors mean that the changed object is valid.
+// row is one case of a rule: a change of a valid object, and the errors that it must cause, each as "path: kind of
+// error". No errors mean that the changed object is valid.
 type row[T any] struct {
 	name   string
 	change func(*T)
 	want   []string
 }
 
-// updateRow is one case of an update: old and changed objects begin as the same valid one.
+// updateRow is one case of an update: the old and the changed object start as the same valid one.
 type updateRow[T any] struct {
 	name   string
 	old    func(*T)
@@ -73,7 +73,7 @@ func checkErrors(t *testing.T, errs field.ErrorList, want []string) {
 	for _, err := range errs {
 		got = append(got, err.Field+": "+err.Type.String())
 
-		// The texts on metadata and conditions are those of Kubernetes.
+		// The error texts about metadata and conditions are those of Kubernetes.
 		foreign := strings.HasPrefix(err.Field, "metadata") || strings.HasPrefix(err.Field, "status.conditions")
 		if err.Detail == "" && err.Type != field.ErrorTypeDuplicate && !foreign {
 			t.Errorf("%s says nothing about the remedy", err.Field)

@@ -22,8 +22,8 @@ func invalidURL(path *field.Path, detail string) *field.Error {
 	return invalidValue(path, detail)
 }
 
-// parseURL reads a URL with a host and one of the schemes, without user info or fragment. It returns
-// nil and the error if the text is no such URL at all. The text is never repeated in an error.
+// parseURL parses a URL with a host and one of the schemes, without user info or fragment. It returns nil and the
+// error if the text is not such a URL. Errors never repeat the text.
 func parseURL(text string, path *field.Path, example string, schemes ...string) (*url.URL, field.ErrorList) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" {

@@ -15,8 +15,8 @@ var version = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0
 	`(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?` +
 	`(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
-// validateVersions checks the versions of a cluster, and the features that need one, first by our
-// own rule and then with the rules that Omni's client library shares with the server.
+// validateVersions checks the versions of a cluster, and the features that need a certain version: first with our own
+// rule, then with the rules that Omni's client library shares with the server.
 func validateVersions(spec *v1alpha1.OmniClusterSpec, path *field.Path) field.ErrorList {
 	kubernetesPath, talosPath := path.Child("kubernetes", "version"), path.Child("talos", "version")
 

@@ -6,13 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxWarning is the largest length of a warning in bytes; clients are told to keep lines short
-// and Kubernetes drops warnings when all of them together grow too long.
+// maxWarning is the largest length of a warning in bytes: clients expect short lines, and Kubernetes drops warnings
+// when all of them together become too long.
 const maxWarning = 120
 
-// warning writes "path: message". Where that is too long, for example because a map key is part
-// of the path, the end of the path gives way. What a cut leaves of a character goes: a warning that
-// is not UTF-8 is never sent.
+// warning formats "path: message". If that is too long, for example because the path has a map key, it cuts off the
+// end of the path. It drops a character that the cut has split: a warning that is not UTF-8 is never sent.
 func warning(path *field.Path, message string) string {
 	const gap = "..."
 

@@ -16,7 +16,7 @@ import (
 const (
 	minWindow = 15 * time.Minute
 	maxWindow = 24 * time.Hour
-	// minOverrideReason is how long the reason of an override has to be, in characters; maxOverride bounds the whole
+	// minOverrideReason is the least length of the reason of an override, in characters; maxOverride bounds the whole
 	// annotation, in bytes.
 	minOverrideReason = 10
 	maxOverride       = 1024
@@ -61,8 +61,8 @@ func validateWindow(one *v1alpha1.MaintenanceWindow, path *field.Path) field.Err
 	return errs
 }
 
-// validateRolloutAnnotations checks what an OmniCluster says to the OmniRolloutPolicies, as far as it is new: what was
-// stored under other rules must not hold up anything else.
+// validateRolloutAnnotations checks an OmniCluster's annotations for OmniRolloutPolicies, if they are new or changed:
+// values stored under older rules must not block other changes.
 func validateRolloutAnnotations(annotations, old map[string]string) field.ErrorList {
 	var errs field.ErrorList
 

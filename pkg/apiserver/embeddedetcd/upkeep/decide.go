@@ -8,16 +8,16 @@ import (
 const (
 	// worthwhileSize is the size of the file below which free space in it does not matter, in bytes.
 	worthwhileSize = 64 << 20
-	// manyFree is the share of free space in the file, in percent, from which it is defragmented.
+	// manyFree is the share of free space in the file, in percent, above which the file is defragmented.
 	manyFree = 50
-	// manyFreeNearQuota is the same for a file that is nearQuota.
+	// manyFreeNearQuota is the same share for a file whose size is near the quota (nearQuota).
 	manyFreeNearQuota = 20
-	// nearQuota is the share of the quota, in percent, from which free space is wanted back sooner.
+	// nearQuota is the share of the quota, in percent, above which manyFreeNearQuota applies.
 	nearQuota = 80
-	// warnQuota is the share of the quota, in percent, from which people are told.
+	// warnQuota is the share of the quota, in percent, above which the log warns.
 	warnQuota = 90
-	// recoverable is the share of the quota, in percent, that the content must be below before the alarm
-	// is taken back. Otherwise it would be raised again by the next writes.
+	// recoverable is the share of the quota, in percent, below which the content must be before the alarm is cleared.
+	// Otherwise the next writes would raise it again.
 	recoverable = 90
 )
 
@@ -53,8 +53,7 @@ func percent(part, whole int64) int64 {
 func (s state) free() int64 { return percent(s.size-s.inUse, s.size) }
 func (s state) used() int64 { return percent(s.size, s.quota) }
 
-// decide says what to do about a state. due is whether a defragmentation that is not urgent may
-// happen now.
+// decide returns the next action for a state. due says whether a defragmentation that is not urgent may happen now.
 func decide(s state, due bool) action {
 	switch {
 	case s.full && s.used() < recoverable:

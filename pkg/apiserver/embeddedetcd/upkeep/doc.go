@@ -1,8 +1,7 @@
-// Package upkeep looks after the database of the embedded etcd while it runs.
+// Package upkeep maintains the database of the embedded etcd while it runs.
 //
-// Old revisions are compacted by the API server's storage layer every few minutes; their pages stay in
-// the file as free space, which this package gives back by a defragmentation when there is much of it.
-// When the file reaches its quota, etcd raises an alarm and refuses writes until somebody makes room
-// and takes the alarm back: this package does both as soon as it is possible, and until then says what
-// is wrong.
+// The API server's storage layer compacts old revisions every few minutes. Their pages stay in the file as free
+// space; when there is much of it, this package defragments the file. When the file reaches its quota, etcd raises an
+// alarm and refuses writes until somebody frees space and clears the alarm. This package does both as soon as it is
+// possible, and until then reports what is wrong.
 package upkeep

@@ -22,17 +22,17 @@ const (
 	slowTimeout = 10 * time.Minute
 )
 
-// Keeper looks after one etcd. Run it, with all exported fields set.
+// Keeper maintains the database of one etcd. Set all exported fields, then call Run.
 type Keeper struct {
-	// Client is of the etcd. It has one endpoint.
+	// Client is a client of the etcd, with one endpoint.
 	Client *clientv3.Client
 	// DataDir is the directory of the etcd, whose file system needs room for a second database during
 	// a defragmentation.
 	DataDir string
 	// Quota is the limit that etcd was started with, in bytes.
 	Quota int64
-	// DefragmentInterval is how long at least to wait from one defragmentation to the next, and for the
-	// first one; 0 means never, but for a full database.
+	// DefragmentInterval is the least time between defragmentations, and before the first one. 0 means never, except
+	// for a full database.
 	DefragmentInterval time.Duration
 	// Metrics say how it goes.
 	Metrics *Metrics
@@ -41,7 +41,7 @@ type Keeper struct {
 	last   time.Time // end of the last attempt to defragment, or the start
 }
 
-// Run looks after the etcd until the context ends. What fails is logged and tried again.
+// Run maintains the database until the context ends. It logs failures and tries again.
 func (k *Keeper) Run(ctx context.Context) {
 	k.last = time.Now()
 
@@ -94,7 +94,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return err
 }
 
-// state asks etcd and lets people see the answer.
+// state reads etcd's state, and publishes it in the metrics and the notice.
 func (k *Keeper) state(ctx context.Context) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -130,13 +130,13 @@ func (k *Keeper) state(ctx context.Context) (state, error) {
 	return s, nil
 }
 
-// makeRoom makes an etcd that is full writable again, if its live content allows. The API server's own
-// compaction is of no help: it writes a key first.
+// makeRoom makes a full etcd writable again, if its live content is small enough. The API server's own compaction
+// cannot help: it writes a key first.
 func (k *Keeper) makeRoom(ctx context.Context, s state) error {
 	slow, cancel := context.WithTimeout(ctx, slowTimeout)
 	defer cancel()
 
-	// Nothing is being written, so nobody still needs the revisions before.
+	// etcd refuses all writes, so nobody needs the earlier revisions any more.
 	if _, err := k.Client.Compact(slow, s.revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("compact a full etcd: %w", err)
 	}
@@ -163,7 +163,7 @@ func (k *Keeper) makeRoom(ctx context.Context, s state) error {
 	return k.disarm(ctx)
 }
 
-// disarm lets etcd write again.
+// disarm clears the alarm, so that etcd accepts writes again.
 func (k *Keeper) disarm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -188,7 +188,7 @@ func (k *Keeper) disarm(ctx context.Context) error {
 	return nil
 }
 
-// defragment gives the free space in the file back. etcd answers nobody meanwhile.
+// defragment removes the free space from the file. Meanwhile etcd answers no request.
 func (k *Keeper) defragment(ctx context.Context, before state) error {
 	ctx, cancel := context.WithTimeout(ctx, slowTimeout)
 	defer cancel()
@@ -213,7 +213,7 @@ func (k *Keeper) defragment(ctx context.Context, before state) error {
 	return nil
 }
 
-// roomForCopy fails if the disk could fill up, which would end etcd.
+// roomForCopy fails if the copy could fill up the disk, which would end etcd.
 func (k *Keeper) roomForCopy(s state) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(k.DataDir, &disk); err != nil {

@@ -74,7 +74,7 @@ func (e *tended) look() {
 	}
 }
 
-// lookUntil looks again and again, as Run does: pages are free once no reader may need them.
+// lookUntil calls Look repeatedly, as Run does: etcd frees pages only when no reader may need them.
 func (e *tended) lookUntil(what string, done func() bool) {
 	e.t.Helper()
 
@@ -91,8 +91,8 @@ func (e *tended) lookUntil(what string, done func() bool) {
 // writable reports whether no alarm was seen.
 func (e *tended) writable() bool { return e.metric("omni_apiserver_etcd_alarm", "NOSPACE") == 0 }
 
-// fill writes keys of 1 MiB until etcd refuses, and returns their number and the refusal. It is slow on purpose: etcd counts what
-// it has committed, every 100 ms, and takes whatever comes in between.
+// fill writes keys of 1 MiB until etcd refuses, and returns their number and the refusal. It is slow on purpose: etcd
+// checks the quota against committed data, which it counts every 100 ms, and accepts every write in between.
 func (e *tended) fill(most int) (int, error) {
 	e.t.Helper()
 
@@ -158,8 +158,8 @@ func TestFullOfGarbage(t *testing.T) {
 	}
 }
 
-// fillUp goes on with smaller keys until no room can be made any more. The database is full long before its content
-// is: its file also has the pages that were just replaced.
+// fillUp writes smaller keys until no room can be made any more. The database file is full long before its content
+// is: the file also has pages that were just replaced.
 func (e *tended) fillUp() {
 	e.t.Helper()
 
@@ -203,7 +203,7 @@ func TestFullOfObjects(t *testing.T) {
 		t.Errorf("read: %v, %v", got, err)
 	}
 
-	// How much etcd took beyond its quota is not certain; half of what it took first is left.
+	// How far etcd went beyond its quota is not certain; half of the first keys are left.
 	if _, err := e.client.Delete(t.Context(), "small-", clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// After is the decision once it was carried out, as far as that went. err is that of
-// the Apply.
+// After returns the decision after an Apply: each item with the state that it has now. err is the error of the Apply.
 func (d Decision) After(result plan.Result, err error) Decision {
 	d.Items, d.applied = slices.Clone(d.Items), true
 
@@ -30,7 +29,7 @@ func (d Decision) After(result plan.Result, err error) Decision {
 		}
 	}
 
-	// What is said last counts: a change counts as done only if nothing else is said of it.
+	// The last statement counts: a change is done only if nothing else was reported about it.
 	for _, group := range []struct {
 		changes []plan.Change
 		set     func(*Item)
@@ -59,8 +58,8 @@ func (d Decision) After(result plan.Result, err error) Decision {
 	return d
 }
 
-// IsRefusal reports whether an Apply's error only says what its result lists as
-// refused: everything else was tried.
+// IsRefusal reports whether the error of an Apply only repeats the refusals that its result lists: everything else was
+// tried.
 func IsRefusal(result plan.Result, err error) bool {
 	var failed *plan.ChangeError
 
@@ -76,7 +75,7 @@ func changesOf(refused []*plan.ChangeError) []plan.Change {
 	return changes
 }
 
-// failedIn is the change that stopped an Apply; none if nothing did.
+// failedIn returns the change that stopped an Apply; none if the Apply was not stopped.
 func failedIn(result plan.Result, err error) []plan.Change {
 	var failed *plan.ChangeError
 
@@ -87,7 +86,7 @@ func failedIn(result plan.Result, err error) []plan.Change {
 	return []plan.Change{failed.Change}
 }
 
-// Left are the changes that are not done, for whatever reason.
+// Left returns the changes that are not done, for whatever reason.
 func (d Decision) Left() []plan.Change { return changesIn(d.left()) }
 
 func (d Decision) left() []Item {
@@ -106,32 +105,30 @@ func changesIn(items []Item) []plan.Change {
 	return changes
 }
 
-// Done are the changes that Omni took.
+// Done returns the changes that Omni took.
 func (d Decision) Done() []plan.Change {
 	return d.where(func(item Item) bool { return item.State == Done })
 }
 
-// Untried are the changes that were not tried because of another one.
+// Untried returns the changes that were not tried because of another change.
 func (d Decision) Untried() []plan.Change {
 	return d.where(func(item Item) bool { return item.Hold == HoldUntried })
 }
 
-// Leaving are the destructions that Omni has begun, and what comes after them.
+// Leaving returns the destructions that Omni has begun, and the changes that follow them.
 func (d Decision) Leaving() []plan.Change {
 	return slices.Concat(d.where(func(item Item) bool { return item.State == Requested }), d.Untried())
 }
 
-// HeldBack are the changes that an Apply had no consent for, and those of which it says
-// nothing.
+// HeldBack returns the changes that an Apply had no consent for, and those that its result does not mention.
 func (d Decision) HeldBack() []plan.Change {
 	return d.where(func(item Item) bool {
 		return item.State == Planned || item.Hold == HoldApproval || item.Hold == HoldSettling || item.Hold == HoldAnother
 	})
 }
 
-// Taken are the changes that this run made or began: destructive destroys first,
-// because they must not drown in the rest. A destroy counts when it is requested; that
-// it is over is no change of ours.
+// Taken returns the changes that this run made or began. Destructive destroys come first, so that they are not lost
+// among the others. A destroy counts when it is requested; its end is not a change of ours.
 func (d Decision) Taken() []plan.Change {
 	taken := d.where(func(item Item) bool { return item.Took })
 
@@ -140,7 +137,7 @@ func (d Decision) Taken() []plan.Change {
 	return taken
 }
 
-// first sorts what is true before what is not.
+// first sorts true before false.
 func first(destructive bool) int {
 	if destructive {
 		return 0

@@ -12,17 +12,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// containsChange finds a change of a plan again.
+// containsChange reports whether a plan has the change.
 func containsChange(changes []plan.Change, change plan.Change) bool {
 	return slices.ContainsFunc(changes, func(one plan.Change) bool { return one.Action == change.Action && one.Key() == change.Key() })
 }
 
-// approve decides whether those destructive changes of a plan that need approval
-// have it, and which approvals to remember: those that an approved hash stands
-// for, until they are gone. That is the hash of the whole plan, or of those that
-// need approval, which stays the same while the others settle and are done. What
-// is left of them later stays approved. Whoever empties spec.approvedPlan takes
-// back what was not done yet.
+// approve decides which of the destructive changes that need approval have it, and returns the approvals to remember:
+// the changes that an approved hash stands for, until they are gone. That hash is the hash of the whole plan, or the
+// hash of the changes that need approval; the second stays the same while the other changes settle and are done. A
+// change that was approved stays approved when only a part of the plan is left. To take back what was not done yet, the
+// user empties spec.approvedPlan.
 func approve(
 	approvedPlan string, planned *plan.Plan, unasked []plan.Change, remembered []v1alpha1.ApprovedChange,
 ) (approved bool, remember []v1alpha1.ApprovedChange) {
@@ -52,8 +51,8 @@ func approve(
 	return true, stillThere(planned.Changes, remembered)
 }
 
-// stillThere keeps the approvals of resources that are still to be destroyed or
-// shrunk, or whose destruction is not over.
+// stillThere returns the approvals of resources that the plan still destroys or shrinks, or whose destruction is not
+// over.
 func stillThere(changes []plan.Change, remembered []v1alpha1.ApprovedChange) []v1alpha1.ApprovedChange {
 	var kept []v1alpha1.ApprovedChange
 
@@ -108,7 +107,7 @@ func approvalKey(approval v1alpha1.ApprovedChange) string {
 	return strings.Join([]string{approval.Type, approval.ID, created, approval.OldSize, approval.NewSize, approval.Members}, "|")
 }
 
-// approvals are those that a status remembers.
+// approvals returns the approvals that a status remembers.
 func approvals(status v1alpha1.OmniClusterStatus) []v1alpha1.ApprovedChange {
 	if status.Plan == nil {
 		return nil
@@ -117,8 +116,8 @@ func approvals(status v1alpha1.OmniClusterStatus) []v1alpha1.ApprovedChange {
 	return status.Plan.Approved
 }
 
-// KeepApprovals keeps what was approved for when there is a plan again; nil if
-// nothing was.
+// KeepApprovals returns a plan status with nothing but the approvals, for the next run that has a plan; nil if there
+// are none.
 func KeepApprovals(status v1alpha1.OmniClusterStatus) *v1alpha1.OmniClusterPlan {
 	if approved := approvals(status); len(approved) > 0 {
 		return &v1alpha1.OmniClusterPlan{Approved: approved}
@@ -127,13 +126,13 @@ func KeepApprovals(status v1alpha1.OmniClusterStatus) *v1alpha1.OmniClusterPlan 
 	return nil
 }
 
-// IsPlan tells a plan from approvals that outlast runs without one. What is
-// approved and still to be done is counted in the plan.
+// IsPlan reports whether a plan status is a plan, and not only approvals that outlast runs without a plan. A plan
+// counts what is approved and not done yet.
 func IsPlan(plan *v1alpha1.OmniClusterPlan) bool {
 	return plan != nil && (len(plan.Approved) == 0 || plan.Destructive > 0)
 }
 
-// ForgetApprovals drops what was approved, but not the plan.
+// ForgetApprovals removes the approvals from a plan status and keeps the plan.
 func ForgetApprovals(status *v1alpha1.OmniClusterStatus) {
 	if !IsPlan(status.Plan) {
 		status.Plan = nil
@@ -144,9 +143,8 @@ func ForgetApprovals(status *v1alpha1.OmniClusterStatus) {
 	status.Plan.Approved = nil
 }
 
-// isRemembered reports whether the status says of every approved change that is
-// about to be made that it was approved: after a crash in the middle it is what
-// is known of the consent for the rest.
+// isRemembered reports whether the status lists every approved change that is about to be made as approved. After a
+// crash in the middle of an Apply, the status is all that is known of the consent for the rest.
 func isRemembered(status v1alpha1.OmniClusterStatus, approved []v1alpha1.ApprovedChange, about []plan.Change) bool {
 	keys, remembered := approvalKeys(approved), approvalKeys(approvals(status))
 
@@ -157,10 +155,9 @@ func isRemembered(status v1alpha1.OmniClusterStatus, approved []v1alpha1.Approve
 	})
 }
 
-// AllowSame reports whether two states of an object allow the same to be destroyed: what it applied
-// once, what was approved, and of which cluster. They differ, with one UID and generation, after
-// the storage was restored from an older snapshot and the documents were listed anew before the
-// object was.
+// AllowSame reports whether two states of an object allow the same destructions: it compares what the object applied
+// once, what was approved, and of which cluster. Two states with one UID and generation differ after the storage was
+// restored from an older snapshot, if the documents were listed again before the object was.
 func AllowSame(a, b v1alpha1.OmniClusterStatus) bool {
 	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting &&
 		equality.Semantic.DeepEqual(a.AppliedMachineSets, b.AppliedMachineSets) &&

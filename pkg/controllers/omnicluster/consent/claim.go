@@ -10,56 +10,51 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// Claim is what decides whether a cluster in Omni is this object's to change.
+// Claim has the facts that decide whether a cluster in Omni belongs to this object.
 type Claim struct {
-	// Name is that of the cluster in Omni.
+	// Name of the cluster in Omni.
 	Name string
-	// UID is that of the OmniCluster.
+	// UID of the OmniCluster.
 	UID string
-	// KnownID is the ID of the cluster that this object made, as its status has it.
+	// KnownID is the ID of the cluster that this object made, from its status.
 	KnownID string
 	// Adopt is spec.adopt.
 	Adopt bool
 	// Recreate is the value of the annotation that allows another cluster in the place
 	// of a lost one.
 	Recreate string
-	// Live is what Omni has of the cluster.
+	// Live is the cluster as Omni has it.
 	Live omni.Live
-	// Hubs are those whose marks count as this object's.
+	// Hubs are the hubs whose marks count as this object's.
 	Hubs hubs.Hubs
-	// Connection is the OmniConnection's name.
+	// Connection is the name of the OmniConnection.
 	Connection string
-	// LastSeen is status.endpoint, where the cluster is or may be, and Endpoint is
-	// where the connection leads now.
+	// LastSeen is status.endpoint: where the cluster is or may be. Endpoint is where the connection leads now.
 	LastSeen, Endpoint string
-	// OwnerGone is true if the object whose mark it carries does not exist in this
-	// management cluster, and the mark names no other one.
+	// OwnerGone is true if the mark names an object that does not exist in this management cluster, and no other
+	// management cluster.
 	OwnerGone bool
 }
 
-// Owned reports whether the cluster exists in Omni and carries this object's mark.
-// The UID and the hub decide.
+// Owned reports whether the cluster exists in Omni and carries this object's mark: its UID and the hub.
 func (c Claim) Owned() bool { return c.Live.Exists && IsMark(c.Live.Marks, c.UID, c.Hubs) }
 
-// IsMark reports whether marks are those of this object, on this hub or on one that
-// it was restored from.
+// IsMark reports whether marks are this object's, made on this hub or on a hub from which it was restored.
 func IsMark(marks omni.Marks, uid string, known hubs.Hubs) bool {
 	return uid != "" && marks.UID == uid && known.Ours(marks.Hub)
 }
 
-// ofOtherHub reports whether the cluster carries the mark of this very object on
-// another hub: there are two hubs with the same objects.
+// ofOtherHub reports whether the cluster carries this object's mark from another hub: two hubs have the same objects.
 func (c Claim) ofOtherHub() bool {
 	return c.Live.Exists && c.UID != "" && c.Live.Marks.UID == c.UID && !c.Hubs.Ours(c.Live.Marks.Hub)
 }
 
-// FromPreviousHub reports whether the cluster carries this object's mark of the hub
-// that its connection names as the previous one.
+// FromPreviousHub reports whether the cluster carries this object's mark from the hub that its connection names as the
+// previous one.
 func (c Claim) FromPreviousHub() bool { return c.Owned() && c.Hubs.IsPrevious(c.Live.Marks.Hub) }
 
-// Judge decides whether the cluster may be planned: it continues for a
-// cluster of ours, for a name that is free, and for a cluster that is to be
-// adopted.
+// Judge decides whether the cluster may be planned. The outcome continues for a cluster of this object, for a name that
+// is free, and for a cluster that the object may adopt.
 func (c Claim) Judge() loop.Outcome {
 	live := c.Live
 
@@ -90,20 +85,17 @@ func (c Claim) Judge() loop.Outcome {
 	}
 }
 
-// moved reports whether the connection leads to another endpoint than the recorded
-// one.
+// moved reports whether the connection leads to another endpoint than the recorded one.
 func (c Claim) moved() bool { return Moved(c.LastSeen, c.Endpoint) }
 
-// Moved reports whether an endpoint is another than the recorded one; false if none
-// was recorded.
+// Moved reports whether an endpoint differs from the recorded one; false if none is recorded.
 func Moved(recorded, current string) bool {
 	return recorded != "" && !session.SameEndpoint(recorded, current)
 }
 
-// LeadsElsewhere reports whether the connection leads to another endpoint than the
-// one where the cluster was last seen, and this object's cluster is not there: it
-// is neither gone nor replaced, and an annotation that allows to make it again
-// does not count. An Omni that got a new name has the cluster, with its ID.
+// LeadsElsewhere reports whether the connection leads to another endpoint than the one where the cluster was last seen,
+// and this object's cluster is not there. Then the cluster is neither gone nor replaced, and an annotation that allows
+// to create it again has no effect. An Omni that only has a new name still has the cluster, with its ID.
 func (c Claim) LeadsElsewhere() bool {
 	switch {
 	case !c.moved():
@@ -117,16 +109,14 @@ func (c Claim) LeadsElsewhere() bool {
 	}
 }
 
-// adoptable reports whether a cluster that is not ours may be taken over: on the
-// user's word, and only by an object that never had a cluster. So two objects
-// that want the same cluster do not take turns. That an object had one is known
-// from the ID in its status: a cluster whose ID Omni has not told yet waits.
+// adoptable reports whether the object may adopt a cluster that belongs to nobody: only if spec.adopt is set, and the
+// object never had a cluster. So two objects that name the same cluster do not take it from each other in turns. The ID
+// in the status shows that an object had a cluster; an object whose cluster has no ID yet waits.
 func (c Claim) adoptable() bool { return c.Adopt && c.KnownID == "" && c.Live.Exists }
 
-// replaced reports whether a cluster that carries our mark is known to be another
-// one than this object made, and nobody allowed it to take that one's place.
-// The mark alone does not tell: a template that was exported from the old one
-// carries it along.
+// replaced reports whether a cluster with our mark is known to be another one than the cluster that this object made,
+// and nobody allowed it in that place. The mark alone does not show this: a template that was exported from the old
+// cluster has the mark, too.
 func (c Claim) replaced() bool {
 	return c.KnownID != "" && c.Live.UUID != "" && c.Live.UUID != c.KnownID && c.Recreate != c.KnownID
 }
@@ -146,16 +136,15 @@ func (c Claim) judgeIdentity() loop.Outcome {
 	}
 }
 
-// IsAdopting reports whether every destroy has to be approved: an existing cluster
-// is taken over, and never had a plan without changes since. status is what was
-// written before the first change, for when the object's word changes or the
-// cluster's ID is known by now.
+// IsAdopting reports whether every destroy needs an approval: an existing cluster was adopted and has not had a plan
+// without changes since. status is the status that was written before the first change; it counts when spec.adopt
+// changes later or the ID of the cluster has become known.
 func (c Claim) IsAdopting(status bool) bool {
 	if !c.Live.Exists {
 		return false
 	}
 
-	// A replacement that was allowed holds what this object did not make, too.
+	// A replacement that was allowed also has things that this object did not make.
 	accepted := c.Owned() && c.KnownID != "" && c.Live.UUID != c.KnownID && c.Recreate == c.KnownID
 
 	return status || c.adoptable() || accepted

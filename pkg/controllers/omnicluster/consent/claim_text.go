@@ -8,7 +8,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// endpointChanged says where the cluster is, and what helps.
+// endpointChanged returns the message about a changed endpoint: where the cluster is, and what to do.
 func (c Claim) endpointChanged() string {
 	where := fmt.Sprintf("cluster %q was last seen at %s", c.Name, c.LastSeen)
 	if c.KnownID == "" {
@@ -30,7 +30,7 @@ func (c Claim) endpointChanged() string {
 		where, c.Endpoint, here, v1alpha1.AnnotationRecreate, c.Endpoint, c.LastSeen)
 }
 
-// belongsToOtherHub says what to do about a copy of the objects.
+// belongsToOtherHub returns the message about a copy of the objects on another hub.
 func (c Claim) belongsToOtherHub() string {
 	return fmt.Sprintf("cluster %q in Omni belongs to this same object on another hub, %s; this hub is %s and has a copy of the object. Nothing is changed. "+
 		"If that hub works, delete the copy here: that destroys nothing. "+
@@ -38,7 +38,7 @@ func (c Claim) belongsToOtherHub() string {
 		c.Name, otherHub(c.Live.Marks), c.Hubs.Own, v1alpha1.AnnotationPreviousHub, omni.Sanitize(c.Live.Marks.Hub), c.Connection)
 }
 
-// otherHub names the hub that wrote a mark.
+// otherHub returns the name of the hub that wrote a mark.
 func otherHub(marks omni.Marks) string {
 	text := omni.Sanitize(marks.Hub)
 	if marks.ManagementCluster != "" {
@@ -62,7 +62,7 @@ func (c Claim) notOwned() string {
 	return text + "; nothing is changed. To take it over set spec.adopt: true, or make a new OmniCluster with another spec.clusterName"
 }
 
-// owner names the holder of the cluster's mark for people.
+// owner returns the name of the object that the cluster's mark belongs to, for messages.
 func (c Claim) owner() string {
 	if c.OwnerGone {
 		return owner(c.Live.Marks) + ", which does not exist in this management cluster"
@@ -71,7 +71,7 @@ func (c Claim) owner() string {
 	return owner(c.Live.Marks)
 }
 
-// owner names the holder of a mark for people.
+// owner returns the name of the object that a mark belongs to, for messages.
 func owner(marks omni.Marks) string {
 	text := fmt.Sprintf("OmniCluster %s/%s", marks.Namespace, marks.Name)
 	if marks.ManagementCluster != "" {
@@ -86,8 +86,7 @@ func owner(marks omni.Marks) string {
 	return omni.Sanitize(text) + " (" + omni.Sanitize(id) + ")"
 }
 
-// Takeover says whose cluster is about to be taken over, as the end of a message;
-// empty if none is.
+// Takeover returns the end of a message that names the owner whose cluster is about to be adopted; empty if none is.
 func (c Claim) Takeover() string {
 	switch {
 	case c.FromPreviousHub():

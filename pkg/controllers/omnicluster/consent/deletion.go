@@ -7,37 +7,36 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// OutageTimeout is how long a deletion waits quietly for a session with Omni since it
-// is missing: it takes a moment after a start, and a watch may be lost for a
-// second. After that the deletion is blocked, or, with orphan, lets go and leaves
-// the mark: a mark on an orphan only informs.
+// OutageTimeout is how long a deletion waits without a word after its session with Omni is missing: a session takes a
+// moment after a start, and a watch may be lost for a second. After that, the deletion is blocked; with orphan, it goes
+// on without Omni and leaves the mark there, which only informs on an orphaned cluster.
 const OutageTimeout = 30 * time.Second
 
-// Deletion is what decides what deleting an OmniCluster does in Omni.
+// Deletion has the facts that decide what the deletion of an OmniCluster does in Omni.
 type Deletion struct {
-	// Claim is about the cluster. Its Live is known if Session continues.
+	// Claim describes the cluster. Its Live is known if Session continues.
 	Claim
-	// SecondWriter is what is known of a second writer; empty: nothing.
+	// SecondWriter describes a second writer; empty if none is known.
 	SecondWriter string
 	// Orphan is spec.deletePolicy.orphan.
 	Orphan bool
 	// Observe is true if the change policy is Observe.
 	Observe bool
-	// EverSynced is true if the status says that this object may have written to
-	// Omni. A status can be lost; the mark in Omni counts as well.
+	// EverSynced is true if the status shows that this object may have written to Omni. A status can be lost, so the
+	// mark in Omni counts as well.
 	EverSynced bool
-	// Session is the outcome of looking for a session with Omni.
+	// Session is the outcome of getting a session with Omni.
 	Session loop.Outcome
-	// Outage is for how long there has been no session, if there is none.
+	// Outage is how long there has been no session; 0 if there is one.
 	Outage time.Duration
-	// Behind is true if there is a session, and the local copy does not show our
-	// own last writes yet: Live is not known, and will be in a moment.
+	// Behind is true if there is a session, but the local copy does not show our own last writes yet. Then Live is
+	// unknown, and will be known in a moment.
 	Behind bool
-	// Blocked is true if the status says so already.
+	// Blocked is true if the status already shows the deletion as blocked.
 	Blocked bool
 }
 
-// Step is what a deletion does next.
+// Step is the next step of a deletion.
 type Step int
 
 // The steps.
@@ -48,7 +47,7 @@ const (
 	StepDestroy             // request or advance the teardown
 )
 
-// Decide says what to do next. The outcome holds the text for people.
+// Decide returns the next step. The outcome has the message for users.
 func (d Deletion) Decide() (Step, loop.Outcome) {
 	switch {
 	case d.Observe:
@@ -66,8 +65,8 @@ func (d Deletion) Decide() (Step, loop.Outcome) {
 	return d.decideDestroy()
 }
 
-// decideUnreached is for an Omni that cannot be used. That the status knows of no
-// write is no proof that there was none, so it is given its time, too.
+// decideUnreached decides while Omni cannot be used. A status without a write does not prove that there was none, so
+// such a deletion waits, too.
 func (d Deletion) decideUnreached() (Step, loop.Outcome) {
 	switch {
 	case !d.EverSynced && d.neverReached():
@@ -83,8 +82,8 @@ func (d Deletion) decideUnreached() (Step, loop.Outcome) {
 		d.Name, d.Session.Message())
 }
 
-// hold waits for what will be over in a moment: a deletion that is blocked for
-// another reason, or was before a restart, goes on to say so.
+// hold waits for a state that ends in a moment. A deletion that was blocked before, for this or another reason, stays
+// blocked meanwhile.
 func (d Deletion) hold(after time.Duration, format string, args ...any) loop.Outcome {
 	if d.Blocked {
 		return loop.Postpone(after, d.Session.Reason(), format, args...)
@@ -93,7 +92,7 @@ func (d Deletion) hold(after time.Duration, format string, args ...any) loop.Out
 	return loop.Wait(after, d.Session.Reason(), format, args...)
 }
 
-// neverReached is true without an OmniConnection: no session is on its way.
+// neverReached reports whether there is no OmniConnection, so that no session can come.
 func (d Deletion) neverReached() bool { return d.Session.Reason() == v1alpha1.ReasonConnectionNotFound }
 
 func (d Deletion) neverWrote() loop.Outcome {
@@ -126,7 +125,7 @@ func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 func (d Deletion) decideDestroy() (Step, loop.Outcome) {
 	switch {
 	case d.LeadsElsewhere():
-		// Whatever has the name here, it is not the cluster that was asked to go.
+		// The cluster with this name is not the cluster that the user deleted.
 		return StepWait, loop.Block(0, v1alpha1.ReasonEndpointChanged,
 			"cluster %q was last seen at %s, but the connection leads to %s: change it back, or set spec.deletePolicy.orphan",
 			d.Name, d.LastSeen, d.Endpoint)
@@ -153,7 +152,7 @@ func (d Deletion) decideDestroy() (Step, loop.Outcome) {
 	}
 }
 
-// Released is the outcome of a deletion that has nothing left to do.
+// Released returns the outcome of a deletion that has nothing left to do.
 func Released(format string, args ...any) loop.Outcome {
 	return loop.Continue(v1alpha1.ReasonDeleting, format, args...)
 }

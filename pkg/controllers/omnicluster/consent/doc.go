@@ -1,13 +1,11 @@
-// Package consent decides whether a change may go ahead, for the controller of
-// OmniCluster. It is pure: it reads and writes nothing, and knows no time but the
-// one that it is given.
+// Package consent decides whether a change may be made, for the controller of OmniCluster. It is pure: it reads and
+// writes nothing, and has no clock; the caller passes the time.
 //
-// Decide makes one list of items of a plan: each has the change, how far it has
-// come, and what it waits for. What may be destroyed, the hash to approve,
-// status.plan, the events and the messages are filters over that list.
+// Decide makes one list of items of a plan. Each item has the change, its state, and what it waits for. What may be
+// destroyed, the hash to approve, status.plan, the events and the messages are filters over that list.
 //
 //	facts -> Decide -> items -> [Apply] -> After -> items
 //
-// Beside it stand the two questions that come before a plan: whose cluster it is
-// (Claim), and what a deletion does next (Deletion).
+// Two further decisions come before a plan: to whom the cluster belongs (Claim), and the next step of a deletion
+// (Deletion).
 package consent

@@ -12,38 +12,40 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// maxGated is how many changes one turn is for. More wait for the next one.
+// maxGated is how many changes one turn covers. Further changes wait for the next turn.
 const maxGated = 256
 
-// Gate is what the OmniRolloutPolicies of the namespace say of a cluster. The zero Gate lets everything through.
+// Gate has the conditions of the namespace's OmniRolloutPolicies for a cluster. The zero Gate holds nothing.
 type Gate struct {
-	// Policy is the name of the policy that selects the cluster, or that held changes of it before; Stage the name of
-	// its stage, and Place says both for people.
+	// Policy is the name of the policy that selects the cluster, or that held changes of it before. Stage is the name
+	// of its stage. Place names both, for messages.
 	Policy, Stage, Place string
-	// Gates says which kinds of changes wait for their turn. Nil: none do.
+	// Gates reports whether changes of a kind wait for their turn. If it is nil, none do.
 	Gates func(v1alpha1.ChangeKind) bool
-	// OnlyBefore is true if the policy selects the cluster no more: what it held stays held, other changes are free.
+	// OnlyBefore is true if the policy no longer selects the cluster: changes that it held stay held, other changes are
+	// free.
 	OnlyBefore bool
 	// Governed is false for a cluster that was never Ready: its changes are free.
 	Governed bool
-	// Judge says what changes of these kinds wait for besides a free turn.
+	// Judge returns what changes of these kinds wait for, besides a free slot.
 	Judge func(v1alpha1.OmniClusterRollout) Wait
-	// Ticket is the cluster's ticket that the cache has; nil if it has none.
+	// Ticket is the cluster's ticket in the cache; nil if it has none.
 	Ticket *v1alpha1.RolloutTicket
-	// Override is the hash of the annotation rollout-override.
+	// Override is the hash in the annotation rollout-override.
 	Override string
-	// Turn is how the cluster is, for the end of a turn.
+	// Turn has the state of the cluster, which decides when a turn is over.
 	Turn Turn
 }
 
-// Wait is what changes wait for: a reason of the condition Held, empty if for nothing; and a message.
+// Wait describes what changes wait for: a reason of the condition Held, and a message. The reason is empty if they wait
+// for nothing.
 type Wait struct {
 	Reason, Message string
-	// NotBefore is the next instant at which they may begin, as far as it is known, in the form of the status.
+	// NotBefore is the next time at which they may begin, if it is known, in the form of the status.
 	NotBefore *metav1.Time
 }
 
-// admission is what a run found of the cluster's turn.
+// admission is what a run found about the cluster's turn.
 type admission struct {
 	gated    []Item          // the changes that could be made now, and need a turn
 	admitted map[string]bool // digests of those that may be made
@@ -58,7 +60,7 @@ func (d Decision) isGated(change plan.Change) bool {
 	return gate.Gates != nil && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
 }
 
-// MayBegin reports whether a change does not have to wait for its turn in a rollout. It is plan.ApplyOptions.Admit.
+// MayBegin reports whether a change needs no turn in a rollout, or has it. It is plan.ApplyOptions.Admit.
 func (d Decision) MayBegin(change plan.Change) bool {
 	if !d.isGated(change) || d.admission == nil {
 		return true
@@ -72,12 +74,12 @@ func (d Decision) MayBegin(change plan.Change) bool {
 	return d.admission.admitted[digest]
 }
 
-// Waiting are the changes that wait for their turn, with what depends on them.
+// Waiting returns the changes that wait for their turn, and the changes that depend on them.
 func (d Decision) Waiting() []plan.Change {
 	return d.where(func(item Item) bool { return item.Hold == HoldRollout })
 }
 
-// Rollout is what the status says of the cluster's turn from now on; nil if no policy was ever concerned.
+// Rollout returns the new status.rollout; nil if no policy ever selected the cluster.
 func (d Decision) Rollout() *v1alpha1.OmniClusterRollout {
 	if d.admission == nil {
 		return nil
@@ -86,7 +88,7 @@ func (d Decision) Rollout() *v1alpha1.OmniClusterRollout {
 	return d.admission.next
 }
 
-// Held says why changes wait for their turn: the reason and the message of the condition Held. Both are empty if none do.
+// Held returns the reason and the message of the condition Held. Both are empty if no change waits for its turn.
 func (d Decision) Held() (reason, message string) {
 	if d.admission == nil || len(d.Waiting()) == 0 {
 		return "", ""
@@ -95,28 +97,30 @@ func (d Decision) Held() (reason, message string) {
 	return d.admission.next.Reason, d.admission.message
 }
 
-// Begins reports whether the run is about to make changes whose turn it is: their ticket is looked at past the cache then.
+// Begins reports whether the run is about to make changes in the cluster's turn. Then the caller reads the ticket
+// again, without the cache.
 func (d Decision) Begins() bool {
 	return d.admission != nil && slices.ContainsFunc(d.Items, func(item Item) bool {
 		return item.State == Planned && d.isGated(item.Change) && d.admission.admitted[d.salted(item.Change)]
 	})
 }
 
-// HasBegun reports whether changes of the cluster's turn were made before this run.
+// HasBegun reports whether an earlier run made changes in the cluster's turn.
 func (d Decision) HasBegun() bool {
 	before := d.before()
 
 	return d.admission != nil && before.State == v1alpha1.RolloutAdmitted && len(d.digestsOf(d.ofTurn(d.admission.gated))) < len(before.Changes)
 }
 
-// ofTurn are the items that the status names as those of the cluster's turn, or as held.
+// ofTurn returns the items that the status lists as those of the cluster's turn, or as held.
 func (d Decision) ofTurn(items []Item) []Item {
 	named := d.before().Changes
 
 	return slices.DeleteFunc(slices.Clone(items), func(item Item) bool { return !slices.Contains(named, d.salted(item.Change)) })
 }
 
-// withGate holds the changes whose turn has not come. What could not be made anyway is not asked about.
+// withGate returns the items, with those held whose turn has not come. It leaves items alone that could not be made
+// anyway.
 func (d Decision) withGate() Decision {
 	gate := d.facts.Gate
 	if d.facts.Cluster == nil || gate.Gates == nil && d.facts.Cluster.Status.Rollout == nil {
@@ -150,7 +154,7 @@ func (d Decision) withGate() Decision {
 	return d
 }
 
-// before is what the status says of the cluster's turn.
+// before returns what the status has about the cluster's turn.
 func (d Decision) before() v1alpha1.OmniClusterRollout {
 	if d.facts.Cluster == nil || d.facts.Cluster.Status.Rollout == nil {
 		return v1alpha1.OmniClusterRollout{}
@@ -159,7 +163,8 @@ func (d Decision) before() v1alpha1.OmniClusterRollout {
 	return *d.facts.Cluster.Status.Rollout
 }
 
-// salted identifies a change in this very cluster: what two clusters write may be the same, and nobody is to see that.
+// salted returns the key of a change, with the UID of the cluster: two clusters may make the same change, and the
+// digests must not show that.
 func (d Decision) salted(change plan.Change) string {
 	return digestOf(string(d.facts.Cluster.UID), change.Digest)[:16]
 }
@@ -170,7 +175,7 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digestsOf are the digests of items, sorted, and at most maxGated.
+// digestsOf returns the digests of items, sorted, at most maxGated.
 func (d Decision) digestsOf(items []Item) []string {
 	digests := make([]string, 0, len(items))
 	for _, item := range items {
@@ -183,7 +188,7 @@ func (d Decision) digestsOf(items []Item) []string {
 	return digests[:min(len(digests), maxGated)]
 }
 
-// hashOf is the hash of changes: sha256 in hexadecimal; empty if there are none.
+// hashOf returns the hash of changes: sha256 in hexadecimal; empty if there are none.
 func (d Decision) hashOf(digests []string) string {
 	if len(digests) == 0 {
 		return ""
@@ -192,7 +197,7 @@ func (d Decision) hashOf(digests []string) string {
 	return digestOf(append([]string{string(d.facts.Cluster.UID)}, digests...)...)
 }
 
-// kindsOf are the kinds of items, sorted.
+// kindsOf returns the kinds of items, sorted.
 func kindsOf(items []Item) []v1alpha1.ChangeKind {
 	var kinds []v1alpha1.ChangeKind
 	for _, item := range items {

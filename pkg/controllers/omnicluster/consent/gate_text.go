@@ -7,7 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// heldMessage says which changes wait, what for, and by which policy.
+// heldMessage returns the message about held changes: which ones wait, what for, and by which policy.
 func (d Decision) heldMessage(a *admission) string {
 	waiting := d.Waiting()
 	if len(waiting) == 0 {
@@ -32,7 +32,7 @@ func (d Decision) heldMessage(a *admission) string {
 	return text
 }
 
-// kindsText names what changes are about: versions one by one, the others by number.
+// kindsText lists what changes are about: each version, and the number of the others.
 func kindsText(changes []plan.Change) string {
 	var (
 		parts []string

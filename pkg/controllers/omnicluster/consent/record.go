@@ -6,14 +6,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// Record is all that Omni has from this object, as its status records it.
+// Record lists what Omni has from this object, as its status records it.
 type Record struct {
 	sets      appliedRecord
 	manifests manifestRecord
 }
 
-// RecordOf is the record that counts for the cluster that Omni has: that of a
-// cluster which is gone says nothing about the one in its place.
+// RecordOf returns the record for the cluster that Omni has now. The record of an earlier cluster is not valid for the
+// cluster that took its place.
 func RecordOf(status v1alpha1.OmniClusterStatus, live omni.Live) Record {
 	if status.OmniClusterID != "" && live.UUID != status.OmniClusterID {
 		return Record{}
@@ -27,8 +27,8 @@ func (r Record) Store(status *v1alpha1.OmniClusterStatus) {
 	status.AppliedMachineSets, status.AppliedManifests = r.sets, r.manifests
 }
 
-// foreign says for people why a destructive change hits something that this
-// object did not ask for; empty if it only takes back what this object made.
+// foreign returns, for messages, why a destructive change affects something that this object did not make; empty if it
+// only removes what this object made.
 func (r Record) foreign(change plan.Change, live []plan.SetState) string {
 	if change.Type == plan.TypeManifestGroup {
 		return r.manifests.foreign(change)
@@ -37,8 +37,7 @@ func (r Record) foreign(change plan.Change, live []plan.SetState) string {
 	return r.sets.foreign(change, live)
 }
 
-// Next is the record after a run that left these changes. With grow false nothing
-// new is recorded.
+// Next returns the record after a run that left these changes. With grow false it adds nothing.
 func (r Record) Next(planned *plan.Plan, left []plan.Change, grow bool) Record {
 	return Record{
 		sets:      r.sets.updated(planned.Wanted, planned.Live, left, grow),

@@ -6,9 +6,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// manifestRecord are the IDs of the manifest groups of mode full that Omni has
-// from this object, sorted. With any other one, objects would go from the running
-// cluster that nobody asked to remove.
+// manifestRecord has the IDs of the manifest groups of mode full that Omni has from this object, sorted. Removing any
+// other group would remove objects from the running cluster although nobody asked for that.
 type manifestRecord []string
 
 // foreign is Record.foreign for a manifest group.
@@ -23,8 +22,8 @@ func (m manifestRecord) foreign(change plan.Change) string {
 	}
 }
 
-// updated is the next record, by the rules of appliedRecord.updated: a group that
-// is not full any more counts as gone.
+// updated returns the next record, by the rules of appliedRecord.updated. A group that is no longer full counts as
+// gone.
 func (m manifestRecord) updated(wanted, live []string, left []plan.Change, grow bool) manifestRecord {
 	var next manifestRecord
 

@@ -9,10 +9,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// appliedRecord is what Omni has from this object: the machine sets and listed
-// machines that its documents once asked for. Whatever else is in Omni was made
-// by somebody else, or by documents that this object does not know any more,
-// and is not destroyed unless somebody says so.
+// appliedRecord has what Omni has from this object: the machine sets and listed machines that its documents once asked
+// for. Everything else in Omni was made by somebody else, or by documents that this object no longer has, and is
+// destroyed only with an approval.
 type appliedRecord []v1alpha1.AppliedMachineSet
 
 // find returns the set with the ID; nil if it is not recorded.
@@ -49,7 +48,7 @@ func (r appliedRecord) foreign(change plan.Change, live []plan.SetState) string 
 	}
 }
 
-// foreignIn looks into a set that is to go: it takes its machines with it.
+// foreignIn is foreign for a set that the change destroys together with its machines.
 func (r appliedRecord) foreignIn(set *v1alpha1.AppliedMachineSet, live []plan.SetState) string {
 	for _, found := range live {
 		if found.ID != set.ID {
@@ -84,11 +83,10 @@ func orListed(size string) string {
 	return size
 }
 
-// updated is the next record, sorted. What the documents want and Omni has is
-// recorded; what was recorded stays as long as Omni has it. live is from before
-// the run's changes, and left are the changes that are still to be made: a set or
-// machine with one of them is not yet as the documents want it, and what is not
-// wanted without one is gone. With grow false nothing new is recorded.
+// updated returns the next record, sorted. It adds what the documents want and Omni has, and keeps what was recorded
+// for as long as Omni has it. live is the state before the run's changes. left has the changes that are not made yet: a
+// set or machine that one of them affects does not match the documents yet, and an unwanted one that none of them
+// affects is gone. With grow false nothing is added.
 func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change, grow bool) appliedRecord {
 	next := map[string]v1alpha1.AppliedMachineSet{}
 	unmade, going := unfinished(left)
@@ -117,8 +115,7 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 	return sorted(next)
 }
 
-// exceeds reports whether a record holds a set, a machine or a size that another
-// does not.
+// exceeds reports whether a record has a set, a machine or a size that another does not have.
 func (r appliedRecord) exceeds(other appliedRecord) bool {
 	for _, set := range r {
 		known := other.find(set.ID)
@@ -136,7 +133,7 @@ func (r appliedRecord) exceeds(other appliedRecord) bool {
 	return false
 }
 
-// grown adds to a set's entry what Omni has of what is wanted.
+// grown returns the entry of a set, with what Omni has of the wanted machines added.
 func grown(entry v1alpha1.AppliedMachineSet, want plan.SetState, unmade map[string]bool) v1alpha1.AppliedMachineSet {
 	entry.ID = want.ID
 
@@ -153,8 +150,7 @@ func grown(entry v1alpha1.AppliedMachineSet, want plan.SetState, unmade map[stri
 	return entry
 }
 
-// unfinished are the resources that are yet to be made or changed, and those
-// that are yet to be destroyed.
+// unfinished returns the resources that are still to be made or changed, and those that are still to be destroyed.
 func unfinished(left []plan.Change) (unmade, going map[string]bool) {
 	unmade, going = map[string]bool{}, map[string]bool{}
 

@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Settling remembers since when the set of destructive changes of a plan is
-// unchanged. It is a value: settle returns the next one. The zero value
-// has no such changes.
+// Settling records since when the set of destructive changes of a plan is unchanged. It is a value: settle returns the
+// next one. The zero value has no such changes.
 type Settling struct {
 	uid     types.UID // of the OmniCluster
 	keys    []string  // of the changes, sorted
@@ -17,9 +16,9 @@ type Settling struct {
 	settled bool
 }
 
-// settle takes over the destructive changes that a plan has now. They are
-// settled when they have been the same for the settle time. What is left of a
-// settled set stays settled while it is carried out; anything new starts over.
+// settle returns the state for the destructive changes that a plan has now. They are settled when they have been the
+// same for the settle time. The rest of a settled set stays settled while the set is carried out; a new change starts
+// the time again.
 func (s Settling) settle(uid types.UID, keys []string, now time.Time, settleTime time.Duration) Settling {
 	keys = slices.Sorted(slices.Values(keys))
 
@@ -29,7 +28,7 @@ func (s Settling) settle(uid types.UID, keys []string, now time.Time, settleTime
 	case s.uid != uid:
 		return Settling{uid: uid, keys: keys, since: now}
 	case s.settled && subset(keys, s.keys):
-		// What is not among them any more, and comes back, is new.
+		// A change that is no longer among them counts as new when it comes back.
 		s.keys = keys
 
 		return s
@@ -42,7 +41,7 @@ func (s Settling) settle(uid types.UID, keys []string, now time.Time, settleTime
 	return s
 }
 
-// remaining is how long the set has to stay as it is until it is settled.
+// remaining returns how long the set still has to stay unchanged.
 func (s Settling) remaining(now time.Time, settleTime time.Duration) time.Duration {
 	if s.settled || len(s.keys) == 0 {
 		return 0

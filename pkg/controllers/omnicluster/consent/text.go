@@ -9,13 +9,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// maxNamed is how many things a message names one by one.
+// maxNamed is how many things a message names; it counts the others.
 const maxNamed = 5
 
-// ShownTime is a time as messages have it.
+// ShownTime returns a time in the form of messages.
 func ShownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Summary counts a plan's changes, leaving out what there is none of.
+// Summary returns the numbers of a plan's changes by kind, without zeros.
 func Summary(planned *plan.Plan) string {
 	var parts []string
 
@@ -34,10 +34,10 @@ func Summary(planned *plan.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-// Names lists a few of many, and counts the rest.
+// Names lists the first names, and counts the others.
 func Names(names []string) string { return few(names, ", ") }
 
-// ChangeNames names a few changes, and counts the rest.
+// ChangeNames lists the first changes, and counts the others.
 func ChangeNames(changes []plan.Change) string {
 	named := make([]string, 0, len(changes))
 	for _, change := range changes {

@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// Telling are options of a mirror that tells and is quick to come back.
+// Telling returns options of a mirror that records its calls in told, and reopens watches quickly.
 func Telling(told *omnitest.Recorded) mirror.Options {
 	return mirror.Options{
 		ClusterChanged: told.ClusterChanged, HealthChanged: told.HealthChanged,

@@ -1,4 +1,4 @@
-// Package plantest plans and applies for the tests of the packages that stand beside or above package plan.
+// Package plantest plans and applies for the tests of other packages.
 package plantest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// Sync brings a state to what a template says.
+// Sync makes a state match a template.
 func Sync(t *testing.T, st state.State, document string) {
 	t.Helper()
 
@@ -24,7 +24,7 @@ func Sync(t *testing.T, st state.State, document string) {
 	}
 }
 
-// Lines shows changes: what is done to which resource.
+// Lines returns one line for each change: the action and the resource.
 func Lines(changes []plan.Change) []string {
 	shown := []string{}
 	for _, change := range changes {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// What an update of a stored object takes in memory: its text some times over, and for each value its places in the
-	// objects before and after, and in what field ownership is computed from.
+	// The memory that an update of a stored object takes: its text some times over, and for each value its entries in
+	// the object before, in the object after, and in the structures of field ownership.
 	copiesOfObject = 6
 	bytesPerValue  = 1400
 
-	// updatesBudget is what the updates under way may take together for the objects that they change, in bytes. One that
-	// takes more has it for itself.
+	// updatesBudget is the memory that all running updates together may take for the objects they change, in bytes.
+	// An update that needs more than all of it runs alone.
 	updatesBudget = 128 << 20
 	// updateWait is how long an update waits for its part of the budget.
 	updateWait = 20 * time.Second
@@ -32,16 +32,16 @@ const (
 //nolint:gochecknoglobals // see above
 var updates = semaphore.NewWeighted(updatesBudget)
 
-// weighed is an update that waits for its part of the budget. A patch of some bytes makes the server hold the whole object
-// several times, so what requests send says nothing about what they take.
+// weighed makes an update wait for its part of the budget. A patch of some bytes makes the server hold the whole
+// object several times, so the size of a request says nothing about the memory it takes.
 type weighed struct {
 	rest.UpdatedObjectInfo
 
 	held int64
 }
 
-// UpdatedObject implements rest.UpdatedObjectInfo. The store calls it again after a conflict, with an object of much the same
-// size.
+// UpdatedObject implements rest.UpdatedObjectInfo. After a conflict the store calls it again, with an object of about
+// the same size.
 func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
 	if w.held == 0 {
 		waiting, cancel := context.WithTimeout(ctx, updateWait)
@@ -65,8 +65,8 @@ func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 	return updated, nil
 }
 
-// forgetKind takes kind and apiVersion away, which some ways of writing leave in the new object and some in the old one.
-// The store compares both as Go values: a difference there would make a new version of a write that changes nothing.
+// forgetKind removes kind and apiVersion, which some kinds of writes leave in the new object and some in the old one.
+// The store compares both as Go values: a difference there would turn a write without changes into a new version.
 func forgetKind(objects ...runtime.Object) {
 	for _, object := range objects {
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
@@ -76,21 +76,21 @@ func forgetKind(objects ...runtime.Object) {
 // release gives back what the update holds.
 func (w *weighed) release() { updates.Release(w.held) }
 
-// costOf is what an update of an object takes, in bytes, by an estimate.
+// costOf estimates the memory that an update of an object takes, in bytes.
 func costOf(object runtime.Object) int64 {
 	size := sizeOf(reflect.ValueOf(object))
 
 	return 1 + size.bytes*copiesOfObject + size.values*bytesPerValue
 }
 
-// size is how much there is in a value of any type.
+// size is the length of the texts in a value, and the number of its values.
 type size struct{ values, bytes int64 }
 
 func (s size) and(other size) size {
 	return size{values: s.values + other.values, bytes: s.bytes + other.bytes}
 }
 
-// sizeOf counts without allocating. It does not go into times, which hold tables of their zone.
+// sizeOf counts without allocating. It skips times, which hold the tables of their zone.
 func sizeOf(value reflect.Value) size {
 	total := size{values: 1}
 
@@ -129,7 +129,7 @@ func sizeOf(value reflect.Value) size {
 	return total
 }
 
-// sizeOfText counts the values of a JSON text: each but the first has one of these characters before it.
+// sizeOfText counts the values of a JSON text: one of these characters precedes each value but the first.
 func sizeOfText(text []byte) size {
 	total := size{values: 1, bytes: int64(len(text))}
 	for _, indicator := range []byte(",:[{") {

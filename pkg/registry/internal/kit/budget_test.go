@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// clusterOfValues has about so many values, at one of the places where there may be many.
+// clusterOfValues makes a cluster with about the given number of values, in one of the fields that can have many.
 func clusterOfValues(place string, count int) *v1alpha1.OmniCluster {
 	text := []byte(`{"a":[` + strings.TrimSuffix(strings.Repeat("1,", count), ",") + `]}`)
 	cluster := &v1alpha1.OmniCluster{}
@@ -46,7 +46,7 @@ func TestCostOfAnUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdatesShareABudget: an update of a large object waits until others are done, and only as long as the request.
+// TestUpdatesShareABudget: an update of a large object waits for others, but no longer than its request lasts.
 func TestUpdatesShareABudget(t *testing.T) {
 	info := func() *weighed {
 		return &weighed{UpdatedObjectInfo: rest.DefaultUpdatedObjectInfo(&v1alpha1.OmniCluster{})}

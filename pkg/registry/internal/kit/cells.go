@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// none is what kubectl prints where there is nothing to say.
+// none is what kubectl prints for an empty value.
 const none = "<none>"
 
 // ReadyColumn shows the status of the Ready condition.
@@ -64,7 +64,7 @@ func readyCondition[T Object](obj T) *metav1.Condition {
 	return meta.FindStatusCondition(obj.GetReconcileStatus().Conditions, v1alpha1.ConditionReady)
 }
 
-// OrNone is the value, or kubectl's word for nothing.
+// OrNone returns the value, or what kubectl prints for an empty one.
 func OrNone(value string) string {
 	if value == "" {
 		return none
@@ -73,7 +73,7 @@ func OrNone(value string) string {
 	return value
 }
 
-// Until is a time that lies ahead, as "in 3d" or, when it has passed, as "3d ago".
+// Until formats a time in the future as "in 3d", and one in the past as "3d ago".
 func Until(moment *metav1.Time, now time.Time) string {
 	if moment.IsZero() {
 		return none
@@ -86,7 +86,7 @@ func Until(moment *metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(moment.Time)) + " ago"
 }
 
-// Since is how long ago a time was, as AGE shows it.
+// Since formats how long ago a time was, as the column AGE does.
 func Since(moment *metav1.Time, now time.Time) string {
 	if moment.IsZero() {
 		return none

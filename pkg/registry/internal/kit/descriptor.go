@@ -21,7 +21,7 @@ type Object interface {
 	GetReconcileStatus() *v1alpha1.ReconcileStatus
 }
 
-// Descriptor says all that is special about one kind. T is the pointer to its type.
+// Descriptor holds everything that is special about one kind. T is the pointer to its Go type.
 type Descriptor[T Object] struct {
 	// Kind, Plural, Singular and ShortName are the kind's names, as discovery shows them.
 	Kind, Plural, Singular, ShortName string
@@ -41,15 +41,15 @@ type Descriptor[T Object] struct {
 	// update that changes the spec. Optional.
 	Warnings func(T) []string
 
-	// Record is told of every write of the main resource, with the user, after the status was put back to what it was
-	// (old is the zero T for a new object). It may write into the status what only the server knows. Optional.
+	// Record is called for every write of the main resource, with the user, after the status was reset to the stored
+	// one (old is the zero T for a new object). It may write into the status what only the server knows. Optional.
 	Record func(obj, old T, user string)
 
-	// Kept puts back the part of a new status that only Record writes. Optional; goes with Record.
+	// Kept restores, in a write of the status, the part that only Record writes. Optional; goes with Record.
 	Kept func(obj, old T)
 
-	// DeleteGuard refuses the deletion of an object that is not being deleted yet: plain, dry-run and
-	// as part of a collection. Its error is the answer to the client. Optional.
+	// DeleteGuard refuses the deletion of an object that is not being deleted yet: single, dry-run, and as part of a
+	// collection. Its error is the answer to the client. Optional.
 	DeleteGuard func(T) error
 
 	// Selectable is the one field of the spec that field selectors may name. Optional.
@@ -80,7 +80,7 @@ type SelectableField[T Object] struct {
 	Value func(T) string
 }
 
-// Part is one half of an object, spec or status: how to carry it over, compare it and encode it as it is stored.
+// Part is one half of an object, spec or status: how to copy it, compare it, and encode it as it is stored.
 type Part[T any] struct {
 	copy   func(dst, src T)
 	equal  func(a, b T) bool

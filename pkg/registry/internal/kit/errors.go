@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxErrors is how many errors one answer names. The library puts them together in a time and memory that grow with the
-// square of their number: 10,000 of them, from a request of 14 KiB, took 7 GiB from the heap and eight seconds.
+// maxErrors is how many errors one answer lists. The library combines errors in time and memory that grow with the
+// square of their number: 10,000 errors, from a request of 14 KiB, took 7 GiB of the heap and eight seconds.
 const maxErrors = 100
 
-// firstErrors are as many errors as fit into an answer, the last one saying how many more there are.
+// firstErrors returns as many errors as fit into an answer; the last one says how many more there are.
 func firstErrors(errs field.ErrorList) field.ErrorList {
 	if len(errs) <= maxErrors {
 		return errs

@@ -7,12 +7,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// pendingMessage is what a user reads until a controller has looked at a new object.
+// pendingMessage is the message of a new object's condition until a controller has processed the object.
 const pendingMessage = "no controller has looked at this object yet"
 
-// setInitialStatus writes what the status of every new object says, so that no reader ever takes it for a
-// finished one: tools that know kstatus wait while Reconciling is True or observedGeneration lags
-// behind. Other conditions stay.
+// setInitialStatus writes the status of a new object, so that no reader takes the object for a finished one: tools
+// that know kstatus wait while Reconciling is True or observedGeneration lags behind. Other conditions stay.
 func setInitialStatus(status *v1alpha1.ReconcileStatus, now metav1.Time) {
 	status.ObservedGeneration = -1
 

@@ -40,7 +40,8 @@ func ClusterColumn[T Object](cluster func(T) string) Column[T] {
 	}
 }
 
-// desired is the number of machines that a set asks for: the machine class's size, or how many machines are listed.
+// desired is the number of machines that a set asks for: the size of its machine class, or the number of listed
+// machines.
 func desired(machines *v1alpha1.MachineSetMachines) string {
 	if machines.MachineClass == nil {
 		return strconv.Itoa(len(machines.Machines))

@@ -9,19 +9,19 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// creation is the key of a create request's body in its context.
+// creation is the context key of a create request's body.
 type creation struct{}
 
-// WithCreation remembers the body of a create request, as JSON. See ownFalse.
+// WithCreation stores the body of a create request, as JSON, in the context. See ownFalse.
 func WithCreation(ctx context.Context, body []byte) context.Context {
 	return context.WithValue(ctx, creation{}, body)
 }
 
-// ownFalse gives the creator of an object the fields that its request sets to false.
+// ownFalse makes the creator of an object the owner of the fields that its request sets to false.
 //
-// The library takes for the creator's what differs from an empty object. Our booleans are always written, so that an empty
-// object has false, too, and nobody would own what somebody deliberately set: the next manager's apply of true would meet no
-// conflict. Whether false was in the request is seen in its text only.
+// The library makes the creator own the fields that differ from an empty object. Our booleans are always written, so
+// an empty object has false, too. Without ownFalse nobody would own a false that the creator set deliberately, and
+// another manager's apply of true would meet no conflict. Only the text of the request shows whether false was in it.
 func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 	body, _ := ctx.Value(creation{}).([]byte)
 	if !bytes.Contains(body, []byte("false")) {
@@ -52,7 +52,7 @@ func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 		return
 	}
 
-	// Admission may have changed the value, and what is no field of the kind is not stored.
+	// Admission may have changed the value, and fields that the kind does not have are not stored.
 	falseInBoth(fieldpath.MakePathOrDie("spec"), request.Spec, stored, &owned)
 
 	if raw, err := owned.ToJSON(); err == nil {
@@ -61,8 +61,8 @@ func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 	}
 }
 
-// onlyUpdate is the entry of the creator: the only one of a create or update. An object that comes with the managed fields
-// of another one, from a backup say, has several, and keeps them as they are.
+// onlyUpdate returns the entry of the creator: the only one whose operation is Update. An object that is created with
+// the managed fields of another one, for example from a backup, has several entries and keeps them unchanged.
 func onlyUpdate(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 	var found *metav1.ManagedFieldsEntry
 
@@ -81,8 +81,8 @@ func onlyUpdate(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry 
 	return found
 }
 
-// falseInBoth adds the paths that are false in two JSON texts. It does not go into lists, which are owned as a whole or by
-// keys; no boolean of their elements is written when it is unset.
+// falseInBoth adds the paths that are false in both JSON texts. It skips lists, which are owned as a whole or by
+// keys; no boolean in their elements is written when it is unset.
 func falseInBoth(at fieldpath.Path, a, b json.RawMessage, paths *fieldpath.Set) {
 	if string(a) == "false" && string(b) == "false" {
 		paths.Insert(at.Copy())

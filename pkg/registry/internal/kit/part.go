@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// PartOf makes a Part from the function that finds it in an object.
+// PartOf makes a Part from the function that returns it from an object.
 //
 // Comparison is strict: unset and empty differ, because they mean different things to Omni.
 func PartOf[T, P any](find func(T) *P) Part[T] {

@@ -57,15 +57,15 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	return updated, created, explainTooLarge(explainStrategic(err))
 }
 
-// Delete deletes one object, if the guard lets it.
+// Delete deletes one object, if the guard allows it.
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
 	return r.Store.Delete(ctx, name, r.guarded(validate), options)
 }
 
-// DeleteCollection deletes the selected objects. A guarded object ends it with the guard's error;
-// objects that came before are deleted by then.
+// DeleteCollection deletes the selected objects. It stops at a guarded object and returns the guard's error; the
+// objects before that one are deleted already.
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
 	list *metainternalversion.ListOptions,
 ) (runtime.Object, error) {
@@ -78,7 +78,7 @@ func (r *REST) ShortNames() []string { return []string{r.shortName} }
 // Categories returns the group of all our kinds.
 func (r *REST) Categories() []string { return []string{Category} }
 
-// guarded asks the guard before admission; the store calls it with the object as it is at that moment.
+// guarded calls the guard before admission. The store calls it with the current object.
 func (r *REST) guarded(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := r.guard(ctx, obj); err != nil {
@@ -89,8 +89,8 @@ func (r *REST) guarded(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc
 	}
 }
 
-// deleteGuard lets objects pass that are already being deleted: what holds them is a finalizer, and
-// refusing the second DELETE would help nobody.
+// deleteGuard allows objects that are being deleted already: a finalizer holds them, and refusing a second DELETE
+// would help nobody.
 func deleteGuard[T Object](guard func(T) error) rest.ValidateObjectFunc {
 	return func(_ context.Context, obj runtime.Object) error {
 		object, ok := obj.(T)

@@ -21,13 +21,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
-// Scale says how the scale subresource reads and writes a kind.
+// Scale holds how the scale subresource reads and writes a kind.
 type Scale[T Object] struct {
-	// Machines finds where the machines of the set come from.
+	// Machines returns the field that says where the machines of the set come from.
 	Machines func(T) *v1alpha1.MachineSetMachines
-	// Status finds the counters.
+	// Status returns the counters.
 	Status func(T) *v1alpha1.MachineSetStatusFields
-	// Validate reports whether the set can have so many machines; its errors are at spec.replicas.
+	// Validate checks whether the set may have the given number of machines; its errors are at spec.replicas.
 	Validate func(obj T, replicas int32) field.ErrorList
 }
 
@@ -57,7 +57,7 @@ func (r *scaleREST[T]) New() runtime.Object { return &autoscalingv1.Scale{} }
 // Destroy does nothing: the store belongs to the main resource.
 func (r *scaleREST[T]) Destroy() {}
 
-// Get reads the scale of any set, of one with listed machines too.
+// Get returns the scale of any set, also of one with listed machines.
 func (r *scaleREST[T]) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	obj, err := r.store.Get(ctx, name, options)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *scaleREST[T]) Get(ctx context.Context, name string, options *metav1.Get
 	return r.descriptor.Scale.of(obj.(T)), nil
 }
 
-// Update changes the size. A set with listed machines or an unlimited size is refused as invalid.
+// Update changes the size. For a set with listed machines or an unlimited size it returns an Invalid error.
 func (r *scaleREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
@@ -114,7 +114,7 @@ func (s *Scale[T]) of(obj T) *autoscalingv1.Scale {
 	}
 }
 
-// replicas is the size asked for. An unlimited class asks for what it has.
+// replicas returns the requested size. For an unlimited class that is the current size.
 func (s *Scale[T]) replicas(obj T) int32 {
 	machines := s.Machines(obj)
 	if machines.MachineClass == nil {
@@ -140,8 +140,8 @@ type scaledObject[T Object] struct {
 	descriptor *Descriptor[T]
 }
 
-// UpdatedObject lets the client's change work on the scale, and carries the result over, field
-// ownership included.
+// UpdatedObject applies the client's change to the scale, and copies the result, with its field ownership, to the
+// object.
 func (s *scaledObject[T]) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
 	updated, ok := old.DeepCopyObject().(T)
 	if !ok {
@@ -190,12 +190,12 @@ func (s *scaledObject[T]) apply(obj T, scale *autoscalingv1.Scale) error {
 			errors.New("the object was deleted and made again: its UID is another one now"))
 	}
 
-	// Without a version the object is changed as it is.
+	// A scale without a resource version changes the object whatever its version.
 	if scale.ResourceVersion != "" {
 		obj.SetResourceVersion(scale.ResourceVersion)
 	}
 
-	// Writing back what was read changes nothing, so any set accepts it.
+	// A scale that was read and written back changes nothing, so every set accepts it.
 	if scale.Spec.Replicas == s.descriptor.Scale.replicas(obj) {
 		return nil
 	}

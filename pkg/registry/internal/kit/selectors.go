@@ -17,8 +17,8 @@ const (
 	labelNamespace = "metadata.namespace"
 )
 
-// AddFieldLabels tells the scheme which field selectors the kind understands. The error of any other
-// selector names those that are allowed.
+// AddFieldLabels registers in the scheme which field selectors the kind supports. The error for any other selector
+// names the supported ones.
 func (d *Descriptor[T]) AddFieldLabels(scheme *runtime.Scheme) error {
 	allowed := []string{labelName, labelNamespace}
 	if d.Selectable != nil {
@@ -68,7 +68,7 @@ func (d *Descriptor[T]) predicate(label labels.Selector, fieldSelector fields.Se
 	return predicate
 }
 
-// trigger lets the watch cache wake only those watchers that select the changed object's value.
+// trigger lets the watch cache notify only the watchers that select the changed object's value.
 func (d *Descriptor[T]) trigger() storage.IndexerFuncs {
 	if d.Selectable == nil {
 		return nil

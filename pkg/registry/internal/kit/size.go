@@ -14,24 +14,26 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
-// maxSpec is the largest spec, in bytes of JSON. Patches let an object grow beyond what one request
-// can hold; what lies between this and etcd's 1.5 MiB is room for metadata and status.
+// maxSpec is the largest spec, in bytes of JSON. Patches can make an object larger than one request can be. The rest
+// of etcd's 1.5 MiB is room for metadata and status.
 const maxSpec = 1 << 20
 
-// maxSpecDepth is how deep a spec may be nested. The kinds' rules allow their free-form blocks less; this one also holds
-// while an object is being deleted, when those do not run. JSON that is nested 10,000 levels deep can be written, but with
-// what is stored around it not be read again, and then nobody can list the kind.
+// maxSpecDepth is how deep a spec may be nested. The kinds' rules allow less for free-form blocks, but do not run
+// while an object is being deleted; this limit always holds. JSON that is nested 10,000 levels deep can be written.
+// Stored inside an object it is even deeper and cannot be read again, and then nobody can list the kind.
 const maxSpecDepth = 256
 
-// maxSpecValues is how many maps, lists, keys and values a spec may have: many patches, each within what a request may have,
-// would else make one that every later write has to hold in memory, at a kilobyte and more for each value.
+// maxSpecValues is how many maps, lists, keys and values a spec may have. Without it, many patches, each within the
+// limit of a request, would make a spec that every later write has to hold in memory, at a kilobyte and more for each
+// value.
 const maxSpecValues = 50_000
 
-// etcdTooLarge is etcd's refusal. The store passes it on as an error of its own type, so that only
-// the text is left to know it by.
+// etcdTooLarge is the text of etcd's error. The store passes that error on with a type of its own, so only the text
+// identifies it.
 const etcdTooLarge = "etcdserver: request is too large"
 
-// specTooLarge says so if the object's spec is too large, nested too deep, or of too many values to be stored.
+// specTooLarge returns an error if the object's spec is too large to be stored, nested too deep, or has too many
+// values.
 func (s strategy[T]) specTooLarge(obj T) field.ErrorList {
 	encoded, err := s.descriptor.Spec.encode(obj)
 	if err != nil {
@@ -62,21 +64,21 @@ func (s strategy[T]) specTooLarge(obj T) field.ErrorList {
 	}}
 }
 
-// tooLarge is etcd's refusal of a large object. To clients it is the status; the library's handlers know it by its code and
-// text, and write the object again without managed fields before they give up.
+// tooLarge is etcd's error for a large object. Clients see the wrapped status. The library's handlers recognise it by
+// its code and text, and try to write the object without managed fields before they give up.
 type tooLarge struct{ *apierrors.StatusError }
 
-// Code implements the interface by which the handlers know an error of etcd.
+// Code implements the interface by which the handlers recognise an error of etcd.
 func (tooLarge) Code() codes.Code { return codes.InvalidArgument }
 
-// Error is etcd's text, to the letter.
+// Error returns exactly etcd's text.
 func (tooLarge) Error() string { return etcdTooLarge }
 
 // Unwrap returns the status.
 func (t tooLarge) Unwrap() error { return t.StatusError }
 
-// explainTooLarge replaces etcd's refusal of a large object, which clients would take for a fault of
-// the server. Only an object whose metadata or status is huge gets that far.
+// explainTooLarge replaces etcd's error for a large object, which clients would take for an error of the server. Only
+// an object with very large metadata or status reaches that limit.
 func explainTooLarge(err error) error {
 	if err == nil || !strings.Contains(err.Error(), etcdTooLarge) {
 		return err

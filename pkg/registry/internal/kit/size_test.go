@@ -58,7 +58,7 @@ func TestSpecIsBounded(t *testing.T) {
 
 	const tooDeep = "spec: Invalid value: is nested deeper than 256 levels: make it flatter"
 
-	// The kinds' own rules do not run while an object is being deleted; these do.
+	// The kinds' own rules do not run while an object is being deleted; the limits of the kit do.
 	deep := clusterOfDepth(9000)
 	deep.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
 
@@ -109,13 +109,13 @@ func TestExplainTooLarge(t *testing.T) {
 	for _, err := range []error{errors.New(text), storage.NewInternalError(errors.New(text)), apierrors.NewInternalError(errors.New(text))} {
 		got := explainTooLarge(err)
 
-		// What the client is sent.
+		// The answer to the client.
 		status := responsewriters.ErrorToAPIStatus(got)
 		if !apierrors.IsRequestEntityTooLargeError(got) || status.Code != http.StatusRequestEntityTooLarge || strings.Contains(status.Message, "etcdserver") {
 			t.Errorf("%v: got %v, status %+v", err, got, status)
 		}
 
-		// By this the library's handlers know that less of the object may fit.
+		// By this code and text the library's handlers know that the object may fit without managed fields.
 		known, ok := got.(interface{ Code() codes.Code })
 		if !ok || known.Code() != codes.InvalidArgument || got.Error() != text {
 			t.Errorf("%v: the handlers do not know %v", err, got)

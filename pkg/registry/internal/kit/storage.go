@@ -66,7 +66,8 @@ func NewStorage[T Object](d *Descriptor[T], scheme *runtime.Scheme, getter gener
 	return storage, nil
 }
 
-// LimitBy makes all writes of the kind but those of the status ask the ledger for room. Call it before the storage serves.
+// LimitBy makes all writes of the kind, except those of the status, reserve room in the ledger. Call it before the
+// storage serves.
 func (s *Storage) LimitBy(ledger *quota.Ledger) {
 	s.Main.ledger = ledger
 

@@ -7,16 +7,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// strategicMistakes begin the library's errors of a strategic merge patch that does not fit: a directive beside members of
-// a free-form block, which has no Go type to look them up in, an unknown directive, a value of another type. They have no
-// type, and clients would take them for a fault of the server.
+// strategicMistakes are the prefixes of the library's errors for a bad strategic merge patch: a directive beside
+// members of a free-form block, which has no Go type to look them up in; an unknown directive; a value of another
+// type. The errors have no type of their own, and clients would take them for errors of the server.
 //
 //nolint:gochecknoglobals // a constant
 var strategicMistakes = []string{
 	"unable to find api field in struct ", "merging an object in json but data type is not struct", "unknown patch type", "expected a ",
 }
 
-// explainStrategic says what to do instead.
+// explainStrategic tells the client what to do instead.
 func explainStrategic(err error) error {
 	if err == nil || !slices.ContainsFunc(strategicMistakes, func(begin string) bool { return strings.HasPrefix(err.Error(), begin) }) {
 		return err

@@ -15,10 +15,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// strategy is how the main resource of a kind is written.
+// strategy implements writes of the main resource of a kind.
 //
-// It has no declarative validation: none is generated for our kinds, and the library logs an error for every rule of its
-// own on metadata that it expects there, too.
+// It has no declarative validation: none is generated for our kinds, and the library logs an error for every rule of
+// its own on metadata that it expects to find in the generated validation, too.
 type strategy[T Object] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
@@ -41,24 +41,25 @@ func newStrategy[T Object](descriptor *Descriptor[T], scheme *runtime.Scheme) st
 	}
 }
 
-// NamespaceScoped is true: all kinds are namespaced.
+// NamespaceScoped returns true: all kinds are namespaced.
 func (strategy[T]) NamespaceScoped() bool { return true }
 
-// AllowCreateOnUpdate is false: a PUT of a deleted object must not bring it back.
+// AllowCreateOnUpdate returns false: a PUT of a deleted object must not create it again.
 func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
 
-// AllowUnconditionalUpdate is false: a PUT needs the resourceVersion that was read.
+// AllowUnconditionalUpdate returns false: a PUT needs the resourceVersion that was read.
 func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return false }
 
 // Canonicalize changes nothing: objects are stored as they were validated.
 func (strategy[T]) Canonicalize(runtime.Object) {}
 
-// GetResetFields says that an apply of the main resource owns no field of the status.
+// GetResetFields returns the status: an apply of the main resource owns no field of it.
 func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("status")
 }
 
-// PrepareForCreate drops a status that the client sent and sets the initial one, and completes what the creator owns.
+// PrepareForCreate drops a status that the client sent, sets the initial one, and completes the creator's field
+// ownership.
 func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	created := obj.(T)
 
@@ -69,7 +70,7 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	s.record(ctx, created, s.descriptor.New())
 }
 
-// record has the kind write into the status what only the server knows of a write.
+// record calls the kind's Record, which writes into the status what only the server knows of a write.
 func (s strategy[T]) record(ctx context.Context, obj, old T) {
 	if s.descriptor.Record == nil {
 		return
@@ -83,9 +84,10 @@ func (s strategy[T]) record(ctx context.Context, obj, old T) {
 	s.descriptor.Record(obj, old, name)
 }
 
-// PrepareForUpdate keeps the status and counts a changed spec as a new generation. A spec that says the same in another
-// way is stored as it was: clients that write free-form blocks in different orders would else take turns in writing. The
-// store itself adds the generation that begins a deletion.
+// PrepareForUpdate keeps the status, and increases the generation if the spec changed. An equivalent spec that is
+// written in another way is stored as it was: otherwise two clients that write the keys of a free-form block in
+// different orders would overwrite each other for ever. The store itself increases the generation when a deletion
+// begins.
 func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	updated, previous := obj.(T), old.(T)
 
@@ -125,8 +127,8 @@ func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []s
 	return s.descriptor.Warnings(obj.(T))
 }
 
-// WarningsOnUpdate returns the kind's advice if the spec changed: a controller that adds a finalizer
-// or a user who sets a label has heard it before.
+// WarningsOnUpdate returns the kind's advice if the spec changed: whoever only adds a finalizer or sets a label need
+// not see it again.
 func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	if !newGeneration(obj.(T), old.(T)) {
 		return nil
@@ -135,16 +137,16 @@ func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Obje
 	return s.WarningsOnCreate(ctx, obj)
 }
 
-// newGeneration reports whether PrepareForUpdate found a changed spec. The store puts the old generation
-// back before, whatever the client sent, so that only a changed spec makes a new one; comparing numbers
-// spares comparing the encoded specs again.
+// newGeneration reports whether PrepareForUpdate found a changed spec. Before that the store resets the generation to
+// the old one, whatever the client sent, so only a changed spec increases it. Comparing the two numbers saves
+// encoding and comparing the specs again.
 func newGeneration[T Object](updated, previous T) bool {
 	return updated.GetGeneration() != previous.GetGeneration()
 }
 
-// specChanged compares what would be stored. Two specs whose Go values differ may have one encoding
-// (an empty list of a field that omits empty lists), or encodings that say the same (another order of
-// keys in a free-form block); counting that as a change would make a new generation of every such write.
+// specChanged compares the encoded specs, as they would be stored. Two specs with different Go values may have the
+// same encoding (an empty list of a field that omits empty lists), or equivalent ones (another order of keys in a
+// free-form block). If those counted as changes, every such write would make a new generation.
 func (s strategy[T]) specChanged(obj, old T) bool {
 	if s.descriptor.Spec.equal(obj, old) {
 		return false
@@ -160,7 +162,7 @@ func (s strategy[T]) specChanged(obj, old T) bool {
 	return err != nil || !bytes.Equal(encoded, previous) && !sameJSON(encoded, previous)
 }
 
-// resetFields names the top-level fields that a resource ignores in a server-side apply.
+// resetFields names the top-level fields that a server-side apply of a resource ignores.
 func resetFields(roots ...string) map[fieldpath.APIVersion]*fieldpath.Set {
 	set := fieldpath.NewSet()
 	for _, root := range roots {

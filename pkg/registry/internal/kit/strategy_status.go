@@ -12,16 +12,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// statusStrategy is how the status subresource of a kind is written.
+// statusStrategy implements writes of the status subresource of a kind.
 type statusStrategy[T Object] struct{ strategy[T] }
 
-// GetResetFields says that an apply of the status owns nothing else.
+// GetResetFields returns everything but the status: an apply of the status owns nothing else.
 func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("metadata", "spec")
 }
 
-// PrepareForUpdate keeps everything but the status. A status without Ready becomes that of an object
-// nobody has looked at: tools that know kstatus take an object without conditions for a finished one.
+// PrepareForUpdate keeps everything but the status. A status without Ready gets the initial conditions: tools that
+// know kstatus take an object without conditions for a finished one.
 func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	updated, previous := obj.(T), old.(T)
 

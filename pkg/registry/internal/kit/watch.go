@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// versionTimeout is how long the storage may take to tell its current resource version, for one small read.
+// versionTimeout is how long one small read of the storage's current resource version may take.
 const versionTimeout = 2 * time.Second
 
-// Watch tells what changes from a resource version on. A version that the storage has not reached
-// yet is refused as expired, so that clients list anew: it comes from before the storage was
-// restored from an older snapshot. Without that the watch would be silent until the storage has
-// passed the version, and its client would go on with objects that are not there any more.
+// Watch sends the changes since a resource version. It refuses a version that the storage has not reached yet as
+// expired, so that clients list again: such a version was handed out before the storage was restored from an older
+// snapshot. Without this check the watch would be silent until the storage has passed the version, and its client
+// would keep objects that no longer exist.
 func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
 	if options != nil && options.ResourceVersion != "" && options.ResourceVersion != "0" {
 		current, err := r.currentVersion(ctx)
@@ -33,8 +33,8 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	return r.Store.Watch(ctx, options)
 }
 
-// currentVersion reads how far the storage is. If that takes too long or fails, the client is told to try again: it keeps
-// what it has and asks for the same watch, where any other error would make it list everything anew.
+// currentVersion reads the storage's current resource version. If that takes too long or fails, the client is told to
+// try again: it keeps its objects and repeats the same watch. Any other error would make it list everything again.
 func (r *REST) currentVersion(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
@@ -47,8 +47,8 @@ func (r *REST) currentVersion(ctx context.Context) (uint64, error) {
 	return current, nil
 }
 
-// refuseFuture returns an error of reason Expired for a version above the current one. What is no
-// version is the store's to refuse.
+// refuseFuture returns an error of reason Expired for a version above the current one. It leaves a malformed version
+// to the store.
 func refuseFuture(requested string, current uint64) error {
 	version, err := strconv.ParseUint(requested, 10, 64)
 	if err != nil || version <= current {

@@ -45,8 +45,9 @@ func (s *suite[T]) testLibrary(t *testing.T) {
 	}
 }
 
-// standingClock gives all first conditions the same time. The suite compares what a dry run and a creation return, and a
-// second may begin between them; it allows for that in the time of the creation only.
+// standingClock gives the first conditions of all objects the same time. The suite compares the results of a dry run
+// and of a creation, and a second may pass between them; the suite itself ignores only the difference in the creation
+// time.
 type standingClock struct{ rest.RESTCreateStrategy }
 
 // PrepareForCreate implements rest.RESTCreateStrategy.

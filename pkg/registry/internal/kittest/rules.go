@@ -103,7 +103,7 @@ func orNothing[T any](change func(T)) func(T) {
 	return change
 }
 
-// testDeletion: the beginning of a deletion is one new generation; dry-run and repetition are none.
+// testDeletion: the beginning of a deletion increases the generation once; a dry run and a second deletion do not.
 func (s *suite[T]) testDeletion(t *testing.T) {
 	v := s.verbs(t, s.plain(t))
 
@@ -141,7 +141,7 @@ func (s *suite[T]) testDeletion(t *testing.T) {
 	}
 }
 
-// testStatus: /status writes the status and nothing else, and no generation that does not exist.
+// testStatus: /status writes the status only, and refuses an observedGeneration that does not exist.
 func (s *suite[T]) testStatus(t *testing.T) {
 	v := s.verbs(t, s.plain(t))
 	before := v.create(s.valid("foo"))

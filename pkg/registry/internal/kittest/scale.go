@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// testScale: the scale of a set can be read always, and written where a machine class has a number.
+// testScale: the scale of a set can always be read, and can be written if the size of its machine class is a number.
 func (s *suite[T]) testScale(t *testing.T) {
 	storage := s.plain(t)
 
@@ -119,7 +119,8 @@ func (s *suite[T]) testWriteScale(t *testing.T, v verbs[T]) {
 	}
 }
 
-// A scale may be written without a resource version, as that of a Deployment may: it is a precondition, not a duty.
+// A scale may be written without a resource version, as that of a Deployment may: the version is an optional
+// precondition.
 func (s *suite[T]) testWriteScaleWithoutVersion(t *testing.T, v verbs[T]) {
 	t.Helper()
 
@@ -146,7 +147,7 @@ func (s *suite[T]) writeScale(t *testing.T, v verbs[T], name string, replicas in
 	return scale.(*autoscalingv1.Scale), nil
 }
 
-// replicasOf changes the replicas of whatever scale is stored, as a patch does.
+// replicasOf returns an update that sets the replicas of the stored scale, as a patch does.
 func replicasOf(replicas int32) rest.TransformFunc {
 	return func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		scale := old.(*autoscalingv1.Scale).DeepCopy()

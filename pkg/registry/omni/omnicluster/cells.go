@@ -13,7 +13,8 @@ func isControlPlane(set *v1alpha1.MachineSetStatus) bool {
 
 func isWorkerSet(set *v1alpha1.MachineSetStatus) bool { return !isControlPlane(set) }
 
-// machines is "healthy/requested" over the sets that count; nothing before Omni has said anything.
+// machines prints "healthy/requested" machines, over the sets that counts selects; nothing until Omni has reported a
+// status.
 func machines(o *v1alpha1.OmniCluster, counts func(*v1alpha1.MachineSetStatus) bool) string {
 	if o.Status.Omni == nil {
 		return kit.OrNone("")
@@ -31,8 +32,8 @@ func machines(o *v1alpha1.OmniCluster, counts func(*v1alpha1.MachineSetStatus) b
 	return fmt.Sprintf("%d/%d", healthy, requested)
 }
 
-// plan counts creates, updates and destroys, and how many of them take machines away. One that only remembers
-// approvals is none.
+// plan counts creates, updates and destroys, and how many of them remove machines. It prints nothing for a plan that
+// is kept only to remember approvals.
 func plan(p *v1alpha1.OmniClusterPlan) string {
 	if p == nil || len(p.Approved) > 0 && p.Destructive == 0 {
 		return kit.OrNone("")
@@ -50,7 +51,7 @@ func plan(p *v1alpha1.OmniClusterPlan) string {
 	return text
 }
 
-// held says when changes that wait for their turn may begin, in UTC, or what they wait for.
+// held prints when changes that wait for their turn may begin, in UTC, or what they wait for.
 func held(status *v1alpha1.OmniClusterRollout) string {
 	switch {
 	case status == nil || status.Reason == "":

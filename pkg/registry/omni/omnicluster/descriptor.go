@@ -10,8 +10,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-// Descriptor is all that is special about OmniCluster. requireConfirmation is what
-// spec.deletePolicy.requireConfirmation means where it is unset.
+// Descriptor describes OmniCluster. requireConfirmation is the meaning of an unset
+// spec.deletePolicy.requireConfirmation.
 func Descriptor(requireConfirmation bool) *kit.Descriptor[*v1alpha1.OmniCluster] {
 	return &kit.Descriptor[*v1alpha1.OmniCluster]{
 		Kind:      "OmniCluster",

@@ -8,9 +8,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// confirmDeletion refuses the deletion of a cluster that asks for confirmation until somebody wrote
-// the cluster's name into the annotation. Deleting a cluster destroys its machines' data, so neither
-// a deleted namespace nor the garbage collector may do it in passing.
+// confirmDeletion refuses the deletion of a cluster that asks for confirmation until its annotation confirm-deletion
+// has the cluster's name. Deleting a cluster destroys its machines' data, so neither the deletion of a namespace nor
+// the garbage collector may delete it as a side effect.
 func confirmDeletion(o *v1alpha1.OmniCluster, byDefault bool) error {
 	required := byDefault
 	if wanted := o.Spec.DeletePolicy.RequireConfirmation; wanted != nil {

@@ -9,8 +9,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// recordOverride writes into the status who lets changes begin out of turn, in the very write that asks for it: nobody can
-// leave it out. Validation has yet to look at the annotation; what it refuses is not stored.
+// recordOverride writes into the status who lets changes begin out of turn. It does so in the same write that sets
+// the annotation, so that no client can leave it out. Validation of the annotation comes later; a refused object is
+// not stored.
 func recordOverride(o, old *v1alpha1.OmniCluster, user string, now time.Time) {
 	value := o.Annotations[v1alpha1.AnnotationRolloutOverride]
 	if value == "" || value == old.Annotations[v1alpha1.AnnotationRolloutOverride] {
@@ -30,7 +31,7 @@ func recordOverride(o, old *v1alpha1.OmniCluster, user string, now time.Time) {
 	o.Status.Rollout = status
 }
 
-// keepOverride puts back what recordOverride wrote: no status write changes it.
+// keepOverride restores what recordOverride wrote: a write of the status cannot change it.
 func keepOverride(o, old *v1alpha1.OmniCluster) {
 	var kept *v1alpha1.RolloutOverride
 	if old.Status.Rollout != nil {

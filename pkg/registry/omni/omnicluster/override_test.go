@@ -32,7 +32,7 @@ func TestOverrideIsRecorded(t *testing.T) {
 		t.Error("the rest of the status changed, or the old object did")
 	}
 
-	// A later write by somebody else says nothing new.
+	// A later write by another user, which leaves the annotation unchanged, records nothing new.
 	later := updated.DeepCopy()
 	later.Labels = map[string]string{"a": "b"}
 	recordOverride(later, updated, "bob", now.Add(time.Hour))
@@ -41,7 +41,7 @@ func TestOverrideIsRecorded(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// A status write neither drops nor forges it.
+	// A write of the status neither drops nor forges the record.
 	for name, status := range map[string]*v1alpha1.OmniClusterRollout{
 		"left out": {Governed: true}, "nothing": nil,
 		"forged": {Governed: true, Override: &v1alpha1.RolloutOverride{Hash: hash, User: "mallory"}},

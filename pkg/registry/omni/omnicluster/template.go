@@ -36,9 +36,8 @@ type Lister interface {
 	List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error)
 }
 
-// TemplateREST serves the template subresource: the Omni cluster template that the stored objects
-// give now. It reads nothing but this server's own objects; a ConfigMap or Secret is shown as its
-// reference only.
+// TemplateREST serves the template subresource: the Omni cluster template that the stored objects give now. It reads
+// only objects of this server; a ConfigMap or Secret appears only as a reference.
 type TemplateREST struct {
 	sources TemplateSources
 	hub     template.Hub
@@ -49,19 +48,19 @@ var (
 	_ rest.StorageMetadata = &TemplateREST{}
 )
 
-// NewTemplateREST makes the subresource. The hub goes into the ownership mark, as the
-// controller writes it.
+// NewTemplateREST makes the subresource. The hub's name and ID go into the ownership mark, as the controller writes
+// it.
 func NewTemplateREST(sources TemplateSources, hub template.Hub) *TemplateREST {
 	return &TemplateREST{sources: sources, hub: hub}
 }
 
-// New makes the object that discovery shows.
+// New returns the object that discovery shows.
 func (r *TemplateREST) New() runtime.Object { return &v1alpha1.OmniCluster{} }
 
 // Destroy does nothing: the stores belong to the main resources.
 func (r *TemplateREST) Destroy() {}
 
-// ProducesMIMETypes says in the OpenAPI document what GET answers.
+// ProducesMIMETypes returns the content types of GET for the OpenAPI document.
 func (r *TemplateREST) ProducesMIMETypes(verb string) []string {
 	if verb != http.MethodGet {
 		return nil
@@ -70,12 +69,12 @@ func (r *TemplateREST) ProducesMIMETypes(verb string) []string {
 	return []string{TemplateMediaType}
 }
 
-// ProducesObject says in the OpenAPI document that the answer is a text.
+// ProducesObject returns the type of the answer for the OpenAPI document: a text.
 func (r *TemplateREST) ProducesObject(string) any { return "" }
 
-// Get renders the template of the named cluster. The error is NotFound without the cluster, and
-// status 422 when its documents do not make a template; the error's reason is that of the condition
-// Assembled, such as ControlPlaneMissing.
+// Get renders the template of the named cluster. It returns NotFound if there is no such cluster, and status 422 if
+// its documents do not form a template; the reason of that error is a reason of the condition Assembled, such as
+// ControlPlaneMissing.
 func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	input, err := r.read(ctx, name, options)
 	if err != nil {
@@ -96,7 +95,7 @@ func (r *TemplateREST) Get(ctx context.Context, name string, options *metav1.Get
 }
 
 func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.GetOptions) (*template.Input, error) {
-	// An error goes out as it is: wrapped, "try again later" would become a fault of the server.
+	// The error is returned unwrapped: a wrapped "try again later" would become an internal server error.
 	found, err := r.sources.Clusters.Get(ctx, name, options)
 	if err != nil {
 		return nil, err
@@ -130,7 +129,7 @@ func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.Ge
 	}, nil
 }
 
-// list reads what names the cluster.
+// list reads the objects that name the cluster.
 func list[L runtime.Object](ctx context.Context, lister Lister, cluster string) (L, error) {
 	found, err := lister.List(ctx, &metainternalversion.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.clusterRef.name", cluster),
@@ -144,7 +143,7 @@ func list[L runtime.Object](ctx context.Context, lister Lister, cluster string) 
 	return as[L](found)
 }
 
-// as is what a store returned, by its type.
+// as converts what a store returned to its type.
 func as[T runtime.Object](found runtime.Object) (T, error) {
 	typed, ok := found.(T)
 	if !ok {
@@ -154,8 +153,8 @@ func as[T runtime.Object](found runtime.Object) (T, error) {
 	return typed, nil
 }
 
-// notATemplate is the answer when the stored objects do not make a template: nothing is wrong with
-// the request, so the reason says what is missing or in conflict.
+// notATemplate is the error for stored objects that do not form a template. The request itself is fine, so the reason
+// of the error says what is missing or in conflict.
 func notATemplate(name string, err error) error {
 	reason := v1alpha1.ReasonTemplateInvalid
 
@@ -173,8 +172,8 @@ func notATemplate(name string, err error) error {
 	}}
 }
 
-// renderedTemplate streams a template. It is no API type: only its stream is ever sent, and to a client that asks for
-// nothing but metadata, the cluster's.
+// renderedTemplate streams a template. It is not an API type: only its stream is sent. A client that asks for
+// metadata only gets the cluster's.
 type renderedTemplate struct {
 	v1alpha1.OmniCluster
 

@@ -18,7 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// stored answers like a store that holds these objects; it checks what the subresource asks for.
+// stored is a store that holds these objects; it checks what the subresource asks for.
 type stored struct {
 	t       *testing.T
 	cluster *v1alpha1.OmniCluster

@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-// Descriptor is all that is special about OmniConnection. now is what the expiry is counted from.
+// Descriptor describes OmniConnection. now is the time from which the expiry is counted.
 func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniConnection] {
 	return &kit.Descriptor[*v1alpha1.OmniConnection]{
 		Kind:      "OmniConnection",

@@ -10,8 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-// Descriptor is all that is special about OmniKubeconfigExport. now is what expiry and rotation are
-// counted from.
+// Descriptor describes OmniKubeconfigExport. now is the time from which expiry and rotation are counted.
 func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigExport] {
 	return &kit.Descriptor[*v1alpha1.OmniKubeconfigExport]{
 		Kind:      "OmniKubeconfigExport",

@@ -93,7 +93,7 @@ func next(all []v1alpha1.RolloutStageStatus) *metav1.Time {
 	return first
 }
 
-// confirmDeletion refuses to delete a policy that holds changes, unless the annotation confirm-deletion holds its name.
+// confirmDeletion refuses to delete a policy that holds changes, unless its annotation confirm-deletion has its name.
 func confirmDeletion(o *v1alpha1.OmniRolloutPolicy) error {
 	if o.Status.Held == 0 || o.Annotations[v1alpha1.AnnotationConfirmDeletion] == o.Name {
 		return nil

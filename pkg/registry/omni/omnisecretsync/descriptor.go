@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-// Descriptor is all that is special about OmniSecretSync. now is what the last sync is counted from.
+// Descriptor describes OmniSecretSync. now is the time from which the age of the last sync is counted.
 func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] {
 	return &kit.Descriptor[*v1alpha1.OmniSecretSync]{
 		Kind:      "OmniSecretSync",

@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// flags are the command line.
+// flags are the values of the command line.
 type flags struct {
 	listen, keyOut, caOut, account, role string
 	plaintext                            bool
@@ -105,7 +105,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// writeCredentials makes the service account and writes what a client needs.
+// writeCredentials creates the service account and writes the files for clients.
 func writeCredentials(sim *omnisim.Server, parsed flags) error {
 	key, err := sim.CreateServiceAccount(parsed.account, omnisim.Role(parsed.role), parsed.keyLifetime)
 	if err != nil {
