@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// TestEtcdClientCertificateIsReadAgain: certificates for an external etcd are renewed on disk. Whoever connects anew shows
-// what is there now; the connections from before go on.
+// TestEtcdClientCertificateIsReadAgain: client certificates for an external etcd are renewed on disk. New connections
+// use the certificate that is on disk now; existing connections go on.
 func TestEtcdClientCertificateIsReadAgain(t *testing.T) {
 	first, second := newIdentity(t), newIdentity(t)
 	shown := &shownCertificate{}
@@ -25,7 +25,7 @@ func TestEtcdClientCertificateIsReadAgain(t *testing.T) {
 	writeFile(t, ca, string(first.certificate))
 	first.write(t, certificate, key)
 
-	s := startServerOn(t, t.TempDir(), func(o *genericoptions.EtcdOptions) {
+	s := startServerBehind(t, func(o *genericoptions.EtcdOptions) {
 		r.between(o)
 
 		transport := &o.StorageConfig.Transport

@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// withoutStorage is far less than any request to a storage that is gone takes.
+// withoutStorage is far less than any request takes that waits for a missing storage.
 const withoutStorage = time.Second
 
 func shortDirectory(t *testing.T) string {
@@ -46,7 +46,7 @@ func TestDiscoveryWithoutStorage(t *testing.T) {
 	for name, end := range map[string]func(*relay){"gone": (*relay).gone, "hangs": (*relay).hang} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelay(t)
-			s := startServerOn(t, t.TempDir(), r.between)
+			s := startServerBehind(t, r.between)
 
 			for path, accept := range paths { // documents are made when they are asked for the first time
 				s.get(t, path, accept)
@@ -71,13 +71,13 @@ func TestDiscoveryWithoutStorage(t *testing.T) {
 	}
 }
 
-// TestWatchWithoutStorage: a client that watches on keeps what it has and asks for the same again. Any other answer than
-// "too many requests" would make all clients list everything anew.
+// TestWatchWithoutStorage: a client that resumes a watch keeps its objects and asks again from the same version. Any
+// other answer than "too many requests" would make all clients list everything again.
 func TestWatchWithoutStorage(t *testing.T) {
 	for name, end := range map[string]func(*relay){"gone": (*relay).gone, "hangs": (*relay).hang} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelay(t)
-			s := startServerOn(t, t.TempDir(), r.between)
+			s := startServerBehind(t, r.between)
 			list := s.mustCall(t, http.StatusOK, http.MethodGet, clusters, "", "")
 
 			end(r)
@@ -92,8 +92,8 @@ func TestWatchWithoutStorage(t *testing.T) {
 	}
 }
 
-// TestExpired: whoever goes on with a list or a watch after a compaction is refused with 410, from which
-// every client knows how to go on: with the token that comes along, or from the beginning.
+// TestExpired: a client that continues a list or a watch after a compaction is refused with 410. Every client knows
+// how to go on from that: with the token in the answer, or from the beginning.
 func TestExpired(t *testing.T) {
 	dir := t.TempDir()
 	page := &v1alpha1.OmniMachineList{}
@@ -135,7 +135,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// firstPageThenCompacted is one machine of three, of a state that is gone when it returns.
+// firstPageThenCompacted returns the first page of a list, one machine of three. It compacts the state of that list
+// before it returns.
 func firstPageThenCompacted(t *testing.T, dir string) *v1alpha1.OmniMachineList {
 	t.Helper()
 
@@ -165,7 +166,7 @@ func firstPageThenCompacted(t *testing.T, dir string) *v1alpha1.OmniMachineList 
 	return page
 }
 
-// compact forgets all states of the storage but the present one.
+// compact removes all revisions of the storage but the current one.
 func compact(t *testing.T, endpoint string) {
 	t.Helper()
 
@@ -188,8 +189,8 @@ func compact(t *testing.T, endpoint string) {
 	}
 }
 
-// watchFrom is the error of a watch, whether it comes as an answer or as an event; none within a moment
-// is good.
+// watchFrom returns the error of a watch, whether it comes as the answer or as an event; nil if none comes within a
+// moment.
 func watchFrom(t *testing.T, s *server, version string, moment time.Duration) error {
 	t.Helper()
 

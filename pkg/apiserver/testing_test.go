@@ -56,6 +56,24 @@ func startServerWith(t *testing.T, configure func(*apiserver.Config)) *server {
 func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), configure func(*apiserver.Config), options ...embeddedetcd.Option) *server {
 	t.Helper()
 
+	etcd := startEtcd(t, dir, options...)
+
+	return replica(t, etcd.Endpoint(), change, func(config *apiserver.Config) {
+		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
+		configure(config)
+	})
+}
+
+// startServerBehind starts a server that reaches its etcd through what change makes of the endpoint, such as a relay.
+func startServerBehind(t *testing.T, change func(*genericoptions.EtcdOptions)) *server {
+	t.Helper()
+
+	return replica(t, startEtcd(t, t.TempDir()).Endpoint(), change, func(*apiserver.Config) {})
+}
+
+func startEtcd(t *testing.T, dir string, options ...embeddedetcd.Option) *embeddedetcd.Server {
+	t.Helper()
+
 	etcd, err := embeddedetcd.Start(t.Context(), dir, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +85,7 @@ func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), c
 		}
 	})
 
-	return replica(t, etcd.Endpoint(), change, configure)
+	return etcd
 }
 
 // replica starts a server on an etcd that runs.

@@ -15,24 +15,25 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
-// etcdPrefix is where the objects are kept, with the group after it. It differs from the /registry
-// of a kube-apiserver, whose etcd --etcd-servers may name.
+// etcdPrefix is the prefix of the objects' keys; the group follows it. It differs from the /registry of a
+// kube-apiserver, because --etcd-servers may name the etcd of one.
 const etcdPrefix = "/omni-apiserver"
 
-// watchDrainTime is how long a stop gives watches to end. Without it the library does not end them at
-// all, and waits a minute for connections that stay busy.
+// watchDrainTime is how long a stop gives watches to end. Without it the library does not end watches at all, and
+// waits a minute for their connections.
 const watchDrainTime = 10 * time.Second
 
-// streamsPerConnection is how many requests and watches one connection may carry at once. The aggregator's requests come
-// over one connection while it has room, and over more when it has none. A higher number helps only somebody who comes
-// past the aggregator and abandons requests as fast as a connection takes them: with the 1000 that servers behind an
-// aggregator usually allow, four connections of a user without rights took up to 1.6 GiB of memory within ten seconds,
-// more than the chart allows; with 250 it was up to 390 MiB, with 100 up to 170 MiB, of which 125 MiB were there before.
+// streamsPerConnection is how many requests and watches one connection may carry at the same time. The aggregator
+// sends its requests over one connection while that has room, and opens more when it has none. A higher number helps
+// only an attacker who bypasses the aggregator and abandons requests as fast as a connection accepts them. With the
+// 1000 that servers behind an aggregator usually allow, four connections of a user without rights took up to 1.6 GiB
+// of memory within ten seconds, more than the chart allows; with 250 it was up to 390 MiB, with 100 up to 170 MiB, of
+// which 125 MiB were in use before.
 const streamsPerConnection = 100
 
 // Options are the flags of omni-apiserver. The zero value is not usable; call NewOptions.
 type Options struct {
-	// Server, Storage, Serving and so on are the option groups of the generic API server.
+	// Server, Storage, Serving and so on are option groups of the generic API server.
 	Server         *genericoptions.ServerRunOptions
 	Storage        *genericoptions.EtcdOptions
 	Serving        *genericoptions.SecureServingOptionsWithLoopback
@@ -46,9 +47,9 @@ type Options struct {
 
 	// EtcdDataDir is the data directory of the embedded etcd; empty if an external one is used.
 	EtcdDataDir string
-	// Embedded is about that etcd.
+	// Embedded are the options of that etcd.
 	Embedded EmbeddedEtcdOptions
-	// Limits are about how much may be stored and listed.
+	// Limits limit how much may be stored and listed.
 	Limits LimitOptions
 	// ControllerNamespaces are the namespaces that a controller serves; empty means any.
 	ControllerNamespaces []string
@@ -56,9 +57,9 @@ type Options struct {
 	CheckReferences bool
 	// RequireDeletionConfirmation is the default of spec.deletePolicy.requireConfirmation.
 	RequireDeletionConfirmation bool
-	// shutdownDelayGiven reports whether the command line has --shutdown-delay-duration.
+	// shutdownDelayGiven says whether the command line has --shutdown-delay-duration.
 	shutdownDelayGiven func() bool
-	// ManagementClusterName is what the ownership mark in a rendered template says of this cluster.
+	// ManagementClusterName is the name of this management cluster in the ownership mark of a rendered template.
 	ManagementClusterName string
 	// HubID is the ID of the hub in that mark. Empty: the UID of its Namespace kube-system.
 	HubID string
@@ -91,8 +92,8 @@ func NewOptions() *Options {
 	return o
 }
 
-// Complete derives what was left out: without kubeconfigs of their own, authentication and
-// authorisation ask the same kube-apiserver as everything else.
+// Complete derives options that were left out: without kubeconfigs of their own, authentication and authorisation use
+// the same kube-apiserver as everything else.
 func (o *Options) Complete() error {
 	o.Authentication.RemoteKubeConfigFile = cmp.Or(o.Authentication.RemoteKubeConfigFile, o.Hub.CoreAPIKubeconfigPath)
 	o.Authorization.RemoteKubeConfigFile = cmp.Or(o.Authorization.RemoteKubeConfigFile, o.Hub.CoreAPIKubeconfigPath)
@@ -111,7 +112,7 @@ func (o *Options) Complete() error {
 	return nil
 }
 
-// Validate returns everything that is wrong with the flags, as one error.
+// Validate returns all problems of the flags as one error.
 func (o *Options) Validate() error {
 	errs := append(o.validateStorage(), o.validateNamespaces()...)
 	errs = append(errs, o.validateHubID()...)
@@ -145,14 +146,14 @@ func (o *Options) validateStorage() []error {
 		return append(o.Storage.Validate(), o.Embedded.validateUnused()...)
 	}
 
-	// The library insists on a server; the embedded one's address is known once it runs.
+	// The library requires an etcd server; the address of the embedded one is known only when it runs.
 	embedded := *o.Storage
 	embedded.StorageConfig.Transport.ServerList = []string{"unix:embedded"}
 
 	return append(embedded.Validate(), o.Embedded.validate()...)
 }
 
-// limits are those of what is stored.
+// limits returns the limits of stored objects.
 func (o *Options) limits() quota.Limits {
 	if o.EtcdDataDir == "" {
 		return o.Limits.stored(0)
@@ -183,4 +184,9 @@ func (o *Options) validateNamespaces() []error {
 	}
 
 	return errs
+}
+
+// cachesEveryKind reports whether every kind has a watch cache, which is so unless a user turns them off.
+func (o *Options) cachesEveryKind() bool {
+	return o.Storage.EnableWatchCache && len(o.Storage.WatchCacheSizes) == 0
 }

@@ -15,8 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// Run serves until the context ends. The embedded etcd starts before and stops after the server. A stop that comes
-// while it starts is no error.
+// Run serves until the context ends. The embedded etcd starts before the server and stops after it. A stop during the
+// start is no error.
 func Run(ctx context.Context, options *Options) error {
 	klog.InfoS("Starting omni-apiserver", "version", version.Get().String(), "objectsAreIn", options.whereObjectsAre())
 
@@ -32,7 +32,7 @@ func Run(ctx context.Context, options *Options) error {
 	return err
 }
 
-// whereObjectsAre is the storage, for the log.
+// whereObjectsAre describes the storage in the log.
 func (o *Options) whereObjectsAre() string {
 	if o.EtcdDataDir != "" {
 		return "the embedded etcd in " + o.EtcdDataDir
@@ -42,11 +42,11 @@ func (o *Options) whereObjectsAre() string {
 }
 
 func run(ctx context.Context, options *Options) error {
-	// From here on, and not from when the etcd inside is ready: it may need two minutes of it.
+	// The timeout starts here, before the embedded etcd is ready: etcd may need two minutes of it.
 	startBy := time.Now().Add(startTimeout)
 
 	if options.EtcdDataDir == "" {
-		return serve(ctx, options, startBy, nil)
+		return serve(ctx, options, startBy, nil, nil)
 	}
 
 	etcd, err := embeddedetcd.Start(ctx, options.EtcdDataDir, embeddedetcd.Quota(options.Embedded.QuotaBytes),
@@ -65,7 +65,7 @@ func run(ctx context.Context, options *Options) error {
 		return errors.Join(err, etcd.Stop())
 	}
 
-	err = serve(ctx, options, startBy, upkeep.notice)
+	err = serve(ctx, options, startBy, etcd, upkeep.notice)
 	if cause := context.Cause(ctx); errors.Is(cause, embeddedetcd.ErrStopped) {
 		err = errors.Join(err, cause)
 	}
@@ -73,9 +73,9 @@ func run(ctx context.Context, options *Options) error {
 	return errors.Join(err, upkeep.stop(), etcd.Stop())
 }
 
-// serve runs the API server, if what it needs has answered in time. The notice, if there is one, says what is wrong with
-// its storage.
-func serve(ctx context.Context, options *Options, startBy time.Time, notice func() string) error {
+// serve runs the API server after the servers that it needs have answered in time. Without an external etcd, etcd is the
+// embedded one, and notice says what is wrong with it.
+func serve(ctx context.Context, options *Options, startBy time.Time, etcd *embeddedetcd.Server, notice func() string) error {
 	starting, cancel := context.WithDeadlineCause(ctx, startBy, fmt.Errorf("gave up after %s", startTimeout))
 	config, err := options.Config(starting)
 
@@ -83,6 +83,10 @@ func serve(ctx context.Context, options *Options, startBy time.Time, notice func
 
 	if err != nil {
 		return err
+	}
+
+	if etcd != nil && options.cachesEveryKind() {
+		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
 	}
 
 	if notice != nil {

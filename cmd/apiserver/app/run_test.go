@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// What the etcd inside has used of the time for the start is gone: the hub does not get all of it once more.
+// The hub gets only the rest of the start timeout, without the time that the embedded etcd has used.
 func TestTheStartIsBoundedAsAWhole(t *testing.T) {
 	begin := time.Now()
 
-	err := serve(t.Context(), parse(t, "--etcd-servers=http://127.0.0.1:1"), time.Now().Add(300*time.Millisecond), nil)
+	err := serve(t.Context(), parse(t, "--etcd-servers=http://127.0.0.1:1"), time.Now().Add(300*time.Millisecond), nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "wait for etcd: gave up after 4m0s: no connection to etcd") {
 		t.Errorf("got %v", err)
 	}
@@ -23,7 +23,7 @@ func TestTheStartIsBoundedAsAWhole(t *testing.T) {
 	}
 }
 
-// The process has to end before kubelet ends it, which nobody would know the reason of.
+// The process has to end before kubelet kills it, since after a kill nobody would know the reason.
 func TestTheProbeWaitsLongerThanTheStart(t *testing.T) {
 	manifest, err := os.ReadFile("../../../artifacts/kustomize/base/apiserver.yaml")
 	if err != nil {

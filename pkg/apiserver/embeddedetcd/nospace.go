@@ -9,20 +9,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// noSpaceRemedy follows etcd's own words, which clients look for.
+// noSpaceRemedy is added after etcd's own text, which clients search for.
 const noSpaceRemedy = ": the database of omni-apiserver is full. Reading works, and so does deleting objects without " +
 	"finalizers; free space comes back by itself, mostly within a minute. To write again at once, start omni-apiserver with a " +
 	"higher --etcd-quota-backend-bytes"
 
-// explainNoSpace adds the remedy to the error that every refused write returns, since it goes
-// through to the user's terminal as it is.
+// explainNoSpace adds the remedy to the error of every refused write that comes through the socket.
 func explainNoSpace(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	response, err := handle(ctx, request)
+
+	return response, withRemedy(err)
+}
+
+// withRemedy adds the remedy to the error of a write that was refused for space, because users see that error unchanged.
+// It returns other errors as they are.
+func withRemedy(err error) error {
 	if err == nil || !errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) {
-		return response, err
+		return err
 	}
 
 	known := status.Convert(err)
 
-	return response, status.Error(known.Code(), known.Message()+noSpaceRemedy) // gRPC's own error
+	return status.Error(known.Code(), known.Message()+noSpaceRemedy) // gRPC's own error
 }

@@ -86,7 +86,7 @@ func TestListsInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestMemoryOfLists: several answers at the same time take less memory than two of them have bytes.
+// TestMemoryOfLists: several answers at the same time take less memory than the size of two of them.
 func TestMemoryOfLists(t *testing.T) {
 	const objects, times = 24, 4
 
@@ -112,7 +112,7 @@ func TestMemoryOfLists(t *testing.T) {
 	}
 }
 
-// TestMemoryOfLayout: an object is not laid out for people when the white space would be a hundred times the object.
+// TestMemoryOfLayout: an object is not indented if the white space would be a hundred times the object.
 func TestMemoryOfLayout(t *testing.T) {
 	const bound = 24 << 20
 
@@ -140,7 +140,7 @@ func large(name string) string {
 		`"spec":{"connectionRef":{"name":"main"},"kubernetes":{"version":"v1.34.1","manifests":[` + strings.Join(manifests, ",") + `]},"talos":{"version":"v1.11.2"}}}`
 }
 
-// readAll reads a path in so many requests at the same time, and returns how many bytes each answer has.
+// readAll sends the given number of requests for a path at the same time, and returns the length of each answer.
 func (s *server) readAll(t *testing.T, times int, path, accept string) (length int64) {
 	t.Helper()
 

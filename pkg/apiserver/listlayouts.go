@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// layout is how a format puts elements into the list around them.
+// layout is how a format places elements in their list.
 type layout interface {
-	// whole is an object by itself, given as JSON.
+	// whole formats a single object, given as JSON.
 	whole(object []byte) ([]byte, error)
-	// around makes what comes before and after the elements, from the list without them as JSON.
+	// around formats what comes before and after the elements, from the JSON of the list without elements.
 	around(empty []byte) (before, after []byte, err error)
-	// element is one of them, given as JSON.
+	// element formats one element, given as JSON.
 	element(object []byte, first bool) ([]byte, error)
 }
 
@@ -79,7 +79,7 @@ func (blockYAML) around(empty []byte) (before, after []byte, err error) {
 		return nil, nil, err // the caller wraps
 	}
 
-	// A line of its own: text that spans lines is indented.
+	// The element starts on a line of its own: text that spans lines is indented.
 	before, after, found := bytes.Cut(slices.Concat([]byte("\n"), all), []byte("\nitems: []\n"))
 	if !found {
 		return nil, nil, errNoPlace

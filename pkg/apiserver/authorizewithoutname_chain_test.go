@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// The library's own filters around it: what is asked about real requests that kube-apiserver passed on.
+// TestGrantFirstInTheChain runs the library's own filters: it tests which questions real requests cause that
+// kube-apiserver has passed on.
 func TestGrantFirstInTheChain(t *testing.T) {
 	const objects = "/apis/omni.texashpc.com/v1alpha1/namespaces/a/omniclusters"
 

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxForPeople is the largest object, in bytes of JSON, that is laid out for people (with pretty=true, which is what
-// curl and browsers get without asking, and as YAML). A larger one is written on one line, which is both JSON and YAML:
-// the layout of one deeply nested object can take a hundred times the object.
+// maxForPeople is the largest object, in bytes of JSON, that is indented (with pretty=true, which curl and browsers
+// get without asking, and as YAML). A larger object is written on one line, which is valid JSON and YAML: indenting
+// one deeply nested object can take a hundred times its size.
 const maxForPeople = 64 << 10
 
-// perElement encodes lists element by element in the formats for people, too. The library does so in plain JSON only, and
-// needs up to seven times the length of any other list. Tables have an encoder that cannot be replaced.
+// perElement encodes lists element by element also in the indented formats. The library does so for compact JSON
+// only, and for other lists needs up to seven times their length in memory. The encoder of tables cannot be replaced.
 type perElement struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes replaces the encoders.
@@ -36,7 +36,7 @@ func (s perElement) SupportedMediaTypes() []runtime.SerializerInfo {
 	return offered
 }
 
-// errNoPlace cannot happen with what split returns.
+// errNoPlace cannot occur for the lists that split returns.
 var errNoPlace = errors.New("there is no place for the elements")
 
 // partsEncoder is a serializer of the library with another way to encode.
@@ -81,7 +81,7 @@ func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
 		return fmt.Errorf("lay out %T: %w", empty, err)
 	}
 
-	// The library compresses what comes in parts if the first one is short.
+	// The library compresses an answer in parts if the first part is short, so the first part is one byte.
 	for _, part := range [][]byte{before[:1], before[1:]} {
 		if _, err := w.Write(part); err != nil {
 			return err // the connection's
@@ -109,14 +109,15 @@ func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
 	return err // the connection's
 }
 
-// split takes the elements, as pointers, out of a list that has any. Of anything else there are none.
+// split removes the elements from a list and returns them as pointers. It returns none for other objects and for
+// empty lists.
 func split(obj runtime.Object) (empty any, elements []any) {
 	pointer := reflect.ValueOf(obj)
 	if _, special := obj.(json.Marshaler); special || pointer.Kind() != reflect.Pointer || pointer.Elem().Kind() != reflect.Struct {
 		return nil, nil
 	}
 
-	// The last one, so that in JSON it is at the end.
+	// The items come last, so that in JSON they are at the end.
 	last := pointer.Elem().NumField() - 1
 	if last < 0 || pointer.Type().Elem().Field(last).Tag.Get("json") != "items" || pointer.Elem().Field(last).Kind() != reflect.Slice {
 		return nil, nil

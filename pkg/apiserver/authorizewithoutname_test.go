@@ -50,7 +50,7 @@ func TestMarkProxied(t *testing.T) {
 	}
 }
 
-// reviewer allows what its table says, by "user verb name", and notes what it was asked.
+// reviewer allows what its table lists, by "user verb name", and records the questions.
 type reviewer struct {
 	authorizer.Authorizer
 
@@ -98,8 +98,8 @@ func TestGrantFirst(t *testing.T) {
 	}
 }
 
-// The hub authorised the request, and no other question that comes up on its way: an authoriser of the hub may deny
-// the one name that those are about.
+// The hub has authorised the request itself, but no further question that it causes: an authoriser of the hub may
+// deny the one name that such a question is about.
 func TestGrantFirstIsForTheRequestItself(t *testing.T) {
 	for name, change := range map[string]func(*authorizer.AttributesRecord){
 		"another verb":        func(a *authorizer.AttributesRecord) { a.Verb = "create" },

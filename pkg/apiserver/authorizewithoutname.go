@@ -14,14 +14,15 @@ import (
 
 // AuthorizeNamesLast makes the authorisation of requests that came through the hub's kube-apiserver cheaper.
 //
-// The library asks the hub by a SubjectAccessReview and remembers the answer for some seconds, but under a key with
-// the object's name: the first look at each of a thousand objects is a thousand questions. kube-apiserver has already
-// authorised exactly such a request before it passed it on. So the question is asked without the name first, which
-// is answered from memory, and again with the name unless that was allowed.
+// The library asks the hub by a SubjectAccessReview and caches the answer for some seconds. The cache key has the
+// object's name: the first reads of a thousand objects need a thousand reviews. kube-apiserver has already authorised
+// the request before it passed it on. So this authoriser first asks without the name, which the cache mostly answers,
+// and asks with the name only if the first answer is not "allowed".
 //
-// An authoriser of the hub may deny single names. So whatever kube-apiserver has not authorised itself is asked about
-// exactly, and only exactly: requests that came past it or impersonate somebody here, and the further questions of a
-// request, such as the one for create of an apply that makes its object, or those of an admission policy.
+// An authoriser of the hub may deny single names. Therefore every question that kube-apiserver has not answered
+// itself is asked only with the name: for requests that did not come through kube-apiserver, for requests that
+// impersonate somebody here, and for the further questions of a request, such as the one for create of an apply that
+// makes its object, or those of an admission policy.
 func AuthorizeNamesLast(config *genericapiserver.Config) {
 	headers := config.Authentication.RequestHeaderConfig
 	if headers == nil {
@@ -32,11 +33,11 @@ func AuthorizeNamesLast(config *genericapiserver.Config) {
 	config.Authorization.Authorizer = namesLast{config.Authorization.Authorizer}
 }
 
-// proxied is a user whom the front proxy vouches for.
+// proxied is a user whom the front proxy has authenticated.
 type proxied struct{ user.Info }
 
-// markProxied marks the users of requests whose front-proxy headers were believed. The library takes these headers
-// off a request when, and only when, it believes them at this point.
+// markProxied marks the users of requests whose front-proxy headers were accepted. The library removes these headers
+// from a request if, and only if, it accepts them.
 func markProxied(inner authenticator.Request, headers func() []string) authenticator.Request {
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
 		named := func() bool {
@@ -57,7 +58,7 @@ func markProxied(inner authenticator.Request, headers func() []string) authentic
 	})
 }
 
-// namesLast asks about all names before it asks about one.
+// namesLast asks for permission on all names before it asks for one name.
 type namesLast struct{ authorizer.Authorizer }
 
 // Authorize implements authorizer.Authorizer.
@@ -71,7 +72,7 @@ func (g namesLast) Authorize(ctx context.Context, asked authorizer.Attributes) (
 	return g.Authorizer.Authorize(ctx, asked) // the caller knows the library's errors
 }
 
-// isTheRequest reports whether the question is about the request of the context itself.
+// isTheRequest reports whether the question is about the request in the context itself, and not a further question.
 func isTheRequest(ctx context.Context, asked authorizer.Attributes) bool {
 	request, found := genericapirequest.RequestInfoFrom(ctx)
 
@@ -86,7 +87,8 @@ func (g namesLast) ConditionsAwareAuthorize(ctx context.Context, asked authorize
 	return authorizer.ConditionsAwareDecisionFromParts(g.Authorize(ctx, asked))
 }
 
-// anyName is a request about every object instead of one. Its path, which holds the name too, is left out.
+// anyName is the attributes of a request about every object instead of one. It has no path, because the path holds
+// the name too.
 type anyName struct{ authorizer.Attributes }
 
 // GetName implements authorizer.Attributes.

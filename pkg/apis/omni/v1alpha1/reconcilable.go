@@ -1,0 +1,41 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Reconcilable is what the controllers need of every kind's status.
+type Reconcilable interface {
+	// GetReconcileStatus returns the shared part of the status, to read and to write.
+	GetReconcileStatus() *ReconcileStatus
+}
+
+// ConditionsPtr returns the conditions, to read and to write.
+func (s *ReconcileStatus) ConditionsPtr() *[]metav1.Condition { return &s.Conditions }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniConnection) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniRolloutPolicy) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniCluster) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniControlPlane) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniWorkers) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniMachine) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniKubeconfigExport) GetReconcileStatus() *ReconcileStatus {
+	return &o.Status.ReconcileStatus
+}
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniSecretSync) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// GetReconcileStatus returns the shared part of the status.
+func (o *OmniHelmRelease) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
