@@ -10,16 +10,21 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"google.golang.org/grpc"
+
+	"github.com/siderolabs/omni/client/api/omni/management"
 )
 
-// Request is a kind of request for counting: the method, such as List or Kubeconfig, and the
+// MethodKubeconfigForPeople is the method Kubeconfig without a service account, which issues no token.
+const MethodKubeconfigForPeople = "Kubeconfig for people"
+
+// Request is a kind of request for counting: the method, such as List, Kubeconfig or MethodKubeconfigForPeople, and the
 // resource type, which is empty for the management service.
 type Request struct {
 	Method string
 	Type   resource.Type
 }
 
-// Write is one write that a client did and the server accepted.
+// Write is one write by a client that the server accepted.
 type Write struct {
 	Time time.Time
 	// Who is the service account, name@serviceaccount.omni.sidero.dev.
@@ -39,8 +44,8 @@ type journal struct {
 
 func newJournal() *journal { return &journal{requests: map[Request]int{}} }
 
-// Requests returns how often each kind of request has been made by a client whose signature was
-// accepted, whatever the answer. A watch counts once, when it begins.
+// Requests returns how many requests of each kind clients with an accepted signature have made, whatever the answer. A
+// watch counts once, when it begins.
 func (s *Server) Requests() map[Request]int {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
@@ -56,7 +61,7 @@ func (s *Server) Writes() []Write {
 	return slices.Clone(s.journal.writes)
 }
 
-// ForgetRequests empties what Requests and Writes return.
+// ForgetRequests clears what Requests and Writes return.
 func (s *Server) ForgetRequests() {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
@@ -71,7 +76,7 @@ func (j *journal) count(request Request) {
 	j.requests[request]++
 }
 
-// write records an accepted write and passes the error on.
+// write records an accepted write and returns the error.
 func (j *journal) write(ctx context.Context, verb string, ptr resource.Pointer, err error) error {
 	if err != nil {
 		return err
@@ -88,7 +93,12 @@ func (j *journal) write(ctx context.Context, verb string, ptr resource.Pointer, 
 }
 
 func (j *journal) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	j.count(Request{Method: path.Base(info.FullMethod), Type: typeOf(req)})
+	method := path.Base(info.FullMethod)
+	if kubeconfig, is := req.(*management.KubeconfigRequest); is && !kubeconfig.GetServiceAccount() {
+		method = MethodKubeconfigForPeople
+	}
+
+	j.count(Request{Method: method, Type: typeOf(req)})
 
 	return handler(ctx, req)
 }
@@ -97,7 +107,7 @@ func (j *journal) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSer
 	return handler(srv, &countingStream{ServerStream: stream, journal: j, method: path.Base(info.FullMethod)})
 }
 
-// countingStream counts when the request arrives, because only then its type is known.
+// countingStream counts when the request arrives, because its type is unknown before.
 type countingStream struct {
 	grpc.ServerStream
 	journal *journal

@@ -18,30 +18,35 @@ import (
 // maxTokenLifetime is the longest ttl that Omni accepts, ten years.
 const maxTokenLifetime = 10 * 365 * 24 * time.Hour
 
-// Kubeconfig answers with a kubeconfig for a service account. Kubeconfigs for people need an
-// identity provider, which this server does not have.
+// Kubeconfig returns a kubeconfig for a service account, or for users. The latter holds no credential, needs only the
+// role Reader, and is issued for any cluster name. It names an identity provider, which this server does not have.
 func (m *managementServer) Kubeconfig(ctx context.Context, req *management.KubeconfigRequest) (*management.KubeconfigResponse, error) {
 	if err := requireRole(ctx, RoleReader); err != nil {
-		return nil, err
-	}
-
-	if req.GetBreakGlass() || !req.GetServiceAccount() {
-		return nil, status.Error(codes.Unimplemented, "the simulator makes kubeconfigs for service accounts only")
-	}
-
-	if err := requireRole(ctx, RoleOperator); err != nil {
 		return nil, err
 	}
 
 	md, _ := metadata.FromIncomingContext(ctx)
 	cluster := firstValue(md, message.ContextHeaderKey)
 
+	switch {
+	case req.GetBreakGlass():
+		return nil, status.Error(codes.Unimplemented, "the simulator makes no kubeconfigs for emergencies")
+	case !req.GetServiceAccount():
+		kubeconfig, err := m.kubeconfigForPeople(ctx, cluster)
+
+		return &management.KubeconfigResponse{Kubeconfig: kubeconfig}, err
+	}
+
+	if err := requireRole(ctx, RoleOperator); err != nil {
+		return nil, err
+	}
+
 	if err := validateKubeconfigRequest(cluster, req); err != nil {
 		return nil, err
 	}
 
-	// The UUID appears some time after the cluster; until then, as for a cluster that does not
-	// exist, the answer has no code.
+	// The UUID is created some time after the cluster; until then, as for a cluster that does not exist, the error has no
+	// code.
 	uuid, err := find[*omni.ClusterUUID](ctx, m.sim.resources, omni.NewClusterUUID(cluster).Metadata())
 	if err != nil {
 		return nil, fmt.Errorf("failed to get cluster UUID: %w", err)
@@ -98,8 +103,8 @@ func firstValue(md metadata.MD, key string) string {
 	return ""
 }
 
-// renderKubeconfig writes one cluster, one context and one user of the same name: a token, no CA
-// and no exec, as Omni does.
+// renderKubeconfig returns one cluster, one context and one user of the same name: a token, no CA and no exec, as Omni
+// does.
 func renderKubeconfig(name, server, token string) ([]byte, error) {
 	return yaml.Marshal(map[string]any{
 		"apiVersion":      "v1",
@@ -113,3 +118,39 @@ func renderKubeconfig(name, server, token string) ([]byte, error) {
 		"users": []any{map[string]any{"name": name, "user": map[string]any{"token": token}}},
 	})
 }
+
+// kubeconfigForPeople returns a kubeconfig that uses Omni's login: kubectl runs kubelogin, which calls the identity
+// provider.
+func (m *managementServer) kubeconfigForPeople(ctx context.Context, cluster string) ([]byte, error) {
+	name := m.sim.options.AccountName + "-" + cluster
+	user := name
+
+	if caller, ok := callerFrom(ctx); ok && caller.identity != "" {
+		user += "-" + caller.identity
+	}
+
+	return yaml.Marshal(map[string]any{
+		"apiVersion":      "v1",
+		"kind":            "Config",
+		"current-context": name,
+		"clusters":        []any{map[string]any{"name": name, "cluster": map[string]any{"server": m.sim.KubernetesProxyURL()}}},
+		"contexts": []any{map[string]any{
+			"name":    name,
+			"context": map[string]any{"cluster": name, "user": user, "namespace": "default"},
+		}},
+		"users": []any{map[string]any{"name": user, "user": map[string]any{"exec": map[string]any{
+			"apiVersion": "client.authentication.k8s.io/v1",
+			"command":    "kubectl",
+			"args": []any{
+				"oidc-login", "get-token", "--oidc-issuer-url=" + m.sim.OIDCIssuerURL(), "--oidc-client-id=native", "--oidc-extra-scope=cluster:" + cluster,
+			},
+			"env":                nil,
+			"interactiveMode":    "IfAvailable",
+			"provideClusterInfo": false,
+		}}}},
+	})
+}
+
+// OIDCIssuerURL is the identity provider in kubeconfigs for users: below the endpoint, as Omni's is. Nothing is served
+// there.
+func (s *Server) OIDCIssuerURL() string { return s.Endpoint() + "/oidc" }

@@ -26,21 +26,21 @@ import (
 // kindName is the kind's name in metrics.
 const kindName = "OmniConnection"
 
-// interval is how often a connection is checked when nothing triggers it.
+// interval is how often a connection is reconciled without a trigger.
 const interval = 5 * time.Minute
 
 const (
 	// firstContentsTime is how long a run waits for the local copy of Omni's
 	// resources; the first contents of an idle Omni take milliseconds.
 	firstContentsTime = 3 * time.Second
-	// firstContentsPoll is how often it looks meanwhile.
+	// firstContentsPoll is how often the run checks the copy meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
-	// reachTimeout is how long a run waits for Omni before it gives its worker back;
-	// what it asked goes on, and its end wakes the connection.
+	// reachTimeout is how long a run waits for Omni before it gives its worker back. The call goes on, and its end
+	// triggers the connection.
 	reachTimeout = 2 * time.Second
 )
 
-// reconciler holds what the phases need.
+// reconciler has what the phases need.
 type reconciler struct {
 	client  client.Client
 	live    client.Reader
@@ -51,7 +51,7 @@ type reconciler struct {
 	uids   map[types.NamespacedName]types.UID // of the connections that were seen
 	warned map[types.UID]time.Time            // the expiry that was warned of
 	kept   map[types.UID]types.UID            // the Secret that was told to be kept
-	// unrestricted is what was warned of: a key that may be used anywhere.
+	// unrestricted are the keys without endpoints that an event has warned of.
 	unrestricted map[types.UID]unrestricted
 	checks       *checks
 }
@@ -71,10 +71,11 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 // scope is what the phases of one run share.
 type scope struct {
 	connection *v1alpha1.OmniConnection
-	secretUID  types.UID   // of the Secret that the key was read from
-	key        session.Key // the zero Key until it was read
-	endpoint   string      // the endpoint that was reached
-	reported   *time.Time  // the expiry to report; nil if no key was read
+	secretUID  types.UID            // of the Secret that the key was read from
+	key        session.Key          // the zero Key until it was read
+	endpoint   string               // the endpoint that was reached
+	access     *v1alpha1.OmniAccess // what Omni says of the access for people; nil if it does not
+	reported   *time.Time           // the expiry to report; nil if no key was read
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniConnection, *scope] {
@@ -88,15 +89,14 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniConnection, *scope] {
 			{Condition: v1alpha1.ConditionCredentialsFound, Run: r.findCredentials},
 			{Condition: v1alpha1.ConditionReachable, Run: r.reach},
 		},
-		Delete:   []loop.Phase[*scope]{{Run: r.waitForUsers}, {Run: r.letGo}},
+		Delete:   []loop.Phase[*scope]{{Run: r.waitForUsers}, {Run: r.closeSession}},
 		Report:   report,
 		Reported: r.measure,
 		Gone:     r.gone,
 	}
 }
 
-// newScope also notices that another object has taken the name, whose
-// predecessor was never seen to go.
+// newScope also detects that a new object has the name of one whose deletion was not seen.
 func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
 	name := client.ObjectKeyFromObject(connection)
 
@@ -114,8 +114,7 @@ func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
 	return &scope{connection: connection}
 }
 
-// reach opens the session with Omni, or finds it open, and asks whether it
-// still works.
+// reach opens the session with Omni, or finds it open, and checks whether it still works.
 func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) {
 	spec := s.connection.Spec
 
@@ -126,7 +125,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 		session.Identity{UID: string(s.connection.UID), Owner: s.connection.Namespace, SecretUID: string(s.secretUID)},
 		session.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
 	if err != nil {
-		// The attempt goes on, and its end wakes the connection.
+		// The attempt goes on, and its end triggers the connection.
 		if waiting.Err() != nil && ctx.Err() == nil {
 			return loop.Postpone(session.CheckTimeout, v1alpha1.ReasonProgressing, "connecting to %s", spec.Endpoint), nil
 		}
@@ -149,16 +148,18 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return explainHealth(spec.Endpoint, health), nil
 	}
 
-	// It may have ended while Omni was asked.
+	// The key may have ended during the call.
 	if s.key.Expired(r.options.Now()) {
 		return explain(omni.ClassKeyExpired, spec.Endpoint, omni.Message(omni.ErrKeyExpired)), nil
 	}
 
+	s.access = findAccess(waiting, lease.Session)
+
 	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil
 }
 
-// expiresIn is how long the key is good for that the status tells of: at its end
-// the connection says so by itself. 0: it does not end, or has ended.
+// expiresIn returns how long the key in the status is still valid, so that the connection is reconciled at its end. 0
+// if it has no end, or has ended.
 func (r *reconciler) expiresIn(connection *v1alpha1.OmniConnection) time.Duration {
 	account := connection.Status.ServiceAccount
 	if account == nil || account.ExpirationTime == nil {
@@ -168,8 +169,8 @@ func (r *reconciler) expiresIn(connection *v1alpha1.OmniConnection) time.Duratio
 	return max(0, account.ExpirationTime.Sub(r.options.Now()))
 }
 
-// firstContents waits a moment for a copy that is being filled for the first
-// time, so that a restart does not show every connection as not ready.
+// firstContents waits a moment for a copy that is being filled for the first time, so that a restart does not show
+// every connection as not ready.
 func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 	ctx, cancel := context.WithTimeout(ctx, firstContentsTime)
 	defer cancel()
@@ -188,8 +189,8 @@ func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 	}
 }
 
-// waitForUsers keeps a deleted connection while OmniClusters name it. Their own
-// deletion needs the session, so it is kept open, also after a restart.
+// waitForUsers keeps a deleted connection while OmniClusters refer to it. Their own deletion needs the session, so the
+// session stays open, also after a restart.
 func (r *reconciler) waitForUsers(ctx context.Context, s *scope) (loop.Outcome, error) {
 	users, err := r.users(ctx, client.ObjectKeyFromObject(s.connection))
 	if err != nil {
@@ -216,8 +217,8 @@ func (r *reconciler) waitForUsers(ctx context.Context, s *scope) (loop.Outcome, 
 	return loop.Block(0, v1alpha1.ReasonInUse, "%s; delete them first, with spec.deletePolicy.orphan if their clusters should stay in Omni", message), nil
 }
 
-// letGo closes the session and releases the Secret.
-func (r *reconciler) letGo(ctx context.Context, s *scope) (loop.Outcome, error) {
+// closeSession closes the session and releases the Secret.
+func (r *reconciler) closeSession(ctx context.Context, s *scope) (loop.Outcome, error) {
 	r.options.Pool.Forget(string(s.connection.UID))
 
 	if err := r.releaseSecrets(ctx, s.connection.Namespace); err != nil {
@@ -227,7 +228,7 @@ func (r *reconciler) letGo(ctx context.Context, s *scope) (loop.Outcome, error) 
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
 }
 
-// users lists the OmniClusters that name a connection, sorted by name.
+// users returns the OmniClusters that refer to a connection, sorted by name.
 func (r *reconciler) users(ctx context.Context, connection types.NamespacedName) ([]string, error) {
 	list := &v1alpha1.OmniClusterList{}
 
@@ -246,7 +247,7 @@ func (r *reconciler) users(ctx context.Context, connection types.NamespacedName)
 	return names, nil
 }
 
-// gone forgets everything about an object that does not exist any more.
+// gone removes everything that is kept about an object that no longer exists.
 func (r *reconciler) gone(name types.NamespacedName) {
 	r.mu.Lock()
 	uid := r.uids[name]
@@ -266,7 +267,7 @@ func (r *reconciler) gone(name types.NamespacedName) {
 	r.options.Calls.Forget(name.String())
 }
 
-// nameSome lists names for people: all of a few, the first of many.
+// nameSome lists names for messages: all of a few, the first of many.
 func nameSome(kind string, names []string) string {
 	const most = 5
 

@@ -16,12 +16,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// retryPause is how long to wait before an Omni that does not answer is tried
-// again. The connections of many namespaces to one Omni do not come back together.
+// retryPause is how long to wait before an Omni that did not answer is tried again; jitter keeps the connections of
+// many namespaces to one Omni apart.
 const retryPause = 10 * time.Second
 
-// explain turns the class of a failure into what the user is told. What heals
-// by itself waits, the rest needs somebody.
+// explain converts the class of a failure into the outcome for the user. A failure that ends by itself waits; the
+// others need a person.
 func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	switch class {
 	case omni.ClassTLS:
@@ -43,14 +43,14 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	}
 }
 
-// tooMuch is for an Omni that sent more than is kept. The message names the bound.
+// tooMuch returns the outcome for an Omni that sent more than the copy may hold. The message names the bound.
 func tooMuch(endpoint, message string) loop.Outcome {
 	return loop.Stall(v1alpha1.ReasonTooMuchData, "%s: %s. The connection was closed; it is tried again after %s, or when it changes. "+
 		"If this Omni is right, raise the bound and the memory limit of omni-controller", endpoint, message, session.TooMuchDataPause)
 }
 
-// explainHealth says why the local copy of Omni's resources is not complete.
-// The copy repairs itself; only what no repetition can cure is a stall.
+// explainHealth returns why the local copy of Omni's resources is not complete. The copy repairs itself; only a failure
+// that no repetition can end is a stall.
 func explainHealth(endpoint string, health mirror.Health) loop.Outcome {
 	switch health.Class {
 	case omni.ClassTooMuchData:
@@ -66,13 +66,20 @@ func explainHealth(endpoint string, health mirror.Health) loop.Outcome {
 	}
 }
 
-// report writes what was found into the status. What was found last stays
-// while nothing new is known.
+// report writes the result of a run into the status. Earlier results stay while nothing new is known.
 func report(_ context.Context, s *scope) {
 	status := &s.connection.Status
 
 	if s.endpoint != "" {
+		if status.Endpoint != s.endpoint {
+			status.Access = nil // it was that of another Omni
+		}
+
 		status.Endpoint = s.endpoint
+	}
+
+	if s.access != nil {
+		status.Access = s.access
 	}
 
 	if s.reported == nil {

@@ -90,6 +90,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.ManifestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NamespacedSecretReference"):
 		return &omniv1alpha1.NamespacedSecretReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OmniAccess"):
+		return &omniv1alpha1.OmniAccessApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniCluster"):
 		return &omniv1alpha1.OmniClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniClusterDeletePolicy"):

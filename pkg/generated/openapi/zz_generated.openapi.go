@@ -142,6 +142,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.MaintenanceWindow{}.OpenAPIModelName():          schema_pkg_apis_omni_v1alpha1_MaintenanceWindow(ref),
 		v1alpha1.Manifest{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_Manifest(ref),
 		v1alpha1.NamespacedSecretReference{}.OpenAPIModelName():  schema_pkg_apis_omni_v1alpha1_NamespacedSecretReference(ref),
+		v1alpha1.OmniAccess{}.OpenAPIModelName():                 schema_pkg_apis_omni_v1alpha1_OmniAccess(ref),
 		v1alpha1.OmniCluster{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_OmniCluster(ref),
 		v1alpha1.OmniClusterDeletePolicy{}.OpenAPIModelName():    schema_pkg_apis_omni_v1alpha1_OmniClusterDeletePolicy(ref),
 		v1alpha1.OmniClusterFeatures{}.OpenAPIModelName():        schema_pkg_apis_omni_v1alpha1_OmniClusterFeatures(ref),
@@ -5228,6 +5229,44 @@ func schema_pkg_apis_omni_v1alpha1_NamespacedSecretReference(ref common.Referenc
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_OmniAccess(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmniAccess says how people reach the clusters of an Omni. Who may do what is decided by the access policies of Omni, when somebody has logged in.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kubernetesProxyURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kubernetesProxyURL is the server in every kubeconfig of this Omni.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"oidcIssuerURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oidcIssuerURL is where people log in.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"account": {
+						SchemaProps: spec.SchemaProps{
+							Description: "account is the name of the Omni account. The contexts that omnictl writes are named account-cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kubernetesProxyURL", "oidcIssuerURL", "account"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_OmniCluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -6492,11 +6531,17 @@ func schema_pkg_apis_omni_v1alpha1_OmniConnectionStatus(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.OmniServiceAccountStatus{}.OpenAPIModelName()),
 						},
 					},
+					"access": {
+						SchemaProps: spec.SchemaProps{
+							Description: "access says how people reach the clusters of this Omni: what `kubectl omni kubeconfig` writes. Omni tells it to whoever has the role Reader; none of it is secret.",
+							Ref:         ref(v1alpha1.OmniAccess{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), v1alpha1.OmniServiceAccountStatus{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), v1alpha1.OmniAccess{}.OpenAPIModelName(), v1alpha1.OmniServiceAccountStatus{}.OpenAPIModelName()},
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// await is what Mirror.Await does.
+// await implements Mirror.Await.
 func (s *store) await(cluster string, keys []omni.ResourceKey) (added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,8 +36,8 @@ func (s *store) await(cluster string, keys []omni.ResourceKey) (added bool) {
 	return added
 }
 
-// waitingFor names the clusters that wait for a resource. The caller holds the lock.
-func (s *store) waitingFor(changed item) []string {
+// waitingFor returns the clusters that wait for a resource. The caller holds the lock.
+func (s *store) waitingFor(changed stored) []string {
 	clusters := make([]string, 0, len(s.waiting[omni.KeyOf(changed)]))
 	for cluster := range s.waiting[omni.KeyOf(changed)] {
 		clusters = append(clusters, cluster)

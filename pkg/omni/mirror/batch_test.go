@@ -20,7 +20,7 @@ func event(kind state.EventType, name string) state.Event {
 	return state.Event{Type: kind, Resource: omnitest.ClusterNamed(name)}
 }
 
-// newTestReader is one of clusters, to a mirror that no watch feeds.
+// newTestReader returns a reader of clusters, for a mirror without watches.
 func newTestReader(t *testing.T, counted *bounds.Account) *watchReader {
 	t.Helper()
 
@@ -71,7 +71,7 @@ func TestReceptionOfASnapshot(t *testing.T) {
 				t.Errorf("synced %v, error %v", r.synced, err)
 			}
 
-			ids := slices.Sorted(maps.Keys(r.snapshot))
+			ids := slices.Sorted(maps.Keys(r.firstContents))
 			if r.synced {
 				ids = slices.Sorted(maps.Keys(r.mirror.store.tables[omnires.ClusterType].byID))
 			}
@@ -80,7 +80,7 @@ func TestReceptionOfASnapshot(t *testing.T) {
 				t.Error(diff)
 			}
 
-			// What is kept is counted, and nothing else.
+			// The account counts exactly the kept resources.
 			if count, _ := counted.Held(); count-idle != len(test.ids) {
 				t.Errorf("%d are counted", count-idle)
 			}
@@ -94,7 +94,7 @@ func TestReceptionOfASnapshot(t *testing.T) {
 	}
 }
 
-// A watch that is opened anew takes no memory twice.
+// TestReceptionKeepsWhatIsKnown checks that a watch that is opened again takes no memory twice.
 func TestReceptionKeepsWhatIsKnown(t *testing.T) {
 	counted := bounds.NewBudget(bounds.Limits{}).Open("team", func(error) {})
 	first := newTestReader(t, counted)
@@ -146,7 +146,7 @@ func TestStoreTellsOnlyDifferences(t *testing.T) {
 		if step.gone {
 			told, _ = s.remove(step.item.Metadata())
 		} else {
-			told, _ = s.put(item{Resource: step.item})
+			told, _ = s.put(stored{Resource: step.item})
 		}
 
 		if !slices.Equal(step.want, told) {
@@ -162,7 +162,7 @@ func TestStoreTellsOnlyDifferences(t *testing.T) {
 func TestHealth(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	start := now
-	kinds := []mirroredKind{{omnires.ClusterType, scopeID}, {omnires.MachineSetType, scopeLabel}}
+	kinds := []mirroredKind{{omnires.ClusterType, fromID}, {omnires.MachineSetType, fromLabel}}
 	keeper := newHealthKeeper(kinds, func() time.Time { return now })
 	lost := func(resourceType string, err error) func() bool {
 		return func() bool { return keeper.lost(resourceType, err) }

@@ -10,27 +10,26 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// store is the mirror's memory: one table per resource type, indexed by ID and
-// by cluster label, with resources that nobody may change. It is safe for
-// concurrent use.
+// store holds the mirror's resources: one table per resource type, indexed by ID and by cluster label. The resources
+// are immutable. It is safe for concurrent use.
 type store struct {
 	mu     sync.RWMutex
 	tables map[resource.Type]*table
 
-	awaited map[string][]omni.ResourceKey            // by cluster, what it waits for that another one has
-	waiting map[omni.ResourceKey]map[string]struct{} // the same by resource
+	awaited map[string][]omni.ResourceKey            // by cluster: resources of other clusters that it waits for
+	waiting map[omni.ResourceKey]map[string]struct{} // the same, by resource
 }
 
 type table struct {
 	kind         mirroredKind
 	bootstrapped bool // complete at least once
-	live         bool // the watch runs now
-	byID         map[resource.ID]item
+	watching     bool // the watch runs now
+	byID         map[resource.ID]stored
 	byCluster    map[string]map[resource.ID]resource.Resource
 }
 
-// item is a resource and its weight, in bytes. The zero item is none.
-type item struct {
+// stored is a resource and its weight, in bytes. The zero value holds no resource.
+type stored struct {
 	resource.Resource
 
 	weight int64
@@ -45,7 +44,7 @@ func newStore(kinds []mirroredKind) *store {
 	for _, kind := range kinds {
 		s.tables[kind.resourceType] = &table{
 			kind:      kind,
-			byID:      map[resource.ID]item{},
+			byID:      map[resource.ID]stored{},
 			byCluster: map[string]map[resource.ID]resource.Resource{},
 		}
 	}
@@ -67,7 +66,7 @@ func (s *store) complete() bool {
 	return true
 }
 
-// get returns the stored resource itself, or nil: do not change it.
+// get returns the stored resource itself, or nil. Do not change it.
 func (s *store) get(resourceType resource.Type, id resource.ID) resource.Resource {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -79,8 +78,7 @@ func (s *store) get(resourceType resource.Type, id resource.ID) resource.Resourc
 	return nil
 }
 
-// list returns the stored resources of a cluster, or all of them if cluster
-// is nil, in no order: do not change them.
+// list returns the stored resources of a cluster, or all of them if cluster is nil, in no order. Do not change them.
 func (s *store) list(resourceType resource.Type, cluster *string) []resource.Resource {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -102,7 +100,7 @@ func (s *store) list(resourceType resource.Type, cluster *string) []resource.Res
 	return items
 }
 
-// has reports whether the type is mirrored at all.
+// has reports whether the type is mirrored.
 func (s *store) has(resourceType resource.Type) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -110,8 +108,8 @@ func (s *store) has(resourceType resource.Type) bool {
 	return s.tables[resourceType] != nil
 }
 
-// find returns what is stored under the same type and ID; the zero item if nothing is.
-func (s *store) find(like resource.Pointer) item {
+// find returns the resource that is stored under the same type and ID; the zero value if there is none.
+func (s *store) find(like resource.Pointer) stored {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 
@@ -119,12 +117,12 @@ func (s *store) find(like resource.Pointer) item {
 		return t.byID[like.ID()]
 	}
 
-	return item{}
+	return stored{}
 }
 
-// put stores a resource, and returns the clusters it concerns: the one it
-// belonged to and the one it belongs to. What it replaces is dropped.
-func (s *store) put(added item) (touched []string, dropped item) {
+// put stores a resource, and returns the clusters it concerns: the one it belonged to, the one it belongs to, and those
+// that wait for it. dropped is the resource that it replaces, or the added one if the store keeps what it has.
+func (s *store) put(added stored) (touched []string, dropped stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -149,14 +147,14 @@ func (s *store) put(added item) (touched []string, dropped item) {
 	return distinct(append(touched, s.waitingFor(added)...)), old
 }
 
-// remove removes a resource that was destroyed, and returns the clusters it concerned.
-func (s *store) remove(gone resource.Pointer) (touched []string, dropped item) {
+// remove removes a destroyed resource, and returns the clusters it concerned.
+func (s *store) remove(gone resource.Pointer) (touched []string, dropped stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	t := s.tables[gone.Type()]
 	if t == nil || t.byID[gone.ID()].Resource == nil {
-		return nil, item{}
+		return nil, stored{}
 	}
 
 	old := t.byID[gone.ID()]
@@ -166,24 +164,23 @@ func (s *store) remove(gone resource.Pointer) (touched []string, dropped item) {
 	return distinct(append(touched, s.waitingFor(old)...)), old
 }
 
-// replace makes a table's content equal to a fresh snapshot and returns the
-// clusters for which anything differs. What is there in the same revision is in
-// the snapshot as the very same resource, see reader.
-func (s *store) replace(resourceType resource.Type, snapshot map[resource.ID]item) (touched []string, dropped []item) {
+// replace makes a table's content equal to fresh contents and returns the clusters for which anything differs. A
+// resource that the table has in the same revision is the very same object in the contents: see watchReader.take.
+func (s *store) replace(resourceType resource.Type, contents map[resource.ID]stored) (touched []string, dropped []stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	t := s.tables[resourceType]
 
 	for id, old := range t.byID {
-		if snapshot[id].Resource != old.Resource {
+		if contents[id].Resource != old.Resource {
 			touched, dropped = append(touched, s.clusterOf(t, old)), append(dropped, old)
 			touched = append(touched, s.waitingFor(old)...)
 			t.remove(old)
 		}
 	}
 
-	for id, added := range snapshot {
+	for id, added := range contents {
 		if t.byID[id].Resource == nil {
 			t.add(added)
 			touched = append(touched, s.clusterOf(t, added))
@@ -191,27 +188,27 @@ func (s *store) replace(resourceType resource.Type, snapshot map[resource.ID]ite
 		}
 	}
 
-	t.bootstrapped, t.live = true, true
+	t.bootstrapped, t.watching = true, true
 
 	return distinct(touched), dropped
 }
 
-// clear forgets everything, as if nothing had ever been read.
+// clear drops everything, as if nothing had ever been read.
 func (s *store) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	for _, t := range s.tables {
-		t.bootstrapped, t.live = false, false
+		t.bootstrapped, t.watching = false, false
 		clear(t.byID)
 		clear(t.byCluster)
 	}
 }
 
-// lost notes that a table's watch ended. Its content stays readable.
+// lost records that a table's watch ended. Its content stays readable.
 func (s *store) lost(resourceType resource.Type) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.tables[resourceType].live = false
+	s.tables[resourceType].watching = false
 }

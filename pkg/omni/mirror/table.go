@@ -5,7 +5,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-func (t *table) add(added item) {
+func (t *table) add(added stored) {
 	id := added.Metadata().ID()
 	t.byID[id] = added
 
@@ -21,7 +21,7 @@ func (t *table) add(added item) {
 	t.byCluster[cluster][id] = added.Resource
 }
 
-func (t *table) remove(gone item) {
+func (t *table) remove(gone stored) {
 	id := gone.Metadata().ID()
 	delete(t.byID, id)
 
@@ -37,10 +37,9 @@ func (t *table) remove(gone item) {
 	}
 }
 
-// clusterOf names the cluster that a change of the resource concerns, or "".
-// The caller holds the lock.
-func (s *store) clusterOf(t *table, of item) string {
-	if t.kind.scope == scopeID {
+// clusterOf returns the cluster that a change of the resource concerns, or "". The caller holds the lock.
+func (s *store) clusterOf(t *table, of stored) string {
+	if t.kind.clusterFrom == fromID {
 		return of.Metadata().ID()
 	}
 
@@ -48,7 +47,7 @@ func (s *store) clusterOf(t *table, of item) string {
 		return cluster
 	}
 
-	if t.kind.scope != scopeMachine {
+	if t.kind.clusterFrom != fromMachine {
 		return ""
 	}
 
@@ -73,9 +72,8 @@ func (s *store) clusterOf(t *table, of item) string {
 	return ""
 }
 
-// sameRevision compares what Omni changes with every write. A resource that
-// was destroyed and made again starts at version 1, so the time it was created
-// counts, too.
+// sameRevision compares the fields that Omni changes with every write. A resource that was destroyed and created again
+// starts at version 1, so the time of its creation counts, too.
 func sameRevision(a, b resource.Resource) bool {
 	return a.Metadata().Version().Equal(b.Metadata().Version()) &&
 		a.Metadata().Created().Equal(b.Metadata().Created()) &&

@@ -12,20 +12,20 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// watchReader is what has arrived of one watch: first the snapshot, then changes.
+// watchReader receives the events of one watch: first the contents, then changes.
 type watchReader struct {
-	mirror       *Mirror
-	resourceType resource.Type
-	alarm        *time.Timer // rings if the first contents take too long
-	snapshot     map[resource.ID]item
-	synced       bool
+	mirror        *Mirror
+	resourceType  resource.Type
+	alarm         *time.Timer // fires if the first contents take too long
+	firstContents map[resource.ID]stored
+	synced        bool
 }
 
 func newWatchReader(m *Mirror, resourceType resource.Type, alarm *time.Timer) *watchReader {
-	return &watchReader{mirror: m, resourceType: resourceType, alarm: alarm, snapshot: map[resource.ID]item{}}
+	return &watchReader{mirror: m, resourceType: resourceType, alarm: alarm, firstContents: map[resource.ID]stored{}}
 }
 
-// receive takes over one event.
+// receive handles one event.
 func (r *watchReader) receive(event state.Event) error {
 	switch event.Type {
 	case state.Created, state.Updated, state.Destroyed:
@@ -53,8 +53,8 @@ func (r *watchReader) receiveResource(event state.Event) error {
 
 	if event.Type == state.Destroyed {
 		if !r.synced {
-			r.drop(r.snapshot[id])
-			delete(r.snapshot, id)
+			r.drop(r.firstContents[id])
+			delete(r.firstContents, id)
 
 			return nil
 		}
@@ -72,11 +72,11 @@ func (r *watchReader) receiveResource(event state.Event) error {
 	}
 
 	if !r.synced {
-		if former := r.snapshot[id]; former.Resource != added.Resource {
+		if former := r.firstContents[id]; former.Resource != added.Resource {
 			r.drop(former)
 		}
 
-		r.snapshot[id] = added
+		r.firstContents[id] = added
 
 		return nil
 	}
@@ -91,58 +91,56 @@ func (r *watchReader) receiveResource(event state.Event) error {
 	return nil
 }
 
-// take weighs a resource, counts it and decodes it. What the copy has in the
-// same revision is that very resource: a watch that is opened anew must not
-// take the memory of the copy twice.
-func (r *watchReader) take(sent resource.Resource) (item, error) {
+// take weighs a resource, charges the account and decodes it. If the copy has the same revision, take returns the
+// copy's object: a watch that is opened again must not take the memory of the copy twice.
+func (r *watchReader) take(sent resource.Resource) (stored, error) {
 	if kept := r.mirror.store.find(sent.Metadata()); kept.Resource != nil && sameRevision(kept, sent) {
 		return kept, nil
 	}
 
 	weight, err := weightOf(sent)
 	if err != nil {
-		return item{}, err
+		return stored{}, err
 	}
 
 	if err := r.mirror.account.Charge(1, weight); err != nil {
-		return item{}, err
+		return stored{}, err
 	}
 
 	encoded, ok := sent.(*cosiproto.Resource)
 	if !ok {
-		return item{sent, weight}, nil // a state in memory
+		return stored{sent, weight}, nil // a state in memory
 	}
 
 	decoded, err := cosiproto.UnmarshalResource(encoded)
 	if err != nil {
 		_ = r.mirror.account.Charge(-1, -weight)
 
-		return item{}, fmt.Errorf("decode %s %q: %w", omni.KindOf(r.resourceType), sent.Metadata().ID(), err)
+		return stored{}, fmt.Errorf("decode %s %q: %w", omni.KindOf(r.resourceType), sent.Metadata().ID(), err)
 	}
 
-	return item{decoded, weight}, nil
+	return stored{decoded, weight}, nil
 }
 
-// drop takes what is not kept off the account, unless the copy has it.
-func (r *watchReader) drop(dropped item) {
+// drop credits a dropped resource to the account, unless the copy still holds it.
+func (r *watchReader) drop(dropped stored) {
 	if dropped.Resource != nil && r.mirror.store.find(dropped.Metadata()).Resource != dropped.Resource {
 		_ = r.mirror.account.Charge(-1, -dropped.weight) // an account that is over holds nothing
 	}
 }
 
-// abandon drops a snapshot that never got complete.
+// abandon drops first contents that never became complete.
 func (r *watchReader) abandon() {
-	for _, kept := range r.snapshot {
+	for _, kept := range r.firstContents {
 		r.drop(kept)
 	}
 
-	r.snapshot = nil
+	r.firstContents = nil
 }
 
-// complete takes over a complete snapshot; only differences are told. The first
-// time the mirror stays silent about clusters until every table is complete,
-// because nobody can read before that: the health callback comes then, and
-// whoever waits for it looks at all of its clusters.
+// complete stores the first contents and reports only the differences. The first time, the mirror reports no clusters
+// until every table is complete, because reads fail before that: then it calls HealthChanged, and the receiver checks
+// all of its clusters.
 func (r *watchReader) complete() error {
 	if r.synced {
 		return nil
@@ -153,8 +151,8 @@ func (r *watchReader) complete() error {
 	}
 
 	m := r.mirror
-	touched, dropped := m.store.replace(r.resourceType, r.snapshot)
-	r.synced, r.snapshot = true, nil
+	touched, dropped := m.store.replace(r.resourceType, r.firstContents)
+	r.synced, r.firstContents = true, nil
 
 	for _, gone := range dropped {
 		r.drop(gone)
@@ -175,7 +173,7 @@ func (r *watchReader) complete() error {
 	return nil
 }
 
-// weightOf weighs a resource as it came, or as it would have come.
+// weightOf returns the weight of a resource in its encoded form.
 func weightOf(sent resource.Resource) (int64, error) {
 	encoded, err := cosiproto.FromResource(sent)
 	if err != nil {

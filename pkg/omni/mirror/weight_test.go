@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// A weight is the memory that a resource takes in a mirror, or a little more.
+// TestWeightIsTheMemory checks that a weight is the memory that a resource takes in a mirror, or a little more.
 func TestWeightIsTheMemory(t *testing.T) {
 	const copies = 4000
 
@@ -24,7 +24,7 @@ func TestWeightIsTheMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			// A compressed text counts as long as it becomes, although it is kept as it is.
+			// A compressed text counts with its decompressed size, although the copy keeps it compressed.
 			if patch, ok := item.(*omnires.ConfigPatch); ok {
 				text, err := patch.TypedSpec().Value.GetUncompressedData()
 				if err != nil {
@@ -34,7 +34,7 @@ func TestWeightIsTheMemory(t *testing.T) {
 				weight -= int64(len(text.Data()))
 			}
 
-			// What earlier tests left behind may go meanwhile.
+			// Garbage of earlier tests may be freed meanwhile.
 			for range 5 {
 				taken := memoryOf(t, item, copies)
 				t.Logf("weighs %d bytes, takes %d", weight, taken)
@@ -49,7 +49,7 @@ func TestWeightIsTheMemory(t *testing.T) {
 	}
 }
 
-// memoryOf is what one of many copies of a resource takes in a table.
+// memoryOf returns the memory that one of many copies of a resource takes in a table.
 func memoryOf(t *testing.T, item resource.Resource, copies int) int64 {
 	t.Helper()
 
@@ -78,7 +78,7 @@ func liveHeap() uint64 {
 }
 
 // withWeight decodes a resource under another ID.
-func withWeight(t testing.TB, wire []byte, id string) item {
+func withWeight(t testing.TB, wire []byte, id string) stored {
 	t.Helper()
 
 	var sent v1alpha1.Resource
@@ -98,5 +98,5 @@ func withWeight(t testing.TB, wire []byte, id string) item {
 		t.Fatal(err)
 	}
 
-	return item{Resource: decoded}
+	return stored{Resource: decoded}
 }

@@ -14,7 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// at gives a cluster a version and a time of creation.
+// at returns a cluster with a version and a time of creation.
 func at(t *testing.T, version string, created time.Time) *omnires.Cluster {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func TestWritesAreVisible(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			copied := newStore(mirroredKinds())
 			if test.copied != nil {
-				copied.put(item{Resource: test.copied})
+				copied.put(stored{Resource: test.copied})
 			}
 
 			now := morning
@@ -75,7 +75,7 @@ func TestWritesAreVisible(t *testing.T) {
 				t.Errorf("another cluster waits for %q", waiting)
 			}
 
-			// Never longer than the timeout, and what was not seen by then is told.
+			// No write is awaited longer than the timeout; the types of timed-out writes are reported.
 			now = morning.Add(10 * time.Second)
 
 			waiting, unseen := w.outstanding("demo", copied)

@@ -17,8 +17,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// callPolicy gives every call of one connection a deadline, a place in the
-// rate limit and a measurement, and tells the liveness probe.
+// callPolicy applies a deadline and the rate limit to every call of one connection, measures it, and reports its
+// outcome to the liveness check.
 type callPolicy struct {
 	limiter   *rate.Limiter
 	observer  RequestObserver
@@ -45,7 +45,7 @@ func newCallPolicy(config Config, liveness *liveness) *callPolicy {
 	return p
 }
 
-// probing marks a call of the liveness probe itself, which is sent whatever happens.
+// probing marks a call of the liveness probe itself, which bypasses the rate limit and the liveness check.
 type probing struct{}
 
 func (p *callPolicy) observe(ctx context.Context, method string, started time.Time, err error) {
@@ -90,14 +90,14 @@ func (p *callPolicy) stream(
 		return nil, err
 	}
 
-	heard, giveUp, err := p.liveness.expect()
+	answered, giveUp, err := p.liveness.expect()
 	if err != nil {
 		defer cancel()
 
 		return nil, err
 	}
 
-	measured := &measuredStream{heard: heard, guard: guardOf(method)}
+	measured := &measuredStream{answered: answered, guard: guardOf(method)}
 	started := time.Now()
 
 	if limit, set := bounds.EventLimitOf(ctx); set {
@@ -127,8 +127,8 @@ func (p *callPolicy) stream(
 	return measured, nil
 }
 
-// takeTurn waits for a call's turn in the rate limit, but not for long: whoever
-// would have to comes back later, so that no worker is held.
+// takeTurn waits for the rate limiter, but only for a short time: a caller that would wait longer gets an error and
+// retries later, so that it holds no worker.
 func (p *callPolicy) takeTurn(ctx context.Context) error {
 	asked := time.Now()
 
@@ -137,7 +137,7 @@ func (p *callPolicy) takeTurn(ctx context.Context) error {
 
 	err := p.limiter.Wait(waiting)
 
-	// Less is the time that it takes to ask.
+	// A shorter time is the overhead of the limiter.
 	if waited := time.Since(asked); waited > time.Millisecond {
 		p.throttled(waited)
 	}
@@ -154,8 +154,7 @@ func (p *callPolicy) takeTurn(ctx context.Context) error {
 
 func isWatch(method string) bool { return strings.HasSuffix(method, "/Watch") }
 
-// streamContext bounds a List like any call; a Watch lives as long as its
-// caller wants.
+// streamContext gives a List the deadline of a call; a Watch lives as long as its caller's context.
 func streamContext(ctx context.Context, method string) (context.Context, context.CancelFunc) {
 	if isWatch(method) {
 		return context.WithCancel(ctx)
@@ -164,14 +163,13 @@ func streamContext(ctx context.Context, method string) (context.Context, context
 	return context.WithTimeout(ctx, omni.CallTimeout)
 }
 
-// measuredStream notices the end of a stream, which is when its last message
-// was received.
+// measuredStream detects the end of a stream: the moment when its last message was received.
 type measuredStream struct {
 	grpc.ClientStream
 
-	guard *guard
-	heard func()
-	ended func(error)
+	guard    *guard
+	answered func()
+	ended    func(error)
 }
 
 // RecvMsg implements grpc.ClientStream.
@@ -180,7 +178,7 @@ func (s *measuredStream) RecvMsg(message any) error {
 
 	switch {
 	case err == nil:
-		s.heard()
+		s.answered()
 	case errors.Is(err, io.EOF):
 		s.ended(nil)
 	default:

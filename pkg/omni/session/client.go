@@ -22,61 +22,57 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// Limits of one connection. The library adds a gRPC keepalive ping every
-// minute (20 s until the connection counts as dead) that cannot be changed.
+// Limits of one connection. The library adds a gRPC keepalive ping every minute (20 s until the connection counts as
+// dead); this cannot be changed.
 const (
 	// CheckTimeout bounds connecting, authenticating and the first read in Dial.
 	CheckTimeout = 15 * time.Second
-	// maxReconnectDelay is the longest pause between two attempts to connect.
-	// Omni restarts in seconds, and an attempt costs it next to nothing.
+	// maxReconnectDelay is the longest pause between two attempts to connect. Omni restarts in seconds, and an attempt
+	// costs it next to nothing.
 	maxReconnectDelay = 3 * time.Second
-	// connectTimeout bounds one attempt to connect, TLS handshake included.
+	// connectTimeout bounds one attempt to connect, including the TLS handshake.
 	connectTimeout = 10 * time.Second
 )
 
-// probeID is the ID of a cluster that cannot exist: Omni allows it, but nobody
-// may create it, because the system prefix is reserved.
+// probeID is the ID of a cluster that cannot exist: Omni accepts it in reads, but no user may create it, because the
+// system prefix is reserved.
 const probeID = "omni.sidero.dev/no-such-cluster"
 
-// RequestObserver is told of every finished call: the full gRPC method
-// ("/cosi.resource.State/Get"), the gRPC code's name ("OK", "NotFound") and
-// how long it took. A watch is reported when it ends. It must not block.
+// RequestObserver is called for every finished call: with the full gRPC method ("/cosi.resource.State/Get"), the gRPC
+// code's name ("OK", "NotFound") and the duration. A watch is reported when it ends. It must not block.
 type RequestObserver func(method, code string, duration time.Duration)
 
-// Config says where an Omni is and who we are there.
+// Config is the address of an Omni and the credentials for it.
 type Config struct {
 	// Endpoint is https://host[:port] (443 if absent), or http:// or grpc://
 	// for plaintext (80 if absent).
 	Endpoint string
 	// Key is the parsed service account key.
 	Key Key
-	// CABundle is PEM; only these certificates are trusted then. Empty: the
-	// system's roots.
+	// CABundle is PEM: the connection trusts only these certificates. Empty: the system's roots.
 	CABundle []byte
 	// InsecureSkipTLSVerify accepts any certificate.
 	InsecureSkipTLSVerify bool
-	// Guard decides to which addresses to connect. Nil: to any, which is for whoever
-	// names the endpoint on the command line. The proxy of the environment is not asked about.
+	// Guard decides which addresses may be dialled. Nil: any, for endpoints that come from the command line. A proxy of
+	// the environment is not checked.
 	Guard *dialguard.Guard
-	// Observer is told of every call; may be nil.
+	// Observer is called for every call; may be nil.
 	Observer RequestObserver
 	// Limits bounds the rate of calls; the zero value means the defaults.
 	Limits bounds.Limits
-	// Throttled is told how long a call waited for the rate limit, whether or not
-	// it got its turn; may be nil, must not block.
+	// Throttled is called with the time that a call waited for the rate limiter, even if the call was not sent; may be
+	// nil, must not block.
 	Throttled func(waited time.Duration)
-	// Noticed is told that the Omni fell silent, is back, or succeeds again after
-	// several failures: whoever waits may look again. May be nil, must not block.
+	// Noticed is called when the Omni fell silent, is back, or succeeds again after several failures: waiting callers may
+	// retry. May be nil, must not block.
 	Noticed func()
-	// Refused is told that Omni refused the key to a call that was no Check, at most once
-	// in keyRefusalInterval: a Check tells whether it is good for nothing any more. May be nil,
-	// must not block.
+	// Refused is called when Omni refused the key in a call that was not of Check, at most once in keyRefusalInterval: a
+	// Check then shows whether the key has become invalid. May be nil, must not block.
 	Refused func()
 }
 
-// Client is one authenticated connection to one Omni. It is safe for
-// concurrent use. gRPC reconnects by itself; a Client never needs a redial
-// unless its Config changes.
+// Client is one authenticated connection to one Omni. It is safe for concurrent use. gRPC reconnects by itself; a
+// Client never needs a redial unless its Config changes.
 type Client struct {
 	library  *omniclient.Client
 	state    state.State
@@ -86,10 +82,10 @@ type Client struct {
 	end      context.CancelFunc // of the liveness
 }
 
-// Dial connects, authenticates and reads once, so that a nil error means: the
-// address, the certificate, the key and the role to read are all right.
+// Dial connects, authenticates and reads once. A nil error means that the address, the certificate, the key and the
+// role to read are valid.
 //
-// Errors: ErrEndpoint, ErrCABundle, ErrKeyExpired, or what Check returns.
+// Errors: ErrEndpoint, ErrCABundle, ErrKeyExpired, or those of Check.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	client, err := newClient(config)
 	if err != nil {
@@ -144,8 +140,8 @@ func newClient(config Config) (*Client, error) {
 		return nil, fmt.Errorf("set up the Omni client: %w", err)
 	}
 
-	// The library's own adapter hides a lost watch for up to 15 minutes by
-	// retrying it; the mirror has to know at once.
+	// The library's own adapter hides a lost watch for up to 15 minutes by retrying it; the mirror has to detect it at
+	// once.
 	adapter := cosiclient.NewAdapter(v1alpha1.NewStateClient(library.Omni()), cosiclient.WithDisableWatchRetry())
 
 	client.library, client.state = library, state.WrapCore(adapter)
@@ -180,15 +176,14 @@ func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialO
 	}
 
 	connections := &network{dial: dial}
-	c.liveness.sever = connections.sever
+	c.liveness.closeConnections = connections.closeConnections
 
 	return append(options, grpc.WithContextDialer(connections.connect))
 }
 
-// Check authenticates and reads one resource that does not exist. Use
-// Classify on the error: Unreachable, TLS, Unauthenticated, KeyExpired,
-// KeyInvalid, Denied (the role may not even read), Refused (the Omni's licence
-// is not accepted) or Transient.
+// Check authenticates and reads one resource that does not exist. Classify sorts the error: Unreachable, TLS,
+// Unauthenticated, KeyExpired, KeyInvalid, Denied (the role may not even read), Refused (the Omni's licence is not
+// accepted) or Transient.
 func (c *Client) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, checking{}, true), CheckTimeout)
 	defer cancel()
@@ -196,8 +191,7 @@ func (c *Client) Check(ctx context.Context) error {
 	return c.read(ctx)
 }
 
-// Refusals is how many calls, Checks aside, Omni did not answer because it does not
-// accept the key.
+// Refusals returns how many calls, except those of Check, Omni refused because it does not accept the key.
 func (c *Client) Refusals() uint64 {
 	if c == nil {
 		return 0
@@ -206,7 +200,7 @@ func (c *Client) Refusals() uint64 {
 	return c.refusals.count()
 }
 
-// read reads what does not exist.
+// read reads the resource that does not exist.
 func (c *Client) read(ctx context.Context) error {
 	_, err := c.state.Get(ctx, omnires.NewCluster(probeID).Metadata())
 	if err == nil || state.IsNotFoundError(err) {
@@ -216,14 +210,13 @@ func (c *Client) read(ctx context.Context) error {
 	return fmt.Errorf("read from Omni: %w", err)
 }
 
-// State is Omni's resource API. Calls have deadlines and are rate limited;
-// watches end with their context.
+// State returns Omni's resource API. Calls have deadlines and are rate limited; watches end with their context.
 func (c *Client) State() state.State { return c.state }
 
-// Endpoint is the endpoint as it was configured.
+// Endpoint returns the endpoint as configured.
 func (c *Client) Endpoint() string { return c.config.Endpoint }
 
-// ServiceAccount is the name of the service account in use.
+// ServiceAccount returns the name of the service account in use.
 func (c *Client) ServiceAccount() string { return c.config.Key.Name() }
 
 // Close ends every call and watch. It may be called more than once.

@@ -13,53 +13,50 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 )
 
-// Times of the liveness probe.
+// Timeouts and intervals of the liveness probe.
 const (
-	// SuspectAfter is how long a call may stay without an answer, while no other
-	// is answered either, until the Omni is asked whether it is still there.
+	// SuspectAfter is how long a call may stay without an answer, while no other is answered either, until the probe is
+	// sent.
 	SuspectAfter = 3 * time.Second
-	// ProbeTimeout is how long that question may take. An Omni that needs longer
-	// to read one resource by its ID counts as silent.
+	// ProbeTimeout is the timeout of the probe. An Omni that needs longer to read one resource by its ID counts as silent.
 	ProbeTimeout = 8 * time.Second
-	// probeMinPause and probeMaxPause bound the pause between two questions to a
-	// silent Omni: doubled each time, and up to half of it taken off at random.
+	// probeMinPause and probeMaxPause bound the pause between two probes of a silent Omni: it doubles each time, and is
+	// shortened by up to half at random.
 	probeMinPause = time.Second
 	probeMaxPause = 5 * time.Second
-	// slowAfter is how long a call may take until the Omni counts as slow, and
-	// slowMemory how long it does so after the last such call.
+	// slowAfter is how long a call may take until the Omni counts as slow, and slowMemory how long it counts as slow after
+	// the last such call.
 	slowAfter  = time.Second
 	slowMemory = 3 * time.Second
-	// failuresToNotice is how many calls in a row must have failed for a success
-	// to be news that other clusters wait for.
+	// failuresToNotice is how many calls in a row must have failed for a success to be reported to waiting clusters.
 	failuresToNotice = 3
 )
 
-// liveness notices that an Omni has fallen silent: it takes calls and answers none,
-// which costs every caller its whole deadline. While it is silent, no call is
-// sent but the question whether it is back, so that nobody waits for it.
+// liveness detects a silent Omni: one that accepts calls and answers none, which costs every caller its whole deadline.
+// While the Omni is silent, all calls fail at once and only the probe is sent, so that no caller waits.
 //
-// A call that hangs is no proof: other calls may be answered meanwhile. So the
-// doubt is settled by a cheap call of our own, outside of any worker.
+// One call that hangs is no proof: other calls may be answered meanwhile. So a cheap call of our own, outside of any
+// worker, settles the suspicion.
 type liveness struct {
-	life    context.Context //nolint:containedctx // the life of the connection
-	probe   func(context.Context) error
-	sever   func() // closes the network connections; may be nil
-	changed func() // told that callers should look again; must not block
-	times   livenessTimes
+	life             context.Context //nolint:containedctx // the life of the connection
+	probe            func(context.Context) error
+	closeConnections func() // closes the network connections; may be nil
+	changed          func() // called when callers should retry; must not block
+	times            livenessTimes
 
-	mu       sync.Mutex
-	calls    map[*pendingCall]struct{}
-	answered time.Time // the last answer
-	slow     time.Time // the last answer that took long
-	failures int       // in a row
-	probing  bool
-	silent   time.Time       // since when; zero: it answers
-	reason   string          // of the silence
-	round    context.Context //nolint:containedctx // the life of one attempt of the streams
-	hangUp   context.CancelFunc
+	mu          sync.Mutex
+	calls       map[*pendingCall]struct{}
+	answered    time.Time // the last answer
+	slow        time.Time // the last slow answer
+	failures    int       // in a row
+	probing     bool
+	silent      time.Time       // since when; zero: not silent
+	reason      string          // of the silence
+	callsCtx    context.Context //nolint:containedctx // the life of one attempt of the streams
+	cancelCalls context.CancelFunc
 }
 
-// livenessTimes are the constants of the same names, shorter in tests.
+// livenessTimes are the constants of the same names; tests use shorter times.
 type livenessTimes struct{ suspect, probe, minPause, maxPause, slow time.Duration }
 
 // pendingCall is one call that has no answer yet.
@@ -73,7 +70,7 @@ func newLiveness(life context.Context, changed func()) *liveness {
 		life: life, changed: changed, calls: map[*pendingCall]struct{}{},
 		times: livenessTimes{SuspectAfter, ProbeTimeout, probeMinPause, probeMaxPause, slowAfter},
 	}
-	p.round, p.hangUp = context.WithCancel(life)
+	p.callsCtx, p.cancelCalls = context.WithCancel(life)
 
 	if p.changed == nil {
 		p.changed = func() {}
@@ -82,7 +79,7 @@ func newLiveness(life context.Context, changed func()) *liveness {
 	return p
 }
 
-// start lets the probe ask. Before, it only counts.
+// start enables the probe. Before, calls are only counted.
 func (p *liveness) start(probe func(context.Context) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +87,8 @@ func (p *liveness) start(probe func(context.Context) error) {
 	p.probe = probe
 }
 
-// begin notes a call. The returned context ends when the Omni falls silent; end
-// takes the outcome, and returns what the caller is told.
+// begin records a call. The returned context ends when the Omni falls silent; end records the outcome, and returns the
+// error for the caller.
 func (p *liveness) begin(ctx context.Context) (_ context.Context, end func(error) error, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,27 +97,27 @@ func (p *liveness) begin(ctx context.Context) (_ context.Context, end func(error
 		return nil, nil, p.silence()
 	}
 
-	round := p.round
+	callsCtx := p.callsCtx
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(round, cancel)
+	stop := context.AfterFunc(callsCtx, cancel)
 	call := &pendingCall{started: time.Now()}
 	p.calls[call] = struct{}{}
-	call.alarm = time.AfterFunc(p.times.suspect, func() { p.doubt(call) })
+	call.alarm = time.AfterFunc(p.times.suspect, func() { p.checkSuspicion(call) })
 
 	return ctx, func(err error) error {
 		stop()
 		cancel()
 
-		return p.finish(call, round, err)
+		return p.finish(call, callsCtx, err)
 	}, nil
 }
 
-func (p *liveness) finish(call *pendingCall, round context.Context, err error) error {
+func (p *liveness) finish(call *pendingCall, callsCtx context.Context, err error) error {
 	p.mu.Lock()
 	call.alarm.Stop()
 	delete(p.calls, call)
 
-	if round.Err() != nil && p.life.Err() == nil && err != nil {
+	if callsCtx.Err() != nil && p.life.Err() == nil && err != nil {
 		defer p.mu.Unlock()
 
 		return p.silence()
@@ -140,8 +137,7 @@ func (p *liveness) finish(call *pendingCall, round context.Context, err error) e
 	return err
 }
 
-// count takes over an outcome, and tells whether it ends a row of failures. The
-// caller holds the lock.
+// count records an outcome, and reports whether it ends a row of failures. The caller holds the lock.
 func (p *liveness) count(err error) (news bool) {
 	switch status.Code(err) { //nolint:exhaustive // everything else is an answer of Omni's own logic
 	case codes.Canceled:
@@ -164,7 +160,7 @@ func (p *liveness) count(err error) (news bool) {
 	return news
 }
 
-// health tells since when the Omni is silent, if it is.
+// health returns since when the Omni is silent; true if it is not.
 func (p *liveness) health() (mirror.Health, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +173,7 @@ func (p *liveness) health() (mirror.Health, bool) {
 		p.silent.UTC().Format(time.RFC3339), p.reason)}, false
 }
 
-// isSlow reports whether calls take long, so that a caller has to expect to wait.
+// isSlow reports whether calls take long, so that callers must expect to wait.
 func (p *liveness) isSlow() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
-// expect notes that the first message of a stream is waited for; it may be heard
-// many times, and has to be given up at the end.
-func (p *liveness) expect() (heard, giveUp func(), err error) {
+// expect records that a stream waits for its first message. answered may be called many times; giveUp must be called at
+// the end.
+func (p *liveness) expect() (answered, giveUp func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -23,7 +23,7 @@ func (p *liveness) expect() (heard, giveUp func(), err error) {
 
 	call := &pendingCall{started: time.Now()}
 	p.calls[call] = struct{}{}
-	call.alarm = time.AfterFunc(p.times.suspect, func() { p.doubt(call) })
+	call.alarm = time.AfterFunc(p.times.suspect, func() { p.checkSuspicion(call) })
 
 	giveUp = func() {
 		p.mu.Lock()
@@ -43,8 +43,8 @@ func (p *liveness) expect() (heard, giveUp func(), err error) {
 	}, giveUp, nil
 }
 
-// doubt asks whether the Omni is still there, unless others are being answered.
-func (p *liveness) doubt(call *pendingCall) {
+// checkSuspicion starts the probe, unless other calls are answered.
+func (p *liveness) checkSuspicion(call *pendingCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -60,12 +60,11 @@ func (p *liveness) doubt(call *pendingCall) {
 
 	p.probing = true
 
-	go p.backToNormal()
+	go p.probeUntilAnswered()
 }
 
-// backToNormal asks until there is an answer. The first question that finds none
-// declares the Omni silent.
-func (p *liveness) backToNormal() {
+// probeUntilAnswered repeats the probe until it is answered. The first unanswered probe marks the Omni as silent.
+func (p *liveness) probeUntilAnswered() {
 	for pauses := backoff.New(p.times.minPause, p.times.maxPause); ; {
 		ctx, cancel := context.WithTimeout(p.life, p.times.probe)
 		err := p.probe(ctx)
@@ -99,7 +98,7 @@ func (p *liveness) returned() {
 
 	if news {
 		p.silent, p.slow, p.failures = time.Time{}, time.Time{}, 0
-		p.round, p.hangUp = context.WithCancel(p.life)
+		p.callsCtx, p.cancelCalls = context.WithCancel(p.life)
 	}
 
 	p.mu.Unlock()
@@ -118,22 +117,21 @@ func (p *liveness) fellSilent(err error) {
 		p.silent = time.Now()
 	}
 
-	hangUp := p.hangUp
+	cancelCalls := p.cancelCalls
 	p.mu.Unlock()
 
-	// Packets that vanished leave a connection that looks well for minutes,
-	// also after the network is back.
-	if p.sever != nil {
-		p.sever()
+	// Lost packets leave a connection that looks healthy for minutes, even after the network is back.
+	if p.closeConnections != nil {
+		p.closeConnections()
 	}
 
 	if news {
-		hangUp()
+		cancelCalls()
 		p.changed()
 	}
 }
 
-// silence is the error of a call that is not sent. The caller holds the lock.
+// silence returns the error of a call that is not sent. The caller holds the lock.
 func (p *liveness) silence() error {
 	return status.Errorf(codes.DeadlineExceeded, "it has answered no call since %s and is asked again every few seconds",
 		p.silent.UTC().Format(time.RFC3339))

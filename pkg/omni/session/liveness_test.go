@@ -16,7 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// quickLiveness has short times, and an Omni that answers the probe while up is set.
+// quickLiveness returns a liveness with short times, and an Omni that answers the probe while up is set.
 func quickLiveness(t *testing.T, up *atomic.Bool) (p *liveness, told *atomic.Int32) {
 	t.Helper()
 
@@ -51,7 +51,7 @@ func TestSilentOmniFreesEveryCallAndComesBack(t *testing.T) {
 		)
 
 		p, told := quickLiveness(t, &up)
-		p.sever = func() { cut.Add(1) }
+		p.closeConnections = func() { cut.Add(1) }
 
 		failed := make(chan error, 8)
 
@@ -64,14 +64,14 @@ func TestSilentOmniFreesEveryCallAndComesBack(t *testing.T) {
 					return
 				}
 
-				<-ctx.Done() // nobody answers
+				<-ctx.Done() // no answer comes
 
 				failed <- end(status.FromContextError(ctx.Err()).Err())
 			})
 		}
 
 		group.Wait()
-		synctest.Wait() // the calls end before it is told
+		synctest.Wait() // the calls end before changed is called
 		close(failed)
 
 		for err := range failed {
@@ -119,7 +119,7 @@ func TestACallThatHangsAloneIsNoSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		time.Sleep(200 * time.Millisecond) // several doubts
+		time.Sleep(200 * time.Millisecond) // several suspicions
 
 		if ctx.Err() != nil || !answers(p) || told.Load() != 0 {
 			t.Errorf("hung up %v, answers %v, told %d times", ctx.Err(), answers(p), told.Load())
@@ -158,13 +158,13 @@ func TestAnsweredCallsRaiseNoDoubt(t *testing.T) {
 			_ = end(nil)
 		}
 
-		heard, giveUp, err := p.expect()
+		answered, giveUp, err := p.expect()
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		heard()
-		heard()
+		answered()
+		answered()
 		giveUp()
 		time.Sleep(50 * time.Millisecond)
 
@@ -174,7 +174,8 @@ func TestAnsweredCallsRaiseNoDoubt(t *testing.T) {
 	})
 }
 
-// The end of a row of failures is news for those who wait out a pause.
+// TestSuccessAfterFailuresIsNews checks that the end of a row of failures is reported, for callers that wait out a
+// pause.
 func TestSuccessAfterFailuresIsNews(t *testing.T) {
 	unavailable, refused := status.Error(codes.Unavailable, "x"), status.Error(codes.InvalidArgument, "x")
 

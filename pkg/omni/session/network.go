@@ -16,17 +16,16 @@ import (
 // dialFunc opens one network connection.
 type dialFunc func(ctx context.Context, address string) (net.Conn, error)
 
-// network keeps the last network connections of a client, so that they can be
-// given up from outside: gRPC offers no way to leave one that only looks well.
+// network keeps the last network connections of a client, so that the client can close them: gRPC has no way to abandon
+// one that only looks healthy.
 type network struct {
 	dial dialFunc
 
 	mu   sync.Mutex
-	open []net.Conn // the last few; closed ones do no harm
+	open []net.Conn // the last few; closing a closed one does no harm
 }
 
-// keptConnections is how many are remembered. gRPC has one, or two while it
-// replaces one.
+// keptConnections is how many connections network keeps. gRPC has one, or two while it replaces one.
 const keptConnections = 4
 
 func (n *network) connect(ctx context.Context, address string) (net.Conn, error) {
@@ -46,22 +45,22 @@ func (n *network) connect(ctx context.Context, address string) (net.Conn, error)
 	return connection, nil
 }
 
-// sever closes what is open; gRPC connects again by itself.
-func (n *network) sever() {
+// closeConnections closes the open connections; gRPC connects again by itself.
+func (n *network) closeConnections() {
 	n.mu.Lock()
 	open := n.open
 	n.open = nil
 	n.mu.Unlock()
 
 	for _, connection := range open {
-		// Closing TLS may want to write to a connection that takes nothing.
+		// Closing TLS may block on a write to a dead connection.
 		_ = connection.SetDeadline(time.Now())
 
 		go func() { _ = connection.Close() }()
 	}
 }
 
-// dialer connects where the guard allows it; without a guard anywhere.
+// dialer returns a dialer that connects where the guard allows it; without a guard, anywhere.
 func dialer(guard *dialguard.Guard) *net.Dialer {
 	if guard == nil {
 		return &net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}
@@ -76,9 +75,8 @@ func tcpDialer(guard *dialguard.Guard) dialFunc {
 	}
 }
 
-// checkAddress refuses an endpoint that is an address which the guard refuses. One
-// with a name is decided about when it is dialled; behind a proxy of the environment
-// the proxy decides about names.
+// checkAddress refuses an endpoint whose host is an address that the guard refuses. Names are checked when they are
+// dialled; behind a proxy of the environment, the proxy decides about names.
 func (e endpoint) checkAddress(guard *dialguard.Guard) error {
 	if guard == nil {
 		return nil
@@ -91,8 +89,8 @@ func (e endpoint) checkAddress(guard *dialguard.Guard) error {
 	return nil
 }
 
-// behindProxy reports whether the environment names a proxy for the endpoint. gRPC
-// reaches it only with its own dialer.
+// behindProxy reports whether the environment configures a proxy for the endpoint. gRPC uses it only with its own
+// dialer.
 func (e endpoint) behindProxy() bool {
 	scheme := "http"
 	if e.tls {

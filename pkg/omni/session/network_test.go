@@ -33,8 +33,8 @@ func TestSeverClosesTheLastConnections(t *testing.T) {
 		t.Errorf("%d are remembered", len(n.open))
 	}
 
-	n.sever()
-	n.sever()
+	n.closeConnections()
+	n.closeConnections()
 
 	for i, connection := range far[2:] {
 		if _, err := connection.Read(make([]byte, 1)); err == nil {
@@ -44,13 +44,14 @@ func TestSeverClosesTheLastConnections(t *testing.T) {
 }
 
 func TestBehindProxy(t *testing.T) {
-	// Loopback never goes through a proxy, whatever the environment says.
+	// Loopback never uses a proxy, whatever the environment.
 	if (endpoint{host: "127.0.0.1", port: "443", tls: true}).behindProxy() {
 		t.Error("loopback")
 	}
 }
 
-// A connection leads nowhere that the guard refuses, with TLS by the library or our own, and without TLS.
+// TestEndpointLeadsNowhereForbidden checks that no connection reaches an address that the guard refuses: TLS by the
+// library, our own TLS, and plaintext.
 func TestEndpointLeadsNowhereForbidden(t *testing.T) {
 	server := startOmni(t, omnisim.Options{})
 	_, key := newAccount(t, server, "operator", omnisim.RoleOperator, time.Hour)

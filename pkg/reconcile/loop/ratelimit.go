@@ -10,31 +10,27 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
-// The pauses after errors are those of package backoff, with its jitter.
+// The pauses after errors come from package backoff, with its jitter.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Minute
-	// firstOvertaken and longestOvertaken are the pauses after runs in which somebody
-	// else was quicker. They have no jitter, because they are of one object.
+	// firstOvertaken and longestOvertaken are the pauses after an Overtaken. They have no jitter, because each concerns
+	// one object.
 	firstOvertaken   = 100 * time.Millisecond
 	longestOvertaken = 10 * time.Second
-	// eventShare is the part of a pause that no event can shorten: one that fails
-	// again and again is not tried at the rate of whatever wakes it.
-	eventShare = 10
+	// eventDivisor limits how much events shorten a pause: to this part of it. An object that fails repeatedly is not
+	// tried at the rate of its triggers.
+	eventDivisor = 10
 )
 
-// RateLimiter spaces the repetitions of one object after errors. It is much
-// more patient at first and much less in the end than the default of
-// controller-runtime (5 ms to 17 minutes): what fails here is usually Omni or
-// the network, and a cluster should not wait a quarter of an hour after an
-// outage that is over.
+// RateLimiter returns the rate limiter for retries after errors. Its first pauses are much longer and its last ones
+// much shorter than those of controller-runtime's default (5 ms to 17 minutes): failures here are usually Omni's or the
+// network's, and a cluster should not wait a quarter of an hour after the end of an outage.
 func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] { return rateLimiter{NewFailures()} }
 
-// Failures remembers the failures of every object of a kind. Given to a
-// controller as its rate limiter and to the loop as a setting, it also keeps
-// events from ending a pause at once: they shorten it to a tenth, 6 seconds at
-// most. A change of the object itself, or a request by annotation, is followed
-// at once. It is safe for concurrent use.
+// Failures records the failures of every object of a kind. As the rate limiter of a controller and a setting of the
+// loop, it also keeps events from ending a pause at once: they shorten it to a tenth, 6 seconds at most. A change of
+// the object itself, or a request by annotation, is handled at once. It is safe for concurrent use.
 type Failures struct {
 	now func() time.Time
 
@@ -42,7 +38,7 @@ type Failures struct {
 	failures map[reconcile.Request]failure
 }
 
-// failure is what is known of an object that failed the last time.
+// failure is the record of an object that failed the last time.
 type failure struct {
 	count     int
 	conflicts int    // that were tried again without a word
@@ -51,7 +47,7 @@ type failure struct {
 	held      time.Time
 }
 
-// NewFailures makes Failures that know of none.
+// NewFailures returns Failures without a record.
 func NewFailures() *Failures {
 	return &Failures{now: time.Now, failures: map[reconcile.Request]failure{}}
 }
@@ -66,15 +62,14 @@ func (f *Failures) When(request reconcile.Request) time.Duration {
 	failed.count++
 
 	pause := backoff.After(failed.count, firstPause, longestPause)
-	failed.held = f.now().Add(pause / eventShare)
+	failed.held = f.now().Add(pause / eventDivisor)
 	f.failures[request] = failed
 
 	return backoff.Jitter(pause)
 }
 
-// Forget implements workqueue.TypedRateLimiter. It does nothing: a controller
-// calls it after every run that returned no error, also one that was held back.
-// The loop says when an object has succeeded.
+// Forget implements workqueue.TypedRateLimiter. It does nothing: a controller calls it after every run without an
+// error, even one that was held back. The loop calls succeeded instead.
 func (f *Failures) Forget(reconcile.Request) {}
 
 // NumRequeues implements workqueue.TypedRateLimiter.
@@ -85,8 +80,8 @@ func (f *Failures) NumRequeues(request reconcile.Request) int {
 	return f.failures[request].count
 }
 
-// hold returns how long a run has to wait yet; 0 if it may go on. What
-// identifies the object's content: another one may always go on.
+// hold returns how long a run still has to wait; 0 if it may go on. what identifies the object's content: a changed
+// object may always go on.
 func (f *Failures) hold(request reconcile.Request, what string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +101,7 @@ func (f *Failures) hold(request reconcile.Request, what string) time.Duration {
 	return 0
 }
 
-// failed notes what an object was when it failed.
+// failed records the content of an object that failed.
 func (f *Failures) failed(request reconcile.Request, what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +111,7 @@ func (f *Failures) failed(request reconcile.Request, what string) {
 	f.failures[request] = failed
 }
 
-// conflicts tells how many conflicts an object had since it last succeeded.
+// conflicts returns the number of conflicts since an object last succeeded.
 func (f *Failures) conflicts(request reconcile.Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,8 +137,7 @@ func (f *Failures) succeeded(request reconcile.Request) {
 	delete(f.failures, request)
 }
 
-// overtaken counts a run in which somebody else was quicker, and returns the pause
-// after it.
+// overtaken counts an Overtaken, and returns the pause after it.
 func (f *Failures) overtaken(request reconcile.Request, what string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,13 +146,13 @@ func (f *Failures) overtaken(request reconcile.Request, what string) time.Durati
 	failed.overtaken++
 
 	pause := backoff.After(failed.overtaken, firstOvertaken, longestOvertaken)
-	failed.what, failed.held = what, f.now().Add(pause/eventShare)
+	failed.what, failed.held = what, f.now().Add(pause/eventDivisor)
 	f.failures[request] = failed
 
 	return pause
 }
 
-// rateLimiter is Failures for a controller whose loop does not know them.
+// rateLimiter is Failures for a controller whose loop does not use them.
 type rateLimiter struct{ *Failures }
 
 // Forget implements workqueue.TypedRateLimiter.

@@ -1,11 +1,14 @@
 package contract
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/golang-jwt/jwt/v4"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cosi-project/runtime/pkg/safe"
@@ -15,7 +18,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// kubeconfig is the part of a kubeconfig that the server fills.
+// kubeconfig is the part of a kubeconfig that the server sets.
 type kubeconfig struct {
 	Clusters []struct {
 		Cluster map[string]any `json:"cluster"`
@@ -25,7 +28,7 @@ type kubeconfig struct {
 	} `json:"users"`
 }
 
-// kubeconfigs: what a service-account kubeconfig holds and who gets one.
+// kubeconfigs tests the content of a service-account kubeconfig and who may request one.
 func (s *suite) kubeconfigs(t *testing.T) {
 	cluster := newCluster(unique("kubeconfig"))
 	s.create(t, cluster)
@@ -56,6 +59,17 @@ func (s *suite) kubeconfigs(t *testing.T) {
 	})
 
 	_, readerKey := s.account(t, "Reader")
+
+	t.Run("for people", func(t *testing.T) {
+		for _, cluster := range []string{name, unique("missing")} {
+			raw, err := s.connect(t, readerKey).Management().WithCluster(cluster).Kubeconfig(deadline(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			checkForPeople(t, raw, cluster)
+		}
+	})
 
 	for _, test := range []struct {
 		name    string
@@ -88,6 +102,42 @@ func (s *suite) kubeconfigs(t *testing.T) {
 	}
 
 	s.remove(t, cluster.Metadata())
+}
+
+// checkForPeople checks that the kubeconfig has a program to run, and no credential. The cluster need not exist.
+func checkForPeople(t *testing.T, raw []byte, cluster string) {
+	t.Helper()
+
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	context := config.Contexts[config.CurrentContext]
+	if context == nil || !strings.HasSuffix(config.CurrentContext, "-"+cluster) {
+		t.Fatalf("the current context is %q, want one that ends with the cluster's name", config.CurrentContext)
+	}
+
+	if server := config.Clusters[context.Cluster]; server == nil || server.Server == "" || len(server.CertificateAuthorityData) > 0 {
+		t.Errorf("cluster %+v, want a server and no CA", server)
+	}
+
+	user := config.AuthInfos[context.AuthInfo]
+	if user == nil || user.Exec == nil || user.Token != "" || len(user.ClientKeyData) > 0 {
+		t.Fatal("the user must have a program to run and no credential")
+	}
+
+	args := slices.Clone(user.Exec.Args)
+	issuer := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--oidc-issuer-url=http") })
+
+	if issuer < 0 {
+		t.Fatalf("no issuer in %q", args)
+	}
+
+	want := []string{"oidc-login", "get-token", args[issuer], "--oidc-client-id=native", "--oidc-extra-scope=cluster:" + cluster}
+	if diff := cmp.Diff(want, args); diff != "" || user.Exec.Command != "kubectl" {
+		t.Errorf("command %s, arguments (-want +got):\n%s", user.Exec.Command, diff)
+	}
 }
 
 func (s *suite) checkKubeconfig(t *testing.T, raw []byte, cluster string) {

@@ -70,6 +70,24 @@ type OmniConnectionStatus struct {
 	// serviceAccount describes the service account of the key that was last read.
 	// +optional
 	ServiceAccount *OmniServiceAccountStatus `json:"serviceAccount,omitempty"`
+
+	// access says how people reach the clusters of this Omni: what `kubectl omni kubeconfig` writes. Omni tells it to whoever
+	// has the role Reader; none of it is secret.
+	// +optional
+	Access *OmniAccess `json:"access,omitempty"`
+}
+
+// OmniAccess says how people reach the clusters of an Omni. Who may do what is decided by the access policies of Omni, when
+// somebody has logged in.
+type OmniAccess struct {
+	// kubernetesProxyURL is the server in every kubeconfig of this Omni.
+	KubernetesProxyURL string `json:"kubernetesProxyURL"`
+
+	// oidcIssuerURL is where people log in.
+	OIDCIssuerURL string `json:"oidcIssuerURL"`
+
+	// account is the name of the Omni account. The contexts that omnictl writes are named account-cluster.
+	Account string `json:"account"`
 }
 
 // OmniServiceAccountStatus describes the service account behind a key; never the key itself.

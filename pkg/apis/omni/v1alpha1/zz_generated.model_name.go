@@ -172,6 +172,11 @@ func (in NamespacedSecretReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmniAccess) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.OmniAccess"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OmniCluster) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.OmniCluster"
 }

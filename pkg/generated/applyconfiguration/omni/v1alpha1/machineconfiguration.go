@@ -30,10 +30,10 @@ type MachineConfigurationApplyConfiguration struct {
 	// patches are Talos machine configuration patches, applied in order after those of the wider level.
 	Patches []PatchApplyConfiguration `json:"patches,omitempty"`
 	// systemExtensions are the Talos system extensions. Unset leaves the wider level's choice; an empty list removes them all.
-	SystemExtensions []string `json:"systemExtensions,omitempty"`
+	SystemExtensions []string `json:"systemExtensions,omitzero"`
 	// kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them
 	// all. They are for listed machines only, not for those of a machineClass.
-	KernelArgs []string `json:"kernelArgs,omitempty"`
+	KernelArgs []string `json:"kernelArgs,omitzero"`
 }
 
 // MachineConfigurationApplyConfiguration constructs a declarative configuration of the MachineConfiguration type for use with

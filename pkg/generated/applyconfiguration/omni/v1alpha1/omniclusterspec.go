@@ -46,10 +46,10 @@ type OmniClusterSpecApplyConfiguration struct {
 	Patches []PatchApplyConfiguration `json:"patches,omitempty"`
 	// systemExtensions are the Talos system extensions of every machine. Unset leaves each machine as it is;
 	// an empty list removes them all.
-	SystemExtensions []string `json:"systemExtensions,omitempty"`
+	SystemExtensions []string `json:"systemExtensions,omitzero"`
 	// kernelArgs are extra kernel arguments of every machine. Unset leaves each machine as it is; an empty
 	// list removes them all. They cannot be combined with sets that use a machine class.
-	KernelArgs []string `json:"kernelArgs,omitempty"`
+	KernelArgs []string `json:"kernelArgs,omitzero"`
 	// deletePolicy says what deleting this object does in Omni.
 	DeletePolicy *OmniClusterDeletePolicyApplyConfiguration `json:"deletePolicy,omitempty"`
 	// adopt allows this object to take over a cluster of the same name that it did not create. It counts only

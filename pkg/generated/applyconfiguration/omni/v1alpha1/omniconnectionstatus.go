@@ -32,6 +32,9 @@ type OmniConnectionStatusApplyConfiguration struct {
 	Endpoint *string `json:"endpoint,omitempty"`
 	// serviceAccount describes the service account of the key that was last read.
 	ServiceAccount *OmniServiceAccountStatusApplyConfiguration `json:"serviceAccount,omitempty"`
+	// access says how people reach the clusters of this Omni: what `kubectl omni kubeconfig` writes. Omni tells it to whoever
+	// has the role Reader; none of it is secret.
+	Access *OmniAccessApplyConfiguration `json:"access,omitempty"`
 }
 
 // OmniConnectionStatusApplyConfiguration constructs a declarative configuration of the OmniConnectionStatus type for use with
@@ -82,5 +85,13 @@ func (b *OmniConnectionStatusApplyConfiguration) WithEndpoint(value string) *Omn
 // If called multiple times, the ServiceAccount field is set to the value of the last call.
 func (b *OmniConnectionStatusApplyConfiguration) WithServiceAccount(value *OmniServiceAccountStatusApplyConfiguration) *OmniConnectionStatusApplyConfiguration {
 	b.ServiceAccount = value
+	return b
+}
+
+// WithAccess sets the Access field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Access field is set to the value of the last call.
+func (b *OmniConnectionStatusApplyConfiguration) WithAccess(value *OmniAccessApplyConfiguration) *OmniConnectionStatusApplyConfiguration {
+	b.Access = value
 	return b
 }

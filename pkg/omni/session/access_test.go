@@ -1,0 +1,88 @@
+package session
+
+import (
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+// TestAccess checks that the role Reader is enough, and that Omni is called once.
+func TestAccess(t *testing.T) {
+	sim, session := issuingSession(t, omnisim.RoleReader)
+
+	access, err := session.Access(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if want := (Access{KubernetesProxyURL: sim.KubernetesProxyURL(), OIDCIssuerURL: sim.OIDCIssuerURL(), Account: "omni"}); access != want {
+		t.Errorf("%+v, want %+v", access, want)
+	}
+
+	sim.Close()
+
+	if again, err := session.Access(t.Context()); err != nil || again != access {
+		t.Errorf("the second time: %+v %v", again, err)
+	}
+}
+
+// forPeople is a kubeconfig for users as Omni issues it.
+const forPeople = `apiVersion: v1
+kind: Config
+clusters: [{name: acme-access, cluster: {server: https://omni.example.com:8100}}]
+contexts: [{name: acme-access, context: {cluster: acme-access, user: acme-access-robot, namespace: default}}]
+current-context: acme-access
+users:
+- name: acme-access-robot
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1
+      command: kubectl
+      args: [oidc-login, get-token, --oidc-issuer-url=https://omni.example.com/oidc, --oidc-client-id=native, --oidc-extra-scope=cluster:access]
+`
+
+func TestReadAccess(t *testing.T) {
+	access, err := readAccess(t.Context(), []byte(forPeople))
+	if want := (Access{"https://omni.example.com:8100", "https://omni.example.com/oidc", "acme"}); err != nil || access != want {
+		t.Errorf("%+v %v, want %+v", access, err, want)
+	}
+
+	for name, test := range map[string]struct {
+		change []string
+		want   string
+	}{
+		"another context":     {[]string{"current-context: acme-access", "current-context: other"}, "does not name the account"},
+		"a name for a shell":  {[]string{"acme-access", "acme;rm-access"}, "does not name the account"},
+		"no issuer":           {[]string{"--oidc-issuer-url=https://omni.example.com/oidc, ", ""}, "issuer"},
+		"a file":              {[]string{"https://omni.example.com/oidc", "file:///etc/passwd"}, "issuer"},
+		"a server with a key": {[]string{"https://omni.example.com:8100", "https://user:key@omni.example.com"}, "server"},
+		"a long server":       {[]string{"https://omni.example.com:8100", "https://" + strings.Repeat("a", maxURL)}, "server"},
+		"no text":             {[]string{"apiVersion: v1", "apiVersion: {"}, "not as expected"},
+	} {
+		text := strings.NewReplacer(test.change...).Replace(forPeople)
+		if access, err := readAccess(t.Context(), []byte(text)); err == nil || !strings.Contains(err.Error(), test.want) || access != (Access{}) {
+			t.Errorf("%s: %+v %v, want %q", name, access, err, test.want)
+		} else if strings.Contains(err.Error(), "key@") {
+			t.Errorf("%s: the error quotes the answer: %v", name, err)
+		}
+	}
+}
+
+// TestAccessBomb checks an answer of Omni that grows large when it is decoded.
+func TestAccessBomb(t *testing.T) {
+	var bomb strings.Builder
+
+	bomb.WriteString("a: &a [x,x,x,x,x,x,x,x,x]\n")
+
+	for c := 'b'; c < 'm'; c++ {
+		bomb.WriteString(string(c) + ": &" + string(c) + " [" + strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 9), ",") + "]\n")
+	}
+
+	foreigntest.WantAllocated(t, 4<<20, func() {
+		if _, err := readAccess(t.Context(), []byte(bomb.String())); err == nil {
+			t.Error("it is read")
+		}
+	})
+}
