@@ -16,8 +16,8 @@ const (
 	checksumsFile = "checksums.txt"
 )
 
-// compiler builds the programs for a platform.
-type compiler func(context.Context, platform) ([]program, error)
+// compiler builds programs for a platform.
+type compiler func(context.Context, platform, ...source) ([]program, error)
 
 // build writes the artefacts of a release into a directory, which is emptied before.
 func (r *release) build(ctx context.Context, out string, compile compiler) error {
@@ -32,16 +32,12 @@ func (r *release) build(ctx context.Context, out string, compile compiler) error
 	var images []platformImage
 
 	for _, p := range platforms {
-		programs, err := compile(ctx, p)
+		programs, err := compile(ctx, p, servers...)
 		if err != nil {
 			return err
 		}
 
-		if err := r.writeArchive(out, p, programs); err != nil {
-			return err
-		}
-
-		if err := writeSBOM(filepath.Join(out, r.sbomFile("", p)), r.archiveSBOM(p, programs)); err != nil {
+		if err := r.writeArchive(out, name, p, programs); err != nil {
 			return err
 		}
 
@@ -55,11 +51,15 @@ func (r *release) build(ctx context.Context, out string, compile compiler) error
 			return err
 		}
 
-		if err := writeSBOM(filepath.Join(out, r.sbomFile("image_", p)), sbom); err != nil {
+		if err := writeSBOM(filepath.Join(out, r.sbomFile(name, "image_", p)), sbom); err != nil {
 			return err
 		}
 
 		images = append(images, image)
+	}
+
+	if err := r.buildPlugin(ctx, out, compile); err != nil {
+		return err
 	}
 
 	return r.finish(out, images)
@@ -87,22 +87,23 @@ func (r *release) finish(out string, images []platformImage) error {
 	return writeChecksums(out)
 }
 
-// archiveFile is what the programs of a platform are packed in.
-func (r *release) archiveFile(p platform) string {
-	return fmt.Sprintf("%s_%s_%s_%s.tar.gz", name, r.version, p.os, p.arch)
+// archiveFile is what the programs of a platform are packed in: the servers under the name of the project, the plugin
+// under its own.
+func (r *release) archiveFile(of string, p platform) string {
+	return fmt.Sprintf("%s_%s_%s_%s.tar.gz", of, r.version, p.os, p.arch)
 }
 
-// sbomFile is the SPDX document of an archive, or of an image (with "image_").
-func (r *release) sbomFile(kind string, p platform) string {
-	return fmt.Sprintf("%s_%s_%s%s_%s.spdx.json", name, r.version, kind, p.os, p.arch)
+// sbomFile is the SPDX document of such an archive, or of an image (with "image_").
+func (r *release) sbomFile(of, kind string, p platform) string {
+	return fmt.Sprintf("%s_%s_%s%s_%s.spdx.json", of, r.version, kind, p.os, p.arch)
 }
 
 func (r *release) imageFile() string { return fmt.Sprintf("%s_%s_image.tar", name, r.version) }
 
 func (r *release) chartFile() string { return fmt.Sprintf("%s-%s.tgz", name, r.chartVersion()) }
 
-// writeArchive packs the programs of a platform, with the licence.
-func (r *release) writeArchive(out string, p platform, programs []program) error {
+// writeArchive packs the programs of a platform, with the licence, and writes the SBOM beside them.
+func (r *release) writeArchive(out, of string, p platform, programs []program) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
 		return err
@@ -118,7 +119,11 @@ func (r *release) writeArchive(out string, p platform, programs []program) error
 		return err
 	}
 
-	return os.WriteFile(filepath.Join(out, r.archiveFile(p)), packed, 0o644)
+	if err := os.WriteFile(filepath.Join(out, r.archiveFile(of, p)), packed, 0o644); err != nil {
+		return err
+	}
+
+	return writeSBOM(filepath.Join(out, r.sbomFile(of, "", p)), r.archiveSBOM(of, p, programs))
 }
 
 // writeChecksums writes what `sha256sum --check` reads.

@@ -45,9 +45,17 @@ func TestBuildTwice(t *testing.T) {
 	}
 
 	want := []string{
-		"checksums.txt", "notes.md", r.chartFile(), r.imageFile(), r.archiveFile(platforms[0]), r.archiveFile(platforms[1]),
-		r.sbomFile("", platforms[0]), r.sbomFile("", platforms[1]), r.sbomFile("image_", platforms[0]), r.sbomFile("image_", platforms[1]),
+		"checksums.txt", "notes.md", "omni.yaml", r.chartFile(), r.imageFile(), r.sbomFile(name, "image_", platforms[0]), r.sbomFile(name, "image_", platforms[1]),
 	}
+
+	for _, p := range platforms {
+		want = append(want, r.archiveFile(name, p), r.sbomFile(name, "", p))
+	}
+
+	for _, p := range pluginPlatforms {
+		want = append(want, r.archiveFile(plugin.name, p), r.sbomFile(plugin.name, "", p))
+	}
+
 	if slices.Sort(want); !slices.Equal(files, want) {
 		t.Errorf("got %v\nwant %v", files, want)
 	}
@@ -58,7 +66,7 @@ func TestChecksums(t *testing.T) {
 	dir := built(t, fixture(t, nil))
 
 	lines := strings.Split(strings.TrimSpace(string(contents(t, dir, checksumsFile))), "\n")
-	if len(lines) != 8 {
+	if len(lines) != 19 {
 		t.Errorf("%d lines", len(lines))
 	}
 
@@ -103,8 +111,8 @@ func unpack(t *testing.T, packed []byte) (headers []*tar.Header, files map[strin
 func TestArchive(t *testing.T) {
 	r := fixture(t, nil)
 
-	headers, files := unpack(t, contents(t, built(t, r), r.archiveFile(platform{"linux", "arm64"})))
-	if files["omni-apiserver"] != "apiserver for arm64" || files["omni-controller"] != "controller for arm64" || files["LICENSE"] == "" {
+	headers, files := unpack(t, contents(t, built(t, r), r.archiveFile(name, platform{"linux", "arm64"})))
+	if !strings.Contains(files["omni-apiserver"], "omni-apiserver for linux/arm64") || !strings.Contains(files["omni-controller"], "omni-controller for linux/arm64") || files["LICENSE"] == "" {
 		t.Errorf("got %v", files)
 	}
 

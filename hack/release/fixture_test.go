@@ -12,6 +12,7 @@ import (
 // environment is what hack/release.sh sets.
 var environment = map[string]string{
 	"COMMIT": "0123456789abcdef0123456789abcdef01234567", "SOURCE_DATE_EPOCH": "1700000000", "REGISTRY": "registry.example.com/Some-One/",
+	"DOWNLOADS": "https://downloads.example.com/releases/",
 }
 
 // fixture is a release of this repository's chart, with some variables of the environment changed.
@@ -31,16 +32,19 @@ func fixture(t *testing.T, changes map[string]string) *release {
 
 // fakePrograms stand for programs of a platform, which take minutes to build. They are made of two modules, one of which
 // is replaced.
-func fakePrograms(_ context.Context, p platform) ([]program, error) {
+func fakePrograms(_ context.Context, p platform, sources ...source) ([]program, error) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{
 		{Path: "example.com/one", Version: "v1.0.0", Sum: "h1:one"},
 		{Path: "example.com/two", Version: "v2.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v2.0.1+incompatible"}},
 	}}
 
-	return []program{
-		{"omni-apiserver", []byte("apiserver for " + p.arch), info},
-		{"omni-controller", []byte("controller for " + p.arch), info},
-	}, nil
+	var programs []program
+	for _, source := range sources {
+		content := "#!/bin/sh\necho " + source.name + " for " + p.os + "/" + p.arch + "\n"
+		programs = append(programs, program{source.file(p), []byte(content), info})
+	}
+
+	return programs, nil
 }
 
 // built is a directory with a release of fake programs.

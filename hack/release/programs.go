@@ -14,13 +14,31 @@ import (
 // platform is an operating system and a processor.
 type platform struct{ os, arch string }
 
-// platforms are those on which the programs run. They are servers: what people run on their own machines would have more.
+// platforms are those of the programs that run in a cluster, and of their images.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
 
-// packages are what is built, and what the program is called.
-var packages = []struct{ name, path string }{
+// pluginPlatforms are those of the machines on which people run kubectl.
+var pluginPlatforms = []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}
+
+// source is what a program is called, and the package that it is built of.
+type source struct{ name, path string }
+
+// servers are the programs that run in a cluster.
+var servers = []source{
 	{"omni-apiserver", "./cmd/apiserver"},
 	{"omni-controller", "./cmd/controller"},
+}
+
+// plugin is the plugin of kubectl.
+var plugin = source{"kubectl-omni", "./cmd/kubectl-omni"}
+
+// file is what the program is called on a platform.
+func (s source) file(p platform) string {
+	if p.os == "windows" {
+		return s.name + ".exe"
+	}
+
+	return s.name
 }
 
 // program is a program that was built.
@@ -38,8 +56,8 @@ func settings(p platform) []string {
 	}
 }
 
-// compile builds the programs for a platform.
-func (r *release) compile(ctx context.Context, p platform) ([]program, error) {
+// compile builds programs for a platform.
+func (r *release) compile(ctx context.Context, p platform, sources ...source) ([]program, error) {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return nil, err
@@ -53,12 +71,12 @@ func (r *release) compile(ctx context.Context, p platform) ([]program, error) {
 
 	var programs []program
 
-	for _, pkg := range packages {
-		path := filepath.Join(dir, pkg.name)
+	for _, source := range sources {
+		path := filepath.Join(dir, source.name)
 
-		build := r.command(ctx, p, "go", "build", "-ldflags", "-s -w "+strings.TrimSpace(string(flags)), "-o", path, pkg.path)
+		build := r.command(ctx, p, "go", "build", "-ldflags", "-s -w "+strings.TrimSpace(string(flags)), "-o", path, source.path)
 		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s for %s/%s: %w\n%s", pkg.name, p.os, p.arch, err, out)
+			return nil, fmt.Errorf("build %s for %s/%s: %w\n%s", source.name, p.os, p.arch, err, out)
 		}
 
 		content, err := os.ReadFile(path)
@@ -68,10 +86,10 @@ func (r *release) compile(ctx context.Context, p platform) ([]program, error) {
 
 		info, err := buildinfo.Read(bytes.NewReader(content))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", pkg.name, err)
+			return nil, fmt.Errorf("%s: %w", source.name, err)
 		}
 
-		programs = append(programs, program{pkg.name, content, info})
+		programs = append(programs, program{source.file(p), content, info})
 	}
 
 	return programs, nil

@@ -147,8 +147,8 @@ func TestSign(t *testing.T) {
 
 	for i, want := range []string{
 		"sign --yes --recursive r/image@sha256:1", "sign --yes r/chart@sha256:2", "sign-blob --yes --bundle " + dist + "/checksums.txt.sigstore.json " + dist + "/checksums.txt",
-		"attest --yes --type spdxjson --predicate " + dist + "/" + r.sbomFile("image_", platforms[0]) + " r/image@sha256:3",
-		"attest --yes --type spdxjson --predicate " + dist + "/" + r.sbomFile("image_", platforms[1]) + " r/image@sha256:4",
+		"attest --yes --type spdxjson --predicate " + dist + "/" + r.sbomFile(name, "image_", platforms[0]) + " r/image@sha256:3",
+		"attest --yes --type spdxjson --predicate " + dist + "/" + r.sbomFile(name, "image_", platforms[1]) + " r/image@sha256:4",
 	} {
 		if got := (*commands)[i]; got != "go run "+cosign+" "+want {
 			t.Errorf("got %s, want %s", got, want)
@@ -191,7 +191,7 @@ func TestGitHub(t *testing.T) {
 			}
 
 			files := strings.Count(command, dist)
-			if verb == "upload" && (files != 10 || strings.Contains(command, notesFile) || strings.Contains(command, publishedFile)) {
+			if verb == "upload" && (files != 21 || strings.Contains(command, notesFile) || strings.Contains(command, publishedFile)) {
 				t.Errorf("%d files: %s", files, command)
 			}
 		}

@@ -30,6 +30,8 @@ type release struct {
 	commit   string    // full hash, with -dirty behind it if there were changes
 	time     time.Time // of the commit: the time of every file
 	registry string    // host and path, without a slash at the end
+	// downloads is the URL below which the files of a release are, in a folder named after its version. No slash at the end.
+	downloads string
 }
 
 // tagged is the version of a release: what the tag is called.
@@ -52,8 +54,10 @@ func describe(root string, getenv func(string) string) (*release, error) {
 	}
 
 	r := &release{root: root, version: chart.AppVersion, commit: getenv("COMMIT"), registry: strings.ToLower(strings.Trim(getenv("REGISTRY"), "/"))}
-	if r.commit == "" || r.registry == "" {
-		return nil, errors.New("COMMIT or REGISTRY is not set: hack/release.sh sets them")
+
+	r.downloads = strings.TrimRight(getenv("DOWNLOADS"), "/")
+	if r.commit == "" || r.registry == "" || r.downloads == "" {
+		return nil, errors.New("COMMIT, REGISTRY or DOWNLOADS is not set: hack/release.sh sets them")
 	}
 
 	seconds, err := strconv.ParseInt(getenv("SOURCE_DATE_EPOCH"), 10, 64)

@@ -21,8 +21,8 @@ import (
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
 // archiveSBOM is the SPDX document of an archive: its programs, and the modules that each of them contains.
-func (r *release) archiveSBOM(p platform, programs []program) *spdx.Document {
-	file := r.archiveFile(p)
+func (r *release) archiveSBOM(of string, p platform, programs []program) *spdx.Document {
+	file := r.archiveFile(of, p)
 	top := r.ours(file, "ARCHIVE")
 	top.PackageFileName = file
 

@@ -19,7 +19,7 @@ func TestSBOM(t *testing.T) {
 
 	for _, kind := range []string{"", "image_"} {
 		for _, p := range platforms {
-			doc, err := spdxjson.Read(bytes.NewReader(contents(t, dir, r.sbomFile(kind, p))))
+			doc, err := spdxjson.Read(bytes.NewReader(contents(t, dir, r.sbomFile(name, kind, p))))
 			if err != nil {
 				t.Fatal(err)
 			}

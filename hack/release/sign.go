@@ -52,7 +52,7 @@ func (r *release) sign(ctx context.Context, dist string, run runner) error {
 	}
 
 	for _, p := range platforms {
-		sbom := filepath.Join(dist, r.sbomFile("image_", p))
+		sbom := filepath.Join(dist, r.sbomFile(name, "image_", p))
 		commands = append(commands, []string{"attest", "--yes", "--type", "spdxjson", "--predicate", sbom, pushed.Platforms[p.os+"_"+p.arch]})
 	}
 

@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
@@ -27,6 +30,8 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 type session struct {
 	t      *testing.T
 	client *fake.Clientset
+	raw    *dynamicfake.FakeDynamicClient
+	hub    *kubefake.Clientset
 	input  string
 }
 
@@ -57,7 +62,7 @@ func newSession(t *testing.T) *session {
 		t.Fatal(err)
 	}
 
-	return &session{t: t, client: client}
+	return &session{t: t, client: client, raw: dynamicfake.NewSimpleDynamicClient(scheme.Scheme, objects...), hub: kubefake.NewSimpleClientset()}
 }
 
 // run types a command.
@@ -71,7 +76,7 @@ func (s *session) run(args ...string) (output, errors string, err error) {
 	flags.Namespace = &namespace
 
 	tool := &tool{
-		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(s.input), Out: &out, ErrOut: &errOut}, flags: flags, client: s.client,
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(s.input), Out: &out, ErrOut: &errOut}, flags: flags, client: s.client, raw: s.raw, hub: s.hub,
 		now: func() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) },
 	}
 
@@ -112,7 +117,8 @@ func TestOutputs(t *testing.T) {
 
 	for name, args := range map[string][]string{
 		"tree": {"tree", "edge-01"}, "tree-gaps": {"tree", "quiet"}, "status": {"status"}, "status-one": {"status", "edge-01"}, "plan": {"plan", "edge-01"},
-		"plan-empty": {"plan", "quiet"}, "help": {"--help"}, "help-approve": {"approve", "--help"},
+		"plan-empty": {"plan", "quiet"}, "kubeconfig": {"kubeconfig", "edge-01"},
+		"tree-json": {"tree", "edge-01", "-o", "json"}, "plan-yaml": {"plan", "edge-01", "-o", "yaml"}, "help": {"--help"}, "help-approve": {"approve", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HOME", "/home/user")
@@ -152,6 +158,12 @@ func TestOutputFormats(t *testing.T) {
 	output, _, err := newSession(t).run("status", "edge-01", "-o", "jsonpath={.kind} {.status.rollout.hash}")
 	if err != nil || output != "OmniCluster 9f3c" {
 		t.Errorf("%q, %v", output, err)
+	}
+
+	for _, command := range []string{"tree", "plan"} {
+		if output, _, err := newSession(t).run(command, "edge-01", "-o", "xml"); err == nil || !strings.Contains(err.Error(), "json or yaml") || output != "" {
+			t.Errorf("%s: %q, %v", command, output, err)
+		}
 	}
 }
 
@@ -217,6 +229,43 @@ func TestWrites(t *testing.T) {
 				t.Errorf("%v, want %v; writes %v", got, want, s.writes())
 			}
 		})
+	}
+}
+
+// A plan of an older generation is no answer, whatever it says.
+func TestStalePlan(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for _, format := range []string{"", "json"} {
+		s := newSession(t)
+
+		stale := s.cluster("quiet").DeepCopy()
+		stale.Generation = stale.Status.ObservedGeneration + 1
+
+		if err := s.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("omniclusters"), stale, "fleet"); err != nil {
+			t.Fatal(err)
+		}
+
+		if _, _, err := s.run("plan", "quiet", "-o", format); err == nil || !strings.Contains(err.Error(), "has not looked at generation") {
+			t.Errorf("-o %q: %v", format, err)
+		}
+	}
+}
+
+// A status that the controller writes while the user decides is no conflict; another object of the name is.
+func TestWritesNameTheObject(t *testing.T) {
+	s := newSession(t)
+
+	if _, _, err := s.run("suspend", "edge-01"); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, action := range s.client.Actions() {
+		if patch, is := action.(clienttesting.PatchAction); is {
+			if want := `{"metadata":{"uid":"edge-01-uid"},"spec":{"suspend":true}}`; string(patch.GetPatch()) != want {
+				t.Errorf("%s, want %s", patch.GetPatch(), want)
+			}
+		}
 	}
 }
 

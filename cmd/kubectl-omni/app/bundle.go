@@ -22,13 +22,15 @@ import (
 )
 
 func (t *tool) supportBundleCommand() *cobra.Command {
-	file, redacts := "", false
+	file, programs, redacts := "", "", false
 
 	command := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Write what helps others to help you: our objects without their contents, and versions",
+		Short: "Write what helps others to help you: our objects without their contents, events, logs and versions",
 		Long: `support-bundle writes the objects of omni.texashpc.com of a namespace as YAML, with a list of fields that were looked at: no Secret is
-read, and values, patches, manifests, kernel arguments, diffs and foreign annotations are left out. Read it before you share it.`,
+read, and values, patches, manifests, kernel arguments, diffs and foreign annotations are left out. Events about these objects, and the end
+of the logs of omni-apiserver and omni-controller, are in it as far as you may read them; what is missing is named. Read it before you
+share it.`,
 		Example: `  kubectl omni support-bundle -n fleet --redact --file bundle.yaml`,
 		GroupID: groupLook,
 		Args:    cobra.NoArgs,
@@ -43,9 +45,16 @@ read, and values, patches, manifests, kernel arguments, diffs and foreign annota
 				r = &redactor{salt: rand.Text()}
 			}
 
-			documents := bundleOf(command.Context(), client, namespace, r)
+			hub, err := t.hubClient()
+			if err != nil {
+				return err
+			}
 
-			if file == "" {
+			documents := bundleOf(command.Context(), client, namespace)
+			more, missing := hubDocuments(command.Context(), hub, namespace, programs)
+			documents = finishBundle(append(documents, more...), missing, r)
+
+			if file == "" || file == "-" {
 				return writeBundle(t.Out, documents)
 			}
 
@@ -59,13 +68,14 @@ read, and values, patches, manifests, kernel arguments, diffs and foreign annota
 		},
 	}
 	command.Flags().StringVarP(&file, "file", "f", "", "The file to write, which must not exist. Default: standard output.")
+	command.Flags().StringVar(&programs, "operator-namespace", "omni-cluster-operator-system", "The namespace in which omni-apiserver and omni-controller run.")
 	command.Flags().BoolVar(&redacts, "redact", false, "Replace hostnames and addresses by hashes of this bundle.")
 
 	return command
 }
 
-// bundleOf gathers what a bundle has. What cannot be read is named in it.
-func bundleOf(ctx context.Context, client versioned.Interface, namespace string, r *redactor) []map[string]any {
+// bundleOf gathers our objects. The first document is about the bundle, and names what cannot be read.
+func bundleOf(ctx context.Context, client versioned.Interface, namespace string) []map[string]any {
 	about := map[string]any{"kind": "SupportBundle", "namespace": namespace, "plugin": version.Get().String()}
 
 	if server, err := client.Discovery().ServerVersion(); err == nil {
@@ -91,11 +101,26 @@ func bundleOf(ctx context.Context, client versioned.Interface, namespace string,
 		})
 	}
 
-	if len(missing) > 0 {
-		about["missing"] = missing
+	about["missing"] = missing
+
+	return documents
+}
+
+// finishBundle names what else is missing, and redacts all of it if asked to.
+func finishBundle(documents []map[string]any, missing []any, r *redactor) []map[string]any {
+	about := documents[0]
+
+	if before, has := about["missing"].([]any); has {
+		missing = append(before, missing...)
+	}
+
+	if about["missing"] = missing; len(missing) == 0 {
+		delete(about, "missing")
 	}
 
 	if r != nil {
+		r.learn(documents)
+
 		for _, document := range documents {
 			r.value(document)
 		}

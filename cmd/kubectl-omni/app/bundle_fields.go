@@ -19,7 +19,7 @@ var commonFields = []string{ //nolint:gochecknoglobals // a table
 // kindFields are those of single kinds, besides.
 var kindFields = map[string][]string{ //nolint:gochecknoglobals // a table
 	"OmniConnection": {
-		"spec.endpoint", "spec.auth.serviceAccountSecretRef.*", "spec.insecureSkipTLSVerify", "status.endpoint", "status.serviceAccount.*",
+		"spec.endpoint", "spec.auth.serviceAccountSecretRef.*", "spec.insecureSkipTLSVerify", "status.endpoint", "status.serviceAccount.*", "status.access.*",
 	},
 	"OmniCluster": {
 		"spec.connectionRef.*", "spec.clusterName", "spec.kubernetes.version", "spec.talos.version", "spec.systemExtensions", "spec.features.*",

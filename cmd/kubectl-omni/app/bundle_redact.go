@@ -1,16 +1,62 @@
 package app
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // redactor replaces hostnames and addresses by short hashes: the same one has the same hash, so that a reader can still
 // follow it.
-type redactor struct{ salt string }
+type redactor struct {
+	salt string
+	// names finds the hostnames without a dot that the bundle itself names as such; nil if there are none.
+	names *regexp.Regexp
+}
+
+// hostFields are the fields whose values are hostnames, in objects, events and Pods.
+var hostFields = []string{"hostname", "nodeName", "host"} //nolint:gochecknoglobals // a table
+
+// learn remembers the hostnames that documents name.
+func (r *redactor) learn(documents []map[string]any) {
+	found := map[string]bool{}
+
+	for _, document := range documents {
+		collectHosts(document, found)
+	}
+
+	quoted := make([]string, 0, len(found))
+	for name := range found {
+		quoted = append(quoted, regexp.QuoteMeta(name))
+	}
+
+	if len(quoted) > 0 {
+		// The longest first: of node-1 and node-10, the second is not the first with a 0.
+		slices.SortFunc(quoted, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+		r.names = regexp.MustCompile(`\b(` + strings.Join(quoted, "|") + `)\b`)
+	}
+}
+
+func collectHosts(value any, found map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, below := range v {
+			if name, is := below.(string); is && name != "" && slices.Contains(hostFields, key) {
+				found[name] = true
+			}
+
+			collectHosts(below, found)
+		}
+	case []any:
+		for _, below := range v {
+			collectHosts(below, found)
+		}
+	}
+}
 
 var (
 	// hostName finds names with a dot that end in letters, and ipAddress what may be an IP address.
@@ -22,6 +68,10 @@ var (
 var ourNames = []string{"texashpc.com", "sidero.dev", "k8s.io", "kubernetes.io", "svc.cluster.local"} //nolint:gochecknoglobals // a table
 
 func (r redactor) text(text string) string {
+	if r.names != nil {
+		text = r.names.ReplaceAllStringFunc(text, func(name string) string { return "host-" + r.hash(name) })
+	}
+
 	text = hostName.ReplaceAllStringFunc(text, func(name string) string {
 		for _, ours := range ourNames {
 			if name == ours || strings.HasSuffix(name, "."+ours) {

@@ -150,6 +150,23 @@ func TestRedaction(t *testing.T) {
 	}
 }
 
+// TestRedactionOfShortNames has hostnames without a dot: what one document names as a host is no longer in any text.
+func TestRedactionOfShortNames(t *testing.T) {
+	documents := []map[string]any{
+		{"kind": "Pod", "spec": map[string]any{"nodeName": "rack7-node1"}},
+		{"kind": "Pod", "spec": map[string]any{"nodeName": "rack7-node10"}},
+		{"kind": "Event", "note": "rack7-node10 and rack7-node1 restart rack7-node100"},
+	}
+	finishBundle(documents, nil, &redactor{salt: "x"})
+
+	r := redactor{salt: "x"}
+	want := "host-" + r.hash("rack7-node10") + " and host-" + r.hash("rack7-node1") + " restart rack7-node100"
+
+	if got := documents[2]["note"]; got != want || documents[0]["spec"].(map[string]any)["nodeName"] != "host-"+r.hash("rack7-node1") {
+		t.Errorf("%v, want %q", documents, want)
+	}
+}
+
 func TestBundleIsNotOverwritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.yaml")
 	s := newSession(t)

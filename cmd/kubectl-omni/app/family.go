@@ -157,6 +157,8 @@ func clusterOf(o object) string {
 // problemOf says in a word why something could not be read.
 func problemOf(err error) string {
 	switch {
+	case isUnknownKind(err):
+		return "UnknownKind"
 	case apierrors.IsNotFound(err):
 		return "NotFound"
 	case apierrors.IsForbidden(err):

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,15 +13,37 @@ import (
 )
 
 func (t *tool) planCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "plan CLUSTER",
+	var (
+		format *string
+		files  []string
+	)
+
+	command := &cobra.Command{
+		Use:   "plan CLUSTER | plan -f FILE",
 		Short: "Show what would change in Omni, and what each change waits for",
 		Long: `plan shows the changes that the controller has planned for a cluster and not made yet. It ends with the status 1 if there are
-any, so that a script can ask.`,
-		Example: "  # What is left to do for edge-01\n  kubectl omni plan edge-01 -n fleet",
+any, so that a script can ask.
+
+With -f it sends files to the API server as a dry run instead, and shows in which fields their objects differ from those that are
+there: not what Omni would do. Rules of the API are checked, and nothing is changed; it needs the right to write the objects.`,
+		Example: `  # What is left to do for edge-01
+  kubectl omni plan edge-01 -n fleet
+
+  # The same for a program: what status.plan of the OmniCluster has
+  kubectl omni plan edge-01 -n fleet -o yaml
+
+  # In which fields the objects of a folder differ from those that are there
+  kubectl omni plan -f fleet/clusters`,
 		GroupID: groupLook,
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: t.completeClusters,
+		Args: func(command *cobra.Command, args []string) error {
+			return cobra.ExactArgs(1-min(len(files), 1))(command, args)
+		},
+		ValidArgsFunction: t.completeClusters,
 		RunE: func(command *cobra.Command, args []string) error {
+			if len(files) > 0 {
+				return t.planFiles(files, *format)
+			}
+
 			client, namespace, err := t.api()
 			if err != nil {
 				return err
@@ -31,28 +54,46 @@ any, so that a script can ask.`,
 				return err
 			}
 
-			if err = writePlan(t.Out, cluster, t.colour); err != nil {
+			plan := cluster.Status.Plan
+			if plan == nil {
+				plan = &v1alpha1.OmniClusterPlan{}
+			}
+
+			done, err := t.encode(*format, plan)
+			if !done {
+				err = writePlan(t.Out, cluster, t.colour)
+			}
+
+			switch stale := staleness(cluster); {
+			case err != nil:
 				return err
-			}
-
-			if plan := cluster.Status.Plan; plan != nil && len(plan.Changes) > 0 {
+			case stale != "":
+				return errors.New(stale) // there may be changes
+			case len(plan.Changes) > 0:
 				return errChanges
+			default:
+				return nil
 			}
-
-			return nil
 		},
 	}
+	format = addFormat(command.Flags())
+	command.Flags().StringSliceVarP(&files, "filename", "f", nil, "Files or folders with objects, instead of a cluster.")
+
+	return command
+}
+
+// staleness says that a plan is not the one of the object as it is; empty if it is.
+func staleness(cluster *v1alpha1.OmniCluster) string {
+	if cluster.Status.ObservedGeneration == cluster.Generation {
+		return ""
+	}
+
+	return fmt.Sprintf("the controller has not looked at generation %d yet; this is the plan of generation %d",
+		cluster.Generation, cluster.Status.ObservedGeneration)
 }
 
 // writePlan shows the plan that a status has.
 func writePlan(out io.Writer, cluster *v1alpha1.OmniCluster, colour bool) error {
-	if cluster.Status.ObservedGeneration != cluster.Generation {
-		if _, err := fmt.Fprintf(out, "The controller has not looked at generation %d yet; this is the plan of generation %d.\n",
-			cluster.Generation, cluster.Status.ObservedGeneration); err != nil {
-			return err
-		}
-	}
-
 	plan := cluster.Status.Plan
 	if plan == nil || len(plan.Changes) == 0 {
 		_, err := fmt.Fprintln(out, "Nothing is left to do.")

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/cmd/internal/exportcommand"
@@ -31,7 +33,9 @@ type tool struct {
 	genericiooptions.IOStreams
 
 	flags  *genericclioptions.ConfigFlags
-	client versioned.Interface // made at the first use; tests give their own
+	client versioned.Interface // made at the first use, as the next two; tests give their own
+	raw    dynamic.Interface
+	hub    kubernetes.Interface
 	now    func() time.Time
 	colour bool
 }
@@ -81,7 +85,7 @@ Everything it does is ordinary API calls with your own rights. It reads no Secre
 	t.flags.AddFlags(root.PersistentFlags())
 
 	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupMove, Title: "Move:"})
-	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(), t.supportBundleCommand(),
+	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(), t.kubeconfigCommand(), t.supportBundleCommand(),
 		t.approveCommand(), t.overrideCommand(), t.promoteCommand(), t.holdCommand(), t.suspendCommand(), t.resumeCommand(), t.reconcileCommand())
 
 	for _, command := range []*cobra.Command{exportcommand.New(ctx), migratecommand.New(ctx)} {
@@ -110,18 +114,64 @@ func (t *tool) api() (client versioned.Interface, namespace string, err error) {
 		return t.client, namespace, nil
 	}
 
-	config, err := t.flags.ToRESTConfig()
+	config, err := t.config()
 	if err != nil {
-		return nil, "", fmt.Errorf("find the management cluster: %w", err)
+		return nil, "", err
 	}
-
-	config = rest.CopyConfig(config)
-	config.UserAgent = version.Get().UserAgent("kubectl-omni")
-	config.Timeout = callTimeout
 
 	if t.client, err = versioned.NewForConfig(config); err != nil {
 		return nil, "", fmt.Errorf("make a client: %w", err)
 	}
 
 	return t.client, namespace, nil
+}
+
+// rawClient is the client for our kinds as the server sends them, with fields that this version does not know.
+func (t *tool) rawClient() (dynamic.Interface, error) {
+	if t.raw != nil {
+		return t.raw, nil
+	}
+
+	config, err := t.config()
+	if err != nil {
+		return nil, err
+	}
+
+	if t.raw, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+
+	return t.raw, nil
+}
+
+// hubClient is the client for what else the management cluster has.
+func (t *tool) hubClient() (kubernetes.Interface, error) {
+	if t.hub != nil {
+		return t.hub, nil
+	}
+
+	config, err := t.config()
+	if err != nil {
+		return nil, err
+	}
+
+	if t.hub, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+
+	return t.hub, nil
+}
+
+// config is how the management cluster is reached.
+func (t *tool) config() (*rest.Config, error) {
+	config, err := t.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the management cluster: %w", err)
+	}
+
+	config = rest.CopyConfig(config)
+	config.UserAgent = version.Get().UserAgent("kubectl-omni")
+	config.Timeout = callTimeout
+
+	return config, nil
 }

@@ -62,15 +62,15 @@ func (t *tool) showStatus(ctx context.Context, args []string, format *genericcli
 		return err
 	}
 
+	if asked(format) {
+		return t.printClusters(ctx, namespace, args, format)
+	}
+
 	clusters := client.OmniV1alpha1().OmniClusters(namespace)
 
 	if len(args) == 0 {
 		list, err := clusters.List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return err
-		}
-
-		if done, err := t.print(format, list); done {
 			return err
 		}
 
@@ -88,11 +88,33 @@ func (t *tool) showStatus(ctx context.Context, args []string, format *genericcli
 		return err
 	}
 
-	if done, err := t.print(format, cluster); done {
+	return t.writeScreen(cluster)
+}
+
+// printClusters prints the named cluster, or all of them, as -o asks for.
+func (t *tool) printClusters(ctx context.Context, namespace string, names []string, format *genericclioptions.PrintFlags) error {
+	client, err := t.rawClient()
+	if err != nil {
 		return err
 	}
 
-	return t.writeScreen(cluster)
+	clusters := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("omniclusters")).Namespace(namespace)
+
+	if len(names) == 0 {
+		list, err := clusters.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+
+		return t.print(format, list)
+	}
+
+	cluster, err := clusters.Get(ctx, names[0], metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+
+	return t.print(format, cluster)
 }
 
 // overview is a line for each cluster.

@@ -11,10 +11,16 @@ import (
 )
 
 func (t *tool) treeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "tree CLUSTER",
-		Short:   "Show what belongs to a cluster, and how each object is",
-		Example: "  # All objects that belong to the OmniCluster edge-01\n  kubectl omni tree edge-01 -n fleet",
+	var format *string
+
+	command := &cobra.Command{
+		Use:   "tree CLUSTER",
+		Short: "Show what belongs to a cluster, and how each object is",
+		Example: `  # All objects that belong to the OmniCluster edge-01
+  kubectl omni tree edge-01 -n fleet
+
+  # The same for a program: kind, name, ready, reason and children of each
+  kubectl omni tree edge-01 -n fleet -o json`,
 		GroupID: groupLook,
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: t.completeClusters,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -28,9 +34,42 @@ func (t *tool) treeCommand() *cobra.Command {
 				return err
 			}
 
+			if done, err := t.encode(*format, nodeOf(root)); done {
+				return err
+			}
+
 			return treeOf(root, t.now(), t.colour).write(t.Out)
 		},
 	}
+	format = addFormat(command.Flags())
+
+	return command
+}
+
+// node is an object of a tree, for programs.
+type node struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name,omitempty"`
+	Ready  string `json:"ready,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Problem is why the object is not shown: it is not there, or may not be read.
+	Problem  string `json:"problem,omitempty"`
+	Children []node `json:"children,omitempty"`
+}
+
+func nodeOf(one member) node {
+	found := node{Kind: one.kind, Name: one.name, Problem: one.problem}
+
+	if one.object != nil {
+		ready, reason, _ := stateOf(one.object)
+		found.Ready, found.Reason = string(ready), reason
+	}
+
+	for _, child := range one.children {
+		found.Children = append(found.Children, nodeOf(child))
+	}
+
+	return found
 }
 
 // treeOf draws a cluster and what belongs to it.

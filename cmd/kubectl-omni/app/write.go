@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,13 +33,24 @@ func (t *tool) policy(ctx context.Context, name string) (*v1alpha1.OmniRolloutPo
 		return nil, err
 	}
 
-	return client.OmniV1alpha1().OmniRolloutPolicies(namespace).Get(ctx, name, metav1.GetOptions{})
+	found, err := client.OmniV1alpha1().OmniRolloutPolicies(namespace).Get(ctx, name, metav1.GetOptions{})
+	if isUnknownKind(err) {
+		return nil, errors.New("the API server does not know OmniRolloutPolicy: it is older than this plugin")
+	}
+
+	return found, err
 }
 
-// change patches an object that was read: it fails if somebody else has changed it since. set are the fields below spec,
-// annotations those of the metadata.
+// isUnknownKind reports whether a server has no such kind. That an object does not exist, it says in other words.
+func isUnknownKind(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// change patches an object that was read: it fails if another one has its name by now. What the controller writes meanwhile
+// is no reason to fail, and whatever decides about changes carries their hash. set are the fields below spec, annotations
+// those of the metadata.
 func (t *tool) change(ctx context.Context, o object, set map[string]any, annotations map[string]string) error {
-	metadata := map[string]any{"resourceVersion": o.GetResourceVersion()}
+	metadata := map[string]any{"uid": o.GetUID()}
 	if annotations != nil {
 		metadata["annotations"] = annotations
 	}

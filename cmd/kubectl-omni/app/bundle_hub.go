@@ -1,0 +1,136 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+const (
+	// programSelector finds the Pods of an installation by the label that the chart sets.
+	programSelector = "app.kubernetes.io/name=omni-cluster-operator"
+	// maxEvents, maxPods, maxLogLines and maxLogBytes bound what a bundle has of the management cluster.
+	maxEvents   = 500
+	maxPods     = 20
+	maxLogLines = 2000
+	maxLogBytes = 1 << 20
+)
+
+// hubDocuments are what a bundle has besides our objects: events about them, and the Pods of our programs with the end of
+// their logs. What may not be read is missing, with the reason.
+func hubDocuments(ctx context.Context, hub kubernetes.Interface, namespace, programs string) (documents []map[string]any, missing []any) {
+	events, err := eventsOf(ctx, hub, namespace)
+	if err != nil {
+		missing = append(missing, "Event: "+problemOf(err))
+	}
+
+	documents = append(documents, events...)
+
+	pods, err := hub.CoreV1().Pods(programs).List(ctx, metav1.ListOptions{LabelSelector: programSelector, Limit: maxPods})
+
+	switch {
+	case err != nil:
+		missing = append(missing, "Pod: "+problemOf(err))
+
+		return documents, missing
+	case len(pods.Items) == 0:
+		missing = append(missing, fmt.Sprintf("Pod: none of the programs in namespace %s: name it with --operator-namespace", programs))
+	}
+
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		documents = append(documents, podOf(pod))
+
+		for _, container := range pod.Spec.Containers {
+			log, err := logOf(ctx, hub, pod, container.Name)
+			if err != nil {
+				missing = append(missing, fmt.Sprintf("log of %s/%s: %s", pod.Name, container.Name, problemOf(err)))
+
+				continue
+			}
+
+			documents = append(documents, map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": log})
+		}
+	}
+
+	return documents, missing
+}
+
+// eventsOf are the events about our objects in a namespace, the latest first.
+func eventsOf(ctx context.Context, hub kubernetes.Interface, namespace string) ([]map[string]any, error) {
+	version := v1alpha1.SchemeGroupVersion.String()
+
+	list, err := hub.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.apiVersion=" + version})
+	if err != nil {
+		return nil, err
+	}
+
+	events := slices.DeleteFunc(list.Items, func(event corev1.Event) bool { return event.InvolvedObject.APIVersion != version })
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return timeOf(b).Compare(timeOf(a)) })
+
+	var documents []map[string]any
+
+	for _, event := range events[:min(len(events), maxEvents)] {
+		documents = append(documents, map[string]any{
+			"kind": "Event", "object": event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name, "type": event.Type, "reason": event.Reason,
+			"message": event.Message, "time": timeOf(event).UTC().Format(time.RFC3339), "reporter": event.ReportingController,
+		})
+	}
+
+	return documents, nil
+}
+
+// timeOf is when an event was last seen.
+func timeOf(event corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	default:
+		return event.LastTimestamp.Time
+	}
+}
+
+// podOf is what a bundle has of a Pod: which program of which version it runs, and how it is.
+func podOf(pod *corev1.Pod) map[string]any {
+	var containers []any
+
+	for _, status := range pod.Status.ContainerStatuses {
+		container := map[string]any{
+			"name": status.Name, "image": status.Image, "ready": status.Ready, "restarts": int64(status.RestartCount),
+		}
+		if last := status.LastTerminationState.Terminated; last != nil {
+			container["lastEnd"] = map[string]any{"reason": last.Reason, "exitCode": int64(last.ExitCode), "time": last.FinishedAt.UTC().Format(time.RFC3339)}
+		}
+
+		containers = append(containers, container)
+	}
+
+	return map[string]any{"kind": "Pod", "name": pod.Name, "phase": string(pod.Status.Phase), "containers": containers}
+}
+
+// logOf is the end of a container's log.
+func logOf(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (string, error) {
+	lines, limit := int64(maxLogLines), int64(maxLogBytes)
+
+	stream, err := hub.CoreV1().Pods(pod.Namespace).
+		GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines, LimitBytes: &limit}).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+
+	text, err := io.ReadAll(io.LimitReader(stream, maxLogBytes))
+
+	return strings.ToValidUTF8(string(text), "?"), err
+}

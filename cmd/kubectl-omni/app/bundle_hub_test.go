@@ -1,0 +1,98 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+)
+
+// eventAbout is an event about an object.
+func eventAbout(name, apiVersion, kind, message string, at time.Time) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: name, Namespace: "fleet"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: "edge-01"},
+		Reason:         "Synced", Type: "Normal", Message: message, EventTime: metav1.NewMicroTime(at),
+	}
+}
+
+// TestBundleOfTheHub has events about our objects and about others, and a Pod of our programs beside another one.
+func TestBundleOfTheHub(t *testing.T) {
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	pod := func(name, label string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "operator", Labels: map[string]string{"app.kubernetes.io/name": label}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "omni-controller", Env: []corev1.EnvVar{{Name: "TOKEN", Value: canary}}, Args: []string{canary},
+			}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "omni-controller", Image: "registry.example.com/omni-cluster-operator:v0.1.0", RestartCount: 2,
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137, Message: canary}},
+			}}},
+		}
+	}
+
+	s := newSession(t)
+	s.hub = kubefake.NewSimpleClientset(
+		eventAbout("old", "omni.texashpc.com/v1alpha1", "OmniCluster", "the older one", noon.Add(-time.Hour)),
+		eventAbout("new", "omni.texashpc.com/v1alpha1", "OmniCluster", "Omni took the changes", noon),
+		eventAbout("other", "v1", "Secret", canary, noon),
+		pod("omni-controller-1", "omni-cluster-operator"), pod("other", "something-else"),
+	)
+
+	output, _, err := s.run("support-bundle", "--operator-namespace", "operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if strings.Contains(output, canary) || strings.Contains(output, "pod: other") {
+		t.Errorf("it has what is not ours:\n%s", output)
+	}
+
+	if older, newer := strings.Index(output, "the older one"), strings.Index(output, "Omni took the changes"); newer < 0 || older < newer {
+		t.Errorf("events are not there, or the oldest comes first:\n%s", output)
+	}
+
+	for _, want := range []string{"kind: Log\npod: omni-controller-1\ntext: fake logs", "reason: OOMKilled", "restarts: 2", "omni-cluster-operator:v0.1.0"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("no %q in\n%s", want, output)
+		}
+	}
+}
+
+// TestBundleWithoutRights: what may not be read is named, and the rest is there.
+func TestBundleWithoutRights(t *testing.T) {
+	s := newSession(t)
+	hub := kubefake.NewSimpleClientset()
+	hub.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("is forbidden")
+	})
+	s.hub = hub
+
+	output, _, err := s.run("support-bundle")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	first, _, _ := strings.Cut(output, "\n---\n")
+
+	var about struct{ Missing []string }
+	if err := yaml.Unmarshal([]byte(first), &about); err != nil {
+		t.Fatal(err)
+	}
+
+	if len(about.Missing) != 2 || !strings.HasPrefix(about.Missing[0], "Event: ") || !strings.HasPrefix(about.Missing[1], "Pod: ") {
+		t.Errorf("missing: %q", about.Missing)
+	}
+
+	if strings.Count(output, "kind: OmniCluster\n") == 0 {
+		t.Errorf("our objects are not there:\n%s", output)
+	}
+}

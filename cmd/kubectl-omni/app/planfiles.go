@@ -1,0 +1,242 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// shownValue is how many characters of a value a table shows.
+const shownValue = 40
+
+// fieldChange is a field of an object that would be another one. Now and Then are nil for a field that is not there.
+type fieldChange struct {
+	Object string `json:"object"`
+	Field  string `json:"field"`
+	Now    any    `json:"now,omitempty"`
+	Then   any    `json:"then,omitempty"`
+}
+
+// planFiles sends the objects of our group in files to the API server as a dry run, and tells in which fields they differ
+// from what is there. Nothing is changed. What Omni would make of it, nobody knows before. An object that is refused does not
+// keep the others from being shown.
+func (t *tool) planFiles(files []string, format string) error {
+	namespace, explicit, err := t.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return fmt.Errorf("find the namespace: %w", err)
+	}
+
+	infos, err := resource.NewBuilder(t.flags).Unstructured().NamespaceParam(namespace).DefaultNamespace().RequireNamespace().
+		FilenameParam(explicit, &resource.FilenameOptions{Filenames: files, Recursive: true}).Flatten().ContinueOnError().Do().Infos()
+
+	problems, changes, others := []error{err}, []fieldChange{}, 0
+
+	for _, info := range infos {
+		if info.Mapping.GroupVersionKind.Group != v1alpha1.GroupName {
+			others++
+
+			continue
+		}
+
+		found, err := planFile(info)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s %q: %w", info.Mapping.GroupVersionKind.Kind, info.Name, err))
+		}
+
+		changes = append(changes, found...)
+	}
+
+	if others > 0 {
+		_, err := fmt.Fprintf(t.ErrOut, "%d objects of other groups are left out.\n", others)
+		problems = append(problems, err)
+	}
+
+	if problem := errors.Join(append(problems, t.writeFieldChanges(format, changes))...); problem != nil || len(changes) == 0 {
+		return problem
+	}
+
+	return errChanges
+}
+
+func (t *tool) writeFieldChanges(format string, changes []fieldChange) error {
+	if done, err := t.encode(format, changes); done {
+		return err
+	}
+
+	if len(changes) == 0 {
+		return t.told("Nothing differs.")
+	}
+
+	drawn := &table{colour: t.colour}
+	drawn.add(plain, "OBJECT", "FIELD", "NOW", "THEN")
+
+	for _, change := range changes {
+		drawn.add(plain, change.Object, change.Field, shown(change.Now), shown(change.Then))
+	}
+
+	return drawn.write(t.Out)
+}
+
+// planFile is in which fields an object in a file differs from the one that is there.
+func planFile(info *resource.Info) ([]fieldChange, error) {
+	wanted, err := json.Marshal(info.Object)
+	if err != nil {
+		return nil, err
+	}
+
+	helper := resource.NewHelper(info.Client, info.Mapping)
+
+	there, err := helper.Get(info.Namespace, info.Name)
+	created := apierrors.IsNotFound(err)
+
+	if err != nil && !created {
+		return nil, err
+	}
+
+	manager := fieldManager
+	if !created {
+		manager = applierOf(there)
+	}
+
+	force := true
+
+	then, err := helper.DryRun(true).WithFieldManager(manager).
+		Patch(info.Namespace, info.Name, types.ApplyPatchType, wanted, &metav1.PatchOptions{Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		return nil, err
+	}
+
+	object := info.Mapping.GroupVersionKind.Kind + "/" + info.Name
+	if created {
+		return []fieldChange{{Object: object, Field: "(created)"}}, nil
+	}
+
+	changes := compare(contentOf(there), contentOf(then))
+	for i := range changes {
+		changes[i].Object = object
+	}
+
+	return changes, nil
+}
+
+// applierOf is who applies an object by server-side apply: as him the dry run shows, too, what would be taken out.
+func applierOf(there runtime.Object) string {
+	if o, is := there.(metav1.Object); is {
+		for _, entry := range o.GetManagedFields() {
+			if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+				return entry.Manager
+			}
+		}
+	}
+
+	return fieldManager
+}
+
+// contentOf is what a file may say of an object.
+func contentOf(o runtime.Object) map[string]any {
+	found, is := o.(*unstructured.Unstructured)
+	if !is {
+		return nil
+	}
+
+	content := map[string]any{"spec": found.Object["spec"]}
+	metadata := map[string]any{}
+
+	if labels := found.GetLabels(); len(labels) > 0 {
+		metadata["labels"] = anyMap(labels)
+	}
+
+	if annotations := found.GetAnnotations(); len(annotations) > 0 {
+		metadata["annotations"] = anyMap(annotations)
+	}
+
+	content["metadata"] = metadata
+
+	return content
+}
+
+func anyMap(texts map[string]string) map[string]any {
+	found := map[string]any{}
+	for key, value := range texts {
+		found[key] = value
+	}
+
+	return found
+}
+
+// compare lists the fields that differ, in the order of their paths. Lists of the same length are compared element by
+// element; others differ as a whole.
+func compare(now, then any) []fieldChange { return compareAt("", now, then) }
+
+func compareAt(path string, now, then any) []fieldChange {
+	if reflect.DeepEqual(now, then) {
+		return nil
+	}
+
+	var changes []fieldChange
+
+	before, isMap := now.(map[string]any)
+	after, areMaps := then.(map[string]any)
+
+	if isMap && areMaps {
+		keys := maps.Clone(before)
+		maps.Copy(keys, after)
+
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			changes = append(changes, compareAt(join(path, key), before[key], after[key])...)
+		}
+
+		return changes
+	}
+
+	old, isList := now.([]any)
+	fresh, areLists := then.([]any)
+
+	if isList && areLists && len(old) == len(fresh) {
+		for i := range old {
+			changes = append(changes, compareAt(path+"["+strconv.Itoa(i)+"]", old[i], fresh[i])...)
+		}
+
+		return changes
+	}
+
+	return []fieldChange{{Field: path, Now: now, Then: then}}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+
+	return path + "." + key
+}
+
+// shown is a value in a table.
+func shown(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return cut(value, shownValue)
+	default:
+		text, err := json.Marshal(value)
+		if err != nil {
+			return "?"
+		}
+
+		return cut(string(text), shownValue)
+	}
+}
