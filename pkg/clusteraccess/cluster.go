@@ -14,29 +14,28 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Cluster is a workload cluster as one kubeconfig leads to it. It is safe for
-// concurrent use.
+// Cluster is the workload cluster of one kubeconfig. It is safe for concurrent use.
 type Cluster struct {
-	config    *rest.Config
-	transport *http.Transport
-	core      *corev1client.CoreV1Client
-	claims    claims
-	secrets   *redact.Secrets // the credentials
-	limit     time.Duration   // of one Read
-	probeWait time.Duration   // of those who wait for a probe
-	now       func() time.Time
-	validated Kinds
+	config      *rest.Config
+	transport   *http.Transport
+	core        *corev1client.CoreV1Client
+	claims      claims
+	secrets     *redact.Secrets // the credentials
+	readTimeout time.Duration
+	probeWait   time.Duration // how long callers wait for a probe
+	now         func() time.Time
+	validated   Kinds
 
 	mu         sync.Mutex
-	running    chan struct{}   // closed when the probe under way ends; nil if none is
-	waiting    <-chan struct{} // closed when nobody waits for that probe any more
+	probeEnded chan struct{}   // closed when the running probe ends; nil if none runs
+	waitOver   <-chan struct{} // closed when callers stop waiting for that probe
 	probed     time.Time       // when the last probe ended
 	found      Identity
 	err        error                 // of the last probe
-	unanswered func(context.Context) // what did not end in time, to be asked again; nil if nothing
+	askAgain   func(context.Context) // repeats the request that timed out; nil if none did
 }
 
-// newCluster reads a kubeconfig. Nothing is sent. Its errors are those of parse.
+// newCluster reads a kubeconfig. Nothing is sent. Errors: those of parse.
 func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, guard dialguard.Guard) (*Cluster, error) {
 	a, err := parse(ctx, kubeconfig)
 	if err != nil {
@@ -62,26 +61,25 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 
 	return &Cluster{
 		config: config, transport: transport, core: core, claims: readClaims(a.token), secrets: secrets, now: now,
-		limit: readTimeout, probeWait: probeWait,
+		readTimeout: readTimeout, probeWait: probeWait,
 	}, nil
 }
 
-// RESTConfig is a client configuration for the cluster. All copies share the
-// connections and the credentials, which are not in its fields. Deadlines are
-// the caller's, by context.
+// RESTConfig returns a client configuration for the cluster. All copies share the connections and the credentials,
+// which are not in its fields. The caller sets deadlines by context.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Core is a client for Secrets and Namespaces.
+// Core returns a client for Secrets and Namespaces.
 func (c *Cluster) Core() corev1client.CoreV1Interface { return c.core }
 
-// Scrub takes the credentials of the kubeconfig out of a text. Whatever a request to
-// the cluster ended with needs it before it is shown; Message does it.
+// Scrub removes the credentials of the kubeconfig from a text. Every error of a request to the cluster needs it before
+// it is shown; Message includes it.
 func (c *Cluster) Scrub(text string) string { return c.secrets.Remove(text) }
 
-// Server is the URL that the kubeconfig leads to.
+// Server returns the kubeconfig's server URL.
 func (c *Cluster) Server() string { return c.config.Host }
 
-// expiry is when the token expires; zero if it does not say.
+// expiry returns when the token expires; zero if unknown.
 func (c *Cluster) expiry() time.Time { return c.claims.expiry() }
 
 // close ends the idle connections; requests under way go on.

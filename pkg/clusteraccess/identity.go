@@ -2,88 +2,35 @@ package clusteraccess
 
 import (
 	"cmp"
-	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"strings"
-	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
-// AcceptNone is the value of the annotation omni.texashpc.com/accept-cluster that
-// accepts a cluster whose identity cannot be found out.
+// AcceptNone is the value of the annotation omni.texashpc.com/accept-cluster that accepts a cluster whose identity
+// cannot be determined.
 const AcceptNone = "none"
 
-// Source says where an identity comes from.
+// Source is where an identity comes from.
 type Source string
 
 // The sources of an identity.
 const (
-	// SourceToken is the claim cluster_uuid of a token that Omni issued: the
-	// cluster's UUID in Omni.
+	// SourceToken is the claim cluster_uuid of a token that Omni issued: the cluster's UUID in Omni.
 	SourceToken Source = "token"
-	// SourceKubeSystem is the UID of the namespace kube-system, the field's usual
-	// stand-in for an identity of a cluster.
+	// SourceKubeSystem is the UID of the namespace kube-system, which commonly serves as the identity of a cluster.
 	SourceKubeSystem Source = "kube-system"
-	// SourceNone says that neither was to be had.
+	// SourceNone means that neither was available.
 	SourceNone Source = "none"
 )
 
-// Identity says which cluster a kubeconfig leads to. ID is empty if and only if
-// Source is SourceNone.
+// Identity is the identity of a kubeconfig's cluster. ID is empty if and only if Source is SourceNone.
 type Identity struct {
 	Source Source
 	ID     string
 }
 
-// claims are the parts of a token of Omni that are of interest. They are read
-// without checking the signature: Omni's proxy does that, and lets the token
-// through to this cluster only.
-type claims struct {
-	ClusterUUID string `json:"cluster_uuid"`
-	Expires     int64  `json:"exp"`
-}
-
-// claimsLimits bound the claims of a token. Those of Omni have a few hundred bytes.
-//
-//nolint:gochecknoglobals // a constant
-var claimsLimits = foreign.Limits{Bytes: 16 << 10, Depth: 16, Nodes: 1000, Expanded: 16 << 10}
-
-// readClaims reads a token; a token of another form, or with claims of another size, has none.
-func readClaims(token string) claims {
-	var found claims
-
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return found
-	}
-
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || !json.Valid(payload) {
-		return claims{}
-	}
-
-	// JSON waits for nobody, so there is nothing to interrupt.
-	if foreign.Unmarshal(context.Background(), payload, claimsLimits, &found) != nil {
-		return claims{}
-	}
-
-	return found
-}
-
-// expiry is when the token expires; zero if it does not say.
-func (c claims) expiry() time.Time {
-	if c.Expires <= 0 {
-		return time.Time{}
-	}
-
-	return time.Unix(c.Expires, 0).UTC()
-}
-
-// Claim is what decides whether a cluster is the one that was meant.
+// Claim holds the facts that decide whether a cluster is the right one.
 type Claim struct {
 	// Found is the identity of the cluster that answered.
 	Found Identity
@@ -93,8 +40,8 @@ type Claim struct {
 	Known string
 	// Accept is the value of the annotation omni.texashpc.com/accept-cluster. Empty if not set.
 	Accept string
-	// Deleting is the name of the kubeconfig's Secret if the object is being deleted; else empty. A
-	// deletion is not helped by accepting another cluster: what is to be removed is not there.
+	// Deleting is the name of the kubeconfig's Secret if the object is being deleted; else empty. Accepting another
+	// cluster does not help a deletion: the objects to remove are not there.
 	Deleting string
 }
 
@@ -102,19 +49,17 @@ type Claim struct {
 type Verdict struct {
 	// Right is true if the cluster may be used.
 	Right bool
-	// Waits is true if it is not Right only because nobody has said yet which cluster is meant.
+	// Waits is true if the cluster is not Right only because its OmniCluster's ID is not known yet.
 	Waits bool
-	// ClusterID is what to remember as status.clusterID if Right; empty if the
-	// identity is unknown.
+	// ClusterID is the value for status.clusterID if Right; empty if the identity is unknown.
 	ClusterID string
-	// Message says why, for people.
+	// Message is the reason, for people.
 	Message string
 }
 
-// Judge decides whether a cluster may be used: it must be the OmniCluster's, as
-// far as that can be told, and the same as before. A token of Omni is never taken
-// at its first word: Omni is about to tell which cluster it has to be for. A person
-// overrules all that by naming the cluster in the annotation.
+// Judge decides whether a cluster may be used: it must be the OmniCluster's, as far as that can be determined, and the
+// same as before. A token of Omni alone is not enough for the first use: the OmniCluster's ID, which comes soon, has to
+// match. A user overrides all of this by naming the cluster in the annotation.
 func (c Claim) Judge() Verdict {
 	switch {
 	case c.Found.Source == SourceNone:
@@ -139,8 +84,8 @@ func (c Claim) Judge() Verdict {
 	}
 }
 
-// judgeUnknown decides about a cluster that has no identity: a first look has
-// nothing to compare with, a later one must not be weaker than the one before.
+// judgeUnknown decides about a cluster that has no identity. The first use has nothing to compare with; later uses must
+// not be checked less than the one before.
 func (c Claim) judgeUnknown() Verdict {
 	if c.Known != "" && c.Accept != AcceptNone {
 		return c.wrong(fmt.Sprintf("it cannot be told whether this still is cluster %s: the kubeconfig holds no token of Omni and its user may not "+
@@ -150,7 +95,7 @@ func (c Claim) judgeUnknown() Verdict {
 	return Verdict{Right: true, Message: "connected; which cluster it is was not checked: the kubeconfig holds no token of Omni and its user may not read the namespace kube-system"}
 }
 
-// unknownYet is for a cluster that nobody vouches for yet.
+// unknownYet is the verdict for a cluster that cannot be verified yet.
 func (c Claim) unknownYet() Verdict {
 	what := fmt.Sprintf("the kubeconfig is for cluster %s; whether that is the OmniCluster's is not known yet: "+
 		"waiting for its ID (status.omniClusterID), nothing is done there before", c.Found.ID)
@@ -162,8 +107,7 @@ func (c Claim) unknownYet() Verdict {
 		"never shows one: then " + accept(c.Found.ID)}
 }
 
-// wrong is the verdict about a cluster that must not be used: what is wrong, and
-// what helps an object that stays.
+// wrong is the verdict about a cluster that must not be used: what is wrong, and the remedy.
 func (c Claim) wrong(what, remedy string) Verdict {
 	if c.Deleting != "" {
 		remedy = fmt.Sprintf("put a kubeconfig of cluster %s back into Secret %q, so that what was made there can be removed",
@@ -177,8 +121,8 @@ func accept(id string) string {
 	return "set the annotation " + v1alpha1.AnnotationAcceptCluster + ": " + id
 }
 
-// Moved says where an object's work stays that a person has led to another cluster
-// than before, and why, as the end of "X stays"; empty if it works with the same.
+// Moved returns where an object's work stays after a user has moved it to another cluster, and why, as the end of "X
+// stays"; empty if the cluster is the same.
 func Moved(before, now string) string {
 	if before == "" || before == now {
 		return ""

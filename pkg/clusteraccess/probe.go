@@ -15,10 +15,10 @@ import (
 const (
 	// probeTimeout bounds one probe.
 	probeTimeout = 15 * time.Second
-	// probeWait is how long callers wait for a probe, from its start. A dead cluster
-	// then costs each worker this much per probe, however many objects it has.
+	// probeWait is how long callers wait for a probe, from its start. So a dead cluster costs each worker this time once
+	// per probe, however many objects it has.
 	probeWait = time.Second
-	// goodFor and badFor are how long the answer of a probe counts.
+	// goodFor and badFor are how long a success and a failure of a probe count.
 	goodFor = time.Minute
 	badFor  = 15 * time.Second
 )
@@ -28,14 +28,13 @@ const (
 //nolint:gochecknoglobals // a constant
 var namespaceLimits = foreign.Limits{Bytes: 512 << 10, Depth: 64, Nodes: 20_000, Expanded: 512 << 10}
 
-// ErrProbing says that the cluster has not answered yet: look again in a moment.
+// ErrProbing means that the cluster has not answered yet: retry in a moment.
 var ErrProbing = errors.New("the workload cluster is being asked")
 
-// Identify asks the cluster whether it answers, and which one it is. The answer
-// counts for a while, so that a thousand objects on one cluster cost one request
-// a minute, and a dead cluster one attempt at a time. While a cluster that did not
-// answer is asked again, the old failure stands. ErrProbing says that the answer
-// is not there yet; other errors are those of the request.
+// Identify returns the identity of the cluster if it answers. The result is kept for a while, so that a thousand
+// objects on one cluster cost one request a minute, and a dead cluster one attempt at a time. While a failed cluster is
+// probed again, Identify returns the old failure. Errors: ErrProbing if there is no result yet, or those of the
+// request.
 func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	ended, waiting, found, err := c.ask()
 	if ended == nil {
@@ -61,7 +60,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	return c.found, c.err
 }
 
-// meanwhile is the error to show during a probe.
+// meanwhile returns the error to show during a probe.
 func (c *Cluster) meanwhile() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +72,7 @@ func (c *Cluster) meanwhile() error {
 	return ErrProbing
 }
 
-// Invalidate makes the next Identify ask again: something else failed.
+// Invalidate makes the next Identify probe again, because another request failed. A failure stands.
 func (c *Cluster) Invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,9 +82,8 @@ func (c *Cluster) Invalidate() {
 	}
 }
 
-// ask returns the last answer if it still counts; else it sees to it that a probe
-// is under way and returns the channel that its end closes, and the one that is
-// closed when it is not waited for any longer.
+// ask returns the last result if it still counts; else it starts a probe if none runs, and returns the channel that is
+// closed at the end of the probe, and the one that is closed when callers stop waiting for it.
 func (c *Cluster) ask() (ended, waiting <-chan struct{}, found Identity, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,18 +97,18 @@ func (c *Cluster) ask() (ended, waiting <-chan struct{}, found Identity, err err
 		return nil, nil, c.found, c.err
 	}
 
-	if c.running == nil {
+	if c.probeEnded == nil {
 		enough := make(chan struct{})
 		time.AfterFunc(c.probeWait, func() { close(enough) })
 
-		c.running, c.waiting = make(chan struct{}), enough
+		c.probeEnded, c.waitOver = make(chan struct{}), enough
 		go c.probe()
 	}
 
-	return c.running, c.waiting, Identity{}, nil
+	return c.probeEnded, c.waitOver, Identity{}, nil
 }
 
-// probe asks once. It belongs to no caller: many wait for one answer.
+// probe runs one probe. It uses no caller's context: many callers wait for one result.
 func (c *Cluster) probe() {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
@@ -120,14 +118,14 @@ func (c *Cluster) probe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// It fell silent during the probe.
-	if err == nil && c.unanswered != nil {
+	// The cluster fell silent during the probe.
+	if err == nil && c.askAgain != nil {
 		found, err = Identity{}, ErrSilent
 	}
 
 	c.found, c.err, c.probed = found, err, c.now()
-	close(c.running)
-	c.running = nil
+	close(c.probeEnded)
+	c.probeEnded = nil
 }
 
 func (c *Cluster) identify(ctx context.Context) (Identity, error) {
@@ -160,13 +158,13 @@ func (c *Cluster) identify(ctx context.Context) (Identity, error) {
 	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return Identity{Source: SourceNone}, nil
 	default:
-		// Also a refusal of the credentials: a cluster that shows its version to
-		// anybody has said nothing about them yet.
+		// This includes a refusal of the credentials: a cluster that shows its version to everybody has not checked them
+		// before.
 		return Identity{}, fmt.Errorf("read the namespace kube-system: %w", err)
 	}
 }
 
-// get asks for something small, as it is.
+// get reads a small answer, uncompressed.
 func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
 	result := c.core.RESTClient().Get().AbsPath(path).SetHeader("Accept-Encoding", "identity").Do(asProbe(ctx))
 	if err := result.Error(); err != nil {

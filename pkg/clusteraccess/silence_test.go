@@ -16,7 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// lostQuorum is a cluster that shows its version, and hangs on Secrets while hangs is set.
+// lostQuorum returns the kubeconfig of a cluster that shows its version, and hangs on Secrets while hangs is set.
 func lostQuorum(t *testing.T, hangs *atomic.Bool) []byte {
 	t.Helper()
 
@@ -28,9 +28,9 @@ func lostQuorum(t *testing.T, hangs *atomic.Bool) []byte {
 			respond(w, http.StatusOK, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`)
 		default:
 			if hangs.Load() {
-				_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not seen
+				_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not detected
 				<-r.Context().Done()
-				panic(http.ErrAbortHandler) // whoever has given up must not find an answer after all
+				panic(http.ErrAbortHandler) // a client that has given up must not get an answer
 			}
 
 			respond(w, http.StatusOK, `{"kind":"Secret","apiVersion":"v1"}`)
@@ -38,7 +38,7 @@ func lostQuorum(t *testing.T, hangs *atomic.Bool) []byte {
 	})
 }
 
-// silent is a cluster that hangs from its first read on, and a clock that stands still.
+// silent is a cluster that hangs from its first read on, and a stopped clock.
 type silent struct {
 	*testing.T
 
@@ -53,7 +53,7 @@ func newSilent(t *testing.T) *silent {
 	s := &silent{T: t}
 	s.hangs.Store(true)
 	s.cluster = get(t, NewClusters(func() time.Time { return time.Unix(s.clock.Load(), 0) }, loopback()), lostQuorum(t, &s.hangs))
-	s.cluster.limit = 100 * time.Millisecond // whatever hangs has all the time it needs to get there
+	s.cluster.readTimeout = 100 * time.Millisecond // every hanging call has enough time to start
 
 	if _, err := identifyFinally(t, s.cluster); err != nil {
 		t.Fatal(err)
@@ -62,10 +62,10 @@ func newSilent(t *testing.T) *silent {
 	return s
 }
 
-// probed waits for the probe under way. What it found counts until the clock goes on.
+// probed waits for the running probe. Its result counts until the clock advances.
 func (s *silent) probed() {
 	s.cluster.mu.Lock()
-	running := s.cluster.running
+	running := s.cluster.probeEnded
 	s.cluster.mu.Unlock()
 
 	if running != nil {
@@ -73,8 +73,8 @@ func (s *silent) probed() {
 	}
 }
 
-// staysSilent identifies the cluster three times, of which the last two make a probe: the failure stands, also when
-// the probe has come to the same end.
+// staysSilent identifies the cluster three times, and the last two start a probe: the failure stands, also after the
+// probe has failed in the same way.
 func (s *silent) staysSilent() {
 	s.Helper()
 
@@ -88,13 +88,13 @@ func (s *silent) staysSilent() {
 	}
 }
 
-// comesBack lets the cluster answer, and the probe find that out.
+// comesBack lets the cluster answer, and the probe detect that.
 func (s *silent) comesBack() {
 	s.Helper()
 	s.hangs.Store(false)
-	s.cluster.limit = time.Minute
+	s.cluster.readTimeout = time.Minute
 
-	_, _ = s.cluster.Identify(s.Context()) // the failure stands if the probe takes its time
+	_, _ = s.cluster.Identify(s.Context()) // the failure stands until the probe ends
 	s.probed()
 
 	if _, err := s.cluster.Identify(s.Context()); err != nil {
@@ -102,7 +102,8 @@ func (s *silent) comesBack() {
 	}
 }
 
-// One worker finds out that a cluster hangs. No other one is held up, until the cluster has answered the probe.
+// TestSilentCluster: one worker detects that a cluster hangs. No other worker is blocked until the cluster has answered
+// the probe.
 func TestSilentCluster(t *testing.T) {
 	var reads atomic.Int32
 
@@ -130,7 +131,7 @@ func TestSilentCluster(t *testing.T) {
 	}
 }
 
-// A write that hangs is noted as a read is. The probe rehearses it and writes nothing.
+// TestSilentAtWrites: a write that hangs counts like a read. The probe rehearses it and writes nothing.
 func TestSilentAtWrites(t *testing.T) {
 	var rehearsals, writes atomic.Int32
 
@@ -167,7 +168,7 @@ func TestSilentAtWrites(t *testing.T) {
 	}
 }
 
-// A worker whose own time is over, and a read that is refused, say nothing about the cluster.
+// TestOtherFailuresAreNoSilence: a worker whose own context ended, and a refused read, do not make the cluster silent.
 func TestOtherFailuresAreNoSilence(t *testing.T) {
 	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://h'", "token: t"))
 	stopped, stop := context.WithCancel(t.Context())

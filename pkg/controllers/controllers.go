@@ -99,9 +99,9 @@ const (
 	DefaultTotalMemory = bounds.DefaultTotalMemory
 )
 
-// connectionShare is the part of the workers of OmniCluster that one connection
+// connectionDivisor is the part of the workers of OmniCluster that one connection
 // may keep: an Omni that answers slowly leaves the rest to the others.
-const connectionShare = 4
+const connectionDivisor = 4
 
 // Concurrency is the number of workers of each kind.
 type Concurrency struct {
@@ -143,7 +143,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Throttled: calls.Throttle,
 		Limits:    options.Limits,
 		Guard:     &options.Guard,
-		Runs:      max(1, options.Concurrency.OmniCluster/connectionShare),
+		Runs:      max(1, options.Concurrency.OmniCluster/connectionDivisor),
 	})
 
 	// What reads Secrets for users. The controller of OmniKubeconfigExport reads its own.

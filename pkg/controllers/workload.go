@@ -18,15 +18,15 @@ import (
 // chartTimeout bounds one question to a chart repository, and one download.
 const chartTimeout = time.Minute
 
-// clusterShare is the part of the workers of a kind that one workload cluster may
+// clusterDivisor is the part of the workers of a kind that one workload cluster may
 // keep: one that hangs leaves the rest to the others.
-const clusterShare = 4
+const clusterDivisor = 4
 
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one access, and with it the connections.
 func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options) error {
 	clusters := clusteraccess.NewClusters(nil, options.Guard)
-	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterShare)
+	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterDivisor)
 
 	access := &clusteraccess.Access{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
 

@@ -29,13 +29,21 @@ func TestAdmitted(t *testing.T) {
 		members []rollout.Member
 		want    []string
 	}{
-		"one at a time by default":        {policy: list(one(v1alpha1.RolloutStage{})), members: many(3, 0, h), want: list("c000")},
-		"a number":                        {policy: list(limit("2")), members: many(3, 0, h), want: list("c000", "c001")},
-		"a percentage is rounded down":    {policy: list(limit("29%")), members: many(10, 0, h), want: list("c000", "c001")},
-		"at least one":                    {policy: list(limit("1%")), members: many(10, 0, h), want: list("c000")},
-		"all":                             {policy: list(all), members: many(3, 0, h), want: list("c000", "c001", "c002")},
-		"the oldest first, then by name":  {policy: list(limit("2")), members: list(c(3, h), c(2, h), c(9, h, heldSince(noon.Add(-2*time.Hour)))), want: list("c2", "c9")},
-		"who does not say since when":     {policy: list(alone), members: list(c(1, h, func(m *rollout.Member) { m.Rollout.HeldSince = nil }), c(2, h)), want: list("c2")},
+		"one at a time by default":       {policy: list(one(v1alpha1.RolloutStage{})), members: many(3, 0, h), want: list("c000")},
+		"a number":                       {policy: list(limit("2")), members: many(3, 0, h), want: list("c000", "c001")},
+		"a percentage is rounded down":   {policy: list(limit("29%")), members: many(10, 0, h), want: list("c000", "c001")},
+		"at least one":                   {policy: list(limit("1%")), members: many(10, 0, h), want: list("c000")},
+		"all":                            {policy: list(all), members: many(3, 0, h), want: list("c000", "c001", "c002")},
+		"the oldest first, then by name": {policy: list(limit("2")), members: list(c(3, h), c(2, h), c(9, h, heldSince(noon.Add(-2*time.Hour)))), want: list("c2", "c9")},
+		"who does not say since when":    {policy: list(alone), members: list(c(1, h, func(m *rollout.Member) { m.Rollout.HeldSince = nil }), c(2, h)), want: list("c2")},
+		"who gave a ticket back queues anew": {
+			policy: list(alone), members: list(c(1, h, heldSince(noon.Add(-2*time.Hour)), lastly("x", v1alpha1.RolloutReturned, noon.Add(-time.Minute))), c(2, h)),
+			want: list("c2"),
+		},
+		"but not for a ticket of long ago": {
+			policy: list(alone), members: list(c(2, h, heldSince(noon.Add(-2*time.Hour)), lastly("x", v1alpha1.RolloutReturned, noon.Add(-3*time.Hour))), c(1, h)),
+			want: list("c2"),
+		},
 		"a ticket takes a slot":           {policy: list(alone, ticket("c2", "prod", "hash-"+v2)), members: list(c(1, h), c(2, work)), want: list("c2")},
 		"also before it is taken up":      {policy: list(alone, ticket("c2", "prod", "hash-"+v2)), members: list(c(1, h), c(2, h)), want: list("c2")},
 		"a dead cluster with a ticket":    {policy: list(alone, ticket("c2", "prod", "hash-"+v2)), members: list(c(1, h), c(2, h, dead)), want: list("c2")},
@@ -95,7 +103,7 @@ func TestTwoHundred(t *testing.T) {
 	}
 }
 
-// TestTicketKept says what ends a ticket of an hour ago: the cluster's own word, or its end.
+// TestTicketKept tests what ends an hour-old ticket: the cluster's report, or its deletion.
 func TestTicketKept(t *testing.T) {
 	given := noon.Add(-time.Hour)
 
@@ -130,8 +138,8 @@ func TestTicketKept(t *testing.T) {
 	}
 }
 
-// TestTicketAgain hands the same changes back, and asks again: the new ticket must not be taken for the old one, which is
-// told by whole seconds, and by a clock that may be another one.
+// TestTicketAgain holds the same changes again after a turn, so that the cluster gets a new ticket. The report about
+// the old ticket must not end the new one: times are whole seconds, and may come from different clocks.
 func TestTicketAgain(t *testing.T) {
 	object := policyOf()
 

@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
 )
 
-// keepTickets drops the tickets of which the cluster says that it is done with them, and those of clusters that are gone.
+// keepTickets drops tickets whose turn the cluster has reported as ended, and tickets of clusters that are gone.
 func keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member) []v1alpha1.RolloutTicket {
 	var kept []v1alpha1.RolloutTicket
 
@@ -25,16 +25,16 @@ func keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member) []v1alpha1
 	return kept
 }
 
-// IsUsed reports whether a cluster has said how the turn ended that a ticket is for.
+// IsUsed reports whether the cluster has reported the end of the turn that the ticket is for.
 func IsUsed(ticket v1alpha1.RolloutTicket, status v1alpha1.OmniClusterRollout) bool {
 	last := status.Last
 
 	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
 }
 
-// working counts the clusters of each stage that are at work, or may be at any moment. Those that are at work without a
-// ticket count as well: somebody let them begin out of turn, or the policy's status was lost. Those that are paused do not:
-// one cluster that nobody looks after must not keep the others from going on.
+// working counts the clusters of each stage whose changes are in progress, or may begin at any moment. Clusters with
+// changes in progress but without a ticket count as well: a user let them begin out of turn, or the policy's status
+// was lost. Paused clusters do not count: one cluster that nobody looks after must not keep the others from going on.
 func (p *Policy) working(members []*Member) []int {
 	working := make([]int, len(p.stages))
 	tickets := p.Object.Status.Admitted
@@ -78,7 +78,7 @@ func hasTicket(tickets []v1alpha1.RolloutTicket, m *Member) bool {
 	return slices.ContainsFunc(tickets, func(t v1alpha1.RolloutTicket) bool { return t.Cluster == m.Name })
 }
 
-// free is how many more clusters of each stage may begin.
+// free returns how many more clusters of each stage may begin.
 func (p *Policy) free(members []*Member) []int {
 	free := p.working(members)
 
@@ -94,7 +94,8 @@ func (p *Policy) free(members []*Member) []int {
 	return free
 }
 
-// admit gives tickets to those whose turn it is: the oldest first, then by name. It says when the clock may let others in.
+// admit gives tickets to the clusters whose turn it is: those that have waited longest, then by name. It returns when
+// the clock alone may admit others.
 func (p *Policy) admit(members []*Member, now time.Time) (next time.Time) {
 	status, free := &p.Object.Status, p.free(members)
 
@@ -114,8 +115,8 @@ func (p *Policy) admit(members []*Member, now time.Time) (next time.Time) {
 			Since: metav1.Time{Time: now.UTC().Truncate(time.Second)},
 		}
 
-		// What was said of an earlier ticket for the same changes must not end this one: times are whole seconds, and the
-		// clock may have been another one.
+		// The new ticket must be later than the cluster's report about an earlier ticket for the same changes, which
+		// would end it at once: times are whole seconds, and the report may be from another clock.
 		if IsUsed(ticket, member.Rollout) {
 			next = earliest(next, member.Rollout.Last.Time.Add(time.Second))
 
@@ -138,13 +139,30 @@ func (p *Policy) waits(m *Member) bool {
 		!hasTicket(p.Object.Status.Admitted, m)
 }
 
-// byTurn sorts clusters by since when they wait, and then by name. One that does not say since when comes last.
+// byTurn sorts clusters by the time since which they wait, and then by name. A cluster that does not report that time
+// comes last.
 func byTurn(a, b *Member) int {
-	if since := a.Rollout.HeldSince; since == nil || b.Rollout.HeldSince == nil {
-		return cmp.Or(compareBool(since == nil, b.Rollout.HeldSince == nil), cmp.Compare(a.Name, b.Name))
+	since, other := a.waitsSince(), b.waitsSince()
+	if since.IsZero() || other.IsZero() {
+		return cmp.Or(compareBool(since.IsZero(), other.IsZero()), cmp.Compare(a.Name, b.Name))
 	}
 
-	return cmp.Or(a.Rollout.HeldSince.Compare(b.Rollout.HeldSince.Time), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(since.Compare(other), cmp.Compare(a.Name, b.Name))
+}
+
+// waitsSince is since when a cluster waits for its turn; the zero time if it does not say. One that gave a ticket back
+// queues anew: a cluster that never uses its turn must not keep the others from theirs.
+func (m *Member) waitsSince() time.Time {
+	held, last := m.Rollout.HeldSince, m.Rollout.Last
+
+	switch {
+	case held == nil:
+		return time.Time{}
+	case last != nil && last.Result == v1alpha1.RolloutReturned && last.Time.After(held.Time):
+		return last.Time.Time
+	default:
+		return held.Time
+	}
 }
 
 // compareBool sorts false before true.

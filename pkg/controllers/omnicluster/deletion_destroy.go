@@ -13,8 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// destroy advances the cluster's destruction by what can be done now, and names
-// what it waits for.
+// destroy advances the cluster's destruction as far as possible now, and returns what it waits for.
 func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error) {
 	current, err := r.isCurrent(ctx, s.cluster)
 	if err != nil {
@@ -30,7 +29,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return explainDestroy(err)
 	}
 
-	// The local copy goes on while we work: is it still ours?
+	// The local copy changes meanwhile: is the cluster still ours?
 	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
@@ -41,7 +40,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange})
-	r.announce(s.cluster, consent.EveryChange(planned).After(result, err).Taken(), false)
+	r.announce(s.cluster, consent.DecideDeletion(planned).After(result, err).Taken(), false)
 
 	if err != nil {
 		return explainDestroy(err)
@@ -63,7 +62,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 	return describeProgress(s.name, progress, s.cluster.Spec.DeletePolicy.DestroyMachines, r.options.Now()), nil
 }
 
-// confirmGone lets go once Omni itself has no cluster of ours any more.
+// confirmGone releases the object once Omni itself no longer has a cluster of ours.
 func (r *reconciler) confirmGone(ctx context.Context, s *scope) (loop.Outcome, error) {
 	live, err := s.lease.InspectLive(ctx, s.name, markKeys())
 	if err != nil {
@@ -77,7 +76,7 @@ func (r *reconciler) confirmGone(ctx context.Context, s *scope) (loop.Outcome, e
 	return r.letGo(s, consent.Released("cluster %q was destroyed in Omni", s.name)), nil
 }
 
-// explainDestroy turns the error of a destruction into what the user is told.
+// explainDestroy converts the error of a destruction into the outcome for the user.
 func explainDestroy(err error) (loop.Outcome, error) {
 	message := omni.Message(err)
 

@@ -22,8 +22,7 @@ const (
 	planVerbosity = 2
 )
 
-// report writes what a run found into the status. What was found last stays
-// while Omni cannot be asked.
+// report writes the results of a run into the status. Earlier results stay while Omni cannot be read.
 func (r *reconciler) report(ctx context.Context, s *scope) {
 	status := &s.cluster.Status
 	status.ClusterName = s.name
@@ -42,13 +41,13 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		reportAdoption(s, claim)
 	}
 
-	// A settle time counts only while the plan is watched: what was to be
-	// destroyed before a gap may have come back in it.
+	// A settle time counts only while there is a plan: a resource that was to be destroyed before a gap may have come
+	// back during it.
 	if s.plan == nil && !s.behind {
 		r.settling.forget(client.ObjectKeyFromObject(s.cluster))
 	}
 
-	// Whoever takes an approval back does not wait for a plan, or for Omni.
+	// Taking an approval back waits neither for a plan nor for Omni.
 	if s.cluster.Spec.ApprovedPlan == "" {
 		consent.ForgetApprovals(status)
 	}
@@ -58,7 +57,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		logPlan(ctx, s)
 
 		status.Plan = s.synced.PlanStatus()
-		r.reportTurn(s)
+		r.storeTurn(s, s.synced.Rollout())
 		r.nextRecord(ctx, s).Store(status)
 
 		if s.synced.Tried() {
@@ -69,19 +68,21 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
 
+	r.endOverdueTurn(ctx, s)
+
 	if s.synced != nil {
 		r.reportSynced(s)
 	}
 }
 
-// reportTurn writes what became of the cluster's turn in a rollout.
-func (r *reconciler) reportTurn(s *scope) {
-	before, after := s.cluster.Status.Rollout, s.synced.Rollout()
+// storeTurn writes the state of the cluster's turn in a rollout into the status.
+func (r *reconciler) storeTurn(s *scope, after *v1alpha1.OmniClusterRollout) {
+	before := s.cluster.Status.Rollout
 	s.cluster.Status.Rollout = after
 	r.announceTurn(s.cluster, before, after)
 }
 
-// reportSynced writes what became of the plan.
+// reportSynced writes the result of applying the plan into the status.
 func (r *reconciler) reportSynced(s *scope) {
 	status := &s.cluster.Status
 
@@ -102,8 +103,7 @@ func (r *reconciler) reportSynced(s *scope) {
 	}
 }
 
-// claimNow is what decides whose the cluster is after this run's writes: it may be
-// there, and carry our mark, only since them.
+// claimNow returns the claim after this run's writes: the cluster may exist, and carry our mark, only since then.
 func (r *reconciler) claimNow(ctx context.Context, s *scope) consent.Claim {
 	claim := claimOf(s)
 
@@ -116,11 +116,11 @@ func (r *reconciler) claimNow(ctx context.Context, s *scope) consent.Claim {
 	return claim
 }
 
-// reportRemote writes what Omni says of the cluster, if it is ours.
+// reportRemote writes Omni's state of the cluster into the status, if the cluster is ours.
 func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.Claim) {
 	status, remote := &s.cluster.Status, s.remote
 
-	// After writes the cluster may be there that was not there when the run began.
+	// After the run's writes there may be a cluster that did not exist when the run began.
 	if remote == nil || s.wrote() {
 		if observed, err := observe.Observe(ctx, s.lease.Copy(), s.name); err == nil {
 			remote = &observed
@@ -153,8 +153,8 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.C
 	status.Omni = remoteStatus(*remote, describedMachines(s.input))
 }
 
-// logPlan logs a plan in full, once for each time that it is another than the
-// one that the status shows, and once when it is applied at once.
+// logPlan logs a plan in full: once each time when it differs from the one in the status, and once when it is applied
+// at once.
 func logPlan(ctx context.Context, s *scope) {
 	logger := log.FromContext(ctx).V(planVerbosity)
 	if !logger.Enabled() || s.plan.Empty() {
@@ -171,8 +171,7 @@ func logPlan(ctx context.Context, s *scope) {
 	}
 }
 
-// reportAdoption writes into the status whether an existing cluster is being
-// taken over.
+// reportAdoption writes into the status whether an existing cluster is being adopted.
 func reportAdoption(s *scope, claim consent.Claim) {
 	status := &s.cluster.Status
 

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// countTimeout is how long a write waits for the first count after a start.
+	// countTimeout is how long a write after a start waits until everything stored has been counted.
 	countTimeout = 10 * time.Second
 
-	// upkeepTenths is how far above a limit, in tenths of it, updates may go that change neither spec, labels nor
+	// metadataOverdraftTenths is how far above a limit, in tenths of it, updates may go that change neither spec, labels nor
 	// annotations: controllers add finalizers and field ownership, and must not be stuck in a full namespace.
-	upkeepTenths = 1
+	metadataOverdraftTenths = 1
 )
 
-// Reservation is the room that one write holds. A nil one limits nothing.
+// Reservation is the room that is reserved for one write. A nil Reservation limits nothing.
 type Reservation struct {
 	ledger *Ledger
 	kind   schema.GroupResource
@@ -34,7 +34,7 @@ type Reservation struct {
 	held  Use
 }
 
-// Begin starts a write. A dry run is answered alike, and holds nothing.
+// Begin starts a write. A dry run gets the same answers and reserves nothing.
 func (l *Ledger) Begin(kind schema.GroupResource, dryRun bool) *Reservation {
 	if l == nil {
 		return nil
@@ -43,7 +43,7 @@ func (l *Ledger) Begin(kind schema.GroupResource, dryRun bool) *Reservation {
 	return &Reservation{ledger: l, kind: kind, dryRun: dryRun}
 }
 
-// Created asks for room for a new object, after all other rules had their say.
+// Created reserves room for a new object, after all other validation.
 func (r *Reservation) Created(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	if r == nil {
 		return validate
@@ -63,7 +63,7 @@ func (r *Reservation) Created(validate rest.ValidateObjectFunc) rest.ValidateObj
 	}
 }
 
-// Updated asks for room for a change, after all other rules had their say. One that does not let the object grow needs
+// Updated reserves room for a change, after all other validation. A change that does not make the object larger needs
 // none.
 func (r *Reservation) Updated(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	if r == nil {
@@ -92,14 +92,14 @@ func (r *Reservation) Updated(validate rest.ValidateObjectUpdateFunc) rest.Valid
 
 		tenths := int64(0)
 		if isMetadataOnly(updated, previous) {
-			tenths = upkeepTenths
+			tenths = metadataOverdraftTenths
 		}
 
 		return r.reserve(ctx, updated, obj, Use{Bytes: -before}, tenths)
 	}
 }
 
-// isMetadataOnly reports whether an update is about finalizers, owners and field ownership only.
+// isMetadataOnly reports whether an update changes only finalizers, owners and field ownership.
 func isMetadataOnly(updated, previous metav1.Object) bool {
 	return updated.GetGeneration() == previous.GetGeneration() &&
 		maps.Equal(updated.GetLabels(), previous.GetLabels()) && maps.Equal(updated.GetAnnotations(), previous.GetAnnotations())
@@ -114,7 +114,8 @@ func (r *Reservation) before(previous metav1.Object, old runtime.Object) (int64,
 	return r.ledger.size(old)
 }
 
-// reserve holds room for the object, to which the change in use refers, or explains why there is none.
+// reserve reserves room for the object, or returns an error that explains why there is none. change is what the write
+// adds besides the object's own size.
 func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj runtime.Object, change Use, tenths int64) error {
 	bytes, err := r.ledger.size(obj)
 	if err != nil {
@@ -148,7 +149,8 @@ func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj r
 	return nil
 }
 
-// waitUntilCounted waits after a start. Clients try again by themselves after the error.
+// waitUntilCounted waits after a start until everything stored has been counted. Clients retry after its error by
+// themselves.
 func (l *Ledger) waitUntilCounted(ctx context.Context) error {
 	if l.limits == (Limits{}) {
 		return nil
@@ -171,7 +173,7 @@ func (l *Ledger) waitUntilCounted(ctx context.Context) error {
 	}
 }
 
-// refusal says which limit does not let the change happen; empty if all do. The caller has the lock.
+// refusal names the limit that the change would exceed; empty if there is none. The caller holds the lock.
 func (l *Ledger) refusal(namespace string, change Use, tenths int64) string {
 	own, all := l.namespaces[namespace], l.total
 
@@ -197,7 +199,7 @@ func (l *Ledger) refusal(namespace string, change Use, tenths int64) string {
 	return ""
 }
 
-// Done ends the write: with the object as it was stored, it counts from now on; with an error it does not.
+// Done ends the write. Without an error the stored object counts from now on.
 func (r *Reservation) Done(stored runtime.Object, err error) {
 	if r == nil {
 		return
@@ -212,7 +214,7 @@ func (r *Reservation) Done(stored runtime.Object, err error) {
 		return
 	}
 
-	// What the watch has passed it has counted, and it knows what came after.
+	// If the watch is beyond this version, it has counted the write already, and any later write too.
 	accessor, err := meta.Accessor(stored)
 	if err != nil {
 		return
@@ -230,7 +232,7 @@ func (r *Reservation) release() {
 	r.give()
 }
 
-// give gives back what is held. The caller has the lock.
+// give releases the reservation. The caller holds the lock.
 func (r *Reservation) give() {
 	if r.held != (Use{}) {
 		r.ledger.hold(r.key.namespace, Use{}.minus(r.held))

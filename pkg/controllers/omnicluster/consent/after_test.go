@@ -96,7 +96,7 @@ func TestAfterCountsTheSaferWord(t *testing.T) {
 		"pending": {Applied: []plan.Change{one}, Pending: []plan.Change{one}},
 		"refused": {Applied: []plan.Change{one}, Refused: []*plan.ChangeError{{Change: one}}},
 	} {
-		if d := EveryChange(planned(one)).After(result, nil); len(d.Left()) != 1 || len(d.Done()) != 0 {
+		if d := DecideDeletion(planned(one)).After(result, nil); len(d.Left()) != 1 || len(d.Done()) != 0 {
 			t.Errorf("%s: %v", name, states(d))
 		}
 	}

@@ -8,28 +8,28 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// Facts are what decides how far a plan may be applied now.
+// Facts decide how far a plan may be applied now.
 type Facts struct {
-	// Cluster is the object: what its spec wants, and what its status remembers.
+	// Cluster is the object: its spec has the desired state, and its status what earlier runs recorded.
 	Cluster *v1alpha1.OmniCluster
-	// Claim is about the cluster in Omni, which is this object's to change.
+	// Claim describes the cluster in Omni, which belongs to this object.
 	Claim Claim
-	// Adopting is true if every destroy has to be approved; see Claim.IsAdopting.
+	// Adopting is true if every destroy needs an approval; see Claim.IsAdopting.
 	Adopting bool
-	// Plan is what has to change.
+	// Plan has the changes to make.
 	Plan *plan.Plan
-	// SecondWriter says who else writes the cluster; empty: nobody is known.
+	// SecondWriter describes who else writes the cluster; empty if nobody is known.
 	SecondWriter string
-	// Gate is what the rollout policies say.
+	// Gate has the conditions of the rollout policies.
 	Gate Gate
-	// Settling is that of the last run, and SettleTime how long it takes.
+	// Settling has the settle times that the last run recorded, and SettleTime is how long one lasts.
 	Settling   Settling
 	SettleTime time.Duration
 	// Now is the time of the run.
 	Now time.Time
 }
 
-// Decision says of every change of a plan whether it may be made, and of which it was.
+// Decision has the state of every change of a plan: whether it may be made, and later whether it was.
 type Decision struct {
 	// Items are the changes, in the plan's order; those that wait for Omni come last.
 	Items []Item
@@ -38,17 +38,16 @@ type Decision struct {
 	// Approved are the approvals to remember.
 	Approved []v1alpha1.ApprovedChange
 
-	facts     Facts
-	record    Record
-	stop      Hold       // of the whole plan
-	settled   bool       // those that need it
-	approved  bool       // those that need it
-	admission *admission // nil if no rollout is concerned
-	applied   bool
+	facts       Facts
+	record      Record
+	stop        Hold       // of the whole plan
+	allSettled  bool       // every change that needs the settle time had it
+	allApproved bool       // every change that needs an approval has it
+	admission   *admission // nil if no rollout is concerned
+	applied     bool
 }
 
-// Decide decides how far a plan may be applied. Whatever is not known is the safer
-// choice: nothing is destroyed.
+// Decide decides how far a plan may be applied. If a fact is unknown, it makes the safer choice and destroys nothing.
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
 	d := Decision{facts: f, stop: f.stop(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
@@ -56,7 +55,7 @@ func Decide(f Facts) Decision {
 
 	var settling []string
 
-	// The settle time begins anew when a suspension ends, or a second writer is gone.
+	// The settle time starts again when a suspension ends, or when a second writer is gone.
 	if !spec.Suspend && f.SecondWriter == "" {
 		for _, change := range d.needing(NeedsSettling) {
 			settling = append(settling, change.Key())
@@ -64,19 +63,19 @@ func Decide(f Facts) Decision {
 	}
 
 	d.Settling = f.Settling.settle(f.Cluster.UID, settling, f.Now, f.SettleTime)
-	d.settled = d.Settling.settled
-	d.approved, d.Approved = approve(spec.ApprovedPlan, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
+	d.allSettled = d.Settling.settled
+	d.allApproved, d.Approved = approve(spec.ApprovedPlan, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
 
 	return d.judged().withGate()
 }
 
-// EveryChange is the decision for a plan that was asked for as a whole: the
-// destruction of a cluster.
-func EveryChange(planned *plan.Plan) Decision {
+// DecideDeletion returns the decision for the plan that destroys a cluster. The user asked for it as a whole, so every
+// change of it may be made.
+func DecideDeletion(planned *plan.Plan) Decision {
 	return Decision{facts: Facts{Plan: planned}, Items: itemsOf(planned, Record{}, v1alpha1.ChangePolicyApply, false)}
 }
 
-// stop is what keeps the whole plan from being applied.
+// stop returns the hold that applies to the whole plan.
 func (f Facts) stop() Hold {
 	switch spec := f.Cluster.Spec; {
 	case f.SecondWriter != "":
@@ -92,7 +91,7 @@ func (f Facts) stop() Hold {
 	}
 }
 
-// judged gives every item its state.
+// judged returns the items with their states.
 func (d Decision) judged() Decision {
 	d.Items = slices.Clone(d.Items)
 
@@ -109,33 +108,31 @@ func (d Decision) judge(needs Need) (State, Hold) {
 	switch {
 	case d.stop != HoldNone:
 		return Held, d.stop
-	case needs == NeedsApproval && !d.approved:
+	case needs == NeedsApproval && !d.allApproved:
 		return Held, HoldApproval
-	case needs == NeedsSettling && !d.settled:
+	case needs == NeedsSettling && !d.allSettled:
 		return Held, HoldSettling
 	default:
 		return Planned, HoldNone
 	}
 }
 
-// MayApply reports whether what destroys nothing may be written to Omni, and does not wait for its turn.
+// MayApply reports whether changes that destroy nothing, and wait for no turn, may be written to Omni.
 func (d Decision) MayApply() bool {
 	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.Waiting())
 }
 
-// Destroys are the destructive changes that may be made now.
+// Destroys returns the destructive changes that may be made now.
 func (d Decision) Destroys() []plan.Change {
 	return d.where(func(item Item) bool { return item.State == Planned && item.Needs != NeedsNothing })
 }
 
-// MayDestroy reports whether a destructive change may be made now. It is
-// plan.ApplyOptions.Consent.
+// MayDestroy reports whether a destructive change may be made now. It is plan.ApplyOptions.Consent.
 func (d Decision) MayDestroy(change plan.Change) bool { return containsChange(d.Destroys(), change) }
 
-// Unstored reports whether the status does not say yet what has to be known after a
-// crash, before Omni is written to: where the cluster is or may be, because a deletion
-// would not look for it otherwise; that it is taken over, because what was there is
-// not drift; and what was approved of what is about to be destroyed.
+// Unstored reports whether the status still lacks a fact that must survive a crash, before anything is written to Omni:
+// where the cluster is or may be, because otherwise a deletion would not look for it; that it is adopted, because
+// existing settings are not drift; and which of the destroys that are about to be made were approved.
 func (d Decision) Unstored() bool {
 	status := d.facts.Cluster.Status
 
@@ -143,19 +140,17 @@ func (d Decision) Unstored() bool {
 		d.Begins() && d.before().Hash != d.admission.next.Hash || d.Begins() && d.before().State != v1alpha1.RolloutAdmitted
 }
 
-// Tried reports whether whatever may be applied was tried.
+// Tried reports whether every change that may be applied was tried.
 func (d Decision) Tried() bool { return d.applied || !d.MayApply() && d.stop != HoldSecondWriter }
 
-// Follows reports whether Omni was made to follow the documents: nothing but they
-// decide.
+// Follows reports whether Omni follows the documents alone.
 func (d Decision) Follows() bool { return d.stop == HoldNone && d.Tried() }
 
-// Claim is what decided whose the cluster is.
+// Claim returns the facts that decided whose the cluster is.
 func (d Decision) Claim() Claim { return d.facts.Claim }
 
-// NextRecord is what to remember of what Omni has from this object. With grow false
-// nothing new is recorded.
+// NextRecord returns the record of what Omni has from this object, for the status. With grow false it adds nothing.
 func (d Decision) NextRecord(grow bool) Record { return d.record.Next(d.facts.Plan, d.Left(), grow) }
 
-// Grows reports whether a record holds more than the one that was decided by.
+// Grows reports whether a record holds more than the record that this decision is based on.
 func (d Decision) Grows(next Record) bool { return next.Exceeds(d.record) }

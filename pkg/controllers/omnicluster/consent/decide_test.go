@@ -120,7 +120,7 @@ func (g gate) decideItems(items []Item) Decision {
 	facts := Facts{Cluster: cluster, Claim: Claim{Live: omni.Live{Locked: g.locked}}, Plan: planned, SettleTime: g.settlesIn}
 
 	return Decision{
-		Items: items, facts: facts, stop: facts.stop(), settled: g.settled, approved: g.approved,
+		Items: items, facts: facts, stop: facts.stop(), allSettled: g.settled, allApproved: g.approved,
 		Settling: Settling{keys: []string{"one"}, settled: g.settled},
 	}.judged()
 }

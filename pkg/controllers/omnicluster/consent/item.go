@@ -7,18 +7,18 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// State is how far a change has come.
+// State is the state of a change.
 type State string
 
 // The states.
 const (
-	// Planned may be made now.
+	// Planned means that the change may be made now.
 	Planned State = "planned"
-	// Held is not made: Item.Hold says why.
+	// Held means that the change is not made; Item.Hold has the reason.
 	Held State = "held"
-	// Requested is a destruction that Omni has begun, in this run or before.
+	// Requested means that Omni has begun the destruction, in this run or before.
 	Requested State = "requested"
-	// Done is what Omni took; of a destruction: it is over.
+	// Done means that Omni took the change; for a destruction, that it is over.
 	Done State = "done"
 )
 
@@ -45,57 +45,63 @@ const (
 // Need is what a change needs before it may be made.
 type Need string
 
-// The needs. What destroys nothing, and what has begun, has none.
+// The needs. A change that destroys nothing, or that has begun, has none.
 const (
 	NeedsNothing  Need = ""
 	NeedsSettling Need = "settling" // the documents asked for it clearly enough
 	NeedsApproval Need = "approval" // somebody has to approve it
 )
 
-// Item is one change of a plan with all that was decided of it.
+// Item is one change of a plan with the decision about it.
 type Item struct {
 	Change plan.Change
 	State  State
 	Hold   Hold
 	Needs  Need
-	// Foreign says why the documents do not suffice; empty if they do, or if only
-	// the policy asks for an approval.
+	// Foreign is the reason why the documents are not enough for this change; empty if they are, or if only the policy
+	// wants an approval.
 	Foreign string
-	// Took is true if Omni took the change in this very run; of a destruction: that it
-	// begins.
+	// Took is true if Omni took the change in this run; for a destruction, if it begins in this run.
 	Took bool
 }
 
-// hasBegun reports whether the destruction cannot be stopped any more. It needs no
-// approval then.
+// hasBegun reports whether the destruction can no longer be stopped. Then it needs no approval.
 func (i Item) hasBegun() bool {
 	return i.Change.TearingDown || i.Took && i.Change.Action == plan.ActionDestroy
 }
 
-// order sorts what is left for the status: what is held, what was not tried, what
-// goes, what waits for Omni, what it refused, and what failed.
+// The order in which the status lists the changes that are left.
+const (
+	orderHeld = iota
+	orderUntried
+	orderRequested
+	orderWaitsForOmni
+	orderRefused
+	orderFailed
+)
+
+// order returns the place of an item in the status.
 func (i Item) order() int {
 	if i.State == Requested {
-		return 2
+		return orderRequested
 	}
 
 	switch i.Hold {
 	case HoldUntried:
-		return 1
+		return orderUntried
 	case HoldOmni:
-		return 3
+		return orderWaitsForOmni
 	case HoldRefused:
-		return 4
+		return orderRefused
 	case HoldFailed:
-		return 5
+		return orderFailed
 	default:
-		return 0
+		return orderHeld
 	}
 }
 
-// itemsOf makes the items of a plan. A destructive change needs an approval unless
-// the policy is Apply, while a cluster is taken over, and always if this object did
-// not make what it destroys.
+// itemsOf returns the items of a plan. A destructive change needs an approval unless the policy is Apply; it always
+// needs one while a cluster is being adopted, and if this object did not make what the change destroys.
 func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, adopting bool) []Item {
 	items := make([]Item, 0, len(planned.Changes)+len(planned.Waiting))
 	trusts := !adopting && (policy == v1alpha1.ChangePolicyApply || policy == "")
@@ -126,7 +132,7 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, ad
 	return items
 }
 
-// where are the changes of the items that a filter lets through, in the plan's order.
+// where returns the changes of the items that a filter accepts, in the plan's order.
 func (d Decision) where(filter func(Item) bool) []plan.Change {
 	var found []plan.Change
 
@@ -143,8 +149,8 @@ func (d Decision) needing(need Need) []plan.Change {
 	return d.where(func(item Item) bool { return item.Needs == need })
 }
 
-// destructive are the destructive changes that had not begun when the plan was made,
-// those that need an approval first.
+// destructive returns the destructive changes that had not begun when the plan was made, those that need an approval
+// first.
 func (d Decision) destructive() []plan.Change {
 	return slices.Concat(d.needing(NeedsApproval), d.needing(NeedsSettling))
 }

@@ -8,9 +8,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// Outcome says what the changes that may not be made wait for; the zero Outcome if
-// there are none. It stays the same while the others are carried out, but for the
-// hash to approve.
+// Outcome describes what the held changes wait for; the zero Outcome if none is held. It stays the same while other
+// changes are made, except for the hash to approve.
 func (d Decision) Outcome() loop.Outcome {
 	planned := d.facts.Plan
 
@@ -31,13 +30,12 @@ func (d Decision) Outcome() loop.Outcome {
 	return d.destructiveOutcome()
 }
 
-// destructiveOutcome is Outcome for a plan that may be applied: what was asked for
-// waits for the settle time, the rest for an approval. The settle time is told first,
-// because it ends by itself.
+// destructiveOutcome is Outcome for a plan that may be applied. Changes that the documents ask for wait for the settle
+// time, the others for an approval. The settle time comes first, because it ends by itself.
 func (d Decision) destructiveOutcome() loop.Outcome {
 	unasked := d.needing(NeedsApproval)
-	waitsForApproval := len(unasked) > 0 && !d.approved
-	waitsToSettle := len(d.needing(NeedsSettling)) > 0 && !d.settled
+	waitsForApproval := len(unasked) > 0 && !d.allApproved
+	waitsToSettle := len(d.needing(NeedsSettling)) > 0 && !d.allSettled
 	settlesIn := max(d.Settling.remaining(d.facts.Now, d.facts.SettleTime), time.Millisecond)
 
 	switch {
@@ -55,11 +53,11 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 	}
 }
 
-// Summary is what the condition Planned says: how much there is to do, and whose
-// cluster is about to be taken over.
+// Summary returns the message of the condition Planned: the number of changes, and the owner whose cluster is about to
+// be adopted.
 func (d Decision) Summary() string { return Summary(d.facts.Plan) + d.facts.Claim.Takeover() }
 
-// summary says how much there is to do, and how much of it destroys something.
+// summary returns the number of changes, and how many of them destroy something.
 func (d Decision) summary() string {
 	text := Summary(d.facts.Plan)
 	if count := len(d.destructive()); count > 0 {
@@ -69,7 +67,7 @@ func (d Decision) summary() string {
 	return text
 }
 
-// summaryWithNames says, too, what would be destroyed.
+// summaryWithNames is summary with the names of what would be destroyed.
 func (d Decision) summaryWithNames() string {
 	text := d.summary()
 	if named := ChangeNames(d.destructive()); named != "" {
@@ -79,7 +77,7 @@ func (d Decision) summaryWithNames() string {
 	return text
 }
 
-// nameUnasked names a few of the changes that need approval, and why.
+// nameUnasked lists a few of the changes that need approval, with the reasons.
 func (d Decision) nameUnasked() string {
 	var named []string
 
@@ -99,8 +97,8 @@ func (d Decision) nameUnasked() string {
 	return few(named, "; ")
 }
 
-// howToApprove is the part of a message that says how to approve a plan, and
-// that an approval is there but for another plan.
+// howToApprove returns the part of a message that describes how to approve a plan, or that an existing approval is for
+// another plan.
 func (d Decision) howToApprove() string { return howToApprove(d.facts.Cluster, d.Hash()) }
 
 func howToApprove(cluster *v1alpha1.OmniCluster, hash string) string {

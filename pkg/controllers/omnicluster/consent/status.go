@@ -10,9 +10,9 @@ import (
 // maxPlannedChanges is how many changes status.plan lists.
 const maxPlannedChanges = 50
 
-// Hash is what spec.approvedPlan has to be: the hash of those of the changes that
-// need approval and have none; if there are none, that of all destructive ones. What
-// has begun is not among them.
+// Hash returns the value of spec.approvedPlan that lets the plan go on: the hash of the changes that wait for an
+// approval. If none waits, it is the hash of all destructive changes, which status.plan shows. Neither includes a
+// destruction that has begun.
 func (d Decision) Hash() string {
 	open := d.open()
 
@@ -23,19 +23,18 @@ func (d Decision) Hash() string {
 	return plan.HashOf(changesIn(open))
 }
 
-// open are the items that are left and that nobody has begun: neither an earlier run,
-// nor this one. What has begun cannot be stopped, and needs no approval any more.
+// open returns the items that are left and have not begun, in an earlier run or in this one. A change that has begun
+// cannot be stopped and needs no approval.
 func (d Decision) open() []Item { return slices.DeleteFunc(d.left(), Item.hasBegun) }
 
-// asksForApproval reports whether a change waits for spec.approvedPlan. What is only
-// observed waits for something else.
+// asksForApproval reports whether a change waits for spec.approvedPlan. Under the policy Observe, no change does.
 func (d Decision) asksForApproval(item Item) bool {
 	observes := d.facts.Cluster != nil && d.facts.Cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve
 
-	return item.Needs == NeedsApproval && !d.approved && !observes
+	return item.Needs == NeedsApproval && !d.allApproved && !observes
 }
 
-// PlanStatus shows what is left of the plan, destructive changes first.
+// PlanStatus returns status.plan: what is left of the plan, destructive changes first.
 func (d Decision) PlanStatus() *v1alpha1.OmniClusterPlan {
 	left := d.left()
 	status := &v1alpha1.OmniClusterPlan{
@@ -82,7 +81,7 @@ func count(status *v1alpha1.OmniClusterPlan, change plan.Change) {
 	}
 }
 
-// ActionOf is a change's action as the API has it.
+// ActionOf returns the action of a change in the API.
 func ActionOf(change plan.Change) v1alpha1.ChangeAction {
 	switch change.Action {
 	case plan.ActionCreate:

@@ -1,7 +1,6 @@
 package consent
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -9,28 +8,29 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// Turn is what is known of a cluster, to tell how its turn ends.
+// Turn has the state of a cluster from which follows how its turn ends.
 type Turn struct {
-	// Healthy reports whether the cluster runs well, and Since since when.
+	// Healthy is true if the cluster runs well, and Since is since when. Since is never before this process started:
+	// the status may be older than the start of the changes in Omni, and may not have the time of the last write.
 	Healthy bool
 	Since   time.Time
-	// Failed is what Omni says went wrong; empty if nothing did.
+	// Failed is the failure that Omni reports; empty if there is none.
 	Failed string
 	// Deadline is how long a turn may take.
 	Deadline time.Duration
-	// ReadyTime is how long the cluster has to be Ready before the turn counts as done: what was Ready before the changes
-	// may be said to be for a moment after them.
+	// ReadyTime is how long the cluster has to be Ready before the turn counts as done. A cluster that was Ready before
+	// the changes may still be shown as Ready for a moment after them.
 	ReadyTime time.Duration
 }
 
-// turn says how far the cluster's turn is after what was found, and which changes may be made.
+// turn returns the new state of the cluster's turn, and records in a which changes may be made.
 func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 	before, gate := d.before(), d.facts.Gate
 	next := &v1alpha1.OmniClusterRollout{
 		Governed: gate.Governed, Policy: gate.Policy, Stage: gate.Stage, Last: before.Last, Failure: before.Failure, Override: before.Override,
 	}
 
-	// What failed under another policy is none of this one's.
+	// A failure under another policy does not count for this one.
 	if before.Policy != "" && gate.Policy != "" && before.Policy != gate.Policy {
 		next.Failure = nil
 	}
@@ -51,7 +51,7 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 	return d.ask(a, next, before)
 }
 
-// goesOn decides whether a turn goes on. If it does not, next says how it ended.
+// goesOn reports whether a turn goes on. If it does not, next has how it ended.
 func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) bool {
 	left := d.ofTurn(a.gated)
 	digests, turn := d.digestsOf(left), d.facts.Gate.Turn
@@ -63,13 +63,12 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(digests), Time: d.now(), Message: failed}
 
 		return false
-	case !begun && !d.mayBegin(before), len(left) == 0 && !d.destroying() && !d.wrote(before):
+	case !begun && !d.mayBegin(before):
 		d.end(next, before.Hash, v1alpha1.RolloutReturned)
 
 		return false
 	case len(left) == 0 && !d.destroying() && turn.Healthy && d.facts.Now.Sub(turn.Since) >= turn.ReadyTime:
-		d.end(next, before.Hash, v1alpha1.RolloutDone)
-		next.Failure = nil
+		d.endWell(a, next, before)
 
 		return false
 	}
@@ -88,14 +87,15 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 	return true
 }
 
-// wrote reports whether anything was written to Omni since a turn began. If not, its changes are not asked for any more.
+// wrote reports whether the status shows that something was written to Omni in this turn. A process that died right
+// after the write could not record it.
 func (d Decision) wrote(before v1alpha1.OmniClusterRollout) bool {
 	written := d.facts.Cluster.Status.LastSyncTime
 
 	return written != nil && before.AdmittedSince != nil && !written.Before(before.AdmittedSince)
 }
 
-// mayBegin reports whether a turn of which nothing was made yet may begin.
+// mayBegin reports whether a turn in which nothing was made yet may begin.
 func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
 	gate := d.facts.Gate
 	if gate.Override == status.Hash {
@@ -107,7 +107,7 @@ func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
 	return ticket != nil && ticket.Hash == status.Hash && ticket.Stage == gate.Stage && !d.isUsed(*ticket, &status) && gate.Judge(status).Reason == ""
 }
 
-// failed says why a turn failed; empty if it did not.
+// failed returns why a turn failed; empty if it did not.
 func (d Decision) failed(left []Item, before v1alpha1.OmniClusterRollout) string {
 	turn := d.facts.Gate.Turn
 
@@ -117,26 +117,26 @@ func (d Decision) failed(left []Item, before v1alpha1.OmniClusterRollout) string
 		}
 	}
 
-	switch since := before.AdmittedSince; {
+	switch {
 	case turn.Failed != "":
 		return turn.Failed
 	case turn.Healthy && len(left) == 0 && !d.destroying(): // Ready as asked, though nobody may have looked in time
 		return ""
-	case since != nil && turn.Deadline > 0 && d.facts.Now.Sub(since.Time) >= turn.Deadline:
-		return fmt.Sprintf("not Ready within %s", turn.Deadline)
+	case turn.isOverdue(before.AdmittedSince, d.facts.Now):
+		return turn.overdueMessage()
 	default:
 		return ""
 	}
 }
 
-// destroying reports whether Omni is destroying what a rollout lets go.
+// destroying reports whether Omni is destroying resources that the turn removed.
 func (d Decision) destroying() bool {
 	return slices.ContainsFunc(d.Items, func(item Item) bool {
 		return item.Change.Kind == plan.KindMachineRemoval && (item.State == Requested || item.Change.TearingDown)
 	})
 }
 
-// ask says what the changes that need a turn wait for, or lets them begin.
+// ask records what the changes that need a turn wait for, or lets them begin.
 func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
 	gate := d.facts.Gate
 
@@ -161,6 +161,8 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 
 		return next
 	}
+
+	d.rememberLeft(next, before)
 
 	now := d.now()
 

@@ -1,6 +1,8 @@
 package consent
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// giveBack says of a ticket that cannot be used that the turn is over.
+// giveBack ends the turn of a ticket that cannot be used.
 func (d Decision) giveBack(next *v1alpha1.OmniClusterRollout) {
 	if ticket := d.facts.Gate.Ticket; ticket != nil && !d.isUsed(*ticket, next) {
 		d.end(next, ticket.Hash, v1alpha1.RolloutReturned)
@@ -21,8 +23,8 @@ func (d Decision) isUsed(ticket v1alpha1.RolloutTicket, status *v1alpha1.OmniClu
 	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
 }
 
-// end notes how a turn ended. That is never before its ticket was given, whatever the clock says: the ticket would stay for
-// ever.
+// end records how a turn ended. The end is never earlier than the time of the ticket, even if the clock is: otherwise
+// the ticket would stay for ever.
 func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1alpha1.RolloutOutcome) {
 	next.Last = &v1alpha1.RolloutResult{Hash: hash, Result: result, Time: d.now()}
 
@@ -31,13 +33,68 @@ func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1a
 	}
 }
 
-// now is the time of the run as the API keeps it.
+// endWell ends a turn that has no changes left, in a cluster that runs well. If nothing was written, and the documents
+// now ask for other changes than the turn's, the turn was not used.
+func (d Decision) endWell(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
+	if len(a.gated) > 0 && !d.wrote(before) {
+		d.end(next, before.Hash, v1alpha1.RolloutReturned)
+
+		return
+	}
+
+	d.end(next, before.Hash, v1alpha1.RolloutDone)
+	next.Failure = nil
+}
+
+// now returns the time of the run in the precision of the API.
 func (d Decision) now() metav1.Time {
 	return metav1.Time{Time: d.facts.Now.UTC().Truncate(time.Second)}
 }
 
-// stopped is for a cluster that is suspended, locked or only observed: it asks for nothing. What was written goes on in
-// Omni; a turn of which nothing was is over.
+// OverdueTurn returns status.rollout after the end of a turn whose deadline has passed while there is no plan; nil if
+// the turn goes on. The changes stay listed, so that the next plan does not take them for the fix of what failed.
+func OverdueTurn(cluster *v1alpha1.OmniCluster, gate Gate, now time.Time) *v1alpha1.OmniClusterRollout {
+	d := Decision{facts: Facts{Cluster: cluster, Gate: gate, Now: now}, stop: Facts{Cluster: cluster}.stop()}
+	before := d.before()
+
+	if before.State != v1alpha1.RolloutAdmitted || d.stop != HoldNone || gate.Turn.Healthy || !gate.Turn.isOverdue(before.AdmittedSince, now) {
+		return nil
+	}
+
+	next := before.DeepCopy()
+	next.State, next.Reason, next.AdmittedSince, next.HeldSince = v1alpha1.RolloutFailed, "", nil, nil
+	next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Time: d.now(), Message: gate.Turn.overdueMessage()}
+	d.end(next, before.Hash, v1alpha1.RolloutUnsuccessful)
+
+	return next
+}
+
+// rememberLeft adds the changes that are left of a turn that OverdueTurn ended without a plan.
+func (d Decision) rememberLeft(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
+	if next.Failure == nil || next.Failure.Left != "" || before.State != v1alpha1.RolloutFailed {
+		return
+	}
+
+	for _, digest := range next.Changes {
+		if !slices.Contains(before.Changes, digest) {
+			return
+		}
+	}
+
+	failure := *next.Failure
+	failure.Left = next.Hash
+	next.Failure = &failure
+}
+
+// isOverdue reports whether a turn that began at a time has taken longer than the deadline.
+func (t Turn) isOverdue(since *metav1.Time, now time.Time) bool {
+	return since != nil && t.Deadline > 0 && now.Sub(since.Time) >= t.Deadline
+}
+
+func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s", t.Deadline) }
+
+// stopped handles a cluster that is suspended, locked or only observed, which gets no turn. What was written goes on in
+// Omni; a turn in which nothing was written is over.
 func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
 	if before.State == v1alpha1.RolloutAdmitted && d.wrote(before) {
 		inTurn(next, before)
@@ -54,7 +111,7 @@ func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.Omn
 	return next
 }
 
-// inTurn says that a turn goes on.
+// inTurn records that a turn goes on.
 func inTurn(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
 	next.State, next.Hash, next.Kinds, next.Changes = before.State, before.Hash, before.Kinds, before.Changes
 	next.AdmittedSince, next.HeldSince, next.ChangedSince = before.AdmittedSince, before.HeldSince, before.ChangedSince

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
 
 // TestTicketGoesBack gives a ticket that cannot be used: it must not keep the turn from others.
@@ -58,5 +59,93 @@ func TestSeenAfterTheDeadline(t *testing.T) {
 		if last := tt.status().Last; last == nil || last.Result != want {
 			t.Errorf("healthy: %t: %+v, want %s", healthy, last, want)
 		}
+	}
+}
+
+// TestOverdueTurn has Omni not answer until the deadline of a turn is over: there is no plan, and the turn ends all the
+// same. What is left of it afterwards is not taken for the fix; other changes are.
+func TestOverdueTurn(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+	tt.gate.Turn.Healthy = false
+
+	tt.pass(2*time.Hour - time.Second)
+
+	if next := OverdueTurn(tt.cluster, tt.gate, tt.now); next != nil {
+		t.Fatalf("before the deadline: %+v", next)
+	}
+
+	tt.pass(time.Second)
+
+	for name, change := range map[string]func(*turns){
+		"suspended":     func(tt *turns) { tt.cluster.Spec.Suspend = true },
+		"only observed": func(tt *turns) { tt.cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve },
+		"well":          func(tt *turns) { tt.gate.Turn.Healthy = true },
+		"no deadline":   func(tt *turns) { tt.gate.Turn.Deadline = 0 },
+	} {
+		other := *tt
+		other.cluster = tt.cluster.DeepCopy()
+		change(&other)
+
+		if next := OverdueTurn(other.cluster, other.gate, other.now); next != nil {
+			t.Errorf("%s: %+v", name, next)
+		}
+	}
+
+	ticket := *tt.gate.Ticket
+	next := OverdueTurn(tt.cluster, tt.gate, tt.now)
+
+	switch {
+	case next == nil, next.State != v1alpha1.RolloutFailed, next.Failure == nil, next.Failure.Message != "not Ready within 2h0m0s":
+		t.Fatalf("after the deadline: %+v", next)
+	case next.Last.Hash != ticket.Hash, next.Last.Result != v1alpha1.RolloutUnsuccessful, next.Last.Time.Time.Before(ticket.Since.Time):
+		t.Fatalf("of the ticket %+v: %+v", ticket, next.Last)
+	}
+
+	tt.cluster.Status.Rollout = next
+	if again := OverdueTurn(tt.cluster, tt.gate, tt.now); again != nil {
+		t.Fatalf("a second time: %+v", again)
+	}
+
+	tt.decide()
+
+	if status := tt.status(); status.State != v1alpha1.RolloutHeld || status.Failure == nil || status.Failure.Left != status.Hash {
+		t.Errorf("with a plan again: %+v", status)
+	}
+
+	tt.ask("v1.36.1", "v1.36.2")
+	tt.decide()
+
+	if status := tt.status(); status.Failure == nil || status.Hash == status.Failure.Left || status.Hash == status.Failure.Hash {
+		t.Errorf("with the fix: %+v", status)
+	}
+}
+
+// TestCrashAfterTheWrite has omni-controller die after Omni took the changes, and before the status says so. The turn is not
+// over: Omni is at work.
+func TestCrashAfterTheWrite(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+	plantest.Sync(t, tt.omni, tt.template)
+
+	tt.pass(time.Second)
+	tt.gate.Turn.Since = tt.now // when the next process began to look
+	tt.decide()
+
+	if status := tt.status(); status.State != v1alpha1.RolloutAdmitted || status.Last != nil {
+		t.Fatalf("after the crash: %s, %+v", status.State, status.Last)
+	}
+
+	tt.pass(time.Minute)
+	tt.decide()
+
+	if status := tt.status(); status.Last == nil || status.Last.Result != v1alpha1.RolloutDone {
+		t.Errorf("a minute later: %s, %+v", status.State, status.Last)
 	}
 }

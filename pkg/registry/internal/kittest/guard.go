@@ -13,9 +13,9 @@ import (
 type Guard[T kit.Object] struct {
 	// Descriptor is the descriptor under test.
 	Descriptor *kit.Descriptor[T]
-	// Valid makes an object that the guard holds.
+	// Valid makes an object whose deletion the guard refuses.
 	Valid func() T
-	// Confirm changes the object so that the guard lets it go.
+	// Confirm changes the object so that the guard allows its deletion.
 	Confirm func(T)
 }
 
@@ -24,7 +24,7 @@ type Guard[T kit.Object] struct {
 func RunGuard[T kit.Object](t *testing.T, g Guard[T]) {
 	t.Helper()
 
-	s := &suite[T]{Case: Case[T]{Descriptor: g.Descriptor, Valid: g.Valid}, server: startEtcd(t)}
+	s := &suite[T]{Case: Case[T]{Descriptor: g.Descriptor, Valid: g.Valid}, etcd: startEtcd(t)}
 	v := s.verbs(t, s.plain(t))
 
 	kept := s.valid("foo")
@@ -52,7 +52,7 @@ func RunGuard[T kit.Object](t *testing.T, g Guard[T]) {
 		t.Fatalf("confirmed: %v", err)
 	}
 
-	// Whoever takes the confirmation back comes too late.
+	// Taking the confirmation back after the deletion began has no effect.
 	v.update("foo", func(obj T) { obj.SetAnnotations(nil) })
 
 	for name, way := range ways {

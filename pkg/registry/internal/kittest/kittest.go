@@ -8,7 +8,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-// Case is what the suite has to know about a kind.
+// Case is what the suite needs to know about a kind.
 type Case[T kit.Object] struct {
 	// Descriptor is the descriptor under test.
 	Descriptor *kit.Descriptor[T]
@@ -18,12 +18,12 @@ type Case[T kit.Object] struct {
 	Invalid func() T
 	// Change makes an accepted change of the spec.
 	Change func(T)
-	// BadChange makes a change that is refused, best of an immutable field.
+	// BadChange makes a change that is refused, preferably of an immutable field.
 	BadChange func(T)
-	// EmptyList sets a list of the spec that omits empty lists to an empty one; nil where there is none.
+	// EmptyList sets a list of the spec that omits empty lists to an empty list; nil if the kind has none.
 	EmptyList func(T)
-	// OmitsNothing sets a list of the spec for which unset and empty differ to an empty one; nil where
-	// there is none.
+	// OmitsNothing sets a list of the spec in which unset and empty differ to an empty list; nil if the kind has
+	// none.
 	OmitsNothing func(T)
 	// Rows are the printed columns of some objects.
 	Rows []Row[T]
@@ -43,7 +43,7 @@ type Row[T kit.Object] struct {
 func Run[T kit.Object](t *testing.T, c Case[T]) {
 	t.Helper()
 
-	s := &suite[T]{Case: c, server: startEtcd(t)}
+	s := &suite[T]{Case: c, etcd: startEtcd(t)}
 
 	t.Run("library suite", s.testLibrary)
 	t.Run("new objects", s.testCreate)

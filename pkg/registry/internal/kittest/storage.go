@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	etcd3testing "k8s.io/apiserver/pkg/storage/etcd3/testing"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
@@ -25,20 +24,28 @@ const cacheTimeout = 30 * time.Second
 type suite[T kit.Object] struct {
 	Case[T]
 
-	server *storagebackend.Config
+	etcd *embeddedetcd.Server
 }
 
 // startEtcd starts one etcd for all tests of a kind.
-func startEtcd(t *testing.T) *storagebackend.Config {
+func startEtcd(t *testing.T) *embeddedetcd.Server {
 	t.Helper()
 
-	server, config := etcd3testing.NewUnsecuredEtcd3TestClientServer(t)
-	t.Cleanup(func() { server.Terminate(t) })
+	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 
-	return config
+	t.Cleanup(func() {
+		if err := etcd.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	return etcd
 }
 
-// storage makes a store of its own for one test.
+// storage makes a separate store for one test.
 func (s *suite[T]) storage(t *testing.T, decorator generic.StorageDecorator) *kit.Storage {
 	t.Helper()
 
@@ -49,8 +56,8 @@ func (s *suite[T]) storage(t *testing.T, decorator generic.StorageDecorator) *ki
 		t.Fatal(err)
 	}
 
-	config := *s.server
-	config.Codec = install.StorageCodec(serializer.NewCodecFactory(scheme))
+	config := storagebackend.NewDefaultConfig("/registry", install.StorageCodec(serializer.NewCodecFactory(scheme)))
+	config.Transport.ServerList = []string{s.etcd.Endpoint()}
 	config.EventsHistoryWindow = storagebackend.DefaultEventsHistoryWindow
 
 	storage, err := kit.NewStorage(s.Descriptor, scheme, generic.RESTOptions{
@@ -79,7 +86,7 @@ func (s *suite[T]) plain(t *testing.T) *kit.Storage {
 func (s *suite[T]) cached(t *testing.T) *kit.Storage {
 	t.Helper()
 
-	storage := s.storage(t, genericregistry.StorageWithCacher())
+	storage := s.storage(t, s.etcd.Storage)
 
 	deadline := time.Now().Add(cacheTimeout)
 	for storage.Main.ReadinessCheck() != nil {

@@ -1,0 +1,171 @@
+package omnicluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+)
+
+// isTurn reads the ticket or the override from the API server, without the cache, and reports whether the changes may
+// still begin.
+func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Decision) (bool, error) {
+	status := decision.Rollout()
+
+	now := &v1alpha1.OmniCluster{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(s.cluster), now); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+
+	if now.UID != s.cluster.UID || now.Generation != s.cluster.Generation {
+		return false, nil
+	}
+
+	if overrideOf(now) == status.Hash {
+		return true, nil
+	}
+
+	object := &v1alpha1.OmniRolloutPolicy{}
+
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: status.Policy}, object)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+
+	if err != nil {
+		return false, fmt.Errorf("read OmniRolloutPolicy %q again: %w", status.Policy, err)
+	}
+
+	policy, err := rollout.New(object)
+	if err != nil {
+		return false, nil //nolint:nilerr // the next run says so
+	}
+
+	ticket := ticketOf(object, s.cluster)
+	if ticket == nil || ticket.Hash != status.Hash || rollout.IsUsed(*ticket, *status) {
+		return false, nil
+	}
+
+	// Changes that have begun go on, even if the policy changes.
+	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s, policy, *status).Reason == "", nil
+}
+
+// isOfStage reports whether a cluster is still in the stage of its ticket.
+func isOfStage(policy *rollout.Policy, ticket v1alpha1.RolloutTicket, cluster *v1alpha1.OmniCluster) bool {
+	number := policy.StageOf(cluster)
+
+	return number >= 0 && policy.Object.Spec.Stages[number].Name == ticket.Stage
+}
+
+// endOverdueTurn ends a turn whose deadline passed in a run without a plan, for example while Omni does not answer.
+// Otherwise the cluster would keep its slot in the rollout for that long.
+func (r *reconciler) endOverdueTurn(ctx context.Context, s *scope) {
+	if s.synced != nil || stateOf(s.cluster.Status.Rollout) != v1alpha1.RolloutAdmitted || !s.cluster.DeletionTimestamp.IsZero() {
+		return
+	}
+
+	var err error
+	if s.gate, err = r.findGate(ctx, s); err != nil || s.gate == nil {
+		return // the next run asks again
+	}
+
+	if ended := consent.OverdueTurn(s.cluster, r.gateFacts(s), r.options.Now()); ended != nil {
+		r.storeTurn(s, ended)
+	}
+}
+
+// healthy reports whether a cluster runs well, and since when this process knows it. An older status may describe the
+// time before an upgrade, if the controller died between the write to Omni and that of the status.
+func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
+	healthy, since = rollout.Healthy(cluster)
+	if since.Before(r.started) {
+		since = r.started
+	}
+
+	return healthy, since
+}
+
+// turnDue returns when the cluster has to be reconciled because of its turn: when changes may begin, and when a turn
+// may be over.
+func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
+	status := cluster.Status.Rollout
+	if status == nil {
+		return 0
+	}
+
+	var due time.Time
+
+	switch status.State {
+	case v1alpha1.RolloutHeld:
+		if status.NotBefore != nil {
+			due = status.NotBefore.Time
+		}
+	case v1alpha1.RolloutAdmitted:
+		if healthy, since := r.healthy(cluster); healthy {
+			due = since.Add(r.options.RolloutReadyTime)
+		}
+	case v1alpha1.RolloutFailed:
+	}
+
+	if due.IsZero() {
+		return 0
+	}
+
+	return max(due.Sub(r.options.Now()), time.Second)
+}
+
+// announceTurn sends the events about the cluster's turn.
+func (r *reconciler) announceTurn(cluster *v1alpha1.OmniCluster, before, after *v1alpha1.OmniClusterRollout) {
+	was, is := stateOf(before), stateOf(after)
+	if after == nil {
+		return
+	}
+
+	if failure := after.Failure; failure != nil && (before == nil || before.Failure == nil || before.Failure.Time != failure.Time) {
+		r.events.Eventf(cluster, nil, corev1.EventTypeWarning, "RolloutFailed", "Rollout", "%s", failure.Message)
+	}
+
+	if was == is && (before == nil || before.Hash == after.Hash) {
+		return
+	}
+
+	switch is {
+	case v1alpha1.RolloutHeld:
+		if was != is {
+			r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Held", "Rollout", "changes wait for their turn: %s", after.Reason)
+		}
+	case v1alpha1.RolloutAdmitted:
+		reason, note := "Admitted", "changes may begin"
+		if overrideOf(cluster) == after.Hash {
+			reason, note = "RolloutOverridden", "changes begin out of turn: "+overrideText(after)
+			r.options.Overrides.CountOverride(types.NamespacedName{Namespace: cluster.Namespace, Name: after.Policy})
+		}
+
+		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", note)
+	case v1alpha1.RolloutFailed:
+	}
+}
+
+func overrideText(status *v1alpha1.OmniClusterRollout) string {
+	if status.Override == nil {
+		return "by the annotation " + v1alpha1.AnnotationRolloutOverride
+	}
+
+	return status.Override.User + ": " + status.Override.Reason
+}
+
+func stateOf(status *v1alpha1.OmniClusterRollout) v1alpha1.RolloutState {
+	if status == nil {
+		return ""
+	}
+
+	return status.State
+}

@@ -1,0 +1,134 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// lastLook is what the API has when a turn is about to begin.
+type lastLook struct {
+	cluster *v1alpha1.OmniCluster
+	policy  *v1alpha1.OmniRolloutPolicy
+}
+
+// wednesday is inside of the window of newLastLook.
+var wednesday = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+// newLastLook has a cluster with a ticket for one change, and the decision to make it.
+func newLastLook() (lastLook, consent.Decision) {
+	cluster := newCluster()
+	cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRunning}}
+	cluster.Status.Endpoint = "https://omni.example.com"
+
+	facts := consent.Facts{
+		Cluster: cluster, Now: wednesday,
+		Plan: &plan.Plan{Changes: []plan.Change{{
+			Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
+		}}},
+		Gate: consent.Gate{
+			Policy: "fleet", Stage: "all", Governed: true,
+			Gates: func(v1alpha1.ChangeKind) bool { return true },
+			Judge: func(v1alpha1.OmniClusterRollout) consent.Wait { return consent.Wait{} },
+			Turn:  consent.Turn{Healthy: true, Deadline: 2 * time.Hour, ReadyTime: time.Minute},
+		},
+	}
+	cluster.Status.Rollout = consent.Decide(facts).Rollout()
+
+	ticket := v1alpha1.RolloutTicket{
+		Cluster: cluster.Name, UID: string(cluster.UID), Stage: "all", Hash: cluster.Status.Rollout.Hash, Since: metav1.Time{Time: wednesday},
+	}
+	facts.Gate.Ticket = &ticket
+
+	policy := &v1alpha1.OmniRolloutPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "fleet", Namespace: cluster.Namespace, Generation: 3},
+		Spec: v1alpha1.OmniRolloutPolicySpec{
+			ClusterSelector: &metav1.LabelSelector{},
+			Stages: []v1alpha1.RolloutStage{{
+				Name: "all", Windows: []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{"Wed"}, Start: "11:00", Duration: "2h", TimeZone: "UTC"}},
+			}},
+		},
+	}
+	policy.Status.ObservedGeneration = 3
+	policy.Status.Admitted = []v1alpha1.RolloutTicket{ticket}
+
+	return lastLook{cluster, policy}, consent.Decide(facts)
+}
+
+// TestIsTurn changes what the API has between the decision and the write.
+func TestIsTurn(t *testing.T) {
+	spec := func(change func(*v1alpha1.OmniRolloutPolicySpec)) func(*lastLook) {
+		return func(l *lastLook) { change(&l.policy.Spec) }
+	}
+
+	for name, test := range map[string]struct {
+		change func(*lastLook)
+		at     time.Duration // after noon
+		want   bool
+	}{
+		"nothing":                     {want: true},
+		"the last second of a window": {at: time.Hour - time.Second, want: true},
+		"the window has ended":        {at: time.Hour},
+		"a freeze": {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) {
+			s.Freezes = []v1alpha1.RolloutFreeze{{
+				Name: "now", From: metav1.Time{Time: wednesday.Add(-time.Hour)}, Until: metav1.Time{Time: wednesday.Add(time.Hour)},
+			}}
+		})},
+		"the policy is on hold":            {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Hold = true })},
+		"the policy has not been observed": {change: func(l *lastLook) { l.policy.Generation++ }},
+		"the policy is gone":               {change: func(l *lastLook) { l.policy.Name = "another" }},
+		"it selects the cluster no more": {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) {
+			s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		})},
+		"the cluster is in another stage": {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Stages[0].Name = "renamed" })},
+		"somebody failed":                 {change: func(l *lastLook) { l.policy.Status.FailedCount = 1 }},
+		"the ticket is gone":              {change: func(l *lastLook) { l.policy.Status.Admitted = nil }},
+		"the ticket is for other changes": {change: func(l *lastLook) { l.policy.Status.Admitted[0].Hash = "other" }},
+		"the ticket is another object's":  {change: func(l *lastLook) { l.policy.Status.Admitted[0].UID = "other" }},
+		"the object has changed":          {change: func(l *lastLook) { l.cluster.Generation++ }},
+		"the object is another one":       {change: func(l *lastLook) { l.cluster.UID = "other" }},
+		"the object is gone":              {change: func(l *lastLook) { l.cluster.Name = "another" }},
+		"an override, and no ticket": {want: true, change: func(l *lastLook) {
+			l.policy.Status.Admitted, l.policy.Spec.Hold = nil, true
+			l.cluster.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: l.cluster.Status.Rollout.Hash + " the outage of tonight"}
+		}},
+		"an override of other changes": {change: func(l *lastLook) {
+			l.policy.Status.Admitted = nil
+			l.cluster.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: "other the outage of tonight"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, decision := newLastLook()
+			if !decision.Begins() {
+				t.Fatal("nothing is about to begin")
+			}
+
+			s := &scope{cluster: now.cluster.DeepCopy(), name: benchCluster}
+
+			if test.change != nil {
+				test.change(&now)
+			}
+
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+
+			r := &reconciler{
+				live:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(now.cluster, now.policy).Build(),
+				options: Options{Now: func() time.Time { return wednesday.Add(test.at) }},
+			}
+
+			if got, err := r.isTurn(t.Context(), s, decision); err != nil || got != test.want {
+				t.Errorf("%t %v, want %t", got, err, test.want)
+			}
+		})
+	}
+}

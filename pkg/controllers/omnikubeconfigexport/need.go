@@ -1,0 +1,50 @@
+package omnikubeconfigexport
+
+import (
+	"slices"
+	"time"
+)
+
+// cause is why a new kubeconfig is needed.
+type cause string
+
+// The causes, in words for events.
+const (
+	causeNone     cause = ""
+	causeFirst    cause = "there was none"
+	causeChanged  cause = "what it is made from changed"
+	causeTampered cause = "the Secret was changed by somebody else"
+	causeDue      cause = "its renewal was due"
+	causeExpired  cause = "it had expired"
+)
+
+// oddLife is how much longer than its ttl a token may seem to live, because clocks differ. A token that seems to live
+// longer is forged: it would never be renewed, and a year beyond 9999 does not fit into a status.
+const oddLife = 24 * time.Hour
+
+// need decides whether a new kubeconfig is needed.
+func need(owner ownership, is found, want ingredients, next, now time.Time) cause {
+	switch {
+	case owner == absent:
+		return causeFirst
+	case is.specHash != want.hash():
+		return causeChanged
+	case !is.intact, !is.claims.fits(want), is.claims.expires().After(now.Add(want.ttl() + oddLife)):
+		return causeTampered
+	case !now.Before(is.claims.expires()):
+		return causeExpired
+	case !now.Before(next):
+		return causeDue
+	default:
+		return causeNone
+	}
+}
+
+// keeps reports whether the old kubeconfig still works if no new one can be issued.
+func (c cause) keeps() bool { return c == causeDue }
+
+// fits reports whether a token is for the right user, groups and cluster.
+func (c claims) fits(want ingredients) bool {
+	return c.User == want.User && c.ClusterUUID == want.ClusterID &&
+		slices.Equal(slices.Sorted(slices.Values(c.Groups)), slices.Sorted(slices.Values(want.Groups)))
+}
