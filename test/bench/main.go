@@ -83,8 +83,8 @@ type step struct {
 
 func (b *stage) steps() []step {
 	s := b.settings
-	small := s.runs("b") || s.runs("c") || s.runs("d") || s.runs("e") || s.runs("f")
-	large := s.runs("c") || s.runs("e") || s.runs("f")
+	small := s.runs("b") || s.runs("c") || s.runs("d") || s.runs("e") || s.runs("f") || s.runs("i")
+	large := s.runs("c") || s.runs("e") || s.runs("f") || s.runs("i")
 
 	return []step{
 		{"memory without clusters", s.runs("f"), func(context.Context) error { return b.readMemory("settled", "no clusters", nil) }},
@@ -99,6 +99,8 @@ func (b *stage) steps() []step {
 		{"requests of the idle fleet", s.runs("c"), b.idleRequests},
 		{"restart of omni-controller", s.runs("e"), b.restartController},
 		{"restart of omni-apiserver", s.runs("e"), b.restartAPIServer},
+		{"clusters that wait for their turn", s.runs("i"), b.hold},
+		{"a rollout", s.runs("i"), b.rollOut},
 		{"our API against a CRD", s.runs("a"), b.compareAPIs},
 		{fmt.Sprintf("omni-apiserver with %d objects", s.Stored), s.runs("h"), b.memoryOfObjects},
 		{"Helm releases next to Flux", s.runs("g"), b.compareReleases},

@@ -65,6 +65,14 @@ func clusterObject(group, name, label string) map[string]any {
 	return manifest(group, "OmniCluster", name, clusterSpec(label))
 }
 
+// rolloutPolicy holds every cluster of its namespace, in one stage.
+func rolloutPolicy(name string, maxConcurrent int) map[string]any {
+	return manifest(ourGroup, "OmniRolloutPolicy", name, map[string]any{
+		"clusterSelector": map[string]any{}, "hold": true,
+		"stages": []any{map[string]any{"name": "all", "maxConcurrent": maxConcurrent}},
+	})
+}
+
 // labelPatch is a small merge patch of the spec.
 func labelPatch(label string) []byte {
 	return encode(map[string]any{"spec": map[string]any{"labels": map[string]any{"step": label}}})

@@ -43,6 +43,7 @@ func partTitles() [][2]string {
 		{"f", "Resident memory"},
 		{"g", "Helm releases in workload clusters, next to Flux's helm-controller"},
 		{"h", "The API server alone, with many objects"},
+		{"i", "A rollout: clusters that wait for their turn, and those that take it"},
 	}
 }
 

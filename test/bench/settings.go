@@ -51,9 +51,9 @@ type settings struct {
 }
 
 const (
-	allParts = "abcdefgh"
+	allParts = "abcdefghi"
 	// smokeParts leaves out what has to build Flux first.
-	smokeParts = "abcdefh"
+	smokeParts = "abcdefhi"
 	// shortestInterval is the shortest that an OmniHelmRelease may have.
 	shortestInterval = 30 * time.Second
 )
@@ -86,7 +86,7 @@ func parseSettings(args []string) (settings, error) {
 
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Bool("smoke", false, "small sizes: shows in a minute or two that everything works")
-	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux, h the API server with many objects")
+	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux, h the API server with many objects, i a rollout")
 	flags.IntVar(&s.Clients, "clients", s.Clients, "(a) clients at the same time")
 	flags.IntVar(&s.Objects, "objects", s.Objects, "(a) objects")
 	flags.IntVar(&s.Rounds, "rounds", s.Rounds, "(a) rounds; the report has the median of their ratios")
@@ -95,7 +95,7 @@ func parseSettings(args []string) (settings, error) {
 	flags.IntVar(&s.Samples, "samples", s.Samples, "(b) samples of each latency")
 	flags.IntVar(&s.Few, "few", s.Few, "clusters in a small fleet")
 	flags.IntVar(&s.Many, "many", s.Many, "clusters in a large fleet")
-	flags.DurationVar(&s.IdleWindow, "idle", s.IdleWindow, "(c) how long requests are counted")
+	flags.DurationVar(&s.IdleWindow, "idle", s.IdleWindow, "(c, i) how long requests are counted")
 	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
 	flags.DurationVar(&s.CRDRest, "crd-rest", s.CRDRest, "(a) rest between making the CRD and measuring")
 	flags.BoolVar(&s.HubFsync, "hub-fsync", s.HubFsync, "(a) let the hub's etcd sync writes to disk, as ours always does")

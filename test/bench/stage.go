@@ -110,7 +110,7 @@ func (b *stage) start(ctx context.Context) (err error) {
 		},
 		OmniAPIServer: env.OmniAPIServerOptions{Args: b.auditArgs(ourAuditLog)},
 		Controller: env.ControllerOptions{
-			Namespace: fleetNamespace, DestroySettleTime: time.Second, Args: []string{"--pprof-bind-address=" + b.pprof},
+			Namespace: fleetNamespace, DestroySettleTime: time.Second, Args: []string{"--pprof-bind-address=" + b.pprof, "--rollout-ready-time=1s"},
 		},
 	}); err != nil {
 		return err

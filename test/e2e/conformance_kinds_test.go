@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"testing"
 
@@ -26,6 +27,8 @@ type subject struct {
 	// with an element of their own, at the paths owned.
 	shared [2]string
 	owned  [2]string
+	// roles write the kind: those that hold the role edit, if this is empty.
+	roles string
 	// headings are the columns of `kubectl get -o wide`.
 	headings string
 }
@@ -105,6 +108,29 @@ var subjects = []subject{
 		owned:    [2]string{`.spec.dependsOn[name="one"]`, `.spec.dependsOn[name="two"]`},
 		headings: "NAME READY CLUSTER CHART VERSION REVISION STATUS AGE",
 	},
+	{
+		kind: "OmniRolloutPolicy", resource: "omnirolloutpolicies", roles: "admin",
+		spec: `{"clusterSelector":{"matchLabels":{"absent":"true"}},"stages":[{"name":"all"}],"maxFailed":1}`,
+		path: "/spec/maxFailed", value: `2`,
+		shared: [2]string{
+			`{"freezes":[{"name":"one","from":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z"}]}`,
+			`{"freezes":[{"name":"two","from":"2026-02-01T00:00:00Z","until":"2026-02-02T00:00:00Z"}]}`,
+		},
+		owned:    [2]string{`.spec.freezes[name="one"]`, `.spec.freezes[name="two"]`},
+		headings: "NAME READY STAGES HELD RUNNING FAILED NEXT MESSAGE AGE",
+	},
+}
+
+// writers are the roles that may write the kind.
+func (k subject) writers() string { return cmp.Or(k.roles, "edit admin") }
+
+// holders are the programs that put a finalizer on objects of the kind. Nothing remote hangs on a policy.
+func (k subject) holders() string {
+	if k.kind == "OmniRolloutPolicy" {
+		return ""
+	}
+
+	return "omni-controller"
 }
 
 // scales reports whether the kind has a scale.

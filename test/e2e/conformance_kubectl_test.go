@@ -141,12 +141,17 @@ func TestKubectlWaitsAndScales(t *testing.T) {
 	s.apply(allKinds(t, "x"))
 
 	for _, k := range subjects {
-		// The condition that the controller sets of whatever it cannot do.
-		if k.kind != "OmniHelmRelease" && k.kind != "OmniCluster" {
-			s.run("wait", k.resource+"/x", "--for=condition=Ready=False", "--timeout=90s")
+		// The condition that the controller sets of whatever it cannot do. A policy refers to nothing that could be absent.
+		comes, never := "Ready=False", "Ready=True"
+		if k.kind == "OmniRolloutPolicy" {
+			comes, never = never, comes
 		}
 
-		out, err := s.try("wait", k.resource+"/x", "--for=condition=Ready", "--timeout=0s")
+		if k.kind != "OmniHelmRelease" && k.kind != "OmniCluster" {
+			s.run("wait", k.resource+"/x", "--for=condition="+comes, "--timeout=90s")
+		}
+
+		out, err := s.try("wait", k.resource+"/x", "--for=condition="+never, "--timeout=0s")
 		if err == nil || !strings.Contains(err.Error(), "timed out") && !strings.Contains(err.Error(), "condition not met") {
 			t.Errorf("%s: %s %v", k.kind, out, err)
 		}

@@ -53,7 +53,9 @@ func newStandby(t *testing.T) *standby {
 	t.Helper()
 
 	f := newFleet(t) // its namespace on the shared cluster stays empty but for the connection
-	options := env.ControllerOptions{Namespace: f.name, LeaderElection: true, DestroySettleTime: settleTime}
+	options := env.ControllerOptions{
+		Namespace: f.name, LeaderElection: true, DestroySettleTime: settleTime, Args: []string{"--rollout-ready-time=2s"},
+	}
 
 	hub, err := env.StartStack(t.Context(), env.StackOptions{Controller: options})
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 // like the rules of a role: verb, and subresource if any.
 var allowed = map[string]string{
 	"get": "view edit admin", "list": "view edit admin", "watch": "view edit admin",
-	"create": "edit admin", "update": "edit admin", "patch": "edit admin", "apply": "edit admin",
-	"delete": "edit admin", "deletecollection": "edit admin",
+	"create": writers, "update": writers, "patch": writers, "apply": writers,
+	"delete": writers, "deletecollection": writers,
 
 	"get status": "view edit admin", "update status": "", "patch status": "", "apply status": "",
 
@@ -35,11 +35,17 @@ var allowed = map[string]string{
 	"get template": "edit admin",
 }
 
+// What stands for who may write a kind: subject.writers of the people, and subject.holders of the programs.
+const (
+	writers = "writers"
+	holders = "holders"
+)
+
 // programs is what the operator's own identities may do, beyond reading: the controller alone writes
 // statuses, and makes and deletes no object; the API server has no right to what it serves.
 var programs = map[string]string{
 	"get": "omni-controller", "list": "omni-controller", "watch": "omni-controller",
-	"create": "", "update": "omni-controller", "patch": "omni-controller", "apply": "omni-controller",
+	"create": "", "update": holders, "patch": holders, "apply": holders,
 	"delete": "", "deletecollection": "",
 	"get status": "omni-controller", "update status": "omni-controller", "patch status": "omni-controller", "apply status": "omni-controller",
 	"get scale": "", "update scale": "", "patch scale": "", "apply scale": "",
@@ -176,6 +182,13 @@ func (s *space) checkRights(users []string, want map[string]string, identity fun
 			allowed, listed := want[name]
 			if !listed {
 				s.t.Fatalf("nothing is expected of %q", name)
+			}
+
+			switch allowed {
+			case writers:
+				allowed = k.writers()
+			case holders:
+				allowed = k.holders()
 			}
 
 			for user, client := range clients {

@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -18,6 +20,26 @@ func (f *fleet) upgradeHeld(reason string) {
 	f.omni.ForgetRequests()
 	f.apply(tiered("c", "prod", "v1.36.1"))
 	f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, reason)
+}
+
+// machineOf is the one machine that a control plane lists.
+func (f *fleet) machineOf(controlPlane string) string {
+	f.t.Helper()
+
+	return f.run("get", "ocp", controlPlane, "-o", "jsonpath={.spec.machines[0]}")
+}
+
+// destroyedNodes are the machines that somebody took out of a set.
+func (f *fleet) destroyedNodes() []string {
+	var names []string
+
+	for _, write := range f.omni.Writes() {
+		if write.Type == omnires.MachineSetNodeType && write.Verb == "Teardown" {
+			names = append(names, write.ID)
+		}
+	}
+
+	return names
 }
 
 // nothingWritten checks that Omni took no write.
@@ -82,6 +104,40 @@ func TestRolloutHazard(t *testing.T) {
 		f.run("delete", "orp", "second")
 		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
 		f.nothingWritten()
+	})
+
+	// An even number of members of etcd must not wait for a week: the machine that comes waits with the one that goes.
+	t.Run("version, patch and another machine in one commit", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(fmt.Sprintf(oneByOne, true))
+		f.tiers(map[string]string{"c": "prod"})
+		f.omni.ForgetRequests()
+
+		old, fresh := f.machineOf("c-cp"), f.machines[1]
+		f.apply(tiered("c", "prod", "v1.36.1", "  patches: [{name: a, inline: {machine: {env: {A: \"1\"}}}}]"), controlPlaneManifest("c-cp", "c", fresh))
+		f.wait("three kinds of changes to be held", func() error {
+			return f.shows("ocl", "c", "{.status.rollout.kinds}", `["KubernetesVersion","MachineConfig","MachineRemoval"]`)
+		})
+		f.nothingWritten()
+
+		f.apply(fmt.Sprintf(oneByOne, false))
+		f.wait("the turn to be over", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Done") })
+		f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
+
+		if now := f.machineOf("c-cp"); now != fresh || old == fresh {
+			t.Errorf("the control plane has %s, want %s", now, fresh)
+		}
+
+		f.wait("the machine to have left", func() error {
+			if destroyed := f.destroyedNodes(); !slices.Equal(destroyed, []string{old}) {
+				return fmt.Errorf("machines that left: %v", destroyed)
+			}
+
+			return nil
+		})
+		f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1") })
 	})
 
 	t.Run("deleted while held", func(t *testing.T) {

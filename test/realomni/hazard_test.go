@@ -83,6 +83,8 @@ func TestHazard(t *testing.T) {
 func (h hazard) run(v *victim) {
 	if !h.bare {
 		v.documents(h.spec, machine1)
+		// The cluster may be synced once without its workers, if the controller saw them late.
+		v.kubectl("wait", "ow/"+v.cluster+"-w", "--for=condition=Synced", "--timeout=60s")
 		v.says(seen{condition: v1alpha1.ConditionSynced, status: metav1.ConditionTrue})
 	}
 
