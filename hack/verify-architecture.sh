@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every path and function that docs/development/architecture.md names exists, and every path that AGENTS.md names.
+# Every path and function that docs/development/architecture.md names exists, every path that AGENTS.md names, and every
+# file that the package comment of pkg/apiserver names.
 # A function stands behind its file: `pkg/a/b.go` `First` `Second`.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -37,6 +38,12 @@ while read -r file functions; do
     grep --quiet -E "^func (\([^)]*\) )?$function[[(]|^type $function " "$file" 2>/dev/null || complain "$page" "$file has no $function"
   done
 done < <(grep -oE '`[A-Za-z0-9_./-]+\.go`( `[A-Za-z]+`)+' "$page" | tr -d '`' | sort -u)
+
+# The package comment of the API server names its files, without their ending, in parentheses.
+server=pkg/apiserver
+while read -r file; do
+  [[ -e $server/$file.go ]] || complain "$server/doc.go" "there is no $file.go"
+done < <(sed -n 's,^//,,p' "$server/doc.go" | tr '\n' ' ' | grep -oE '\([a-z, ]+\)' | tr -d '(),' | tr ' ' '\n' | grep .)
 
 # The summary may leave the beginning of a path out, which then has to be the end of one.
 while read -r named; do
