@@ -59,9 +59,11 @@ func collectHosts(value any, found map[string]bool) {
 }
 
 var (
-	// hostName finds names with a dot that end in letters, and ipAddress what may be an IP address.
-	hostName  = regexp.MustCompile(`\b[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.[A-Za-z]{2,}\b`)
-	ipAddress = regexp.MustCompile(`[0-9A-Fa-f:.]{3,}[0-9A-Fa-f]`)
+	// hostName finds names with a dot that end in letters. ipv4 and ipv6 find what may be an address, without the port
+	// or the prefix length beside it.
+	hostName = regexp.MustCompile(`\b[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.[A-Za-z]{2,}\b`)
+	ipv4     = regexp.MustCompile(`\b[0-9]{1,3}(\.[0-9]{1,3}){3}\b`)
+	ipv6     = regexp.MustCompile(`[0-9A-Fa-f]*(:[0-9A-Fa-f]*){2,}`)
 )
 
 // ourNames are names with dots that say nothing of a user's network.
@@ -82,13 +84,21 @@ func (r redactor) text(text string) string {
 		return "host-" + r.hash(name)
 	})
 
-	return ipAddress.ReplaceAllStringFunc(text, func(address string) string {
-		if _, err := netip.ParseAddr(address); err != nil {
-			return address
-		}
+	return ipv6.ReplaceAllStringFunc(ipv4.ReplaceAllStringFunc(text, r.address), r.address)
+}
 
-		return "address-" + r.hash(address)
-	})
+// address redacts a text if it is an address, with a colon of the sentence behind it or without. "::" is everybody's.
+func (r redactor) address(text string) string {
+	address := text
+	if strings.HasSuffix(text, ":") && !strings.HasSuffix(text, "::") {
+		address = strings.TrimSuffix(text, ":")
+	}
+
+	if _, err := netip.ParseAddr(address); err != nil || address == "::" {
+		return text
+	}
+
+	return "address-" + r.hash(address) + text[len(address):]
 }
 
 func (r redactor) hash(text string) string {

@@ -150,6 +150,36 @@ func TestRedaction(t *testing.T) {
 	}
 }
 
+// TestRedactionOfAddresses has addresses beside other characters that addresses are made of.
+func TestRedactionOfAddresses(t *testing.T) {
+	r := redactor{salt: "x"}
+
+	for text, addresses := range map[string][]string{
+		"dial tcp 10.5.0.2:50000: refused":          {"10.5.0.2"},
+		"https://10.0.0.1:6443/version":             {"10.0.0.1"},
+		"failed:10.0.0.1":                           {"10.0.0.1"},
+		"10.244.0.0/16, fd00::/8":                   {"10.244.0.0", "fd00::"},
+		"at 192.168.1.7.":                           {"192.168.1.7"},
+		"listens on ::1, not on fe80::1%eth0":       {"::1", "fe80::1"},
+		"dial [fd00:1:2::3]:50000: timeout":         {"fd00:1:2::3"},
+		"fd00::1: refused":                          {"fd00::1"},
+		"::ffff:10.0.0.9 refuses":                   {"10.0.0.9"},
+		"2001:db8:0:0:0:0:0:1 is gone":              {"2001:db8:0:0:0:0:0:1"},
+		"v1.35.1 at 12:30:45 [::] a:b sha256:ab:cd": nil,
+	} {
+		got := r.text(text)
+		for _, address := range addresses {
+			if strings.Contains(got, address) {
+				t.Errorf("%q is still in %q", address, got)
+			}
+		}
+
+		if len(addresses) == 0 && got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 // TestRedactionOfShortNames has hostnames without a dot: what one document names as a host is no longer in any text.
 func TestRedactionOfShortNames(t *testing.T) {
 	documents := []map[string]any{
