@@ -15,69 +15,66 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// selection has the OmniRolloutPolicies that concern a cluster.
-type selection struct {
+// gate is the OmniRolloutPolicy of the run's cluster; nil if there is none.
+type gate struct {
 	policy   *rollout.Policy // nil if it cannot be read, or two select the cluster
-	name     string          // of the policy; empty if none concerns the cluster
-	conflict []string        // the policies, if more than one selects the cluster
-	unusable error           // why the policy cannot be read
-	left     bool            // the policy held changes before, and does not select the cluster any more
+	name     string
+	conflict []string // the policies, if more than one selects the cluster
+	unusable error    // why the policy cannot be read
+	left     bool     // the policy held changes before, and does not select the cluster any more
+	governed bool
 }
 
-// findGate returns the conditions under which the changes of the run's cluster may begin. They are those of the policy
-// that selects the cluster, or of the policy that no longer selects it but still holds changes of it.
-func (r *reconciler) findGate(ctx context.Context, s *scope) (consent.Gate, error) {
+// holds reports whether changes may have to wait.
+func (g *gate) holds() bool { return g != nil }
+
+// findGate returns the policy that selects the cluster, or the policy that no longer selects it but still holds changes
+// of it.
+func (r *reconciler) findGate(ctx context.Context, s *scope) (*gate, error) {
 	if !r.options.Rollouts {
-		return consent.Gate{}, nil
+		return nil, nil //nolint:nilnil // no gate
 	}
 
 	list := &v1alpha1.OmniRolloutPolicyList{}
 	if err := r.client.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
-		return consent.Gate{}, fmt.Errorf("list the rollout policies: %w", err)
+		return nil, fmt.Errorf("list the rollout policies: %w", err)
 	}
 
-	found := selectionOf(list.Items, s.cluster)
-	if found.name == "" && len(found.conflict) == 0 {
-		return consent.Gate{}, nil
-	}
+	found := &gate{governed: isGoverned(s)}
 
-	gate := r.gateOf(found, s.cluster)
-	gate.Governed = isGoverned(s)
+	var before *v1alpha1.OmniRolloutPolicy
 
-	return gate, nil
-}
-
-// selectionOf returns the policies that concern a cluster.
-func selectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster) selection {
-	var (
-		found  selection
-		names  []string
-		before *v1alpha1.OmniRolloutPolicy
-	)
-
-	for i := range policies {
-		object := &policies[i]
+	for i := range list.Items {
+		object := &list.Items[i]
 
 		policy, err := rollout.New(object)
 
 		switch {
-		case err != nil || policy.Selects(cluster):
+		case err != nil || policy.Selects(s.cluster):
 			found.policy, found.unusable, found.name = policy, err, object.Name
-			names = append(names, object.Name)
-		case cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == object.Name:
+			found.conflict = append(found.conflict, object.Name)
+		case s.cluster.Status.Rollout != nil && s.cluster.Status.Rollout.Policy == object.Name:
 			before = object
 		}
 	}
 
 	switch {
-	case len(names) > 1:
-		return selection{conflict: names}
-	case len(names) == 0 && before != nil && cluster.Status.Rollout.State != "":
+	case len(found.conflict) > 1:
+		found.policy, found.name = nil, ""
+
+		return found, nil
+	case len(found.conflict) == 1:
+		found.conflict = nil
+
+		return found, nil
+	case before != nil && s.cluster.Status.Rollout.State != "":
 		found.name, found.left = before.Name, true
 		found.policy, found.unusable = rollout.New(before)
-	}
 
-	return found
+		return found, nil
+	default:
+		return nil, nil //nolint:nilnil // no gate
+	}
 }
 
 // isGoverned reports whether the changes of a cluster wait for their turn: from the time when it was Ready first. A
@@ -96,45 +93,50 @@ func isGoverned(s *scope) bool {
 	}
 }
 
-// gateOf returns the conditions of the policies that concern a cluster.
-func (r *reconciler) gateOf(found selection, cluster *v1alpha1.OmniCluster) consent.Gate {
-	gate := consent.Gate{
-		Policy: found.name, OnlyBefore: found.left, Override: overrideOf(cluster), Place: fmt.Sprintf("OmniRolloutPolicy %q", found.name),
-		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Failed: upgradeFailed(cluster), ReadyTime: r.options.RolloutReadyTime},
+// gateFacts returns the facts about the policy for package consent.
+func (r *reconciler) gateFacts(s *scope) consent.Gate {
+	if s.gate == nil {
+		return consent.Gate{}
 	}
-	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
+
+	g := s.gate
+	facts := consent.Gate{
+		Policy: g.name, OnlyBefore: g.left, Governed: g.governed, Override: overrideOf(s.cluster), Place: fmt.Sprintf("OmniRolloutPolicy %q", g.name),
+		Gates: func(v1alpha1.ChangeKind) bool { return true },
+		Turn:  consent.Turn{Failed: upgradeFailed(s.cluster), ReadyTime: r.options.RolloutReadyTime},
+	}
+	facts.Turn.Healthy, facts.Turn.Since = r.healthy(s.cluster)
 
 	switch {
-	case len(found.conflict) > 0:
-		gate.Place = ""
-		gate.Judge = waitFor(v1alpha1.ReasonPolicyConflict, fmt.Sprintf("the OmniRolloutPolicies %s select the cluster: change the selector of one of them",
-			strings.Join(found.conflict, ", ")))
+	case len(g.conflict) > 1:
+		facts.Place = ""
+		facts.Judge = waitFor(v1alpha1.ReasonPolicyConflict, fmt.Sprintf("the OmniRolloutPolicies %s select the cluster: change the selector of one of them",
+			strings.Join(g.conflict, ", ")))
 
-		return gate
-	case found.policy == nil:
-		gate.Judge = waitFor(v1alpha1.ReasonPolicyNotReady, fmt.Sprintf("the policy cannot be used: %v", found.unusable))
+		return facts
+	case g.policy == nil:
+		facts.Judge = waitFor(v1alpha1.ReasonPolicyNotReady, fmt.Sprintf("the policy cannot be used: %v", g.unusable))
 
-		return gate
+		return facts
 	}
 
-	gate.Gates, gate.Turn.Deadline = found.policy.Gates, found.policy.Deadline()
-	gate.Ticket = ticketOf(found.policy.Object, cluster)
+	facts.Gates, facts.Turn.Deadline = g.policy.Gates, g.policy.Deadline()
+	facts.Ticket = ticketOf(g.policy.Object, s.cluster)
 
-	if found.left {
-		gate.Judge = waitFor(v1alpha1.ReasonLeftPolicy, "the policy does not select the cluster any more: let another one select it, or override")
+	if g.left {
+		facts.Judge = waitFor(v1alpha1.ReasonLeftPolicy, "the policy does not select the cluster any more: let another one select it, or override")
 
-		return gate
+		return facts
 	}
 
-	if stage := found.policy.StageOf(cluster); stage >= 0 {
-		gate.Stage = found.policy.Object.Spec.Stages[stage].Name
-		gate.Place += ", " + found.policy.StageName(stage)
+	if stage := g.policy.StageOf(s.cluster); stage >= 0 {
+		facts.Stage = g.policy.Object.Spec.Stages[stage].Name
+		facts.Place += ", " + g.policy.StageName(stage)
 	}
 
-	gate.Judge = func(status v1alpha1.OmniClusterRollout) consent.Wait { return r.judge(cluster, found.policy, status) }
+	facts.Judge = func(status v1alpha1.OmniClusterRollout) consent.Wait { return r.judge(s, g.policy, status) }
 
-	return gate
+	return facts
 }
 
 func waitFor(reason, message string) func(v1alpha1.OmniClusterRollout) consent.Wait {
@@ -142,8 +144,8 @@ func waitFor(reason, message string) func(v1alpha1.OmniClusterRollout) consent.W
 }
 
 // judge returns what the changes wait for by the policy.
-func (r *reconciler) judge(cluster *v1alpha1.OmniCluster, policy *rollout.Policy, status v1alpha1.OmniClusterRollout) consent.Wait {
-	member := policy.MemberOf(cluster)
+func (r *reconciler) judge(s *scope, policy *rollout.Policy, status v1alpha1.OmniClusterRollout) consent.Wait {
+	member := policy.MemberOf(s.cluster)
 	member.Rollout = status
 
 	verdict := policy.Judge(member, r.options.Now())

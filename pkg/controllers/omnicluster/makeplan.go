@@ -31,7 +31,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		EveryDestroyIsDestructive: s.seen.adopting,
 		// An old mark, or the mark of a hub that is being taken over, must be replaced by the first write.
 		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,
-		Rollout:      s.gate.Holds(),
+		Rollout:      s.gate.holds(),
 	})
 	if err != nil {
 		outcome, err := r.explainPlan(ctx, s, err)

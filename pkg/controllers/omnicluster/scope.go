@@ -29,9 +29,8 @@ type scope struct {
 	seen      *seen               // by connect
 	documents *template.Documents // by assemble
 	rendered  *rendered           // by validate
-	gate      consent.Gate        // by makePlan
+	gate      *gate               // by makePlan
 	plan      *plan.Plan          // by makePlan
-	decision  *consent.Decision   // by decide
 	synced    *synced             // by sync
 	remote    *observe.Status     // by checkAvailable
 }

@@ -55,7 +55,7 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 	}
 
 	// Changes that have begun go on, even if the policy changes.
-	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s.cluster, policy, *status).Reason == "", nil
+	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s, policy, *status).Reason == "", nil
 }
 
 // isOfStage reports whether a cluster is still in the stage of its ticket.
@@ -72,12 +72,12 @@ func (r *reconciler) endOverdueTurn(ctx context.Context, s *scope) {
 		return
 	}
 
-	gate, err := r.findGate(ctx, s)
-	if err != nil || !gate.Holds() {
+	var err error
+	if s.gate, err = r.findGate(ctx, s); err != nil || s.gate == nil {
 		return // the next run asks again
 	}
 
-	if ended := consent.OverdueTurn(s.cluster, gate, r.options.Now()); ended != nil {
+	if ended := consent.OverdueTurn(s.cluster, r.gateFacts(s), r.options.Now()); ended != nil {
 		r.storeTurn(s, ended)
 	}
 }

@@ -37,9 +37,6 @@ type Gate struct {
 	Turn Turn
 }
 
-// Holds reports whether changes may have to wait.
-func (g Gate) Holds() bool { return g.Gates != nil }
-
 // Wait describes what changes wait for: a reason of the condition Held, and a message. The reason is empty if they wait
 // for nothing.
 type Wait struct {
@@ -60,7 +57,7 @@ type admission struct {
 func (d Decision) isGated(change plan.Change) bool {
 	gate := d.facts.Gate
 
-	return gate.Holds() && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
+	return gate.Gates != nil && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
 }
 
 // MayBegin reports whether a change needs no turn in a rollout, or has it. It is plan.ApplyOptions.Admit.
@@ -126,7 +123,7 @@ func (d Decision) ofTurn(items []Item) []Item {
 // anyway.
 func (d Decision) withGate() Decision {
 	gate := d.facts.Gate
-	if d.facts.Cluster == nil || !gate.Holds() && d.facts.Cluster.Status.Rollout == nil {
+	if d.facts.Cluster == nil || gate.Gates == nil && d.facts.Cluster.Status.Rollout == nil {
 		return d
 	}
 
