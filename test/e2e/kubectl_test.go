@@ -39,8 +39,8 @@ func newSpace(t *testing.T) *space {
 func newSpaceNamed(t *testing.T, suffix string) *space {
 	t.Helper()
 
-	name := "e2e-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	s := &space{t: t, name: name[:min(len(name), 60-len(suffix))] + suffix}
+	name := "e2e-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name()))
+	s := &space{t: t, name: strings.TrimRight(name[:min(len(name), 60-len(suffix))], "-") + suffix}
 	t.Cleanup(func() { revive(t) })
 	s.explainsFailure()
 	s.run("create", "namespace", s.name)

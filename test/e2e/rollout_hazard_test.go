@@ -107,7 +107,7 @@ func TestRolloutHazard(t *testing.T) {
 	})
 
 	// An even number of members of etcd must not wait for a week: the machine that comes waits with the one that goes.
-	t.Run("version, patch and another machine in one commit", func(t *testing.T) {
+	t.Run("version and patch and machine at once", func(t *testing.T) {
 		t.Parallel()
 
 		f := newFleet(t)
