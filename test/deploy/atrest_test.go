@@ -11,11 +11,12 @@ import (
 
 // checkAtRest reads what is on the disk of the etcd inside, of the objects that useAPI made through the hub: whether the
 // specs of OmniConnections can be read there. Those of OmniClusters always can, because the encryption configuration does
-// not name them: so what is looked for would be found.
+// not name them: so what is looked for would be found. Of the connection that is its CA bundle: its other words may stand
+// in the messages of its clusters.
 func checkAtRest(t *testing.T, r *running, encrypted bool) {
 	t.Helper()
 
-	const connectionSpec, clusterSpec = "omni-service-account", "v1.35.1"
+	const connectionSpec, clusterSpec = `"caBundle":"`, "v1.35.1"
 
 	stored := onDisk(t, r.apiserver.etcdDir(t))
 	if got := !bytes.Contains(stored, []byte(connectionSpec)); got != encrypted {
