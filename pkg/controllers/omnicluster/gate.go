@@ -103,7 +103,7 @@ func (r *reconciler) gateFacts(s *scope) consent.Gate {
 	facts := consent.Gate{
 		Policy: g.name, OnlyBefore: g.left, Governed: g.governed, Override: overrideOf(s.cluster), Place: fmt.Sprintf("OmniRolloutPolicy %q", g.name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Failed: upgradeFailed(s.cluster), ReadyTime: r.options.RolloutReadyTime},
+		Turn:  consent.Turn{Failed: upgradeFailed(s.cluster), Started: r.started, ReadyTime: r.options.RolloutReadyTime},
 	}
 	facts.Turn.Healthy, facts.Turn.Since = r.healthy(s.cluster)
 

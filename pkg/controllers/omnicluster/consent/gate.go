@@ -107,9 +107,7 @@ func (d Decision) Begins() bool {
 
 // HasBegun reports whether an earlier run made changes in the cluster's turn.
 func (d Decision) HasBegun() bool {
-	before := d.before()
-
-	return d.admission != nil && before.State == v1alpha1.RolloutAdmitted && len(d.digestsOf(d.ofTurn(d.admission.gated))) < len(before.Changes)
+	return d.admission != nil && d.hasBegun(d.before())
 }
 
 // ofTurn returns the items that the status lists as those of the cluster's turn, or as held.

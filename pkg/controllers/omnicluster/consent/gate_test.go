@@ -26,7 +26,10 @@ type turns struct {
 	gate     Gate
 	wait     Wait
 	now      time.Time
+	settling Settling
 }
+
+const settleTime = 10 * time.Second
 
 func newTurns(t *testing.T) *turns {
 	t.Helper()
@@ -71,8 +74,8 @@ func (tt *turns) decide() Decision {
 	record := Record{sets: recordOf(planned.Live)}
 	record.Store(&tt.cluster.Status)
 
-	d := Decide(Facts{Cluster: tt.cluster.DeepCopy(), Plan: planned, Gate: tt.gate, Now: tt.now, Settling: Settling{}, SettleTime: 0})
-	tt.cluster.Status.Rollout = d.Rollout()
+	d := Decide(Facts{Cluster: tt.cluster.DeepCopy(), Plan: planned, Gate: tt.gate, Now: tt.now, Settling: tt.settling, SettleTime: settleTime})
+	tt.cluster.Status.Rollout, tt.settling = d.Rollout(), d.Settling
 
 	return d
 }
@@ -289,6 +292,8 @@ func TestTurnGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	tt.pass(time.Second)
+	tt.gate.Turn.Started = tt.now
 	tt.gate.Ticket, tt.wait, tt.gate.Turn.Healthy = nil, closed(), false
 
 	if d = tt.run(); len(d.Done()) != 1 || d.Done()[0].Type != "ConfigPatches.omni.sidero.dev" {
@@ -296,6 +301,47 @@ func TestTurnGoesOn(t *testing.T) {
 	}
 
 	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+}
+
+// A turn in which nothing was written passes no window, whatever has become of its changes since.
+func TestTurnHasNotBegun(t *testing.T) {
+	dies := func(tt *turns) { tt.gate.Turn.Started, tt.settling = tt.now, Settling{} }
+
+	for name, then := range map[string]func(*turns){
+		"the process dies, and the settle time of the removal begins anew": dies,
+		"the process dies, and the removal needs an approval now": func(tt *turns) {
+			dies(tt)
+			tt.cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive
+		},
+		"the removal is taken back while Omni does not answer": func(tt *turns) { tt.template = omnitest.FullTemplate; tt.ask("v1.35.0", "v1.36.1") },
+		"the version is taken back while Omni does not answer": func(tt *turns) { tt.ask("v1.36.1", "v1.35.0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.cluster.Status.LastSyncTime = &metav1.Time{Time: tt.now.Add(-time.Hour)}
+			tt.ask("- "+omnitest.Machine3+"\n", "", "v1.35.0", "v1.36.1")
+			tt.decide()
+			tt.pass(settleTime)
+			tt.decide()
+			tt.ticket()
+			tt.decide()
+
+			if status := tt.status(); status.State != v1alpha1.RolloutAdmitted || len(status.Changes) != 2 {
+				t.Fatalf("%+v", status)
+			}
+
+			tt.wait = closed()
+			tt.pass(time.Second)
+			then(tt)
+
+			if d := tt.decide(); d.HasBegun() {
+				t.Error("the turn counts as begun")
+			}
+
+			tt.run()
+			tt.expect(v1alpha1.RolloutHeld, "1.35.0", v1alpha1.RolloutReturned)
+		})
+	}
 }
 
 func TestFailedTurn(t *testing.T) {

@@ -18,6 +18,8 @@ type Turn struct {
 	Failed string
 	// Deadline is how long a turn may take.
 	Deadline time.Duration
+	// Started is when this process began to look at clusters. A write of an earlier process may not be in the status.
+	Started time.Time
 	// ReadyTime is how long the cluster has to be Ready before the turn counts as done. A cluster that was Ready before
 	// the changes may still be shown as Ready for a moment after them.
 	ReadyTime time.Duration
@@ -54,16 +56,15 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 // goesOn reports whether a turn goes on. If it does not, next has how it ended.
 func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) bool {
 	left := d.ofTurn(a.gated)
-	digests, turn := d.digestsOf(left), d.facts.Gate.Turn
-	begun := len(digests) < len(before.Changes)
+	turn := d.facts.Gate.Turn
 
 	switch failed := d.failed(left, before); {
 	case failed != "":
 		d.end(next, before.Hash, v1alpha1.RolloutUnsuccessful)
-		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(digests), Time: d.now(), Message: failed}
+		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(d.digestsOf(left)), Time: d.now(), Message: failed}
 
 		return false
-	case !begun && !d.mayBegin(before):
+	case !d.hasBegun(before) && !d.mayBegin(before):
 		d.end(next, before.Hash, v1alpha1.RolloutReturned)
 
 		return false
@@ -85,6 +86,25 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 	}
 
 	return true
+}
+
+// hasBegun reports whether changes of the turn were made. Omni has such a change, or is destroying what it removes, so it
+// is no longer among those to make. That alone proves nothing: the documents may ask for something else by now. So this
+// process must have written since, or be a later one than the one that could have.
+func (d Decision) hasBegun(before v1alpha1.OmniClusterRollout) bool {
+	if before.State != v1alpha1.RolloutAdmitted || !d.wrote(before) && !d.facts.Gate.Turn.isOfEarlierProcess(before.AdmittedSince) {
+		return false
+	}
+
+	var toMake []string
+
+	for _, item := range d.Items {
+		if item.State != Requested && !item.Change.TearingDown {
+			toMake = append(toMake, d.salted(item.Change))
+		}
+	}
+
+	return slices.ContainsFunc(before.Changes, func(digest string) bool { return !slices.Contains(toMake, digest) })
 }
 
 // wrote reports whether the status shows that something was written to Omni in this turn. A process that died right

@@ -36,7 +36,7 @@ func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1a
 // endWell ends a turn that has no changes left, in a cluster that runs well. If nothing was written, and the documents
 // now ask for other changes than the turn's, the turn was not used.
 func (d Decision) endWell(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
-	if len(a.gated) > 0 && !d.wrote(before) {
+	if len(a.gated) > 0 && !d.hasBegun(before) {
 		d.end(next, before.Hash, v1alpha1.RolloutReturned)
 
 		return
@@ -91,12 +91,17 @@ func (t Turn) isOverdue(since *metav1.Time, now time.Time) bool {
 	return since != nil && t.Deadline > 0 && now.Sub(since.Time) >= t.Deadline
 }
 
+// isOfEarlierProcess reports whether a turn that was admitted at a time was admitted by an earlier process.
+func (t Turn) isOfEarlierProcess(admitted *metav1.Time) bool {
+	return admitted != nil && t.Started.After(admitted.Time)
+}
+
 func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s", t.Deadline) }
 
 // stopped handles a cluster that is suspended, locked or only observed, which gets no turn. What was written goes on in
 // Omni; a turn in which nothing was written is over.
 func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
-	if before.State == v1alpha1.RolloutAdmitted && d.wrote(before) {
+	if before.State == v1alpha1.RolloutAdmitted && d.hasBegun(before) {
 		inTurn(next, before)
 
 		return next
