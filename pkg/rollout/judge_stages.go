@@ -9,7 +9,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
-// judgeStages checks the stages before the cluster's own, unless that one was promoted.
+// judgeStages checks the stages before the cluster's own, unless that one was promoted. The fix of a failed change does
+// not wait for them: they may have stopped because this cluster failed.
 func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
 	name := p.Object.Spec.Stages[m.Stage].Name
 
@@ -24,6 +25,10 @@ func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
 			Message: fmt.Sprintf("until somebody promotes the stage: kubectl annotate omnirolloutpolicy %s -n %s %s%s=<until when, such as 2026-11-28T06:00:00Z>",
 				p.Object.Name, p.Object.Namespace, v1alpha1.AnnotationPromotePrefix, name),
 		}
+	}
+
+	if m.isFix() {
+		return Verdict{Next: changes}
 	}
 
 	for earlier := range m.Stage {

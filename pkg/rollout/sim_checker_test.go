@@ -156,7 +156,7 @@ func (c *checker) began(one *cluster, now time.Time) {
 	}
 
 	for earlier := range b.stage {
-		if promoted {
+		if promoted || isFix {
 			break
 		}
 
