@@ -108,9 +108,9 @@ func (p *Policy) Gates(kind v1alpha1.ChangeKind) bool {
 	return kind != "" && (len(p.Object.Spec.Changes) == 0 || slices.Contains(p.Object.Spec.Changes, kind))
 }
 
-// Deadline returns how long a cluster may take to be Ready with its changes.
-func (p *Policy) Deadline() time.Duration {
-	return p.Object.Spec.ProgressDeadline.OrDefault(defaultOf(v1alpha1.DefaultProgressDeadline))
+// DeadlineOf returns how long a cluster may take to be Ready with its changes under a policy.
+func DeadlineOf(policy *v1alpha1.OmniRolloutPolicy) time.Duration {
+	return policy.Spec.ProgressDeadline.OrDefault(defaultOf(v1alpha1.DefaultProgressDeadline))
 }
 
 func defaultOf(duration v1alpha1.Duration) time.Duration { return duration.OrDefault(0) }

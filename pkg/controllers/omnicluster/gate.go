@@ -120,7 +120,7 @@ func (r *reconciler) gateFacts(s *scope) consent.Gate {
 		return facts
 	}
 
-	facts.Gates, facts.Turn.Deadline = g.policy.Gates, g.policy.Deadline()
+	facts.Gates, facts.Turn.Deadline = g.policy.Gates, rollout.DeadlineOf(g.policy.Object)
 	facts.Ticket = ticketOf(g.policy.Object, s.cluster)
 
 	if g.left {

@@ -68,7 +68,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
 
-	r.endOverdueTurn(ctx, s)
+	r.turnWithoutPlan(ctx, s)
 
 	if s.synced != nil {
 		r.reportSynced(s)

@@ -65,10 +65,12 @@ func isOfStage(policy *rollout.Policy, ticket v1alpha1.RolloutTicket, cluster *v
 	return number >= 0 && policy.Object.Spec.Stages[number].Name == ticket.Stage
 }
 
-// endOverdueTurn ends a turn whose deadline passed in a run without a plan, for example while Omni does not answer.
-// Otherwise the cluster would keep its slot in the rollout for that long.
-func (r *reconciler) endOverdueTurn(ctx context.Context, s *scope) {
-	if s.synced != nil || stateOf(s.cluster.Status.Rollout) != v1alpha1.RolloutAdmitted || !s.cluster.DeletionTimestamp.IsZero() {
+// turnWithoutPlan updates the cluster's turn in a run without a plan, for example while Omni does not answer: a turn whose
+// deadline has passed is over, and a ticket goes back. Otherwise the cluster would keep its slot in the rollout for that
+// long.
+func (r *reconciler) turnWithoutPlan(ctx context.Context, s *scope) {
+	state := stateOf(s.cluster.Status.Rollout)
+	if s.synced != nil || state == "" || state == v1alpha1.RolloutFailed || !s.cluster.DeletionTimestamp.IsZero() {
 		return
 	}
 
@@ -77,7 +79,7 @@ func (r *reconciler) endOverdueTurn(ctx context.Context, s *scope) {
 		return // the next run asks again
 	}
 
-	if ended := consent.OverdueTurn(s.cluster, r.gateFacts(s), r.options.Now()); ended != nil {
+	if ended := consent.TurnWithoutPlan(s.cluster, r.gateFacts(s), r.options.Now()); ended != nil {
 		r.storeTurn(s, ended)
 	}
 }
@@ -93,33 +95,46 @@ func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since
 	return healthy, since
 }
 
-// turnDue returns when the cluster has to be reconciled because of its turn: when changes may begin, and when a turn
-// may be over.
+// turnDue returns when the cluster has to be reconciled because of its turn: when changes may begin, when a turn may be
+// over, and when it takes too long. 0 if that time is past: only a run with a plan finds the next one, and Omni may not
+// answer for long.
 func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 	status := cluster.Status.Rollout
-	if status == nil {
-		return 0
-	}
 
 	var due time.Time
 
-	switch status.State {
-	case v1alpha1.RolloutHeld:
-		if status.NotBefore != nil {
-			due = status.NotBefore.Time
-		}
-	case v1alpha1.RolloutAdmitted:
-		if healthy, since := r.healthy(cluster); healthy {
-			due = since.Add(r.options.RolloutReadyTime)
-		}
-	case v1alpha1.RolloutFailed:
+	switch {
+	case stateOf(status) == v1alpha1.RolloutHeld && status.NotBefore != nil:
+		due = status.NotBefore.Time
+	case stateOf(status) == v1alpha1.RolloutAdmitted:
+		due = r.turnEnds(cluster)
 	}
 
-	if due.IsZero() {
+	left := due.Sub(r.options.Now())
+	if due.IsZero() || left <= 0 {
 		return 0
 	}
 
-	return max(due.Sub(r.options.Now()), time.Second)
+	return max(left, time.Second)
+}
+
+// turnEnds returns when the turn of an admitted cluster ends if nothing happens: because the cluster was Ready for long
+// enough, or because the deadline is over. Zero if it is not known.
+func (r *reconciler) turnEnds(cluster *v1alpha1.OmniCluster) time.Time {
+	if healthy, since := r.healthy(cluster); healthy {
+		return since.Add(r.options.RolloutReadyTime)
+	}
+
+	status := cluster.Status.Rollout
+	object := &v1alpha1.OmniRolloutPolicy{}
+
+	// From the cache, so it takes no time.
+	err := r.client.Get(context.Background(), client.ObjectKey{Namespace: cluster.Namespace, Name: status.Policy}, object)
+	if err != nil || status.AdmittedSince == nil {
+		return time.Time{}
+	}
+
+	return status.AdmittedSince.Add(rollout.DeadlineOf(object))
 }
 
 // announceTurn sends the events about the cluster's turn.

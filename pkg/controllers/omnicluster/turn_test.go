@@ -132,3 +132,52 @@ func TestIsTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestTurnDue looks at a cluster under a policy whose deadline is two hours.
+func TestTurnDue(t *testing.T) {
+	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: wednesday.Add(after)} }
+	well := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRunning, LastTransitionTime: *at(-10 * time.Second)}}
+
+	for name, test := range map[string]struct {
+		status     *v1alpha1.OmniClusterRollout
+		conditions []metav1.Condition
+		want       time.Duration
+	}{
+		"no policy":                         {},
+		"held, and nobody knows until when": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld}},
+		"held until the window opens":       {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Hour)}, want: time.Hour},
+		"held until in a moment":            {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Millisecond)}, want: time.Second},
+		"the window has opened, and there was no plan": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(-time.Second)}},
+		"at work": {
+			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "fleet"}, want: time.Hour,
+		},
+		"at work for too long": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-3 * time.Hour), Policy: "fleet"}},
+		"at work, and the policy is gone": {
+			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "gone"},
+		},
+		"Ready for ten seconds": {
+			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "fleet"}, conditions: well, want: 50 * time.Second,
+		},
+		"failed": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutFailed, AdmittedSince: at(-time.Hour), Policy: "fleet"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, _ := newLastLook()
+			now.cluster.Status.Rollout, now.cluster.Status.Conditions = test.status, test.conditions
+
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+
+			r := &reconciler{
+				client:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(now.policy).Build(),
+				options: Options{Now: func() time.Time { return wednesday }, RolloutReadyTime: time.Minute},
+				started: wednesday.Add(-24 * time.Hour),
+			}
+
+			if got := r.turnDue(now.cluster); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}

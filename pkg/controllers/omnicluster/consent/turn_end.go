@@ -51,25 +51,38 @@ func (d Decision) now() metav1.Time {
 	return metav1.Time{Time: d.facts.Now.UTC().Truncate(time.Second)}
 }
 
-// OverdueTurn returns status.rollout after the end of a turn whose deadline has passed while there is no plan; nil if
-// the turn goes on. The changes stay listed, so that the next plan does not take them for the fix of what failed.
-func OverdueTurn(cluster *v1alpha1.OmniCluster, gate Gate, now time.Time) *v1alpha1.OmniClusterRollout {
+// TurnWithoutPlan returns the new status.rollout of a cluster for which there is no plan; nil if nothing changes. A turn
+// is over when its deadline has passed, and a cluster that does not run well hands its ticket back.
+func TurnWithoutPlan(cluster *v1alpha1.OmniCluster, gate Gate, now time.Time) *v1alpha1.OmniClusterRollout {
 	d := Decision{facts: Facts{Cluster: cluster, Gate: gate, Now: now}, stop: Facts{Cluster: cluster}.stop()}
 	before := d.before()
+	next := before.DeepCopy()
 
-	if before.State != v1alpha1.RolloutAdmitted || d.stop != HoldNone || gate.Turn.Healthy || !gate.Turn.isOverdue(before.AdmittedSince, now) {
+	switch {
+	case gate.Turn.Healthy:
 		return nil
+	case before.State == v1alpha1.RolloutHeld:
+		d.giveBack(next)
+	case before.State == v1alpha1.RolloutAdmitted && d.stop == HoldNone && gate.Turn.isOverdue(before.AdmittedSince, now):
+		d.endOverdue(next, before)
 	}
 
-	next := before.DeepCopy()
-	next.State, next.Reason, next.AdmittedSince, next.HeldSince = v1alpha1.RolloutFailed, "", nil, nil
-	next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Time: d.now(), Message: gate.Turn.overdueMessage()}
-	d.end(next, before.Hash, v1alpha1.RolloutUnsuccessful)
+	if next.Last == before.Last || before.Last != nil && *next.Last == *before.Last {
+		return nil
+	}
 
 	return next
 }
 
-// rememberLeft adds the changes that are left of a turn that OverdueTurn ended without a plan.
+// endOverdue ends a turn without a plan. The changes stay listed, so that the next plan does not take them for the fix
+// of what failed.
+func (d Decision) endOverdue(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
+	next.State, next.Reason, next.AdmittedSince, next.HeldSince = v1alpha1.RolloutFailed, "", nil, nil
+	next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Time: d.now(), Message: d.facts.Gate.Turn.overdueMessage()}
+	d.end(next, before.Hash, v1alpha1.RolloutUnsuccessful)
+}
+
+// rememberLeft adds the changes that are left of a turn that endOverdue ended.
 func (d Decision) rememberLeft(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
 	if next.Failure == nil || next.Failure.Left != "" || before.State != v1alpha1.RolloutFailed {
 		return

@@ -74,7 +74,7 @@ func TestOverdueTurn(t *testing.T) {
 
 	tt.pass(2*time.Hour - time.Second)
 
-	if next := OverdueTurn(tt.cluster, tt.gate, tt.now); next != nil {
+	if next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); next != nil {
 		t.Fatalf("before the deadline: %+v", next)
 	}
 
@@ -90,13 +90,13 @@ func TestOverdueTurn(t *testing.T) {
 		other.cluster = tt.cluster.DeepCopy()
 		change(&other)
 
-		if next := OverdueTurn(other.cluster, other.gate, other.now); next != nil {
+		if next := TurnWithoutPlan(other.cluster, other.gate, other.now); next != nil {
 			t.Errorf("%s: %+v", name, next)
 		}
 	}
 
 	ticket := *tt.gate.Ticket
-	next := OverdueTurn(tt.cluster, tt.gate, tt.now)
+	next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
 
 	switch {
 	case next == nil, next.State != v1alpha1.RolloutFailed, next.Failure == nil, next.Failure.Message != "not Ready within 2h0m0s":
@@ -106,7 +106,7 @@ func TestOverdueTurn(t *testing.T) {
 	}
 
 	tt.cluster.Status.Rollout = next
-	if again := OverdueTurn(tt.cluster, tt.gate, tt.now); again != nil {
+	if again := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); again != nil {
 		t.Fatalf("a second time: %+v", again)
 	}
 
@@ -121,6 +121,31 @@ func TestOverdueTurn(t *testing.T) {
 
 	if status := tt.status(); status.Failure == nil || status.Hash == status.Failure.Left || status.Hash == status.Failure.Hash {
 		t.Errorf("with the fix: %+v", status)
+	}
+}
+
+// TestTicketGoesBackWithoutPlan has Omni not answer when the cluster gets its ticket.
+func TestTicketGoesBackWithoutPlan(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.wait = closed()
+	tt.decide()
+	tt.ticket()
+
+	if next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); next != nil {
+		t.Fatalf("while the cluster runs well: %+v", next)
+	}
+
+	tt.gate.Turn.Healthy = false
+	next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
+
+	if next == nil || next.State != v1alpha1.RolloutHeld || next.Last == nil || next.Last.Result != v1alpha1.RolloutReturned || next.Last.Hash != tt.status().Hash {
+		t.Fatalf("%+v", next)
+	}
+
+	tt.cluster.Status.Rollout = next
+	if again := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); again != nil {
+		t.Errorf("a second time: %+v", again)
 	}
 }
 
