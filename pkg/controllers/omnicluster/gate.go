@@ -3,6 +3,7 @@ package omnicluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -21,22 +22,32 @@ type gate struct {
 	name     string
 	conflict []string // the policies, if more than one selects the cluster
 	unusable error    // why the policy cannot be read
+	revision string   // the UID and the generation of the policy
 	left     bool     // the policy held changes before, and does not select the cluster any more
 	governed bool
+}
+
+// isSame reports whether two gates are the same content of the same policy.
+func (g *gate) isSame(other *gate) bool {
+	if g == nil || other == nil {
+		return g == other
+	}
+
+	return g.revision == other.revision && g.left == other.left && slices.Equal(g.conflict, other.conflict)
 }
 
 // holds reports whether changes may have to wait.
 func (g *gate) holds() bool { return g != nil }
 
 // findGate returns the policy that selects the cluster, or the policy that no longer selects it but still holds changes
-// of it.
-func (r *reconciler) findGate(ctx context.Context, s *scope) (*gate, error) {
+// of it. It reads the policies from the cache, or from the API server.
+func (r *reconciler) findGate(ctx context.Context, s *scope, from client.Reader) (*gate, error) {
 	if !r.options.Rollouts {
 		return nil, nil //nolint:nilnil // no gate
 	}
 
 	list := &v1alpha1.OmniRolloutPolicyList{}
-	if err := r.client.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
+	if err := from.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the rollout policies: %w", err)
 	}
 
@@ -51,7 +62,7 @@ func (r *reconciler) findGate(ctx context.Context, s *scope) (*gate, error) {
 
 		switch {
 		case err != nil || policy.Selects(s.cluster):
-			found.policy, found.unusable, found.name = policy, err, object.Name
+			found.policy, found.unusable, found.name, found.revision = policy, err, object.Name, revisionOf(object)
 			found.conflict = append(found.conflict, object.Name)
 		case s.cluster.Status.Rollout != nil && s.cluster.Status.Rollout.Policy == object.Name:
 			before = object
@@ -60,7 +71,7 @@ func (r *reconciler) findGate(ctx context.Context, s *scope) (*gate, error) {
 
 	switch {
 	case len(found.conflict) > 1:
-		found.policy, found.name = nil, ""
+		found.policy, found.name, found.revision = nil, "", ""
 
 		return found, nil
 	case len(found.conflict) == 1:
@@ -68,13 +79,17 @@ func (r *reconciler) findGate(ctx context.Context, s *scope) (*gate, error) {
 
 		return found, nil
 	case before != nil && s.cluster.Status.Rollout.State != "":
-		found.name, found.left = before.Name, true
+		found.name, found.left, found.revision = before.Name, true, revisionOf(before)
 		found.policy, found.unusable = rollout.New(before)
 
 		return found, nil
 	default:
 		return nil, nil //nolint:nilnil // no gate
 	}
+}
+
+func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {
+	return fmt.Sprintf("%s/%d", policy.UID, policy.Generation)
 }
 
 // isGoverned reports whether the changes of a cluster wait for their turn: from the time when it was Ready first. A

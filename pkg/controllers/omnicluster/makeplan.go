@@ -23,7 +23,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 	}
 
 	var err error
-	if s.gate, err = r.findGate(ctx, s); err != nil {
+	if s.gate, err = r.findGate(ctx, s, r.client); err != nil {
 		return nil, loop.Outcome{}, err
 	}
 

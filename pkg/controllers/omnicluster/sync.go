@@ -105,10 +105,8 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), nil
 	}
 
-	if decision.Begins() {
-		if valid, err := r.isTurn(ctx, s, decision); err != nil || !valid {
-			return loop.Overtaken(v1alpha1.ReasonConflict, "the rollout policy or the object changed meanwhile; the plan is made anew"), err
-		}
+	if valid, err := r.mayBegin(ctx, s, decision); err != nil || !valid {
+		return loop.Overtaken(v1alpha1.ReasonConflict, "the rollout policy or the object changed meanwhile; the plan is made anew"), err
 	}
 
 	if len(decision.Destroys()) == 0 {

@@ -15,6 +15,22 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
+// mayBegin asks the API server, without the cache, whether the changes of a decision may still begin. A new cluster is
+// not asked about: no policy holds its changes.
+func (r *reconciler) mayBegin(ctx context.Context, s *scope, decision consent.Decision) (bool, error) {
+	if isGoverned(s) && decision.BeginsWithoutTurn() {
+		if current, err := r.isGateCurrent(ctx, s); err != nil || !current {
+			return false, err
+		}
+	}
+
+	if decision.Begins() {
+		return r.isTurn(ctx, s, decision)
+	}
+
+	return true, nil
+}
+
 // isTurn reads the ticket or the override from the API server, without the cache, and reports whether the changes may
 // still begin.
 func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Decision) (bool, error) {
@@ -58,6 +74,14 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s, policy, *status).Reason == "", nil
 }
 
+// isGateCurrent lists the policies from the API server, without the cache, and reports whether the same one decides about
+// the cluster. A policy that was written just before a change must hold it.
+func (r *reconciler) isGateCurrent(ctx context.Context, s *scope) (bool, error) {
+	now, err := r.findGate(ctx, s, r.live)
+
+	return err == nil && now.isSame(s.gate), err
+}
+
 // isOfStage reports whether a cluster is still in the stage of its ticket.
 func isOfStage(policy *rollout.Policy, ticket v1alpha1.RolloutTicket, cluster *v1alpha1.OmniCluster) bool {
 	number := policy.StageOf(cluster)
@@ -75,7 +99,7 @@ func (r *reconciler) turnWithoutPlan(ctx context.Context, s *scope) {
 	}
 
 	var err error
-	if s.gate, err = r.findGate(ctx, s); err != nil || s.gate == nil {
+	if s.gate, err = r.findGate(ctx, s, r.client); err != nil || s.gate == nil {
 		return // the next run asks again
 	}
 

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -143,10 +144,10 @@ func TestTurnDue(t *testing.T) {
 		conditions []metav1.Condition
 		want       time.Duration
 	}{
-		"no policy":                         {},
-		"held, and nobody knows until when": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld}},
-		"held until the window opens":       {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Hour)}, want: time.Hour},
-		"held until in a moment":            {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Millisecond)}, want: time.Second},
+		"no policy":                                    {},
+		"held, and nobody knows until when":            {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld}},
+		"held until the window opens":                  {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Hour)}, want: time.Hour},
+		"held until in a moment":                       {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Millisecond)}, want: time.Second},
 		"the window has opened, and there was no plan": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(-time.Second)}},
 		"at work": {
 			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "fleet"}, want: time.Hour,
@@ -177,6 +178,66 @@ func TestTurnDue(t *testing.T) {
 
 			if got := r.turnDue(now.cluster); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestANewPolicyHolds has a policy that the API has, and the cache not yet, when a change is about to begin that needed
+// no turn.
+func TestANewPolicyHolds(t *testing.T) {
+	for name, test := range map[string]struct {
+		cached, stored bool
+		change         func(*lastLook)
+		want           bool
+	}{
+		"no policy":             {want: true},
+		"a new policy":          {stored: true},
+		"a policy that is gone": {cached: true},
+		"a policy that does not select": {stored: true, want: true, change: func(l *lastLook) {
+			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}},
+		"a cluster that was never Ready": {stored: true, want: true, change: func(l *lastLook) { l.cluster.Status = v1alpha1.OmniClusterStatus{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, _ := newLastLook()
+			now.cluster.Status.Rollout = nil
+
+			if test.change != nil {
+				test.change(&now)
+			}
+
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+
+			with := func(has bool) client.Client {
+				builder := fake.NewClientBuilder().WithScheme(scheme)
+				if has {
+					builder.WithObjects(now.policy.DeepCopy())
+				}
+
+				return builder.Build()
+			}
+
+			r := &reconciler{client: with(test.cached), live: with(test.stored), options: Options{Rollouts: true}}
+			s := &scope{cluster: now.cluster, name: benchCluster}
+
+			var err error
+			if s.gate, err = r.findGate(t.Context(), s, r.client); err != nil {
+				t.Fatal(err)
+			}
+
+			decision := consent.Decide(consent.Facts{
+				Cluster: now.cluster, Now: wednesday,
+				Plan: &plan.Plan{Changes: []plan.Change{{
+					Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
+				}}},
+			})
+
+			if got, err := r.mayBegin(t.Context(), s, decision); err != nil || got != test.want {
+				t.Errorf("%t %v, want %t", got, err, test.want)
 			}
 		})
 	}

@@ -105,6 +105,14 @@ func (d Decision) Begins() bool {
 	})
 }
 
+// BeginsWithoutTurn reports whether the run is about to make changes of a kind that a policy may hold, and none holds
+// them. Then the caller looks for a new policy, without the cache.
+func (d Decision) BeginsWithoutTurn() bool {
+	return slices.ContainsFunc(d.Items, func(item Item) bool {
+		return item.State == Planned && item.Change.Kind != plan.KindFree && !item.Change.TearingDown && !d.isGated(item.Change)
+	})
+}
+
 // HasBegun reports whether an earlier run made changes in the cluster's turn.
 func (d Decision) HasBegun() bool {
 	return d.admission != nil && d.hasBegun(d.before())
