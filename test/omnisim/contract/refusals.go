@@ -161,3 +161,59 @@ func (s *suite) partRefusals(t *testing.T) {
 
 	s.remove(t, cluster.Metadata())
 }
+
+// partialUpgrades tests which part of an upgrade of both versions Omni takes alone, as when the other one is held by an
+// OmniRolloutPolicy.
+func (s *suite) partialUpgrades(t *testing.T) {
+	st := s.as(t, "Operator")
+	talos := func(c *specs.ClusterSpec) { c.TalosVersion = "1.13.2" }
+	kubernetes := func(c *specs.ClusterSpec) { c.KubernetesVersion = "1.36.1" }
+	both := func(c *specs.ClusterSpec) { talos(c); kubernetes(c) }
+
+	for _, test := range []struct {
+		name  string
+		parts []func(*specs.ClusterSpec)
+		words []string // about the last part; empty: accepted
+	}{
+		{"both at once", []func(*specs.ClusterSpec){both}, nil},
+		{"Talos alone", []func(*specs.ClusterSpec){talos}, nil},
+		{"Talos, then Kubernetes", []func(*specs.ClusterSpec){talos, kubernetes}, nil},
+		{"Kubernetes alone, too new for the Talos that stays", []func(*specs.ClusterSpec){kubernetes}, []string{"not compatible"}},
+		{"another setting alone", []func(*specs.ClusterSpec){func(c *specs.ClusterSpec) {
+			c.Features = &specs.ClusterSpec_Features{EnableWorkloadProxy: true}
+		}}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cluster := newCluster(unique("partial"))
+			cluster.TypedSpec().Value.TalosVersion = "1.12.7"
+			s.create(t, cluster)
+
+			var err error
+
+			for _, part := range test.parts {
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				s.settle(t, cluster)
+
+				current, getErr := st.Get(deadline(t), cluster.Metadata())
+				if getErr != nil {
+					t.Fatal(getErr)
+				}
+
+				part(current.(*omni.Cluster).TypedSpec().Value)
+				err = st.Update(deadline(t), current)
+			}
+
+			switch {
+			case len(test.words) > 0:
+				wantError(t, err, "InvalidArgument", test.words...)
+			case err != nil:
+				t.Error(err)
+			}
+
+			s.remove(t, cluster.Metadata())
+		})
+	}
+}

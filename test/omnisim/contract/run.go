@@ -15,6 +15,7 @@ func Run(t *testing.T, target Target) {
 		"codes":       s.codes,
 		"clusters":    s.clusterRefusals,
 		"updates":     s.updateRefusals,
+		"upgrades":    s.partialUpgrades,
 		"parts":       s.partRefusals,
 		"locks":       s.locks,
 		"sync":        s.sync,
