@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,12 +201,31 @@ func (b *bench) run() reconcile.Result {
 		b.t.Logf("reconcile: %v", err)
 	}
 
+	b.checkConditions()
+
 	for {
 		select {
 		case event := <-b.events.Events:
 			b.seen = append(b.seen, event)
 		default:
 			return result
+		}
+	}
+}
+
+// checkConditions checks that every condition has a type: the API refuses a status with one that has none, and not every
+// phase has a condition.
+func (b *bench) checkConditions() {
+	b.t.Helper()
+
+	clusters := &v1alpha1.OmniClusterList{}
+	if err := b.client.List(b.t.Context(), clusters); err != nil {
+		b.t.Fatal(err)
+	}
+
+	for _, cluster := range clusters.Items {
+		if slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "" }) {
+			b.t.Errorf("a condition without a type: %+v", cluster.Status.Conditions)
 		}
 	}
 }

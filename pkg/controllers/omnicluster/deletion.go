@@ -26,6 +26,10 @@ const (
 // must not stay true while machines leave.
 func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
 	for _, phase := range r.kind().Phases {
+		if phase.Condition == "" {
+			continue
+		}
+
 		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
 			Type: phase.Condition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDeleting,
 			Message: "not looked at while the object is being deleted", ObservedGeneration: cluster.Generation,

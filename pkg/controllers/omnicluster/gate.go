@@ -3,7 +3,6 @@ package omnicluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -16,76 +15,75 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// gate is the OmniRolloutPolicy of the run's cluster; nil if there is none.
-type gate struct {
+// selection has the OmniRolloutPolicies that concern a cluster.
+type selection struct {
 	policy   *rollout.Policy // nil if it cannot be read, or two select the cluster
-	name     string
-	conflict []string // the policies, if more than one selects the cluster
-	unusable error    // why the policy cannot be read
-	revision string   // the UID and the generation of the policy
-	left     bool     // the policy held changes before, and does not select the cluster any more
-	governed bool
+	name     string          // of the policy
+	conflict []string        // the policies, if more than one selects the cluster
+	unusable error           // why the policy cannot be read
+	left     bool            // the policy held changes before, and does not select the cluster any more
+	revision string          // differs if any of this does; empty if no policy concerns the cluster
 }
 
-// isSame reports whether two gates are the same content of the same policy.
-func (g *gate) isSame(other *gate) bool {
-	if g == nil || other == nil {
-		return g == other
-	}
-
-	return g.revision == other.revision && g.left == other.left && slices.Equal(g.conflict, other.conflict)
-}
-
-// holds reports whether changes may have to wait.
-func (g *gate) holds() bool { return g != nil }
-
-// findGate returns the policy that selects the cluster, or the policy that no longer selects it but still holds changes
-// of it. It reads the policies from the cache, or from the API server.
-func (r *reconciler) findGate(ctx context.Context, s *scope, from client.Reader) (*gate, error) {
+// findGate returns the conditions under which the changes of the run's cluster may begin. They are those of the policy
+// that selects the cluster, or of the policy that no longer selects it but still holds changes of it.
+func (r *reconciler) findGate(ctx context.Context, s *scope) (consent.Gate, error) {
 	if !r.options.Rollouts {
-		return nil, nil //nolint:nilnil // no gate
+		return consent.Gate{}, nil
 	}
 
+	found, err := findSelection(ctx, s.cluster, r.client)
+	if err != nil || found.revision == "" {
+		return consent.Gate{}, err
+	}
+
+	gate := r.gateOf(found, s.cluster)
+	gate.Governed = isGoverned(s)
+
+	return gate, nil
+}
+
+// findSelection returns the policies that concern a cluster, as the cache or the API server has them.
+func findSelection(ctx context.Context, cluster *v1alpha1.OmniCluster, from client.Reader) (selection, error) {
 	list := &v1alpha1.OmniRolloutPolicyList{}
-	if err := from.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the rollout policies: %w", err)
+	if err := from.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
+		return selection{}, fmt.Errorf("list the rollout policies: %w", err)
 	}
 
-	found := &gate{governed: isGoverned(s)}
+	return selectionOf(list.Items, cluster), nil
+}
 
-	var before *v1alpha1.OmniRolloutPolicy
+// selectionOf returns the policies that concern a cluster.
+func selectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster) selection {
+	var (
+		found  selection
+		names  []string
+		before *v1alpha1.OmniRolloutPolicy
+	)
 
-	for i := range list.Items {
-		object := &list.Items[i]
+	for i := range policies {
+		object := &policies[i]
 
 		policy, err := rollout.New(object)
 
 		switch {
-		case err != nil || policy.Selects(s.cluster):
+		case err != nil || policy.Selects(cluster):
 			found.policy, found.unusable, found.name, found.revision = policy, err, object.Name, revisionOf(object)
-			found.conflict = append(found.conflict, object.Name)
-		case s.cluster.Status.Rollout != nil && s.cluster.Status.Rollout.Policy == object.Name:
+			names = append(names, object.Name)
+		case cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == object.Name:
 			before = object
 		}
 	}
 
 	switch {
-	case len(found.conflict) > 1:
-		found.policy, found.name, found.revision = nil, "", ""
-
-		return found, nil
-	case len(found.conflict) == 1:
-		found.conflict = nil
-
-		return found, nil
-	case before != nil && s.cluster.Status.Rollout.State != "":
-		found.name, found.left, found.revision = before.Name, true, revisionOf(before)
+	case len(names) > 1:
+		return selection{conflict: names, revision: strings.Join(names, ", ")}
+	case len(names) == 0 && before != nil && cluster.Status.Rollout.State != "":
+		found.name, found.left, found.revision = before.Name, true, "left "+revisionOf(before)
 		found.policy, found.unusable = rollout.New(before)
-
-		return found, nil
-	default:
-		return nil, nil //nolint:nilnil // no gate
 	}
+
+	return found
 }
 
 func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {
@@ -108,50 +106,45 @@ func isGoverned(s *scope) bool {
 	}
 }
 
-// gateFacts returns the facts about the policy for package consent.
-func (r *reconciler) gateFacts(s *scope) consent.Gate {
-	if s.gate == nil {
-		return consent.Gate{}
-	}
-
-	g := s.gate
-	facts := consent.Gate{
-		Policy: g.name, OnlyBefore: g.left, Governed: g.governed, Override: overrideOf(s.cluster), Place: fmt.Sprintf("OmniRolloutPolicy %q", g.name),
+// gateOf returns the conditions of the policies that concern a cluster.
+func (r *reconciler) gateOf(found selection, cluster *v1alpha1.OmniCluster) consent.Gate {
+	gate := consent.Gate{
+		Policy: found.name, Revision: found.revision, OnlyBefore: found.left, Override: overrideOf(cluster), Place: fmt.Sprintf("OmniRolloutPolicy %q", found.name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Failed: upgradeFailed(s.cluster), Started: r.started, ReadyTime: r.options.RolloutReadyTime},
+		Turn:  consent.Turn{Failed: upgradeFailed(cluster), Started: r.started, ReadyTime: r.options.RolloutReadyTime},
 	}
-	facts.Turn.Healthy, facts.Turn.Since = r.healthy(s.cluster)
+	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
 
 	switch {
-	case len(g.conflict) > 1:
-		facts.Place = ""
-		facts.Judge = waitFor(v1alpha1.ReasonPolicyConflict, fmt.Sprintf("the OmniRolloutPolicies %s select the cluster: change the selector of one of them",
-			strings.Join(g.conflict, ", ")))
+	case len(found.conflict) > 0:
+		gate.Place = ""
+		gate.Judge = waitFor(v1alpha1.ReasonPolicyConflict, fmt.Sprintf("the OmniRolloutPolicies %s select the cluster: change the selector of one of them",
+			strings.Join(found.conflict, ", ")))
 
-		return facts
-	case g.policy == nil:
-		facts.Judge = waitFor(v1alpha1.ReasonPolicyNotReady, fmt.Sprintf("the policy cannot be used: %v", g.unusable))
+		return gate
+	case found.policy == nil:
+		gate.Judge = waitFor(v1alpha1.ReasonPolicyNotReady, fmt.Sprintf("the policy cannot be used: %v", found.unusable))
 
-		return facts
+		return gate
 	}
 
-	facts.Gates, facts.Turn.Deadline = g.policy.Gates, rollout.DeadlineOf(g.policy.Object)
-	facts.Ticket = ticketOf(g.policy.Object, s.cluster)
+	gate.Gates, gate.Turn.Deadline = found.policy.Gates, rollout.DeadlineOf(found.policy.Object)
+	gate.Ticket = ticketOf(found.policy.Object, cluster)
 
-	if g.left {
-		facts.Judge = waitFor(v1alpha1.ReasonLeftPolicy, "the policy does not select the cluster any more: let another one select it, or override")
+	if found.left {
+		gate.Judge = waitFor(v1alpha1.ReasonLeftPolicy, "the policy does not select the cluster any more: let another one select it, or override")
 
-		return facts
+		return gate
 	}
 
-	if stage := g.policy.StageOf(s.cluster); stage >= 0 {
-		facts.Stage = g.policy.Object.Spec.Stages[stage].Name
-		facts.Place += ", " + g.policy.StageName(stage)
+	if stage := found.policy.StageOf(cluster); stage >= 0 {
+		gate.Stage = found.policy.Object.Spec.Stages[stage].Name
+		gate.Place += ", " + found.policy.StageName(stage)
 	}
 
-	facts.Judge = func(status v1alpha1.OmniClusterRollout) consent.Wait { return r.judge(s, g.policy, status) }
+	gate.Judge = func(status v1alpha1.OmniClusterRollout) consent.Wait { return r.judge(cluster, found.policy, status) }
 
-	return facts
+	return gate
 }
 
 func waitFor(reason, message string) func(v1alpha1.OmniClusterRollout) consent.Wait {
@@ -159,8 +152,8 @@ func waitFor(reason, message string) func(v1alpha1.OmniClusterRollout) consent.W
 }
 
 // judge returns what the changes wait for by the policy.
-func (r *reconciler) judge(s *scope, policy *rollout.Policy, status v1alpha1.OmniClusterRollout) consent.Wait {
-	member := policy.MemberOf(s.cluster)
+func (r *reconciler) judge(cluster *v1alpha1.OmniCluster, policy *rollout.Policy, status v1alpha1.OmniClusterRollout) consent.Wait {
+	member := policy.MemberOf(cluster)
 	member.Rollout = status
 
 	verdict := policy.Judge(member, r.options.Now())

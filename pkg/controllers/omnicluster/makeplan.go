@@ -23,7 +23,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 	}
 
 	var err error
-	if s.gate, err = r.findGate(ctx, s, r.client); err != nil {
+	if s.gate, err = r.findGate(ctx, s); err != nil {
 		return nil, loop.Outcome{}, err
 	}
 
@@ -31,7 +31,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		EveryDestroyIsDestructive: s.seen.adopting,
 		// An old mark, or the mark of a hub that is being taken over, must be replaced by the first write.
 		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,
-		Rollout:      s.gate.holds(),
+		Rollout:      s.gate.Holds(),
 	})
 	if err != nil {
 		outcome, err := r.explainPlan(ctx, s, err)

@@ -29,8 +29,9 @@ type scope struct {
 	seen      *seen               // by connect
 	documents *template.Documents // by assemble
 	rendered  *rendered           // by validate
-	gate      *gate               // by makePlan
+	gate      consent.Gate        // by makePlan
 	plan      *plan.Plan          // by makePlan
+	decision  *consent.Decision   // by decide
 	synced    *synced             // by sync
 	remote    *observe.Status     // by checkAvailable
 }

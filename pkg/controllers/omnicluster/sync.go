@@ -16,9 +16,22 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// sync applies the changes of the plan that may be made now. It returns the result in every case, for the status.
+// decide decides which changes of the plan may be made now, and stores the settle times.
+func (r *reconciler) decide(_ context.Context, s *scope) (*consent.Decision, loop.Outcome, error) {
+	name := client.ObjectKeyFromObject(s.cluster)
+
+	decision := consent.Decide(consent.Facts{
+		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, SecondWriter: r.secondWriter(s), Gate: s.gate,
+		Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Now: r.options.Now(),
+	})
+	r.settling.keep(name, decision.Settling)
+
+	return &decision, loop.Continue(v1alpha1.ReasonSucceeded, ""), nil
+}
+
+// sync makes the changes that were decided to be made now. It returns the result in every case, for the status.
 func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome, error) {
-	found := &synced{Decision: r.decide(s)}
+	found := &synced{Decision: *s.decision}
 
 	if found.MayApply() {
 		outcome, err := r.prepareWrite(ctx, s, found.Decision)
@@ -35,19 +48,6 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome,
 	found.complete = outcome.Continues() && len(found.Waiting()) == 0
 
 	return found, outcome, nil
-}
-
-// decide returns the decision about the plan, and stores the settle times.
-func (r *reconciler) decide(s *scope) consent.Decision {
-	name := client.ObjectKeyFromObject(s.cluster)
-
-	decision := consent.Decide(consent.Facts{
-		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, SecondWriter: r.secondWriter(s), Gate: r.gateFacts(s),
-		Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Now: r.options.Now(),
-	})
-	r.settling.keep(name, decision.Settling)
-
-	return decision
 }
 
 // apply makes the changes that may be made, and announces them. It continues unless something new keeps a change from

@@ -71,15 +71,19 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 	}
 
 	// Changes that have begun go on, even if the policy changes.
-	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s, policy, *status).Reason == "", nil
+	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s.cluster, policy, *status).Reason == "", nil
 }
 
 // isGateCurrent lists the policies from the API server, without the cache, and reports whether the same one decides about
 // the cluster. A policy that was written just before a change must hold it.
 func (r *reconciler) isGateCurrent(ctx context.Context, s *scope) (bool, error) {
-	now, err := r.findGate(ctx, s, r.live)
+	if !r.options.Rollouts {
+		return true, nil
+	}
 
-	return err == nil && now.isSame(s.gate), err
+	now, err := findSelection(ctx, s.cluster, r.live)
+
+	return err == nil && now.revision == s.gate.Revision, err
 }
 
 // isOfStage reports whether a cluster is still in the stage of its ticket.
@@ -98,12 +102,12 @@ func (r *reconciler) turnWithoutPlan(ctx context.Context, s *scope) {
 		return
 	}
 
-	var err error
-	if s.gate, err = r.findGate(ctx, s, r.client); err != nil || s.gate == nil {
+	gate, err := r.findGate(ctx, s)
+	if err != nil || !gate.Holds() {
 		return // the next run asks again
 	}
 
-	if ended := consent.TurnWithoutPlan(s.cluster, r.gateFacts(s), r.options.Now()); ended != nil {
+	if ended := consent.TurnWithoutPlan(s.cluster, gate, r.options.Now()); ended != nil {
 		r.storeTurn(s, ended)
 	}
 }

@@ -225,7 +225,7 @@ func TestANewPolicyHolds(t *testing.T) {
 			s := &scope{cluster: now.cluster, name: benchCluster}
 
 			var err error
-			if s.gate, err = r.findGate(t.Context(), s, r.client); err != nil {
+			if s.gate, err = r.findGate(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 

@@ -20,6 +20,8 @@ type Gate struct {
 	// Policy is the name of the policy that selects the cluster, or that held changes of it before. Stage is the name
 	// of its stage. Place names both, for messages.
 	Policy, Stage, Place string
+	// Revision differs between two gates if their policies do, or the content of these.
+	Revision string
 	// Gates reports whether changes of a kind wait for their turn. If it is nil, none do.
 	Gates func(v1alpha1.ChangeKind) bool
 	// OnlyBefore is true if the policy no longer selects the cluster: changes that it held stay held, other changes are
@@ -36,6 +38,9 @@ type Gate struct {
 	// Turn has the state of the cluster, which decides when a turn is over.
 	Turn Turn
 }
+
+// Holds reports whether changes may have to wait.
+func (g Gate) Holds() bool { return g.Gates != nil }
 
 // Wait describes what changes wait for: a reason of the condition Held, and a message. The reason is empty if they wait
 // for nothing.
@@ -57,7 +62,7 @@ type admission struct {
 func (d Decision) isGated(change plan.Change) bool {
 	gate := d.facts.Gate
 
-	return gate.Gates != nil && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
+	return gate.Holds() && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
 }
 
 // MayBegin reports whether a change needs no turn in a rollout, or has it. It is plan.ApplyOptions.Admit.
@@ -129,7 +134,7 @@ func (d Decision) ofTurn(items []Item) []Item {
 // anyway.
 func (d Decision) withGate() Decision {
 	gate := d.facts.Gate
-	if d.facts.Cluster == nil || gate.Gates == nil && d.facts.Cluster.Status.Rollout == nil {
+	if d.facts.Cluster == nil || !gate.Holds() && d.facts.Cluster.Status.Rollout == nil {
 		return d
 	}
 

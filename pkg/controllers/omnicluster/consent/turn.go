@@ -38,7 +38,7 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 	}
 
 	switch {
-	case gate.Gates == nil: // no policy is concerned any more
+	case !gate.Holds(): // no policy is concerned any more
 		next.Governed, next.Failure = before.Governed, nil
 
 		return next
