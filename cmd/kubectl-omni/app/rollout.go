@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ func (t *tool) overrideCommand() *cobra.Command {
 		Use:   "override CLUSTER --reason TEXT",
 		Short: "Let the changes of a cluster begin now that wait in an OmniRolloutPolicy",
 		Long: `override shows the changes that wait for their turn, asks, and lets exactly these begin. It needs the right to override
-omniclusters (role admin); the API server notes who did it and why.`,
+omniclusters (role admin); the API server notes who did it and why. If Git owns that annotation it prints what to commit instead.`,
 		Example: `  kubectl omni override prod-17 -n fleet --reason "the fix for tonight's outage"`,
 		GroupID: groupDecide,
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: t.completeClusters,
@@ -29,21 +30,7 @@ omniclusters (role admin); the API server notes who did it and why.`,
 				return err
 			}
 
-			held, err := heldChanges(cluster)
-			if err != nil {
-				return err
-			}
-
-			hash := cluster.Status.Rollout.Hash
-			if err = changesOf(held, t.colour).write(t.ErrOut); err != nil {
-				return err
-			}
-
-			if err = confirmed.check(t, hash, fmt.Sprintf("Let these %d changes of cluster %s begin now (hash %s)?", len(held), cluster.Name, hash)); err != nil {
-				return err
-			}
-
-			if err = t.change(command.Context(), cluster, nil, map[string]string{v1alpha1.AnnotationRolloutOverride: hash + " " + reason}); err != nil {
+			if err = t.override(command.Context(), cluster, confirmed, reason); err != nil {
 				return err
 			}
 
@@ -55,6 +42,31 @@ omniclusters (role admin); the API server notes who did it and why.`,
 	_ = command.MarkFlagRequired("reason")
 
 	return command
+}
+
+// override lets the changes of a cluster begin that wait for their turn, after the user has seen and confirmed them.
+func (t *tool) override(ctx context.Context, cluster *v1alpha1.OmniCluster, confirmed *confirmation, reason string) error {
+	held, err := heldChanges(cluster)
+	if err != nil {
+		return err
+	}
+
+	hash := cluster.Status.Rollout.Hash
+	value := hash + " " + reason
+
+	if err = refuseToFightGit(cluster, "OmniCluster", value, "metadata", "annotations", v1alpha1.AnnotationRolloutOverride); err != nil {
+		return err
+	}
+
+	if err = changesOf(held, t.colour).write(t.ErrOut); err != nil {
+		return err
+	}
+
+	if err = confirmed.check(t, hash, fmt.Sprintf("Let these %d changes of cluster %s begin now (hash %s)?", len(held), cluster.Name, hash)); err != nil {
+		return err
+	}
+
+	return t.change(ctx, cluster, nil, map[string]string{v1alpha1.AnnotationRolloutOverride: value})
 }
 
 // heldChanges are the changes that wait for their turn. An error says that none do.
