@@ -66,7 +66,7 @@ func newSession(t *testing.T) *session {
 }
 
 // run types a command.
-func (s *session) run(args ...string) (output, errors string, err error) {
+func (s *session) run(args ...string) (output, shown string, err error) {
 	s.t.Helper()
 
 	var out, errOut bytes.Buffer
@@ -229,6 +229,45 @@ func TestWrites(t *testing.T) {
 				t.Errorf("%v, want %v; writes %v", got, want, s.writes())
 			}
 		})
+	}
+}
+
+// A status lists 50 changes at most. An override opens all that wait: whoever has not seen them all has to name their hash.
+func TestOverrideOfUnlistedChanges(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for name, test := range map[string]struct {
+		omitted, held int32
+		args          []string
+		says          string // what the user is shown
+		refused       string
+	}{
+		"a question is not enough": {omitted: 12, held: 13, refused: "12 of the 13 changes that wait are not listed: to let them begin, too, repeat this with --hash 9f3c"},
+		"with the hash it asks":    {omitted: 12, held: 13, args: []string{"--hash", "9f3c"}, says: "Let these 13 changes, 12 of which are not listed, of cluster edge-01 begin now (hash 9f3c)?"},
+		"with the hash, and yes":   {omitted: 12, held: 13, args: []string{"--hash", "9f3c", "--yes"}, says: "... and 12 more that are not listed\n"},
+		"another hash":             {omitted: 12, held: 13, args: []string{"--hash", "beef", "--yes"}, refused: "the hash is 9f3c now"},
+		"none of the others waits": {omitted: 12, held: 1, says: "Let these 1 changes of cluster edge-01 begin now (hash 9f3c)?"},
+	} {
+		s := newSession(t)
+		s.input = "y\n"
+
+		large := s.cluster("edge-01").DeepCopy()
+		large.Status.Plan.OmittedChanges, large.Status.Plan.Held = test.omitted, test.held
+		s.put("omniclusters", large)
+
+		_, shown, err := s.run(append([]string{"override", "edge-01", "--reason", "the outage of tonight"}, test.args...)...)
+
+		if test.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), test.refused) || len(s.writes()) > 0 {
+				t.Errorf("%s: %v, writes %v", name, err, s.writes())
+			}
+
+			continue
+		}
+
+		if err != nil || len(s.writes()) != 1 || !strings.Contains(shown, test.says) {
+			t.Errorf("%s: %v, writes %v, shown\n%s", name, err, s.writes(), shown)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ omniclusters (role admin); the API server notes who did it and why. If Git owns 
 
 // override lets the changes of a cluster begin that wait for their turn, after the user has seen and confirmed them.
 func (t *tool) override(ctx context.Context, cluster *v1alpha1.OmniCluster, confirmed *confirmation, reason string) error {
-	held, err := heldChanges(cluster)
+	held, unlisted, err := heldChanges(cluster)
 	if err != nil {
 		return err
 	}
@@ -62,21 +62,35 @@ func (t *tool) override(ctx context.Context, cluster *v1alpha1.OmniCluster, conf
 		return err
 	}
 
-	if err = confirmed.check(t, hash, fmt.Sprintf("Let these %d changes of cluster %s begin now (hash %s)?", len(held), cluster.Name, hash)); err != nil {
+	all, left := len(held)+unlisted, ""
+
+	if unlisted > 0 {
+		left = fmt.Sprintf(", %d of which are not listed,", unlisted)
+		_, _ = fmt.Fprintf(t.ErrOut, "... and %d more that are not listed\n", unlisted)
+
+		if confirmed.hash == "" {
+			return fmt.Errorf("%d of the %d changes that wait are not listed: to let them begin, too, repeat this with --hash %s", unlisted, all, hash)
+		}
+	}
+
+	if err = confirmed.check(t, hash, fmt.Sprintf("Let these %d changes%s of cluster %s begin now (hash %s)?", all, left, cluster.Name, hash)); err != nil {
 		return err
 	}
 
 	return t.change(ctx, cluster, nil, map[string]string{v1alpha1.AnnotationRolloutOverride: value})
 }
 
-// heldChanges are the changes that wait for their turn. An error says that none do.
-func heldChanges(cluster *v1alpha1.OmniCluster) ([]v1alpha1.PlannedChange, error) {
+// heldChanges are the changes that wait for their turn, as far as the status lists them, and how many more wait. An error
+// says that none do.
+func heldChanges(cluster *v1alpha1.OmniCluster) (listed []v1alpha1.PlannedChange, unlisted int, err error) {
 	status, plan := cluster.Status.Rollout, cluster.Status.Plan
 	if status == nil || status.State != v1alpha1.RolloutHeld || plan == nil {
-		return nil, errors.New("no changes of this cluster wait for their turn")
+		return nil, 0, errors.New("no changes of this cluster wait for their turn")
 	}
 
-	return slices.DeleteFunc(slices.Clone(plan.Changes), func(change v1alpha1.PlannedChange) bool { return !change.Held }), nil
+	listed = slices.DeleteFunc(slices.Clone(plan.Changes), func(change v1alpha1.PlannedChange) bool { return !change.Held })
+
+	return listed, max(0, int(plan.Held)-len(listed)), nil
 }
 
 // defaultPromotion is how long a stage is promoted unless the user says otherwise; longestPromotion what the API takes.
