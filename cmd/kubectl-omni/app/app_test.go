@@ -2,7 +2,9 @@ package app
 
 import (
 	"bytes"
+	"errors"
 	"flag"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -267,6 +270,64 @@ func TestOverrideOfUnlistedChanges(t *testing.T) {
 
 		if err != nil || len(s.writes()) != 1 || !strings.Contains(shown, test.says) {
 			t.Errorf("%s: %v, writes %v, shown\n%s", name, err, s.writes(), shown)
+		}
+	}
+}
+
+// Changes that no policy holds begin at once: whoever expects one to hold them finds out here. The user's own rights decide
+// what can be said.
+func TestPlanWithoutPolicy(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	const none = "\nNo OmniRolloutPolicy selects this cluster.\n"
+
+	selects := func(labels map[string]string) func(*session) {
+		return func(s *session) {
+			policy := policyOf(s).DeepCopy()
+			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: labels}
+			s.put("omnirolloutpolicies", policy)
+		}
+	}
+	fails := func(err error) func(*session) {
+		return func(s *session) {
+			s.client.PrependReactor("list", "omnirolloutpolicies", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		}
+	}
+
+	for name, test := range map[string]struct {
+		prepare func(*session)
+		args    []string
+		says    string
+		silent  string
+	}{
+		"another cluster's policy": {prepare: selects(map[string]string{"tier": "prod"}), says: none},
+		"a policy for all":         {prepare: selects(nil), silent: "No OmniRolloutPolicy"},
+		"no policy": {prepare: func(s *session) {
+			if err := s.client.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource("omnirolloutpolicies"), "fleet", "production"); err != nil {
+				s.t.Fatal(err)
+			}
+		}, says: none},
+		"no changes":   {prepare: selects(map[string]string{"tier": "prod"}), args: []string{"plan", "quiet"}, silent: "OmniRolloutPolicy"},
+		"for programs": {prepare: selects(map[string]string{"tier": "prod"}), args: []string{"plan", "edge-01", "-o", "yaml"}, silent: "OmniRolloutPolicy"},
+		"no right to list": {
+			prepare: fails(apierrors.NewForbidden(v1alpha1.Resource("omnirolloutpolicies"), "", errors.New("no"))),
+			says:    "\nWhether an OmniRolloutPolicy selects this cluster is not known: Forbidden\n",
+		},
+		"an older server": {
+			prepare: fails(apierrors.NewGenericServerResponse(http.StatusNotFound, "list", v1alpha1.Resource("omnirolloutpolicies"), "", "404 page not found", 0, true)),
+			silent:  "OmniRolloutPolicy",
+		},
+	} {
+		s := newSession(t)
+		test.prepare(s)
+
+		if test.args == nil {
+			test.args = []string{"plan", "edge-01"}
+		}
+
+		output, _, err := s.run(test.args...)
+		if !strings.Contains(output, test.says) || test.silent != "" && strings.Contains(output, test.silent) || err != nil && !errors.Is(err, errChanges) {
+			t.Errorf("%s: %v\n%s", name, err, output)
 		}
 	}
 }

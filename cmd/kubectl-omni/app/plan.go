@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -61,7 +63,7 @@ there: not what Omni would do. Rules of the API are checked, and nothing is chan
 
 			done, err := t.encode(*format, plan)
 			if !done {
-				err = writePlan(t.Out, cluster, t.colour)
+				err = t.showPlan(command.Context(), cluster)
 			}
 
 			switch stale := staleness(cluster); {
@@ -92,16 +94,16 @@ func staleness(cluster *v1alpha1.OmniCluster) string {
 		cluster.Generation, cluster.Status.ObservedGeneration)
 }
 
-// writePlan shows the plan that a status has.
-func writePlan(out io.Writer, cluster *v1alpha1.OmniCluster, colour bool) error {
+// showPlan shows the plan that a status has.
+func (t *tool) showPlan(ctx context.Context, cluster *v1alpha1.OmniCluster) error {
 	plan := cluster.Status.Plan
 	if plan == nil || len(plan.Changes) == 0 {
-		_, err := fmt.Fprintln(out, "Nothing is left to do.")
+		_, err := fmt.Fprintln(t.Out, "Nothing is left to do.")
 
 		return err
 	}
 
-	if err := changesOf(plan.Changes, colour).write(out); err != nil {
+	if err := changesOf(plan.Changes, t.colour).write(t.Out); err != nil {
 		return err
 	}
 
@@ -119,13 +121,44 @@ func writePlan(out io.Writer, cluster *v1alpha1.OmniCluster, colour bool) error 
 		fmt.Fprintf(&text, "\nWaits for its turn (%s, hash %s): %s\n", rollout.Reason, rollout.Hash, messageOf(cluster, v1alpha1.ConditionHeld))
 	}
 
+	if missing := t.missingPolicy(ctx, cluster); missing != "" {
+		text.WriteString("\n" + missing + "\n")
+	}
+
 	if plan.Diff != "" {
 		text.WriteString("\n" + plan.Diff)
 	}
 
-	_, err := io.WriteString(out, text.String())
+	_, err := io.WriteString(t.Out, text.String())
 
 	return err
+}
+
+// missingPolicy says that no OmniRolloutPolicy selects a cluster, so that its changes wait for no turn, or that the user may
+// not know; empty if one does. A server that is older than the kind has none, and nobody expects one there.
+func (t *tool) missingPolicy(ctx context.Context, cluster *v1alpha1.OmniCluster) string {
+	client, _, err := t.api()
+	if err != nil {
+		return ""
+	}
+
+	policies, err := client.OmniV1alpha1().OmniRolloutPolicies(cluster.Namespace).List(ctx, metav1.ListOptions{})
+
+	switch {
+	case isUnknownKind(err):
+		return ""
+	case err != nil:
+		return "Whether an OmniRolloutPolicy selects this cluster is not known: " + problemOf(err)
+	}
+
+	for i := range policies.Items {
+		selector, err := metav1.LabelSelectorAsSelector(policies.Items[i].Spec.ClusterSelector)
+		if err == nil && selector.Matches(labels.Set(cluster.Labels)) {
+			return ""
+		}
+	}
+
+	return "No OmniRolloutPolicy selects this cluster."
 }
 
 func needsApproval(plan *v1alpha1.OmniClusterPlan) bool {
