@@ -59,7 +59,7 @@ func (p *Policy) Evaluate(clusters []Member, now time.Time) Result {
 		status.Stages[i].Admitted = int32(working) //nolint:gosec // a fleet
 	}
 
-	if status.FailedCount > object.Spec.MaxFailed {
+	if after.isStopped() {
 		result.Stopped = after.stopped()
 	}
 

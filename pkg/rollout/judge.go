@@ -162,8 +162,11 @@ func (p *Policy) judgeCluster(m Member, _ window.State, _ time.Time) Verdict {
 		}
 	case !m.Healthy:
 		return Verdict{Reason: v1alpha1.ReasonClusterNotReady, Message: "the cluster has to run well before a change begins"}
-	case p.Object.Status.FailedCount > p.Object.Spec.MaxFailed:
-		return Verdict{Reason: v1alpha1.ReasonRolloutStopped, Message: p.stopped()}
+	case p.isStopped():
+		return Verdict{
+			Reason:  v1alpha1.ReasonRolloutStopped,
+			Message: p.stopped() + ", or let this cluster begin all the same: " + p.overrideCommand(m),
+		}
 	default:
 		return Verdict{}
 	}
@@ -177,8 +180,35 @@ func (p *Policy) judgeWindow(_ Member, times window.State, _ time.Time) Verdict 
 	return Verdict{Reason: v1alpha1.ReasonOutsideWindow, Message: "until " + shownTime(times.Opens), NotBefore: times.Opens}
 }
 
-// stopped names the clusters that stop the rollout.
-func (p *Policy) stopped() string {
+// afterStages says what comes after the earlier stages. In a rollout that has stopped they begin nothing, and the fix of a
+// failed cluster waits for them until a person acts.
+func (p *Policy) afterStages(m Member) string {
+	stage, text := p.Object.Spec.Stages[m.Stage], ""
+
+	if len(stage.Windows) > 0 {
+		text = fmt.Sprintf("; then in a window of stage %q", stage.Name)
+	}
+
+	if m.isFix() && p.isStopped() {
+		text += fmt.Sprintf("; the rollout has stopped: go back to a version that is proved, or %s, or kubectl omni promote %s %s -n %s",
+			p.overrideCommand(m), p.Object.Name, stage.Name, p.Object.Namespace)
+	}
+
+	return text
+}
+
+// overrideCommand returns the command that lets the changes of a cluster begin at once.
+func (p *Policy) overrideCommand(m Member) string {
+	return fmt.Sprintf("kubectl omni override %s -n %s --reason <why>", m.Name, p.Object.Namespace)
+}
+
+func (p *Policy) isStopped() bool { return p.Object.Status.FailedCount > p.Object.Spec.MaxFailed }
+
+// stopped names the clusters that stop the rollout, and what makes it go on.
+func (p *Policy) stopped() string { return p.failures() + "; fix them in Git" }
+
+// failures names the clusters that failed.
+func (p *Policy) failures() string {
 	text := fmt.Sprintf("%d failed, %d may", p.Object.Status.FailedCount, p.Object.Spec.MaxFailed)
 
 	const shown = 3

@@ -34,6 +34,7 @@ func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
 	for earlier := range m.Stage {
 		if waits := p.awaited(m, earlier, now); waits.Reason != "" {
 			waits.Next = earliest(waits.Next, changes)
+			waits.Message += p.afterStages(m)
 
 			return waits
 		}

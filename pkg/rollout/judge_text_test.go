@@ -99,7 +99,7 @@ func TestJudgeSays(t *testing.T) {
 				}
 				p.Status.Failed[1].Message = ""
 			}),
-			says: "5 failed, 0 may: a (deadline), b, c (deadline), and others",
+			says: "5 failed, 0 may: a (deadline), b, c (deadline), and others; fix them in Git, or let this cluster begin all the same: kubectl omni override c -n fleet --reason <why>",
 		},
 		"manual": {
 			policy: list(lines[6].policy), member: list(stage(2)),
@@ -126,6 +126,25 @@ func TestJudgeSays(t *testing.T) {
 		"soaks": {
 			policy: list(soaking(4, 4, noon.Add(time.Hour))), member: list(stage(1)),
 			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 4 of 6 clusters, soaks until Wed 2026-11-25 13:00 UTC`,
+		},
+		"soaks, and the stage has windows": {
+			policy: list(soaking(4, 4, noon.Add(time.Hour)), lines[8].policy), member: list(stage(2)), next: "2026-11-28T02:00:00Z",
+			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 4 of 6 clusters, soaks until Wed 2026-11-25 13:00 UTC; then in a window of stage "prod"`,
+		},
+		"not quiet, and the stage has windows": {
+			policy: list(quiet(0), func(p *v1alpha1.OmniRolloutPolicy) { p.Status.Stages[0].QuietSince = nil }, lines[8].policy),
+			member: list(patch(time.Hour), stage(2)), next: "2026-11-28T02:00:00Z",
+			says: `stage "canary" has changes that wait or are at work, or no cluster that runs well; then in a window of stage "prod"`,
+		},
+		"the fix waits for a stage": {
+			policy: list(soaking(2, 4, time.Time{})), member: list(failed("other"), stage(1)),
+			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 2 of 6 clusters, 4 have to`,
+		},
+		"the fix waits for a stage that has stopped": {
+			policy: list(soaking(2, 4, time.Time{}), func(p *v1alpha1.OmniRolloutPolicy) { p.Status.FailedCount = 1 }, lines[8].policy),
+			member: list(failed("other"), stage(2)), next: "2026-11-28T02:00:00Z",
+			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 2 of 6 clusters, 4 have to; then in a window of stage "prod"; the rollout has stopped: ` +
+				"go back to a version that is proved, or kubectl omni override c -n fleet --reason <why>, or kubectl omni promote production prod -n fleet",
 		},
 		"not quiet": {
 			policy: list(quiet(0), func(p *v1alpha1.OmniRolloutPolicy) { p.Status.Stages[0].QuietSince = nil }), member: list(patch(time.Hour)),
