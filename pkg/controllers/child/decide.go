@@ -166,11 +166,11 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 	case set == nil:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine set %q yet", name)
 	case !set.Ready:
-		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni does not say that the set is ready: it is %s, with %d of %d machines healthy%s%s",
-			phase(set.Phase), set.Machines.Healthy, set.Machines.Requested, missingMachines(set.Machines), lockedUpdates(set.LockedUpdates))
+		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni does not say that the set is ready: it is %s, with %d of %d machines healthy%s%s%s",
+			phase(set.Phase), set.Machines.Healthy, set.Machines.Requested, missingMachines(set.Machines), lockedUpdates(set.LockedUpdates), heldTalos(cluster))
 	default:
-		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy%s",
-			set.Machines.Healthy, set.Machines.Requested, lockedUpdates(set.LockedUpdates))
+		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy%s%s",
+			set.Machines.Healthy, set.Machines.Requested, lockedUpdates(set.LockedUpdates), heldTalos(cluster))
 	}
 }
 
@@ -181,6 +181,22 @@ func lockedUpdates(count int32) string {
 	}
 
 	return fmt.Sprintf("; %d with a pending update are locked: unlock them in Omni, or set locked: false in their OmniMachine", count)
+}
+
+// heldTalos returns the message about a Talos version that waits for its turn. Machines that boot the new version already do
+// not become part of a cluster that runs the old one, and without both versions nobody sees why.
+func heldTalos(cluster *v1alpha1.OmniCluster) string {
+	rollout := cluster.Status.Rollout
+	if rollout == nil || rollout.State != v1alpha1.RolloutHeld || !slices.Contains(rollout.Kinds, v1alpha1.ChangeTalosVersion) {
+		return ""
+	}
+
+	by := ""
+	if rollout.Policy != "" {
+		by = fmt.Sprintf(" by OmniRolloutPolicy %q", rollout.Policy)
+	}
+
+	return fmt.Sprintf("; the cluster runs Talos %s, and %s is held%s", cluster.Status.Omni.TalosVersion, cluster.Spec.Talos.Version, by)
 }
 
 // missingMachines returns where to look for machines that Omni does not reach: a mistyped ID, or a class without free

@@ -141,6 +141,37 @@ func TestJudgeSet(t *testing.T) {
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", LockedUpdates: 1}), "w"), false, false, "MachinesNotReady", "1 with a pending update are locked")
 }
 
+// While a Talos version waits for its turn, machines that boot the new one do not join: the set names both versions.
+func TestJudgeSetWhileTalosIsHeld(t *testing.T) {
+	of := func(ready bool, rollout *v1alpha1.OmniClusterRollout) *v1alpha1.OmniCluster {
+		cluster := &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{Rollout: rollout, Omni: &v1alpha1.OmniClusterRemoteStatus{
+			TalosVersion: "v1.13.3", MachineSets: []v1alpha1.MachineSetStatus{{Name: "w", Ready: ready}},
+		}}}
+		cluster.Spec.Talos.Version = "v1.14.0"
+
+		return cluster
+	}
+	held := func(state v1alpha1.RolloutState, policy string, kinds ...v1alpha1.ChangeKind) *v1alpha1.OmniClusterRollout {
+		return &v1alpha1.OmniClusterRollout{State: state, Policy: policy, Kinds: kinds}
+	}
+
+	const both = "; the cluster runs Talos v1.13.3, and v1.14.0 is held"
+
+	talos := held(v1alpha1.RolloutHeld, "production", v1alpha1.ChangeKubernetesVersion, v1alpha1.ChangeTalosVersion)
+	check(t, judgeSet(of(false, talos), "w"), false, false, "MachinesNotReady", both+` by OmniRolloutPolicy "production"`)
+	check(t, judgeSet(of(true, talos), "w"), true, false, "MachinesReady", both+` by OmniRolloutPolicy "production"`)
+	check(t, judgeSet(of(false, held(v1alpha1.RolloutHeld, "", v1alpha1.ChangeTalosVersion)), "w"), false, false, "MachinesNotReady", both)
+
+	for name, rollout := range map[string]*v1alpha1.OmniClusterRollout{
+		"no policy": nil, "another change": held(v1alpha1.RolloutHeld, "production", v1alpha1.ChangeMachineConfig),
+		"its turn": held(v1alpha1.RolloutAdmitted, "production", v1alpha1.ChangeTalosVersion),
+	} {
+		if message := judgeSet(of(false, rollout), "w").Message(); strings.Contains(message, "Talos") {
+			t.Errorf("%s: %s", name, message)
+		}
+	}
+}
+
 func TestJudgeMachine(t *testing.T) {
 	of := func(states ...v1alpha1.MachineState) *v1alpha1.OmniCluster {
 		return &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{Omni: &v1alpha1.OmniClusterRemoteStatus{MachineStates: states}}}
