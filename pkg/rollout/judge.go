@@ -180,21 +180,14 @@ func (p *Policy) judgeWindow(_ Member, times window.State, _ time.Time) Verdict 
 	return Verdict{Reason: v1alpha1.ReasonOutsideWindow, Message: "until " + shownTime(times.Opens), NotBefore: times.Opens}
 }
 
-// afterStages says what comes after the earlier stages. In a rollout that has stopped they begin nothing, and the fix of a
-// failed cluster waits for them until a person acts.
+// afterStages says what comes after the earlier stages.
 func (p *Policy) afterStages(m Member) string {
-	stage, text := p.Object.Spec.Stages[m.Stage], ""
-
-	if len(stage.Windows) > 0 {
-		text = fmt.Sprintf("; then in a window of stage %q", stage.Name)
+	stage := p.Object.Spec.Stages[m.Stage]
+	if len(stage.Windows) == 0 {
+		return ""
 	}
 
-	if m.isFix() && p.isStopped() {
-		text += fmt.Sprintf("; the rollout has stopped: go back to a version that is proved, or %s, or kubectl omni promote %s %s -n %s",
-			p.overrideCommand(m), p.Object.Name, stage.Name, p.Object.Namespace)
-	}
-
-	return text
+	return fmt.Sprintf("; then in a window of stage %q", stage.Name)
 }
 
 // overrideCommand returns the command that lets the changes of a cluster begin at once.

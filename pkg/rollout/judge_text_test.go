@@ -136,16 +136,6 @@ func TestJudgeSays(t *testing.T) {
 			member: list(patch(time.Hour), stage(2)), next: "2026-11-28T02:00:00Z",
 			says: `stage "canary" has changes that wait or are at work, or no cluster that runs well; then in a window of stage "prod"`,
 		},
-		"the fix waits for a stage": {
-			policy: list(soaking(2, 4, time.Time{})), member: list(failed("other"), stage(1)),
-			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 2 of 6 clusters, 4 have to`,
-		},
-		"the fix waits for a stage that has stopped": {
-			policy: list(soaking(2, 4, time.Time{}), func(p *v1alpha1.OmniRolloutPolicy) { p.Status.FailedCount = 1 }, lines[8].policy),
-			member: list(failed("other"), stage(2)), next: "2026-11-28T02:00:00Z",
-			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 2 of 6 clusters, 4 have to; then in a window of stage "prod"; the rollout has stopped: ` +
-				"go back to a version that is proved, or kubectl omni override c -n fleet --reason <why>, or kubectl omni promote production prod -n fleet",
-		},
 		"not quiet": {
 			policy: list(quiet(0), func(p *v1alpha1.OmniRolloutPolicy) { p.Status.Stages[0].QuietSince = nil }), member: list(patch(time.Hour)),
 			says: `stage "canary" has changes that wait or are at work, or no cluster that runs well`,
