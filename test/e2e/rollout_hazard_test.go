@@ -74,6 +74,30 @@ func TestRolloutHazard(t *testing.T) {
 		}
 	})
 
+	t.Run("label taken off", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(rolloutPolicy("  hold: true"))
+		f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
+		f.run("label", "ocl", "c", "tier-")
+		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonLeftPolicy)
+		f.nothingWritten()
+	})
+
+	t.Run("status of the policy lost", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(rolloutPolicy())
+		f.upgradeHeld(v1alpha1.ReasonWaitingForStage)
+		f.wait("the policy to count it", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+		f.run("patch", "orp", "fleet", "--subresource=status", "--type=json", "-p", `[{"op": "remove", "path": "/status"}]`)
+		f.wait("the policy to count it again", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
+		f.nothingWritten()
+	})
+
 	t.Run("stage without clusters", func(t *testing.T) {
 		t.Parallel()
 
