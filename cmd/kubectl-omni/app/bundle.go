@@ -40,9 +40,9 @@ share it.`,
 				return err
 			}
 
-			var r *redactor
+			var r *anonymizer
 			if redacts {
-				r = &redactor{salt: rand.Text()}
+				r = &anonymizer{salt: rand.Text()}
 			}
 
 			hub, err := t.hubClient()
@@ -107,7 +107,7 @@ func bundleOf(ctx context.Context, client versioned.Interface, namespace string)
 }
 
 // finishBundle names what else is missing, and redacts all of it if asked to.
-func finishBundle(documents []map[string]any, missing []any, r *redactor) []map[string]any {
+func finishBundle(documents []map[string]any, missing []any, r *anonymizer) []map[string]any {
 	about := documents[0]
 
 	if before, has := about["missing"].([]any); has {

@@ -130,7 +130,7 @@ func exists(in reflect.Type, path []string) bool {
 }
 
 func TestRedaction(t *testing.T) {
-	r := redactor{salt: "x"}
+	r := anonymizer{salt: "x"}
 	text := r.text("https://omni.example.com:443 (10.1.2.3, fd00::1) refuses omniclusters.omni.texashpc.com v1.35.1 at 2026-11-23T12:00:00Z; omni.example.com")
 
 	for _, gone := range []string{"example.com", "10.1.2.3", "fd00::1"} {
@@ -152,7 +152,7 @@ func TestRedaction(t *testing.T) {
 
 // TestRedactionOfAddresses has addresses beside other characters that addresses are made of.
 func TestRedactionOfAddresses(t *testing.T) {
-	r := redactor{salt: "x"}
+	r := anonymizer{salt: "x"}
 
 	for text, addresses := range map[string][]string{
 		"dial tcp 10.5.0.2:50000: refused":          {"10.5.0.2"},
@@ -187,9 +187,9 @@ func TestRedactionOfShortNames(t *testing.T) {
 		{"kind": "Pod", "spec": map[string]any{"nodeName": "rack7-node10"}},
 		{"kind": "Event", "note": "rack7-node10 and rack7-node1 restart rack7-node100"},
 	}
-	finishBundle(documents, nil, &redactor{salt: "x"})
+	finishBundle(documents, nil, &anonymizer{salt: "x"})
 
-	r := redactor{salt: "x"}
+	r := anonymizer{salt: "x"}
 	want := "host-" + r.hash("rack7-node10") + " and host-" + r.hash("rack7-node1") + " restart rack7-node100"
 
 	if got := documents[2]["note"]; got != want || documents[0]["spec"].(map[string]any)["nodeName"] != "host-"+r.hash("rack7-node1") {

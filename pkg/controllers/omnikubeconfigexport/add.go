@@ -101,7 +101,7 @@ func (r *reconciler) exportsOfCluster(ctx context.Context, cluster client.Object
 }
 
 func (r *reconciler) exportsOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
-	ctx, cancel := context.WithTimeout(ctx, retryPause)
+	ctx, cancel := context.WithTimeout(ctx, callPause)
 	defer cancel()
 
 	clusters := &v1alpha1.OmniClusterList{}
@@ -121,7 +121,7 @@ func (r *reconciler) exportsOfConnection(ctx context.Context, connection client.
 
 // exports lists exports from the cache. If it cannot, they are reconciled at their interval.
 func (r *reconciler) exports(ctx context.Context, namespace, by, value string) []reconcile.Request {
-	ctx, cancel := context.WithTimeout(ctx, retryPause)
+	ctx, cancel := context.WithTimeout(ctx, callPause)
 	defer cancel()
 
 	list := &v1alpha1.OmniKubeconfigExportList{}

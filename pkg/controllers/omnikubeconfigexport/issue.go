@@ -178,7 +178,7 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 	}
 
 	if !token.fits(s.want) {
-		return loop.Wait(retryPause, v1alpha1.ReasonWrongCluster,
+		return loop.Wait(callPause, v1alpha1.ReasonWrongCluster,
 			"Omni issued a kubeconfig for another cluster, user or groups than asked for (cluster ID %s instead of %s); it is not stored",
 			token.ClusterUUID, s.want.ClusterID), nil
 	}
@@ -200,7 +200,7 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 
 	lease, open := r.options.Pool.Get(string(s.connection.UID))
 	if !open {
-		outcome := loop.Wait(retryPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", s.connection.Name)
+		outcome := loop.Wait(callPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", s.connection.Name)
 
 		// A new process is still opening its sessions.
 		if left := startGrace - r.options.Now().Sub(r.started); left > 0 {
@@ -231,7 +231,7 @@ func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outc
 
 	switch {
 	case !live.Exists:
-		return loop.Wait(retryPause, v1alpha1.ReasonClusterNotInOmni, "Omni has no cluster %q", s.want.ClusterName)
+		return loop.Wait(callPause, v1alpha1.ReasonClusterNotInOmni, "Omni has no cluster %q", s.want.ClusterName)
 	case live.Marks.UID != string(s.cluster.UID):
 		return loop.Stall(v1alpha1.ReasonNotOwned, "cluster %q in Omni does not belong to OmniCluster %q: no kubeconfig is issued for it",
 			s.want.ClusterName, s.cluster.Name)
@@ -239,7 +239,7 @@ func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outc
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "cluster %q in Omni belongs to OmniCluster %q of another hub, %s: no kubeconfig is issued for it here. "+
 			"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name, omni.Sanitize(live.Marks.Hub))
 	case live.UUID != s.want.ClusterID:
-		return loop.Wait(retryPause, v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows; waits for its status",
+		return loop.Wait(callPause, v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows; waits for its status",
 			s.want.ClusterName, s.cluster.Name)
 	}
 
@@ -264,7 +264,7 @@ func explain(class omni.Class, s *scope, message string) loop.Outcome {
 	case omni.ClassNotReady, omni.ClassGone:
 		return loop.Wait(time.Second, v1alpha1.ReasonClusterNotInOmni, "%s: %s", where, message)
 	default:
-		return loop.Wait(retryPause, v1alpha1.ReasonUnreachable, "%s: %s", where, message)
+		return loop.Wait(callPause, v1alpha1.ReasonUnreachable, "%s: %s", where, message)
 	}
 }
 

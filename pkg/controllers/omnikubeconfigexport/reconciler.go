@@ -22,8 +22,8 @@ const (
 	kindName = "OmniKubeconfigExport"
 	// interval is how often an export is reconciled when nothing is due.
 	interval = 10 * time.Minute
-	// retryPause is how long to wait before the next call to Omni.
-	retryPause = 10 * time.Second
+	// callPause is how long to wait before the next call to Omni.
+	callPause = 10 * time.Second
 	// startGrace is how long after the start of the process a missing session with Omni is not reported.
 	startGrace = 10 * time.Second
 )
@@ -99,7 +99,7 @@ func (r *reconciler) interval(export *v1alpha1.OmniKubeconfigExport) time.Durati
 	left := next.Sub(r.options.Now())
 	if left <= 0 {
 		// The rotation is due and did not happen.
-		return retryPause
+		return callPause
 	}
 
 	return min(max(left, time.Second), interval)

@@ -24,9 +24,9 @@ type Credentials struct {
 // empty reports whether there is nothing to send.
 func (c Credentials) empty() bool { return c.Username == "" && c.Password == "" }
 
-// redactor takes the credentials out of what is said about a source: whoever got
+// removeFrom takes the credentials out of what an error says about a source: whoever got
 // them may send them back, as in the address of a redirect.
-func (c Credentials) redactor(err error) error {
+func (c Credentials) removeFrom(err error) error {
 	var known *Error
 	if c.empty() || !errors.As(err, &known) {
 		return err

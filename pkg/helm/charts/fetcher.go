@@ -46,7 +46,7 @@ func New(options Options) *Fetcher {
 // is a keyring. It downloads the chart only if nothing else tells its digest.
 // Errors are *Error.
 func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, err error) {
-	defer func() { err = source.Credentials.redactor(err) }()
+	defer func() { err = source.Credentials.removeFrom(err) }()
 
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, 
 // of the right digest, not larger than allowed even when it is unpacked, and
 // signed by a key of the keyring if there is one. Errors are *Error.
 func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (found *Archive, err error) {
-	defer func() { err = source.Credentials.redactor(err) }()
+	defer func() { err = source.Credentials.removeFrom(err) }()
 
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()

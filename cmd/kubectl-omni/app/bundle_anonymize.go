@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// redactor replaces hostnames and addresses by short hashes: the same one has the same hash, so that a reader can still
+// anonymizer replaces hostnames and addresses by short hashes: the same one has the same hash, so that a reader can still
 // follow it.
-type redactor struct {
+type anonymizer struct {
 	salt string
 	// names finds the hostnames without a dot that the bundle itself names as such; nil if there are none.
 	names *regexp.Regexp
@@ -22,7 +22,7 @@ type redactor struct {
 var hostFields = []string{"hostname", "nodeName", "host"} //nolint:gochecknoglobals // a table
 
 // learn remembers the hostnames that documents name.
-func (r *redactor) learn(documents []map[string]any) {
+func (r *anonymizer) learn(documents []map[string]any) {
 	found := map[string]bool{}
 
 	for _, document := range documents {
@@ -69,7 +69,7 @@ var (
 // ourNames are names with dots that say nothing of a user's network.
 var ourNames = []string{"texashpc.com", "sidero.dev", "k8s.io", "kubernetes.io", "svc.cluster.local"} //nolint:gochecknoglobals // a table
 
-func (r redactor) text(text string) string {
+func (r anonymizer) text(text string) string {
 	if r.names != nil {
 		text = r.names.ReplaceAllStringFunc(text, func(name string) string { return "host-" + r.hash(name) })
 	}
@@ -88,7 +88,7 @@ func (r redactor) text(text string) string {
 }
 
 // address redacts a text if it is an address, with a colon of the sentence behind it or without. "::" is everybody's.
-func (r redactor) address(text string) string {
+func (r anonymizer) address(text string) string {
 	address := text
 	if strings.HasSuffix(text, ":") && !strings.HasSuffix(text, "::") {
 		address = strings.TrimSuffix(text, ":")
@@ -101,14 +101,14 @@ func (r redactor) address(text string) string {
 	return "address-" + r.hash(address) + text[len(address):]
 }
 
-func (r redactor) hash(text string) string {
+func (r anonymizer) hash(text string) string {
 	sum := sha256.Sum256([]byte(r.salt + text))
 
 	return hex.EncodeToString(sum[:4])
 }
 
 // value redacts every text in a value.
-func (r redactor) value(value any) any {
+func (r anonymizer) value(value any) any {
 	switch v := value.(type) {
 	case string:
 		return r.text(v)
