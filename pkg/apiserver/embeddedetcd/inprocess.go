@@ -8,13 +8,23 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // InProcessClient returns a client whose reads, writes and watches call this etcd directly; the rest goes through the
 // socket. Through the socket, every object is encoded and copied twice more, and a watch moves on by 64 KiB per exchange
 // between two goroutines: with large objects on a busy machine it falls behind by minutes, and its queue takes memory.
-// Close the client before Stop.
+//
+// The keys and values of a watch's events are etcd's own memory, which other watches get as well: never write to them.
+//
+// Close the client when it is not needed any more; Stop closes those that are left.
 func (s *Server) InProcessClient() (*clientv3.Client, error) {
+	if err := s.callers.enter(); err != nil {
+		return nil, err
+	}
+	defer s.callers.leave()
+
 	client, err := s.Client()
 	if err != nil {
 		return nil, err
@@ -26,26 +36,81 @@ func (s *Server) InProcessClient() (*clientv3.Client, error) {
 		return nil, err
 	}
 
-	server := s.etcd.Server
-	client.KV = clientv3.NewKVFromKVClient(remedies{adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(server))}, client)
-	client.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(server)), client)
+	kv := inProcessKV{v3rpc.NewQuotaKVServer(s.etcd.Server), &s.callers}
+	watch := inProcessWatch{v3rpc.NewWatchServer(s.etcd.Server), &s.callers}
+	client.KV = clientv3.NewKVFromKVClient(kv, client)
+	client.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(watch), client)
+
+	if err := s.callers.add(client); err != nil {
+		_ = client.Close()
+
+		return nil, err
+	}
 
 	return client, nil
 }
 
-// remedies adds the remedy to the errors of writes, as explainNoSpace does for clients of the socket.
-type remedies struct{ pb.KVClient }
+// inProcessKV calls the server of reads and writes.
+type inProcessKV struct {
+	server  pb.KVServer
+	callers *callers
+}
+
+// Range reads keys.
+func (k inProcessKV) Range(ctx context.Context, in *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return call(ctx, k.callers, in, k.server.Range)
+}
+
+// RangeStream reads keys in parts.
+func (k inProcessKV) RangeStream(context.Context, *pb.RangeRequest, ...grpc.CallOption) (pb.KV_RangeStreamClient, error) {
+	return nil, status.Error(codes.Unimplemented, "reads in parts go through the socket only")
+}
 
 // Put writes a key.
-func (r remedies) Put(ctx context.Context, in *pb.PutRequest, options ...grpc.CallOption) (*pb.PutResponse, error) {
-	response, err := r.KVClient.Put(ctx, in, options...)
+func (k inProcessKV) Put(ctx context.Context, in *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
+	return call(ctx, k.callers, in, k.server.Put)
+}
 
-	return response, withRemedy(err)
+// DeleteRange deletes keys.
+func (k inProcessKV) DeleteRange(ctx context.Context, in *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
+	return call(ctx, k.callers, in, k.server.DeleteRange)
 }
 
 // Txn runs a transaction.
-func (r remedies) Txn(ctx context.Context, in *pb.TxnRequest, options ...grpc.CallOption) (*pb.TxnResponse, error) {
-	response, err := r.KVClient.Txn(ctx, in, options...)
+func (k inProcessKV) Txn(ctx context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return call(ctx, k.callers, in, k.server.Txn)
+}
 
-	return response, withRemedy(err)
+// Compact removes old revisions.
+func (k inProcessKV) Compact(ctx context.Context, in *pb.CompactionRequest, _ ...grpc.CallOption) (*pb.CompactionResponse, error) {
+	return call(ctx, k.callers, in, k.server.Compact)
+}
+
+// call is one call of etcd. To the errors of writes it adds the remedy, as explainNoSpace does for clients of the socket.
+func call[Q, A any](ctx context.Context, callers *callers, in *Q, serve func(context.Context, *Q) (*A, error)) (*A, error) {
+	if err := callers.enter(); err != nil {
+		return nil, err
+	}
+	defer callers.leave()
+
+	answer, err := serve(ctx, in)
+
+	return answer, withRemedy(err)
+}
+
+// inProcessWatch serves watches. A watch is a call until the server has done with it, which is later than its client has.
+type inProcessWatch struct {
+	pb.WatchServer
+
+	callers *callers
+}
+
+// Watch serves the watches of a stream.
+func (w inProcessWatch) Watch(stream pb.Watch_WatchServer) error {
+	if err := w.callers.enter(); err != nil {
+		return err
+	}
+	defer w.callers.leave()
+
+	return w.WatchServer.Watch(stream)
 }

@@ -30,8 +30,9 @@ const (
 	closeTimeout = 15 * time.Second
 )
 
-// ErrForced reports that a stop ended the storage although a client did not disconnect in time. No data is lost.
-var ErrForced = errors.New("the embedded etcd was stopped although a client was still connected to its socket: what was written is on the disk")
+// ErrForced reports that a stop did not wait any longer for a client that did not disconnect, or for a call that did not
+// end. No data is lost.
+var ErrForced = errors.New("the embedded etcd was stopped although a client still used it: what was written is on the disk")
 
 // ErrStopped says that etcd ended although nobody asked it to; its log says why.
 var ErrStopped = errors.New("the embedded etcd stopped by itself")
@@ -42,6 +43,7 @@ type Server struct {
 	lock    *directoryLock
 	socket  *socket
 	log     *logger
+	callers callers
 	timeout time.Duration // of a stop
 }
 
@@ -203,7 +205,8 @@ func (s *Server) Client() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// Stop ends etcd, after its clients: it waits for running requests, but not for ever (ErrForced). It can be called twice.
+// Stop ends etcd, after its clients: it closes those that call it in this process, and waits for running requests, but not
+// for ever (ErrForced). It can be called twice.
 func (s *Server) Stop() error {
 	var forced error
 
@@ -218,12 +221,16 @@ func (s *Server) Stop() error {
 
 // close waits for running requests, and after the timeout ends the storage anyway: etcd itself would wait without end
 // for a client that has connected and sends nothing. When that client disconnects, etcd continues its own stop, which
-// removes the socket.
+// removes the socket. While a call of this process is inside etcd, the database stays open, because reading a closed one
+// crashes the process.
 func (s *Server) close() error {
-	etcd, closed := s.etcd, make(chan struct{})
+	etcd, left, closed := s.etcd, make(chan struct{}), make(chan struct{})
 
 	go func() {
 		defer close(closed)
+
+		s.callers.end()
+		close(left)
 		etcd.Close()
 	}()
 
@@ -231,10 +238,15 @@ func (s *Server) close() error {
 	case <-closed:
 		return nil
 	case <-time.After(s.timeout):
-		etcd.Server.HardStop()
-
-		return ErrForced
 	}
+
+	select {
+	case <-left:
+		etcd.Server.HardStop()
+	default:
+	}
+
+	return ErrForced
 }
 
 // WhileRunning returns a context that ends with ctx, or with the cause ErrStopped when etcd stops by

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -51,6 +52,40 @@ func TestASilentClientDoesNotHoldUpAStop(t *testing.T) {
 		if got, err := clientOf(t, second).Get(t.Context(), key); err != nil || got.Count != 1 {
 			t.Errorf("%s: %v %v", key, got, err)
 		}
+	}
+}
+
+// TestACallKeepsTheDatabaseOpen: a stop ends in time, but does not close the database under a call that does not end.
+func TestACallKeepsTheDatabaseOpen(t *testing.T) {
+	server, err := Start(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	put(t, server, "key")
+
+	etcd := server.etcd.Server
+	server.timeout = time.Second
+
+	if err := server.callers.enter(); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := server.Stop(); !errors.Is(err, ErrForced) {
+		t.Fatalf("got %v, want %v", err, ErrForced)
+	}
+
+	answer, err := etcd.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte("key")})
+	if err != nil || answer.GetCount() != 1 {
+		t.Errorf("a read after the stop: %v %v", answer, err)
+	}
+
+	server.callers.leave()
+
+	select {
+	case <-etcd.StopNotify():
+	case <-time.After(stopped):
+		t.Error("etcd goes on without calls")
 	}
 }
 

@@ -1,0 +1,119 @@
+package embeddedetcd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// stopped is when a test gives up waiting for a stop.
+const stopped = time.Minute
+
+func started(t *testing.T) *Server {
+	t.Helper()
+
+	server, err := Start(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	return server
+}
+
+func inProcessClientOf(t *testing.T, server *Server) *clientv3.Client {
+	t.Helper()
+
+	client, err := server.InProcessClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { client.Close() })
+
+	return client
+}
+
+// TestAStopWaitsForWatches: a watch that catches up reads the database for every event, also for a while after its client
+// has ended it. A read of a closed database crashes the process.
+func TestAStopWaitsForWatches(t *testing.T) {
+	for name, end := range map[string]func(*clientv3.Client, context.CancelFunc){
+		"left":  func(*clientv3.Client, context.CancelFunc) {},
+		"ended": func(client *clientv3.Client, cancel context.CancelFunc) { cancel(); client.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := started(t)
+			client := inProcessClientOf(t, server)
+			change(t, client, 50)
+
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+
+			events := client.Watch(ctx, "/a/", clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithPrevKV())
+
+			// etcd looks for watches that lag behind ten times a second.
+			time.Sleep(200 * time.Millisecond)
+			end(client, cancel)
+
+			if err := server.Stop(); err != nil {
+				t.Fatal(err)
+			}
+
+			ends(t, events)
+
+			if _, err := client.Get(t.Context(), "/a/0"); !errors.Is(err, rpctypes.ErrStopped) {
+				t.Errorf("a read after the stop: %v", err)
+			}
+
+			if _, err := server.InProcessClient(); err == nil {
+				t.Error("a client of a stopped etcd")
+			}
+		})
+	}
+}
+
+// change writes the same keys again and again, which gives a watch from the beginning a long way to go.
+func change(t *testing.T, client *clientv3.Client, times int) {
+	t.Helper()
+
+	value := string(bytes.Repeat([]byte("x"), 100<<10))
+
+	var all []clientv3.Op
+	for key := range 14 {
+		all = append(all, clientv3.OpPut(fmt.Sprintf("/a/%d", key), value))
+	}
+
+	for range times {
+		if _, err := client.Txn(t.Context()).Then(all...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func ends(t *testing.T, events clientv3.WatchChan) {
+	t.Helper()
+
+	deadline := time.After(stopped)
+
+	for {
+		select {
+		case _, open := <-events:
+			if !open {
+				return
+			}
+		case <-deadline:
+			t.Fatal("the watch goes on")
+		}
+	}
+}
