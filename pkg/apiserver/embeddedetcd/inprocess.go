@@ -8,8 +8,6 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // InProcessClient returns a client whose reads, writes and watches call this etcd directly; the rest goes through the
@@ -36,7 +34,7 @@ func (s *Server) InProcessClient() (*clientv3.Client, error) {
 		return nil, err
 	}
 
-	kv := inProcessKV{v3rpc.NewQuotaKVServer(s.etcd.Server), &s.callers}
+	kv := inProcessKV{v3rpc.NewQuotaKVServer(s.etcd.Server), &s.callers, client.Ctx()}
 	watch := inProcessWatch{v3rpc.NewWatchServer(s.etcd.Server), &s.callers}
 	client.KV = clientv3.NewKVFromKVClient(kv, client)
 	client.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(watch), client)
@@ -54,6 +52,7 @@ func (s *Server) InProcessClient() (*clientv3.Client, error) {
 type inProcessKV struct {
 	server  pb.KVServer
 	callers *callers
+	open    context.Context //nolint:containedctx // the client's, which ends when it is closed
 }
 
 // Range reads keys.
@@ -61,9 +60,25 @@ func (k inProcessKV) Range(ctx context.Context, in *pb.RangeRequest, _ ...grpc.C
 	return call(ctx, k.callers, in, k.server.Range)
 }
 
-// RangeStream reads keys in parts.
-func (k inProcessKV) RangeStream(context.Context, *pb.RangeRequest, ...grpc.CallOption) (pb.KV_RangeStreamClient, error) {
-	return nil, status.Error(codes.Unimplemented, "reads in parts go through the socket only")
+// RangeStream reads keys in chunks, so that not all of them are in memory at once.
+func (k inProcessKV) RangeStream(ctx context.Context, in *pb.RangeRequest, _ ...grpc.CallOption) (pb.KV_RangeStreamClient, error) {
+	if err := k.callers.enter(); err != nil {
+		return nil, err
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(k.open, cancel)
+	chunks := newChunkStream(ctx)
+
+	go func() {
+		defer k.callers.leave()
+		defer cancel()
+		defer unhook()
+
+		chunks.fill(func(out pb.KV_RangeStreamServer) error { return k.server.RangeStream(in, out) })
+	}()
+
+	return chunks, nil
 }
 
 // Put writes a key.

@@ -117,3 +117,70 @@ func ends(t *testing.T, events clientv3.WatchChan) {
 		}
 	}
 }
+
+// TestReadsInChunks: the first fill of a watch cache reads all objects of a kind, which together may be large.
+func TestReadsInChunks(t *testing.T) {
+	const objects, size = 40, 200 << 10
+
+	server := started(t)
+	client := inProcessClientOf(t, server)
+
+	for key := range objects {
+		if _, err := client.Put(t.Context(), fmt.Sprintf("/a/%02d", key), string(bytes.Repeat([]byte("x"), size))); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	stream, err := client.GetStream(t.Context(), "/a/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var keys, chunks int
+
+	for chunk := range stream {
+		if chunk.Err() != nil {
+			t.Fatal(chunk.Err())
+		}
+
+		for _, kv := range chunk.Kvs {
+			if want := fmt.Sprintf("/a/%02d", keys); string(kv.Key) != want || len(kv.Value) != size {
+				t.Errorf("%s with %d bytes, want %s", kv.Key, len(kv.Value), want)
+			}
+
+			keys++
+		}
+
+		if len(chunk.Kvs) > objects/2 {
+			t.Errorf("%d objects at once", len(chunk.Kvs))
+		}
+
+		chunks++
+	}
+
+	if keys != objects || chunks < 3 {
+		t.Errorf("%d objects in %d chunks", keys, chunks)
+	}
+
+	abandon(t, server, client)
+}
+
+// abandon reads in chunks and takes none: a stop and the end of the request end such a read as well.
+func abandon(t *testing.T, server *Server, client *clientv3.Client) {
+	t.Helper()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	for _, ctx := range []context.Context{ctx, t.Context()} {
+		if _, err := client.GetStream(ctx, "/a/", clientv3.WithPrefix()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	cancel()
+
+	if err := server.Stop(); err != nil {
+		t.Error(err)
+	}
+}
