@@ -2,12 +2,17 @@ package embeddedetcd
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // InProcessClient returns a client whose reads, writes and watches call this etcd directly; the rest goes through the
@@ -48,6 +53,12 @@ func (s *Server) InProcessClient() (*clientv3.Client, error) {
 	return client, nil
 }
 
+// The pauses between the tries of a read.
+const (
+	firstPause = 25 * time.Millisecond
+	maxPause   = time.Second
+)
+
 // inProcessKV calls the server of reads and writes.
 type inProcessKV struct {
 	server  pb.KVServer
@@ -55,9 +66,23 @@ type inProcessKV struct {
 	open    context.Context //nolint:containedctx // the client's, which ends when it is closed
 }
 
-// Range reads keys.
+// Range reads keys. While etcd is unavailable for a moment, as it is when a slow disk costs it the lead, it tries again,
+// like a client of the socket. Writes are not tried again: nobody knows whether the first try was written.
 func (k inProcessKV) Range(ctx context.Context, in *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
-	return call(ctx, k.callers, in, k.server.Range)
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		answer, err := call(ctx, k.callers, in, k.server.Range)
+		if status.Code(err) != codes.Unavailable || errors.Is(err, rpctypes.ErrGRPCStopped) {
+			return answer, err
+		}
+
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		case <-k.open.Done():
+			return nil, err
+		}
+	}
 }
 
 // RangeStream reads keys in chunks, so that not all of them are in memory at once.
