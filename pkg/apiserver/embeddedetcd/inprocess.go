@@ -127,6 +127,7 @@ func (k inProcessKV) Compact(ctx context.Context, in *pb.CompactionRequest, _ ..
 }
 
 // call is one call of etcd. To the errors of writes it adds the remedy, as explainNoSpace does for clients of the socket.
+// When the request has ended, that is the error, as it is there: etcd would say that it timed out itself.
 func call[Q, A any](ctx context.Context, callers *callers, in *Q, serve func(context.Context, *Q) (*A, error)) (*A, error) {
 	if err := callers.enter(); err != nil {
 		return nil, err
@@ -134,6 +135,9 @@ func call[Q, A any](ctx context.Context, callers *callers, in *Q, serve func(con
 	defer callers.leave()
 
 	answer, err := serve(ctx, in)
+	if err != nil && ctx.Err() != nil {
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
 
 	return answer, withRemedy(err)
 }

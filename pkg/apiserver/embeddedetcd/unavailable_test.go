@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -115,5 +116,20 @@ func writes() map[string]func(context.Context, inProcessKV) error {
 
 			return err
 		},
+	}
+}
+
+// TestAnEndedRequest: a request that ended gets its own error, which the API server answers as a timeout, and not that
+// etcd timed out.
+func TestAnEndedRequest(t *testing.T) {
+	for name, write := range writes() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+
+		etcd := &failing{with: rpctypes.ErrGRPCTimeout, times: 1, then: func() { <-ctx.Done() }}
+
+		if err := write(ctx, inProcessKV{etcd, &callers{}, t.Context()}); status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
