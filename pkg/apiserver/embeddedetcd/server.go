@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -45,6 +46,9 @@ type Server struct {
 	log     *logger
 	callers callers
 	timeout time.Duration // of a stop
+
+	compaction sync.Mutex // for compactor
+	compactor  compactor  // nil until a kind is stored
 }
 
 // Start runs etcd on the directory, which it creates if necessary, and returns when etcd can serve. The context
@@ -229,6 +233,7 @@ func (s *Server) close() error {
 	go func() {
 		defer close(closed)
 
+		s.stopCompactor()
 		s.callers.end()
 		close(left)
 		etcd.Close()

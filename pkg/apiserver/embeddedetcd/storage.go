@@ -3,6 +3,7 @@ package embeddedetcd
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	etcdkubernetes "go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
 // Storage makes the storage of a kind, with its watch cache: a generic.StorageDecorator that does with an
@@ -80,8 +82,13 @@ func (s *Server) store(config *storagebackend.ConfigForResource, prefix string, 
 		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
 	}
 
-	// One for each endpoint: all kinds share it.
-	compactor := etcd3.StartCompactorPerEndpoint(client, config.CompactionInterval)
+	compactor, err := s.sharedCompactor(config.CompactionInterval)
+	if err != nil {
+		_ = client.Close()
+
+		return nil, nil, err
+	}
+
 	kinds := &etcdkubernetes.Client{Client: client}
 	kinds.Kubernetes = kinds
 
@@ -94,7 +101,6 @@ func (s *Server) store(config *storagebackend.ConfigForResource, prefix string, 
 	}
 
 	destroy := func() {
-		compactor.Stop()
 		stored.Close()
 		_ = client.Close()
 	}
@@ -104,4 +110,39 @@ func (s *Server) store(config *storagebackend.ConfigForResource, prefix string, 
 	}
 
 	return stored, destroy, nil
+}
+
+// compactor removes old revisions of all kinds.
+type compactor interface {
+	etcd3.Compactor
+	Stop()
+}
+
+// sharedCompactor returns the compactor, and starts it for the first kind. It has a client of its own and runs until Stop:
+// the kinds come and go without it.
+func (s *Server) sharedCompactor(interval time.Duration) (etcd3.Compactor, error) {
+	s.compaction.Lock()
+	defer s.compaction.Unlock()
+
+	if s.compactor != nil {
+		return s.compactor, nil
+	}
+
+	client, err := s.InProcessClient()
+	if err != nil {
+		return nil, err
+	}
+
+	s.compactor = etcd3.NewCompactor(client, interval, clock.RealClock{}, nil)
+
+	return s.compactor, nil
+}
+
+func (s *Server) stopCompactor() {
+	s.compaction.Lock()
+	defer s.compaction.Unlock()
+
+	if s.compactor != nil {
+		s.compactor.Stop()
+	}
 }
