@@ -91,7 +91,7 @@ type CompletedConfig struct {
 	generic genericapiserver.CompletedConfig
 }
 
-// New makes the server with all kinds installed. It does not serve before Run.
+// New makes the server with all kinds installed. It does not serve before Run. If it fails, nothing uses the storage.
 func (c CompletedConfig) New() (*Server, error) {
 	generic, err := c.generic.New(serverName, genericapiserver.NewEmptyDelegate())
 	if err != nil {
@@ -100,9 +100,20 @@ func (c CompletedConfig) New() (*Server, error) {
 
 	generic.ShutdownTimeout = c.config.requestGracePeriod + closeTime
 
+	if err := c.install(generic); err != nil {
+		generic.Destroy()
+
+		return nil, err
+	}
+
+	return &Server{Generic: generic, Ledger: c.config.Registry.Ledger, requestGracePeriod: c.config.requestGracePeriod}, nil
+}
+
+// install makes the kinds and what follows from them. From then on they end with the server.
+func (c CompletedConfig) install(generic *genericapiserver.GenericAPIServer) error {
 	served, err := registry.NewStorage(c.config.scheme, c.generic.RESTOptionsGetter, c.config.Registry)
 	if err != nil {
-		return nil, fmt.Errorf("make storage: %w", err)
+		return fmt.Errorf("make storage: %w", err)
 	}
 
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.config.scheme,
@@ -111,7 +122,9 @@ func (c CompletedConfig) New() (*Server, error) {
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = served
 
 	if err := generic.InstallAPIGroup(&group); err != nil {
-		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupName, err)
+		registry.Destroy(served)
+
+		return fmt.Errorf("install %s: %w", v1alpha1.GroupName, err)
 	}
 
 	following, stop := context.WithCancel(context.Background())
@@ -121,10 +134,10 @@ func (c CompletedConfig) New() (*Server, error) {
 	if err := generic.AddReadyzChecks(
 		newToldCheck(klog.Background(), healthz.NamedCheck("watch-caches", watchCaches(served)), time.Now()),
 	); err != nil {
-		return nil, fmt.Errorf("add readiness check: %w", err)
+		return fmt.Errorf("add readiness check: %w", err)
 	}
 
-	return &Server{Generic: generic, Ledger: c.config.Registry.Ledger, requestGracePeriod: c.config.requestGracePeriod}, nil
+	return nil
 }
 
 // watchCaches returns a check that fails until every kind's cache has been filled once. While a cache fills, lists of

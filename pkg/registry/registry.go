@@ -90,6 +90,8 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 	for _, kind := range kinds(options) {
 		storage, err := kind.newStorage(scheme, getter)
 		if err != nil {
+			Destroy(served)
+
 			return nil, err
 		}
 
@@ -106,6 +108,13 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 	}, template.Hub{ID: options.HubID, Name: options.ManagementClusterName})
 
 	return served, nil
+}
+
+// Destroy ends the storage that NewStorage made.
+func Destroy(served map[string]rest.Storage) {
+	for _, storage := range served {
+		storage.Destroy()
+	}
 }
 
 // Sources returns the stores of all kinds among the given storage, by resource.

@@ -105,6 +105,8 @@ func serve(ctx context.Context, options *Options, startBy time.Time, etcd *embed
 	}
 
 	if err := legacyregistry.CustomRegister(server.Ledger.Collector()); err != nil {
+		server.Generic.Destroy()
+
 		return fmt.Errorf("register the metrics of what is stored: %w", err)
 	}
 
