@@ -15,6 +15,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 )
 
 // withoutStorage is far less than any request takes that waits for a missing storage.
@@ -33,6 +34,39 @@ func shortDirectory(t *testing.T) string {
 	return dir
 }
 
+// startsToLoseStorage are the ways to start a server, each with how it loses its etcd.
+func startsToLoseStorage() map[string]func(*testing.T) (*server, func()) {
+	behindRelay := func(end func(*relay)) func(*testing.T) (*server, func()) {
+		return func(t *testing.T) (*server, func()) {
+			r := newRelay(t)
+
+			return startServerBehind(t, r.between), func() { end(r) }
+		}
+	}
+
+	return map[string]func(*testing.T) (*server, func()){
+		"gone":                  behindRelay((*relay).gone),
+		"hangs":                 behindRelay((*relay).hang),
+		"stops in this process": startToStopEtcd,
+	}
+}
+
+// startToStopEtcd starts a server that calls its etcd directly.
+func startToStopEtcd(t *testing.T) (*server, func()) {
+	t.Helper()
+
+	etcd := startEtcd(t, t.TempDir())
+	s := replica(t, etcd.Endpoint(), nil, func(config *apiserver.Config) {
+		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
+	})
+
+	return s, func() {
+		if err := etcd.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestDiscoveryWithoutStorage: clients of the whole hub ask for discovery and OpenAPI, and must not wait
 // for our etcd.
 func TestDiscoveryWithoutStorage(t *testing.T) {
@@ -43,16 +77,15 @@ func TestDiscoveryWithoutStorage(t *testing.T) {
 		"/openapi/v2": "", "/openapi/v3": "", "/openapi/v3/apis/omni.texashpc.com/v1alpha1": "",
 	}
 
-	for name, end := range map[string]func(*relay){"gone": (*relay).gone, "hangs": (*relay).hang} {
+	for name, start := range startsToLoseStorage() {
 		t.Run(name, func(t *testing.T) {
-			r := newRelay(t)
-			s := startServerBehind(t, r.between)
+			s, lose := start(t)
 
 			for path, accept := range paths { // documents are made when they are asked for the first time
 				s.get(t, path, accept)
 			}
 
-			end(r)
+			lose()
 
 			for path, accept := range paths {
 				status, body, took := s.fastest(t, path, accept, withoutStorage)
@@ -74,13 +107,12 @@ func TestDiscoveryWithoutStorage(t *testing.T) {
 // TestWatchWithoutStorage: a client that resumes a watch keeps its objects and asks again from the same version. Any
 // other answer than "too many requests" would make all clients list everything again.
 func TestWatchWithoutStorage(t *testing.T) {
-	for name, end := range map[string]func(*relay){"gone": (*relay).gone, "hangs": (*relay).hang} {
+	for name, start := range startsToLoseStorage() {
 		t.Run(name, func(t *testing.T) {
-			r := newRelay(t)
-			s := startServerBehind(t, r.between)
+			s, lose := start(t)
 			list := s.mustCall(t, http.StatusOK, http.MethodGet, clusters, "", "")
 
-			end(r)
+			lose()
 
 			begin := time.Now()
 			status, answer := s.get(t, clusters+"?watch=1&timeoutSeconds=60&resourceVersion="+list["metadata"].(map[string]any)["resourceVersion"].(string), "")
