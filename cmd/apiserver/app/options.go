@@ -186,7 +186,8 @@ func (o *Options) validateNamespaces() []error {
 	return errs
 }
 
-// cachesEveryKind reports whether every kind has a watch cache, which is so unless a user turns them off.
+// cachesEveryKind reports whether every kind has a watch cache, which is so unless a user turns them off. Without, the
+// kinds take the socket of the embedded etcd: the storage that calls it directly always has a cache.
 func (o *Options) cachesEveryKind() bool {
 	return o.Storage.EnableWatchCache && len(o.Storage.WatchCacheSizes) == 0
 }

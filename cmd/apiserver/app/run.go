@@ -34,11 +34,15 @@ func Run(ctx context.Context, options *Options) error {
 
 // whereObjectsAre describes the storage in the log.
 func (o *Options) whereObjectsAre() string {
-	if o.EtcdDataDir != "" {
+	switch {
+	case o.EtcdDataDir == "":
+		return "etcd at " + strings.Join(o.Storage.StorageConfig.Transport.ServerList, ", ")
+	case o.cachesEveryKind():
 		return "the embedded etcd in " + o.EtcdDataDir
 	}
 
-	return "etcd at " + strings.Join(o.Storage.StorageConfig.Transport.ServerList, ", ")
+	return "the embedded etcd in " + o.EtcdDataDir + ", through its socket, which takes more time and memory: " +
+		"it is called directly without --watch-cache=false and --watch-cache-sizes"
 }
 
 func run(ctx context.Context, options *Options) error {
