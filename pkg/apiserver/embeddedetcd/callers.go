@@ -17,7 +17,7 @@ type callers struct {
 	calls   sync.WaitGroup
 }
 
-// enter lets a call into etcd, until it leaves. After the end it lets none in.
+// enter lets a call into etcd, until its exit. After the end it lets none in.
 func (c *callers) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *callers) enter() error {
 	return nil
 }
 
-func (c *callers) leave() { c.calls.Done() }
+func (c *callers) exit() { c.calls.Done() }
 
 // add makes the end close the client, if nobody does before.
 func (c *callers) add(client *clientv3.Client) error {

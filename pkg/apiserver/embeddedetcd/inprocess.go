@@ -26,7 +26,7 @@ func (s *Server) InProcessClient() (*clientv3.Client, error) {
 	if err := s.callers.enter(); err != nil {
 		return nil, err
 	}
-	defer s.callers.leave()
+	defer s.callers.exit()
 
 	client, err := s.Client()
 	if err != nil {
@@ -96,7 +96,7 @@ func (k inProcessKV) RangeStream(ctx context.Context, in *pb.RangeRequest, _ ...
 	chunks := newChunkStream(ctx)
 
 	go func() {
-		defer k.callers.leave()
+		defer k.callers.exit()
 		defer cancel()
 		defer unhook()
 
@@ -132,7 +132,7 @@ func call[Q, A any](ctx context.Context, callers *callers, in *Q, serve func(con
 	if err := callers.enter(); err != nil {
 		return nil, err
 	}
-	defer callers.leave()
+	defer callers.exit()
 
 	answer, err := serve(ctx, in)
 	if err != nil && ctx.Err() != nil {
@@ -154,7 +154,7 @@ func (w inProcessWatch) Watch(stream pb.Watch_WatchServer) error {
 	if err := w.callers.enter(); err != nil {
 		return err
 	}
-	defer w.callers.leave()
+	defer w.callers.exit()
 
 	return w.WatchServer.Watch(stream)
 }

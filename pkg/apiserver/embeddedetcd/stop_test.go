@@ -80,7 +80,7 @@ func TestACallKeepsTheDatabaseOpen(t *testing.T) {
 		t.Errorf("a read after the stop: %v %v", answer, err)
 	}
 
-	server.callers.leave()
+	server.callers.exit()
 
 	select {
 	case <-etcd.StopNotify():
