@@ -53,6 +53,7 @@ func ValidateOmniRolloutPolicyStatusUpdate(obj, old *v1alpha1.OmniRolloutPolicy)
 	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 	status := field.NewPath("status")
 
+	errs = append(errs, validateUniqueKeys(obj.Status.Stages, func(s v1alpha1.RolloutStageStatus) string { return s.Name }, status.Child("stages"), "name")...)
 	errs = append(errs, validateUniqueKeys(obj.Status.Admitted, func(t v1alpha1.RolloutTicket) string { return t.Cluster }, status.Child("admitted"), "cluster")...)
 
 	return append(errs, validateUniqueKeys(obj.Status.Failed, func(c v1alpha1.FailedCluster) string { return c.Cluster }, status.Child("failed"), "cluster")...)
@@ -79,7 +80,8 @@ func warningsForStages(spec v1alpha1.OmniRolloutPolicySpec, path *field.Path) []
 	return warnings
 }
 
-// warningsForFreezes warns of freezes that are over, and of a soak time that does not end before the next freeze.
+// warningsForFreezes warns of freezes that are over, and of a soak time that does not end before the next freeze. Nothing
+// waits for the soak time of the last stage.
 func warningsForFreezes(spec v1alpha1.OmniRolloutPolicySpec, now time.Time, path *field.Path) []string {
 	var (
 		warnings []string
@@ -96,8 +98,9 @@ func warningsForFreezes(spec v1alpha1.OmniRolloutPolicySpec, now time.Time, path
 		}
 	}
 
-	for i, one := range spec.Stages {
-		if soak := one.SoakTime.OrDefault(0); !next.IsZero() && soak > next.Sub(now) {
+	for i := range len(spec.Stages) - 1 {
+		soak := spec.Stages[i].SoakTime.OrDefault(v1alpha1.DefaultSoakTime.OrDefault(0))
+		if !next.IsZero() && soak > next.Sub(now) {
 			warnings = append(warnings, warning(path.Child("stages").Index(i).Child("soakTime"), "does not end before the next freeze"))
 		}
 	}
