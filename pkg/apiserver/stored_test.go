@@ -70,6 +70,36 @@ func expectStored(t *testing.T, codec runtime.Codec, kind string, sent, want []b
 	}
 }
 
+// TestStagesAreStoredAsSent: no default goes into a stage. kubectl apply patches the stages as one value, so a default in
+// an element would be a difference each time.
+func TestStagesAreStoredAsSent(t *testing.T) {
+	const (
+		stages = `[{"name":"canary","clusterSelector":{"matchLabels":{"tier":"canary"}}},` +
+			`{"name":"stage","clusterSelector":{"matchLabels":{"tier":"stage"}},"maxConcurrent":3,"soakTime":"48h","minQualified":"50%","promotion":"Manual",` +
+			`"windows":[{"days":["Sat","Sun"],"start":"02:00","duration":"4h","timeZone":"Europe/Berlin"}]},{"name":"prod"}]`
+		object = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniRolloutPolicy","metadata":{"name":"a"},"spec":{"clusterSelector":{},"stages":` + stages + `}}`
+	)
+
+	config, err := apiserver.NewConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var stored struct {
+		Spec struct {
+			Stages json.RawMessage `json:"stages"`
+		} `json:"spec"`
+	}
+
+	if err := json.Unmarshal(encodeStored(t, config.StorageCodec(), decodeRequest(t, "OmniRolloutPolicy", []byte(object))), &stored); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(stages, string(stored.Spec.Stages)); diff != "" {
+		t.Errorf("stages (-sent +stored):\n%s", diff)
+	}
+}
+
 // newObject is an empty object as the storage of the kind makes it.
 func newObject(t *testing.T, kind string) runtime.Object {
 	t.Helper()

@@ -9527,7 +9527,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStage(ref common.ReferenceCallback) co
 					},
 					"minQualified": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default), or a percentage of the stage's clusters, which is rounded up.",
+							Description: "minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default) to 100, or a percentage of the stage's clusters, which is rounded up.",
 							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
 						},
 					},

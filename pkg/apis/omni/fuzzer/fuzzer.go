@@ -66,10 +66,6 @@ func defaultFuncs() []any {
 			setDefault(&s.ArrivalTime, v1alpha1.DefaultArrivalTime)
 			setDefault(&s.ProgressDeadline, v1alpha1.DefaultProgressDeadline)
 		},
-		func(s *v1alpha1.RolloutStage, c randfill.Continue) {
-			c.FillNoCustom(s)
-			v1alpha1.SetDefaults_RolloutStage(s)
-		},
 		func(r *v1alpha1.HelmValuesReference, c randfill.Continue) {
 			c.FillNoCustom(r)
 			setDefault(&r.Key, v1alpha1.DefaultValuesKey)

@@ -1,9 +1,5 @@
 package v1alpha1
 
-import (
-	"k8s.io/apimachinery/pkg/util/intstr"
-)
-
 // Defaults of OmniRolloutPolicy.
 const (
 	// DefaultArrivalTime is how long a change other than a version is seen before a later stage takes it.
@@ -14,24 +10,10 @@ const (
 	DefaultSoakTime Duration = "1h"
 )
 
-// SetDefaults_OmniRolloutPolicySpec sets the times.
+// SetDefaults_OmniRolloutPolicySpec sets the times. Nothing is set in the stages, whose fields count as their defaults
+// while they are unset: client-side apply patches the stages as one value, so a default in one of them would be a
+// difference between the object in Git and the stored one each time.
 func SetDefaults_OmniRolloutPolicySpec(spec *OmniRolloutPolicySpec) {
 	defaultTo(&spec.ArrivalTime, DefaultArrivalTime)
 	defaultTo(&spec.ProgressDeadline, DefaultProgressDeadline)
-}
-
-// SetDefaults_RolloutStage sets what a stage asks for.
-func SetDefaults_RolloutStage(stage *RolloutStage) {
-	one := intstr.FromInt32(1)
-
-	if stage.MaxConcurrent == nil {
-		stage.MaxConcurrent = &one
-	}
-
-	if stage.MinQualified == nil {
-		stage.MinQualified = &one
-	}
-
-	defaultTo(&stage.SoakTime, DefaultSoakTime)
-	defaultTo(&stage.Promotion, PromotionAutomatic)
 }

@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 				`"driftDetection":{"mode":"Disabled"},"suspend":false,"test":{"enable":false,"ignoreFailures":false},"deletionPolicy":"Uninstall"}`},
 		{"rollout policy", "OmniRolloutPolicy",
 			`{"clusterSelector":{},"stages":[{"name":"all","maxConcurrent":"10%"}]}`,
-			`{"clusterSelector":{},"stages":[{"name":"all","maxConcurrent":"10%","soakTime":"1h","minQualified":1,"promotion":"Automatic"}],` +
+			`{"clusterSelector":{},"stages":[{"name":"all","maxConcurrent":"10%"}],` +
 				`"arrivalTime":"15m","maxFailed":0,"progressDeadline":"2h","hold":false}`},
 		{"release, numbers set to 0", "OmniHelmRelease",
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"x"},"namespace":"n","chart":{"chart":"x"},"timeout":"1m","maxHistory":0,` +

@@ -124,8 +124,8 @@ type RolloutStage struct {
 	// +optional
 	SoakTime Duration `json:"soakTime,omitempty"`
 
-	// minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default), or a
-	// percentage of the stage's clusters, which is rounded up.
+	// minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default) to 100,
+	// or a percentage of the stage's clusters, which is rounded up.
 	// +optional
 	MinQualified *intstr.IntOrString `json:"minQualified,omitempty"`
 

@@ -101,10 +101,6 @@ func SetObjectDefaults_OmniKubeconfigExportList(in *OmniKubeconfigExportList) {
 
 func SetObjectDefaults_OmniRolloutPolicy(in *OmniRolloutPolicy) {
 	SetDefaults_OmniRolloutPolicySpec(&in.Spec)
-	for i := range in.Spec.Stages {
-		a := &in.Spec.Stages[i]
-		SetDefaults_RolloutStage(a)
-	}
 }
 
 func SetObjectDefaults_OmniRolloutPolicyList(in *OmniRolloutPolicyList) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kittest"
@@ -14,16 +13,11 @@ import (
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 func valid() *v1alpha1.OmniRolloutPolicy {
-	one := intstr.FromInt32(1)
-
 	return &v1alpha1.OmniRolloutPolicy{Spec: v1alpha1.OmniRolloutPolicySpec{
 		ClusterSelector: &metav1.LabelSelector{},
 		Stages: []v1alpha1.RolloutStage{
-			{
-				Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}},
-				MaxConcurrent: &one, MinQualified: &one, SoakTime: "1h", Promotion: v1alpha1.PromotionAutomatic,
-			},
-			{Name: "prod", MaxConcurrent: &one, MinQualified: &one, SoakTime: "1h", Promotion: v1alpha1.PromotionAutomatic},
+			{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}},
+			{Name: "prod"},
 		},
 		ArrivalTime: "15m", ProgressDeadline: "2h",
 	}}

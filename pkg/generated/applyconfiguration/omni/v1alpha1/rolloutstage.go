@@ -40,8 +40,8 @@ type RolloutStageApplyConfiguration struct {
 	// soakTime is how long clusters of this stage have to run a change well before the next stage takes it. From 0s to
 	// 720h; 1h by default.
 	SoakTime *omniv1alpha1.Duration `json:"soakTime,omitempty"`
-	// minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default), or a
-	// percentage of the stage's clusters, which is rounded up.
+	// minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default) to 100,
+	// or a percentage of the stage's clusters, which is rounded up.
 	MinQualified *intstr.IntOrString `json:"minQualified,omitempty"`
 	// promotion says who may begin this stage: Automatic (the default) or Manual.
 	Promotion *omniv1alpha1.RolloutPromotion `json:"promotion,omitempty"`
