@@ -31,8 +31,8 @@ type Result struct {
 // but that still have a ticket or changes that it held. The caller marks clusters that another policy selects as
 // well.
 //
-// A ticket in the policy's status is kept until its cluster reports the end of that turn, or is gone. New tickets go
-// to the clusters that have waited longest.
+// A ticket in the policy's status is kept until its cluster reports the end of that turn, is gone, or has left with
+// nothing to do. New tickets go to the clusters that have waited longest.
 func (p *Policy) Evaluate(clusters []Member, now time.Time) Result {
 	members := make([]*Member, 0, len(clusters))
 	for i := range clusters {
@@ -46,7 +46,7 @@ func (p *Policy) Evaluate(clusters []Member, now time.Time) Result {
 	after := &Policy{Object: object, selector: p.selector, stages: p.stages, freezes: p.freezes, known: map[calendarKey]window.State{}}
 
 	status.ObservedGeneration = object.Generation
-	status.Admitted = keepTickets(status.Admitted, members)
+	status.Admitted = p.keepTickets(status.Admitted, members)
 	status.Failed, status.FailedCount = p.failed(members)
 	status.Held = number(members, func(m *Member) bool { return m.isHeld() && !m.Conflict })
 

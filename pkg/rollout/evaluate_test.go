@@ -18,6 +18,7 @@ func TestAdmitted(t *testing.T) {
 		return one(v1alpha1.RolloutStage{MaxConcurrent: share(value)})
 	}
 	alone, all := limit("1"), limit("100%")
+	ofOther := func(m *rollout.Member) { m.Rollout.Policy = "other" }
 	c := func(number int, changes ...func(*rollout.Member)) rollout.Member {
 		return memberOf(fmt.Sprintf("c%d", number), 0, changes...)
 	}
@@ -52,13 +53,15 @@ func TestAdmitted(t *testing.T) {
 		"nor at work":                     {policy: list(alone), members: list(c(1, h), c(2, work, paused)), want: list("c1")},
 		"a ticket of a stage renamed":     {policy: list(alone, ticket("c2", "old", "hash-"+v2)), members: list(c(1, h), c(2, work)), want: list("c2")},
 		"a ticket of one that left":       {policy: list(alone, ticket("c2", "prod", "hash-"+v2)), members: list(c(1, h), c(2, work, left)), want: list("c2")},
+		"of one that left, with nothing":  {policy: list(alone, ticket("c2", "prod", "hash-"+v2)), members: list(c(1, h), c(2, left)), want: list("c1")},
+		"of one that another policy has":  {policy: list(alone, ticket("c2", "prod", "hash-"+v2)), members: list(c(1, h), c(2, work, left, ofOther)), want: list("c1")},
 		"failed ones free their slot":     {policy: list(alone, spec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.MaxFailed = 1 })), members: list(c(1, h), c(2, failed("x"))), want: list("c1")},
 		"dead, paused, left, in conflict": {policy: list(all), members: list(c(1, h, dead), c(2, h, paused), c(3, h, left), c(4, h, conflict), c(5, h)), want: list("c5")},
 		"the share is of those that count": {
 			policy:  list(limit("50%")),
 			members: list(c(1, h), c(2, h), c(3, h), c(4, h, dead), c(5, h, paused), c(6, h, left), c(7, h, conflict)), want: list("c1"),
 		},
-		"of another policy": {policy: list(all), members: list(c(1, h, func(m *rollout.Member) { m.Rollout.Policy = "other" }), c(2, h)), want: list("c2")},
+		"of another policy": {policy: list(all), members: list(c(1, h, ofOther), c(2, h)), want: list("c2")},
 		"without a hash":    {policy: list(all), members: list(c(1, held("")), c(2, h)), want: list("c2")},
 		"never over 100":    {policy: list(all), members: many(150, 0, h), want: namesOf(many(100, 0))},
 		"a failed one with the fix, while the rest is stopped": {policy: list(all), members: list(c(1, h), c(2, h, failed("x"))), want: list("c2")},
@@ -103,9 +106,12 @@ func TestTwoHundred(t *testing.T) {
 	}
 }
 
-// TestTicketKept tests what ends an hour-old ticket: the cluster's report, or its deletion.
+// TestTicketKept tests what ends an hour-old ticket: the cluster's report, its deletion, or that it has left and nothing
+// of this policy's is left in it: nobody would report the end of that turn.
 func TestTicketKept(t *testing.T) {
 	given := noon.Add(-time.Hour)
+	ofOther := func(m *rollout.Member) { m.Rollout.Policy = "other" }
+	ofNone := func(m *rollout.Member) { m.Rollout = v1alpha1.OmniClusterRollout{} }
 
 	for name, test := range map[string]struct {
 		member []rollout.Member
@@ -116,7 +122,13 @@ func TestTicketKept(t *testing.T) {
 		"it looks well, and done":  {list(memberOf("c", 0)), true},
 		"other changes came":       {list(memberOf("c", 0, held("h2"))), true},
 		"paused":                   {list(memberOf("c", 0, held("h"), paused)), true},
-		"left":                     {list(memberOf("c", 0, atWork("h"), left)), true},
+		"left, at work":            {list(memberOf("c", 0, atWork("h"), left)), true},
+		"left, held":               {list(memberOf("c", 0, held("h"), left)), true},
+		"left, nothing to do":      {list(memberOf("c", 0, left)), false},
+		"left, no status":          {list(memberOf("c", 0, left, ofNone)), false},
+		"of another now, at work":  {list(memberOf("c", 0, atWork("h"), left, ofOther)), false},
+		"of another now, held":     {list(memberOf("c", 0, held("h"), left, ofOther)), false},
+		"back from another":        {list(memberOf("c", 0, held("h"), ofOther)), true},
 		"in conflict":              {list(memberOf("c", 0, atWork("h"), conflict)), true},
 		"in another stage":         {list(memberOf("c", 2, atWork("h"))), true},
 		"dead":                     {list(memberOf("c", 0, atWork("h"), dead)), true},

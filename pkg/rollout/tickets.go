@@ -11,18 +11,25 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
 )
 
-// keepTickets drops tickets whose turn the cluster has reported as ended, and tickets of clusters that are gone.
-func keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member) []v1alpha1.RolloutTicket {
+// keepTickets drops tickets whose turn the cluster has reported as ended, and tickets of clusters that are gone or that
+// this policy has nothing to do with any more.
+func (p *Policy) keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member) []v1alpha1.RolloutTicket {
 	var kept []v1alpha1.RolloutTicket
 
 	for _, ticket := range tickets {
 		member, found := memberNamed(members, ticket.Cluster)
-		if found && member.UID == ticket.UID && !IsUsed(ticket, member.Rollout) {
+		if found && member.UID == ticket.UID && !IsUsed(ticket, member.Rollout) && !p.hasLostSight(member) {
 			kept = append(kept, ticket)
 		}
 	}
 
 	return kept
+}
+
+// hasLostSight reports whether a cluster has left, and has no changes of this policy's that wait or are at work: it will
+// never report the end of a turn of this policy. What another policy lets go on in it takes a slot there.
+func (p *Policy) hasLostSight(m *Member) bool {
+	return m.Left && (m.Rollout.State == "" || m.Rollout.Policy != p.Object.Name)
 }
 
 // IsUsed reports whether the cluster has reported the end of the turn that the ticket is for.
