@@ -158,7 +158,7 @@ func isUnfinished(cluster *v1alpha1.OmniCluster, policy *v1alpha1.OmniRolloutPol
 	return status != nil && status.Policy == policy.Name && status.State != ""
 }
 
-// othersOf returns the other policies of the namespace. A policy that cannot be parsed counts as selecting nothing.
+// othersOf returns the other policies of the namespace; nil stands for one that cannot be parsed.
 func othersOf(all []v1alpha1.OmniRolloutPolicy, self *v1alpha1.OmniRolloutPolicy) []*rollout.Policy {
 	var others []*rollout.Policy
 
@@ -167,17 +167,22 @@ func othersOf(all []v1alpha1.OmniRolloutPolicy, self *v1alpha1.OmniRolloutPolicy
 			continue
 		}
 
-		if policy, err := rollout.New(&all[i]); err == nil {
-			others = append(others, policy)
+		policy, err := rollout.New(&all[i])
+		if err != nil {
+			policy = nil
 		}
+
+		others = append(others, policy)
 	}
 
 	return others
 }
 
+// isSelectedBy reports whether one of the policies selects a cluster. One that cannot be parsed selects every cluster, as
+// it does for the controller of OmniClusters: nobody knows which clusters it is for, so none of them may begin.
 func isSelectedBy(policies []*rollout.Policy, cluster *v1alpha1.OmniCluster) bool {
 	for _, policy := range policies {
-		if policy.Selects(cluster) {
+		if policy == nil || policy.Selects(cluster) {
 			return true
 		}
 	}

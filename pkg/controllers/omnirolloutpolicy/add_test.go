@@ -1,0 +1,63 @@
+package omnirolloutpolicy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// TestClusterWakesPolicies: a cluster that is made, changed or deleted wakes every policy of its namespace, a second
+// later, so that many changes of a fleet make one run.
+func TestClusterWakesPolicies(t *testing.T) {
+	b := newBench(t, newPolicy("production"), newPolicy("nights"), newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Namespace = "homelab" }))
+	handler := (&reconciler{client: b.client}).ofCluster()
+	cluster := newCluster("c1", "canary")
+
+	for name, wake := range map[string]func(queue){
+		"made": func(q queue) { handler.Create(t.Context(), event.CreateEvent{Object: cluster}, q) },
+		"changed": func(q queue) {
+			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: cluster, ObjectNew: cluster}, q)
+		},
+		"deleted": func(q queue) { handler.Delete(t.Context(), event.DeleteEvent{Object: cluster}, q) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				defer q.ShutDown()
+
+				wake(q)
+				wake(q)
+				time.Sleep(gather - time.Millisecond)
+				synctest.Wait()
+
+				if q.Len() != 0 {
+					t.Error("a policy does not wait for further changes")
+				}
+
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+
+				var woken []string
+
+				for q.Len() > 0 {
+					request, _ := q.Get()
+					woken = append(woken, request.String())
+				}
+
+				slices.Sort(woken)
+
+				if got := strings.Join(woken, " "); got != "fleet/nights fleet/production" {
+					t.Errorf("woken: %s", got)
+				}
+			})
+		})
+	}
+}

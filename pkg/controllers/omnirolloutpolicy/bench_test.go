@@ -1,0 +1,213 @@
+package omnirolloutpolicy
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+)
+
+// Versions that the tests roll out.
+const (
+	v1 = "v1.35.1"
+	v2 = "v1.36.1"
+)
+
+// noon is a Wednesday.
+var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+// bench is the controller over a fake API. Only the policies' statuses may be written.
+type bench struct {
+	t        *testing.T
+	client   client.WithWatch
+	loop     *loop.Reconciler[*v1alpha1.OmniRolloutPolicy, *scope]
+	events   *events.FakeRecorder
+	rollouts *metrics.Rollouts
+	now      time.Time
+	skew     time.Duration
+	writes   int
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+
+	b := &bench{t: t, now: noon, events: events.NewFakeRecorder(1000), rollouts: metrics.NewRollouts()}
+	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.OmniCluster{}, &v1alpha1.OmniRolloutPolicy{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				t.Error("a policy has no finalizer, and nothing of it is patched but the status")
+
+				return nil
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if _, isPolicy := o.(*v1alpha1.OmniRolloutPolicy); !isPolicy {
+					t.Errorf("the controller writes a %T", o)
+				}
+
+				b.writes++
+
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		}).Build()
+
+	r := newReconciler(b.client, b.events, Options{
+		Objects: metrics.NewObjects(), Rollouts: b.rollouts,
+		Now: func() time.Time { return b.now }, Skew: func() time.Duration { return b.skew },
+	})
+	b.loop = loop.New(r.kind(), loop.Settings{
+		Client: b.client, Events: b.events, Jitter: func(interval time.Duration) time.Duration { return interval },
+	})
+
+	return b
+}
+
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "fleet", Name: name}
+}
+
+// run reconciles a policy once, and returns it and when it has to be reconciled again.
+func (b *bench) run(name string) (*v1alpha1.OmniRolloutPolicy, time.Duration) {
+	b.t.Helper()
+
+	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: key(name)})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	policy := &v1alpha1.OmniRolloutPolicy{}
+	if err := b.client.Get(b.t.Context(), key(name), policy); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return policy, result.RequeueAfter
+}
+
+// put writes an object with its status, as a user and the object's own controller do.
+func (b *bench) put(object client.Object) {
+	b.t.Helper()
+
+	status, isObject := object.DeepCopyObject().(client.Object)
+	stored, isToo := object.DeepCopyObject().(client.Object)
+
+	if !isObject || !isToo {
+		b.t.Fatalf("a copy of %T is no object", object)
+	}
+
+	if err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
+		b.t.Fatal(err)
+	}
+
+	object.SetResourceVersion(stored.GetResourceVersion())
+
+	if err := b.client.Update(b.t.Context(), object); err != nil {
+		b.t.Fatal(err)
+	}
+
+	status.SetResourceVersion(object.GetResourceVersion())
+
+	if err := b.client.Status().Update(b.t.Context(), status); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// told returns the events so far.
+func (b *bench) told() []string {
+	var all []string
+
+	for {
+		select {
+		case one := <-b.events.Events:
+			all = append(all, one)
+		default:
+			return all
+		}
+	}
+}
+
+// newPolicy has the stages canary and prod, which take one cluster at a time.
+func newPolicy(name string, changes ...func(*v1alpha1.OmniRolloutPolicy)) *v1alpha1.OmniRolloutPolicy {
+	policy := &v1alpha1.OmniRolloutPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, UID: types.UID("uid-" + name), Generation: 2},
+		Spec: v1alpha1.OmniRolloutPolicySpec{
+			ClusterSelector: &metav1.LabelSelector{},
+			Stages: []v1alpha1.RolloutStage{
+				{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}}, {Name: "prod"},
+			},
+		},
+	}
+	for _, change := range changes {
+		change(policy)
+	}
+
+	return policy
+}
+
+// newCluster has run v1 well for a long time.
+func newCluster(name, tier string, changes ...func(*v1alpha1.OmniCluster)) *v1alpha1.OmniCluster {
+	cluster := &v1alpha1.OmniCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, UID: types.UID("uid-" + name), Generation: 1, Labels: map[string]string{"tier": tier}},
+		Spec:       v1alpha1.OmniClusterSpec{Kubernetes: v1alpha1.OmniClusterKubernetes{Version: v1}},
+		Status: v1alpha1.OmniClusterStatus{
+			ReconcileStatus: v1alpha1.ReconcileStatus{
+				ObservedGeneration: 1,
+				Conditions: []metav1.Condition{{
+					Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRunning, LastTransitionTime: metav1.NewTime(noon.Add(-1000 * time.Hour)),
+				}},
+			},
+			Omni:    &v1alpha1.OmniClusterRemoteStatus{KubernetesVersion: v1},
+			Rollout: &v1alpha1.OmniClusterRollout{Governed: true, Policy: "production"},
+		},
+	}
+	for _, change := range changes {
+		change(cluster)
+	}
+
+	return cluster
+}
+
+// waits holds the change to v2 since some time before noon.
+func waits(ago time.Duration) func(*v1alpha1.OmniCluster) {
+	return func(o *v1alpha1.OmniCluster) {
+		o.Spec.Kubernetes.Version = v2
+		since := metav1.NewTime(noon.Add(-ago))
+		o.Status.Rollout.State, o.Status.Rollout.Hash, o.Status.Rollout.HeldSince = v1alpha1.RolloutHeld, "hash-"+o.Name, &since
+		o.Status.Rollout.Kinds = []v1alpha1.ChangeKind{v1alpha1.ChangeKubernetesVersion}
+	}
+}
+
+// works has begun with the change.
+func works(o *v1alpha1.OmniCluster) {
+	waits(time.Hour)(o)
+	o.Status.Rollout.State = v1alpha1.RolloutAdmitted
+	o.Status.Conditions[0].Status = metav1.ConditionFalse
+}
+
+// isDone is done with the change, and has run v2 since some time before noon.
+func isDone(ago time.Duration) func(*v1alpha1.OmniCluster) {
+	return func(o *v1alpha1.OmniCluster) {
+		o.Spec.Kubernetes.Version, o.Status.Omni.KubernetesVersion = v2, v2
+		at := metav1.NewTime(noon.Add(-ago))
+		o.Status.Rollout = &v1alpha1.OmniClusterRollout{
+			Governed: true, Policy: "production", Last: &v1alpha1.RolloutResult{Hash: "hash-" + o.Name, Result: v1alpha1.RolloutDone, Time: at},
+		}
+		o.Status.Conditions[0].Status, o.Status.Conditions[0].LastTransitionTime = metav1.ConditionTrue, at
+	}
+}

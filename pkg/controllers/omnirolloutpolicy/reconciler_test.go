@@ -1,0 +1,378 @@
+package omnirolloutpolicy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// tickets are the clusters with a ticket, as "cluster (stage)".
+func tickets(policy *v1alpha1.OmniRolloutPolicy) string {
+	var shown []string
+	for _, one := range policy.Status.Admitted {
+		shown = append(shown, one.Cluster+" ("+one.Stage+")")
+	}
+
+	return strings.Join(shown, ", ")
+}
+
+func condition(policy *v1alpha1.OmniRolloutPolicy, name string) string {
+	found := apimeta.FindStatusCondition(policy.Status.Conditions, name)
+	if found == nil {
+		return ""
+	}
+
+	return string(found.Status) + " " + found.Reason + ": " + found.Message
+}
+
+func wantTickets(t *testing.T, policy *v1alpha1.OmniRolloutPolicy, want string) {
+	t.Helper()
+
+	if diff := cmp.Diff(want, tickets(policy)); diff != "" {
+		t.Errorf("tickets (-want +got):\n%s", diff)
+	}
+}
+
+// TestRollout takes one version through both stages: who waited longest is first, one at a time, and prod begins when
+// canary has run it for its soak time.
+func TestRollout(t *testing.T) {
+	b := newBench(t, newPolicy("production"),
+		newCluster("c1", "canary", waits(time.Hour)), newCluster("c2", "canary", waits(2*time.Hour)), newCluster("p1", "prod", waits(9*time.Hour)))
+
+	policy, _ := b.run("production")
+	wantTickets(t, policy, "c2 (canary)")
+
+	ticket := v1alpha1.RolloutTicket{Cluster: "c2", UID: "uid-c2", Stage: "canary", Hash: "hash-c2", Since: metav1.NewTime(noon)}
+	if got := policy.Status.Admitted[0]; got.UID != ticket.UID || got.Hash != ticket.Hash || !got.Since.Equal(&ticket.Since) {
+		t.Errorf("the ticket is %+v", got)
+	}
+
+	if got := condition(policy, "Ready"); got != "True InForce: in force for 3 clusters: 3 wait, 1 may begin or are at work, 0 failed" {
+		t.Error(got)
+	}
+
+	// It is at work, and so nobody else begins.
+	b.put(newCluster("c2", "canary", works))
+	policy, _ = b.run("production")
+	wantTickets(t, policy, "c2 (canary)")
+
+	b.put(newCluster("c2", "canary", isDone(0)))
+	policy, _ = b.run("production")
+	wantTickets(t, policy, "c1 (canary)")
+
+	b.put(newCluster("c1", "canary", isDone(0)))
+	policy, after := b.run("production")
+	wantTickets(t, policy, "")
+
+	// The soak time is an hour by default.
+	if after != 10*time.Minute {
+		t.Errorf("the next run is in %s", after)
+	}
+
+	b.now = noon.Add(time.Hour - 5*time.Minute)
+	if policy, after = b.run("production"); after != 5*time.Minute || tickets(policy) != "" {
+		t.Errorf("the next run is in %s; tickets %s", after, tickets(policy))
+	}
+
+	b.now = noon.Add(time.Hour)
+	policy, _ = b.run("production")
+	wantTickets(t, policy, "p1 (prod)")
+
+	if told := b.told(); !slices.ContainsFunc(told, func(text string) bool {
+		return strings.Contains(text, `StageQualified stage "canary" has proved Kubernetes `+v2)
+	}) {
+		t.Errorf("no event of the proof: %q", told)
+	}
+}
+
+// TestSlots: maxConcurrent is per stage.
+func TestSlots(t *testing.T) {
+	two := intstr.FromInt32(2)
+	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Stages[0].MaxConcurrent = &two }),
+		newCluster("c1", "canary", waits(time.Hour)), newCluster("c2", "canary", waits(time.Hour)), newCluster("c3", "canary", waits(time.Hour)))
+
+	policy, _ := b.run("production")
+	wantTickets(t, policy, "c1 (canary), c2 (canary)")
+
+	if diff := cmp.Diff(v1alpha1.RolloutStageStatus{Name: "canary", Clusters: 3, Held: 3, Admitted: 2, Open: true, QuietSince: &metav1.Time{}}, policy.Status.Stages[0],
+		cmp.Comparer(func(a, b *metav1.Time) bool { return (a == nil) == (b == nil) }), cmp.FilterPath(func(p cmp.Path) bool {
+			return p.String() == "Soaking" || p.String() == "Qualified"
+		}, cmp.Ignore())); diff != "" {
+		t.Errorf("the stage (-want +got):\n%s", diff)
+	}
+}
+
+// TestClosed: nothing begins outside the windows, in a freeze and on hold; the next run is when one of them ends.
+func TestClosed(t *testing.T) {
+	saturday := time.Date(2026, 11, 28, 2, 0, 0, 0, time.UTC)
+	windows := func(p *v1alpha1.OmniRolloutPolicy) {
+		p.Spec.Stages[0].Windows = []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{"Sat"}, Start: "02:00", Duration: "4h", TimeZone: "UTC"}}
+	}
+	freeze := func(p *v1alpha1.OmniRolloutPolicy) {
+		p.Spec.Freezes = []v1alpha1.RolloutFreeze{{Name: "f", From: metav1.NewTime(noon.Add(-time.Hour)), Until: metav1.NewTime(saturday)}}
+	}
+
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.OmniRolloutPolicy)
+		opens  time.Time
+	}{
+		"a window": {windows, saturday},
+		"a freeze": {freeze, saturday},
+		"on hold":  {change: func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, newPolicy("production", test.change), newCluster("c1", "canary", waits(time.Hour)))
+
+			policy, after := b.run("production")
+			wantTickets(t, policy, "")
+
+			if policy.Status.Held != 1 || after != interval {
+				t.Errorf("held %d, the next run is in %s", policy.Status.Held, after)
+			}
+
+			if test.opens.IsZero() {
+				return
+			}
+
+			if next := policy.Status.Stages[0].NextChange; next == nil || !next.Time.Equal(test.opens) || policy.Status.Stages[0].Open {
+				t.Errorf("the stage is open: %t, next %v", policy.Status.Stages[0].Open, next)
+			}
+
+			b.now = test.opens.Add(-3 * time.Second)
+			if policy, after = b.run("production"); tickets(policy) != "" || after != 3*time.Second {
+				t.Errorf("the next run is in %s; tickets %s", after, tickets(policy))
+			}
+
+			b.now = test.opens
+			policy, _ = b.run("production")
+			wantTickets(t, policy, "c1 (canary)")
+		})
+	}
+}
+
+// TestSecondRunWritesNothing: the status is written once, and a run that finds the same writes nothing, also later.
+func TestSecondRunWritesNothing(t *testing.T) {
+	b := newBench(t, newPolicy("production"), newCluster("c1", "canary", works), newCluster("c2", "canary", waits(time.Hour)), newCluster("c3", "canary"))
+
+	b.run("production")
+
+	if b.writes != 1 {
+		t.Errorf("%d writes, want 1", b.writes)
+	}
+
+	for range 3 {
+		b.now = b.now.Add(time.Minute)
+		b.run("production")
+	}
+
+	if b.writes != 1 {
+		t.Errorf("%d writes after more runs, want 1", b.writes)
+	}
+}
+
+// TestMembersChange: a cluster that is deleted, or made again, loses its ticket; one that has left keeps it while it is
+// at work.
+func TestMembersChange(t *testing.T) {
+	selects := func(p *v1alpha1.OmniRolloutPolicy) {
+		p.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
+	}
+	left := func(o *v1alpha1.OmniCluster) { o.Labels = nil }
+	idle := func(o *v1alpha1.OmniCluster) { o.Status.Rollout = nil }
+
+	for name, test := range map[string]struct {
+		c1   *v1alpha1.OmniCluster
+		want string
+	}{
+		"at work":              {newCluster("c1", "canary", works), "c1 (canary)"},
+		"deleted":              {nil, "c2 (canary)"},
+		"left, and at work":    {newCluster("c1", "", works, left), "c1 (canary)"},
+		"left, still held":     {newCluster("c1", "", waits(2*time.Hour), left), "c1 (canary)"},
+		"left, nothing to do":  {newCluster("c1", "", idle, left), "c2 (canary)"},
+		"now of another stage": {newCluster("c1", "prod", works), "c1 (canary), c2 (canary)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, newPolicy("production", selects), newCluster("c1", "canary", waits(2*time.Hour)), newCluster("c2", "canary", waits(time.Hour)))
+
+			policy, _ := b.run("production")
+			wantTickets(t, policy, "c1 (canary)")
+
+			if test.c1 != nil {
+				b.put(test.c1)
+			} else if err := b.client.Delete(t.Context(), newCluster("c1", "")); err != nil {
+				t.Fatal(err)
+			}
+
+			policy, _ = b.run("production")
+			wantTickets(t, policy, test.want)
+		})
+	}
+}
+
+// TestTwoPolicies: a cluster that two policies select begins by neither, and counts as held in neither. A policy that
+// cannot be read selects every cluster, as the controller of OmniClusters sees it.
+func TestTwoPolicies(t *testing.T) {
+	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+	unknown := v1alpha1.MaintenanceWindow{Days: []v1alpha1.Weekday{"Sat"}, Start: "02:00", Duration: "4h", TimeZone: "Mars/Olympus"}
+
+	for name, test := range map[string]struct {
+		other *v1alpha1.OmniRolloutPolicy
+		want  string
+	}{
+		"the other selects others":       {newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.ClusterSelector = prod }), "c1 (canary)"},
+		"the other selects it too":       {newPolicy("other"), ""},
+		"the other selects nothing":      {newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.ClusterSelector = nil }), "c1 (canary)"},
+		"the other is of another place":  {newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Namespace = "homelab" }), "c1 (canary)"},
+		"the other's selector is broken": {newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.ClusterSelector.MatchLabels = map[string]string{"a b": ""} }), ""},
+		"the other's zone is unknown": {newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) {
+			p.Spec.ClusterSelector = prod
+			p.Spec.Stages[1].Windows = []v1alpha1.MaintenanceWindow{unknown}
+		}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, newPolicy("production"), test.other, newCluster("c1", "canary", waits(time.Hour)))
+
+			policy, _ := b.run("production")
+			wantTickets(t, policy, test.want)
+
+			held := int32(0)
+			if test.want != "" {
+				held = 1
+			}
+
+			if policy.Status.Held != held {
+				t.Errorf("%d are held, want %d", policy.Status.Held, held)
+			}
+		})
+	}
+}
+
+// TestUnusable: a policy that cannot be used is Stalled, and its status stays as it was.
+func TestUnusable(t *testing.T) {
+	b := newBench(t, newPolicy("production"), newCluster("c1", "canary", waits(time.Hour)))
+
+	policy, _ := b.run("production")
+	wantTickets(t, policy, "c1 (canary)")
+
+	b.skew = -31 * time.Second
+	b.put(newCluster("c1", "canary", isDone(0)))
+
+	policy, _ = b.run("production")
+	wantTickets(t, policy, "c1 (canary)")
+
+	if got := condition(policy, "Stalled"); !strings.HasPrefix(got, "True ClockSkew: the API server's clock is -31s ahead of omni-controller's") {
+		t.Error(got)
+	}
+
+	b.skew = 30 * time.Second
+	policy, _ = b.run("production")
+	wantTickets(t, policy, "")
+
+	if got := condition(policy, "Stalled"); got != "" {
+		t.Error(got)
+	}
+
+	policy.Spec.Stages[1].Windows = []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{"Sat"}, Start: "02:00", Duration: "4h", TimeZone: "Mars/Olympus"}}
+	b.put(policy)
+	policy, _ = b.run("production")
+
+	if got := condition(policy, "Stalled"); !strings.HasPrefix(got, `True InvalidTimeZone: spec.stages[1].windows: there is no time zone "Mars/Olympus"`) {
+		t.Error(got)
+	}
+}
+
+// TestStopped: a failed cluster stops the others; the condition and the events say so, and that it is over.
+func TestStopped(t *testing.T) {
+	fails := func(o *v1alpha1.OmniCluster) {
+		waits(time.Hour)(o)
+		o.Status.Rollout.State = v1alpha1.RolloutFailed
+		o.Status.Rollout.Failure = &v1alpha1.RolloutFailure{Hash: "hash-c1", Time: metav1.NewTime(noon), Message: "no image"}
+		o.Status.Conditions[0].Status = metav1.ConditionFalse
+	}
+	b := newBench(t, newPolicy("production"), newCluster("c1", "canary", fails), newCluster("c2", "canary", waits(time.Hour)))
+
+	policy, _ := b.run("production")
+	wantTickets(t, policy, "")
+
+	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "True TooManyFailed: 1 failed, 0 may: c1 (no image)" {
+		t.Error(got)
+	}
+
+	b.put(newCluster("c1", "canary", isDone(0)))
+	policy, _ = b.run("production")
+	wantTickets(t, policy, "c2 (canary)")
+
+	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "" {
+		t.Error(got)
+	}
+
+	told := strings.Join(b.told(), "\n")
+	for _, text := range []string{"Warning RolloutStopped nothing else begins: 1 failed, 0 may: c1 (no image)", "Normal RolloutResumed changes begin again"} {
+		if !strings.Contains(told, text) {
+			t.Errorf("no event %q in:\n%s", text, told)
+		}
+	}
+}
+
+// TestPromoted: somebody lets a stage begin without the earlier one, and there is one event of it.
+func TestPromoted(t *testing.T) {
+	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) {
+		p.Annotations = map[string]string{v1alpha1.AnnotationPromotePrefix + "prod": "2026-11-25T13:00:00Z"}
+	}), newCluster("c1", "canary"), newCluster("p1", "prod", waits(time.Hour)))
+
+	for range 2 {
+		policy, _ := b.run("production")
+		wantTickets(t, policy, "p1 (prod)")
+	}
+
+	if told := strings.Join(b.told(), "\n"); strings.Count(told, `Promoted stage "prod" may begin without the earlier ones until 2026-11-25 13:00 UTC`) != 1 {
+		t.Error(told)
+	}
+}
+
+// TestMeasured: the metrics follow the status, and go with the policy.
+func TestMeasured(t *testing.T) {
+	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) {
+		p.Spec.Stages[1].Windows = []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{"Sat"}, Start: "02:00", Duration: "4h", TimeZone: "UTC"}}
+	}), newCluster("c1", "canary", works), newCluster("p1", "prod", waits(2*time.Hour)), newCluster("p2", "prod", waits(time.Hour)))
+	b.run("production")
+
+	want := fmt.Sprintf(`
+# HELP omni_rollout_next_open_timestamp_seconds When changes of a stage may begin again by its windows and freezes, in seconds since 1970. Absent while they may.
+# TYPE omni_rollout_next_open_timestamp_seconds gauge
+omni_rollout_next_open_timestamp_seconds{namespace="fleet",policy="production",stage="prod"} %d
+# HELP omni_rollout_oldest_held_timestamp_seconds Since when the changes of a stage have waited that wait longest, in seconds since 1970. Absent if none wait.
+# TYPE omni_rollout_oldest_held_timestamp_seconds gauge
+omni_rollout_oldest_held_timestamp_seconds{namespace="fleet",policy="production",stage="prod"} %d
+`, time.Date(2026, 11, 28, 2, 0, 0, 0, time.UTC).Unix(), noon.Add(-2*time.Hour).Unix())
+
+	if err := testutil.CollectAndCompare(b.rollouts, strings.NewReader(want), "omni_rollout_next_open_timestamp_seconds", "omni_rollout_oldest_held_timestamp_seconds"); err != nil {
+		t.Error(err)
+	}
+
+	if got := testutil.CollectAndCount(b.rollouts); got != 9 {
+		t.Errorf("%d series", got)
+	}
+
+	if err := b.client.Delete(t.Context(), newPolicy("production")); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key("production")}); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := testutil.CollectAndCount(b.rollouts); got != 0 {
+		t.Errorf("%d series of a policy that is gone", got)
+	}
+}
