@@ -131,6 +131,50 @@ func TestRolloutCrash(t *testing.T) {
 	end()
 }
 
+// TestRolloutWindowEnds has the controller die with a ticket given, and with the cluster admitted as well, and the windows
+// be closed when the next one starts: nothing was written yet, so nothing begins.
+func TestRolloutWindowEnds(t *testing.T) {
+	slow(t)
+
+	for name, state := range map[string]v1alpha1.RolloutState{"the ticket is given": v1alpha1.RolloutHeld, "the cluster is admitted": v1alpha1.RolloutAdmitted} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			f.apply(fmt.Sprintf(oneByOne, true))
+			f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
+			f.wait("the policy to count it", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+			stack.Controller.Kill()
+
+			now := time.Now().UTC()
+			hash := f.run("get", "ocl", "c", "-o", "jsonpath={.status.rollout.hash}")
+			f.patchStatus("orp", "fleet", fmt.Sprintf(`{"admitted": [{"cluster": "c", "uid": %q, "stage": "all", "hash": %q, "since": %q}]}`,
+				f.run("get", "ocl", "c", "-o", "jsonpath={.metadata.uid}"), hash, now.Format(time.RFC3339)))
+
+			if state == v1alpha1.RolloutAdmitted {
+				f.patchStatus("ocl", "c", fmt.Sprintf(`{"rollout": {"state": %q, "admittedSince": %q}}`, state, now.Format(time.RFC3339)))
+			}
+
+			closed := fmt.Sprintf("stages: [{name: all, maxConcurrent: 1, windows: [{days: [%s], start: \"12:00\", duration: 1h, timeZone: UTC}]}]",
+				now.AddDate(0, 0, 3).Format("Mon"))
+			f.apply(strings.Replace(fmt.Sprintf(oneByOne, false), "stages: [{name: all, maxConcurrent: 1}]", closed, 1))
+
+			if err := stack.Controller.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			f.wait("the ticket to go back", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Returned") })
+			f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonOutsideWindow)
+			f.wait("the policy to take it back", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "1") })
+			f.nothingWritten()
+		})
+	}
+}
+
+// patchStatus merges fields into the status of an object.
+func (s *space) patchStatus(resource, name, status string) {
+	s.t.Helper()
+	s.run("patch", resource, name, "--subresource=status", "--type=merge", "-p", `{"status": `+status+`}`)
+}
+
 // has is nil if something is at a path of an object.
 func (s *space) has(resource, name, path string) error {
 	if out, err := s.try("get", resource, name, "-o", "jsonpath="+path); err != nil || out == "" {
