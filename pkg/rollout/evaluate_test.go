@@ -65,7 +65,13 @@ func TestAdmitted(t *testing.T) {
 		"without a hash":    {policy: list(all), members: list(c(1, held("")), c(2, h)), want: list("c2")},
 		"never over 100":    {policy: list(all), members: many(150, 0, h), want: namesOf(many(100, 0))},
 		"a failed one with the fix, while the rest is stopped": {policy: list(all), members: list(c(1, h), c(2, h, failed("x"))), want: list("c2")},
-		"a failed one with the same":                           {policy: list(all), members: list(c(1, h, failed("hash-"+v2))), want: []string{}},
+		"the fix, a minute after a ticket came back": {
+			policy: list(all), members: list(c(2, h, failed("x"), dead, lastly("hash-"+v2, v1alpha1.RolloutReturned, noon.Add(-time.Minute)))), want: list("c2"),
+		},
+		"the fix, sooner": {
+			policy: list(all), members: list(c(2, h, failed("x"), dead, lastly("hash-"+v2, v1alpha1.RolloutReturned, noon.Add(-59*time.Second)))), want: []string{},
+		},
+		"a failed one with the same": {policy: list(all), members: list(c(1, h, failed("hash-"+v2))), want: []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object, _ := after(t, policyOf(test.policy...), test.members, noon)

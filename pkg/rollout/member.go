@@ -25,7 +25,8 @@ type Member struct {
 	Behind bool
 	// Ready is the cluster's condition Ready.
 	Ready bool
-	// Paused is true for a cluster that makes no changes: suspended, observed only, or being deleted.
+	// Paused is true for a cluster that makes no changes: suspended, observed only, being deleted, locked in Omni, or written
+	// by somebody else as well.
 	Paused bool
 	// Conflict is true for a cluster that another policy selects, too; Left for a cluster that this policy no longer
 	// selects. Neither gets a ticket.
@@ -39,7 +40,7 @@ type Member struct {
 func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 	member := Member{
 		Name: cluster.Name, UID: string(cluster.UID), Zone: cluster.Annotations[v1alpha1.AnnotationTimeZone], Stage: p.StageOf(cluster),
-		Paused:           cluster.Spec.Suspend || cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve || !cluster.DeletionTimestamp.IsZero(),
+		Paused:           isPaused(cluster),
 		WantedKubernetes: cluster.Spec.Kubernetes.Version, WantedTalos: cluster.Spec.Talos.Version,
 	}
 	member.Healthy, member.Since = Healthy(cluster)
@@ -55,6 +56,16 @@ func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 	}
 
 	return member
+}
+
+func isPaused(cluster *v1alpha1.OmniCluster) bool {
+	if cluster.Spec.Suspend || cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve || !cluster.DeletionTimestamp.IsZero() {
+		return true
+	}
+
+	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+
+	return ready != nil && ready.Status == metav1.ConditionFalse && (ready.Reason == v1alpha1.ReasonRemoteLocked || ready.Reason == v1alpha1.ReasonSecondWriter)
 }
 
 // Healthy reports whether a cluster runs well, and since when. A cluster also counts as healthy if it is not Ready

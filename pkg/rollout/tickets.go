@@ -130,6 +130,12 @@ func (p *Policy) admit(members []*Member, now time.Time) (next time.Time) {
 			continue
 		}
 
+		if again := member.asksAgain(); now.Before(again) {
+			next = earliest(next, again)
+
+			continue
+		}
+
 		free[member.Stage]--
 
 		status.Admitted = append(status.Admitted, ticket)
@@ -156,6 +162,20 @@ func byTurn(a, b *Member) int {
 
 	return cmp.Or(since.Compare(other), cmp.Compare(a.Name, b.Name))
 }
+
+// asksAgain is when a cluster that is not healthy, and gave back a ticket for the same changes, gets the next one. The zero
+// time for any other: a failed cluster with a fix whose Omni does not answer would take a ticket and give it back each second.
+func (m *Member) asksAgain() time.Time {
+	last := m.Rollout.Last
+	if m.Healthy || last == nil || last.Result != v1alpha1.RolloutReturned || last.Hash != m.Rollout.Hash {
+		return time.Time{}
+	}
+
+	return last.Time.Add(returnedPause)
+}
+
+// returnedPause is how long a cluster that is not healthy waits after it gave a ticket back.
+const returnedPause = time.Minute
 
 // waitsSince is since when a cluster waits for its turn; the zero time if it does not say. One that gave a ticket back
 // queues anew: a cluster that never uses its turn must not keep the others from theirs.

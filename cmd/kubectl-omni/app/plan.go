@@ -137,6 +137,10 @@ func (t *tool) showPlan(ctx context.Context, cluster *v1alpha1.OmniCluster) erro
 // missingPolicy says that no OmniRolloutPolicy selects a cluster, so that its changes wait for no turn, or that the user may
 // not know; empty if one does. A server that is older than the kind has none, and nobody expects one there.
 func (t *tool) missingPolicy(ctx context.Context, cluster *v1alpha1.OmniCluster) string {
+	if held := cluster.Status.Rollout; held != nil && held.Reason == v1alpha1.ReasonLeftPolicy {
+		return "" // the policy that it has left still holds its changes
+	}
+
 	client, _, err := t.api()
 	if err != nil {
 		return ""

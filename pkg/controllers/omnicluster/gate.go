@@ -3,6 +3,7 @@ package omnicluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -18,7 +19,7 @@ import (
 // selection has the OmniRolloutPolicies that concern a cluster.
 type selection struct {
 	policy   *rollout.Policy // nil if it cannot be read, or two select the cluster
-	name     string          // of the policy
+	name     string          // of the policy, or of one of several
 	conflict []string        // the policies, if more than one selects the cluster
 	unusable error           // why the policy cannot be read
 	left     bool            // the policy held changes before, and does not select the cluster any more
@@ -77,13 +78,26 @@ func selectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCl
 
 	switch {
 	case len(names) > 1:
-		return selection{conflict: names, revision: strings.Join(names, ", ")}
+		return conflictOf(names, cluster)
 	case len(names) == 0 && before != nil && cluster.Status.Rollout.State != "":
 		found.name, found.left, found.revision = before.Name, true, "left "+revisionOf(before)
 		found.policy, found.unusable = rollout.New(before)
 	}
 
 	return found
+}
+
+// conflictOf returns the selection of several policies. The one that held changes before keeps them: they stay held if it is
+// the next to go, and it cannot be deleted meanwhile.
+func conflictOf(names []string, cluster *v1alpha1.OmniCluster) selection {
+	slices.Sort(names) // the cache has no order
+
+	name := names[0]
+	if held := cluster.Status.Rollout; held != nil && slices.Contains(names, held.Policy) {
+		name = held.Policy
+	}
+
+	return selection{name: name, conflict: names, revision: strings.Join(names, ", ")}
 }
 
 func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {

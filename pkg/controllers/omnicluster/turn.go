@@ -45,7 +45,8 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 		return false, nil
 	}
 
-	if overrideOf(now) == status.Hash {
+	// Changes that have begun go on, whatever becomes of the policy and the ticket.
+	if overrideOf(now) == status.Hash || decision.HasBegun() {
 		return true, nil
 	}
 
@@ -70,8 +71,7 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 		return false, nil
 	}
 
-	// Changes that have begun go on, even if the policy changes.
-	return decision.HasBegun() || policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s.cluster, policy, *status).Reason == "", nil
+	return policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s.cluster, policy, *status).Reason == "", nil
 }
 
 // isGateCurrent lists the policies from the API server, without the cache, and reports whether the same one decides about

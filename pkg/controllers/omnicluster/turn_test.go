@@ -134,6 +134,76 @@ func TestIsTurn(t *testing.T) {
 	}
 }
 
+// TestABegunTurnGoesOn has half of a turn's changes made, and no ticket for the rest any more.
+func TestABegunTurnGoesOn(t *testing.T) {
+	for name, change := range map[string]func(*lastLook){
+		"the ticket is gone":     func(l *lastLook) { l.policy.Status.Admitted = nil },
+		"the policy is gone":     func(l *lastLook) { l.policy.Name = "another" },
+		"the policy is on hold":  func(l *lastLook) { l.policy.Spec.Hold = true },
+		"the window has ended":   func(l *lastLook) { l.policy.Spec.Stages[0].Windows[0].Start = "14:00" },
+		"it has another version": func(l *lastLook) { l.policy.Generation++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, decision := newLastLook()
+			rollout := decision.Rollout()
+			rollout.Changes = append([]string{"made"}, rollout.Changes...)
+			now.cluster.Status.Rollout, now.cluster.Status.LastSyncTime = rollout, &metav1.Time{Time: wednesday}
+			change(&now)
+
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+
+			r := &reconciler{
+				live:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(now.cluster, now.policy).Build(),
+				options: Options{Now: func() time.Time { return wednesday }},
+			}
+
+			facts := consent.Facts{
+				Cluster: now.cluster, Now: wednesday,
+				Plan: &plan.Plan{Changes: []plan.Change{{
+					Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
+				}}},
+				Gate: consent.Gate{
+					Policy: "fleet", Stage: "all", Governed: true,
+					Gates: func(v1alpha1.ChangeKind) bool { return true },
+					Judge: func(v1alpha1.OmniClusterRollout) consent.Wait {
+						return consent.Wait{Reason: v1alpha1.ReasonPolicyOnHold}
+					},
+					Turn: consent.Turn{Deadline: 2 * time.Hour, ReadyTime: time.Minute},
+				},
+			}
+
+			decision = consent.Decide(facts)
+			if !decision.Begins() || !decision.HasBegun() {
+				t.Fatal("the turn does not go on")
+			}
+
+			if got, err := r.isTurn(t.Context(), &scope{cluster: now.cluster, name: benchCluster}, decision); err != nil || !got {
+				t.Errorf("%t %v", got, err)
+			}
+		})
+	}
+}
+
+// TestConflict has two policies select a cluster that one of them held before, in either order of the cache.
+func TestConflict(t *testing.T) {
+	now, _ := newLastLook()
+	other := now.policy.DeepCopy()
+	other.Name = "another"
+
+	for held, want := range map[string]string{"": "another", "fleet": "fleet", "gone": "another"} {
+		now.cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: held, State: v1alpha1.RolloutHeld}
+		found := selectionOf([]v1alpha1.OmniRolloutPolicy{*now.policy, *other}, now.cluster)
+		reversed := selectionOf([]v1alpha1.OmniRolloutPolicy{*other, *now.policy}, now.cluster)
+
+		if found.name != want || reversed.name != want || found.revision != reversed.revision || len(found.conflict) != 2 {
+			t.Errorf("held by %q: %+v, reversed %+v; want %s", held, found, reversed, want)
+		}
+	}
+}
+
 // TestTurnDue looks at a cluster under a policy whose deadline is two hours.
 func TestTurnDue(t *testing.T) {
 	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: wednesday.Add(after)} }

@@ -105,17 +105,22 @@ func (d Decision) Held() (reason, message string) {
 // Begins reports whether the run is about to make changes in the cluster's turn. Then the caller reads the ticket
 // again, without the cache.
 func (d Decision) Begins() bool {
-	return d.admission != nil && slices.ContainsFunc(d.Items, func(item Item) bool {
-		return item.State == Planned && d.isGated(item.Change) && d.admission.admitted[d.salted(item.Change)]
+	return slices.ContainsFunc(d.Items, func(item Item) bool {
+		return item.State == Planned && d.isAdmitted(item.Change)
 	})
 }
 
-// BeginsWithoutTurn reports whether the run is about to make changes of a kind that a policy may hold, and none holds
-// them. Then the caller looks for a new policy, without the cache.
+// BeginsWithoutTurn reports whether the run is about to make changes of a kind that a policy may hold, and that have no
+// turn. Then the caller looks for a new policy, without the cache.
 func (d Decision) BeginsWithoutTurn() bool {
 	return slices.ContainsFunc(d.Items, func(item Item) bool {
-		return item.State == Planned && item.Change.Kind != plan.KindFree && !item.Change.TearingDown && !d.isGated(item.Change)
+		return item.State == Planned && item.Change.Kind != plan.KindFree && !item.Change.TearingDown && !d.isAdmitted(item.Change)
 	})
+}
+
+// isAdmitted reports whether a change needs a turn, and has it.
+func (d Decision) isAdmitted(change plan.Change) bool {
+	return d.admission != nil && d.isGated(change) && d.admission.admitted[d.salted(change)]
 }
 
 // HasBegun reports whether an earlier run made changes in the cluster's turn.

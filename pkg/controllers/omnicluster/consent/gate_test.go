@@ -449,6 +449,10 @@ func TestLeftPolicy(t *testing.T) {
 	tt.gate.OnlyBefore, tt.wait = true, Wait{Reason: v1alpha1.ReasonLeftPolicy, Message: "x"}
 	tt.ask("v1.13.2", "v1.13.3")
 
+	if d := tt.decide(); !d.BeginsWithoutTurn() || d.Begins() {
+		t.Error("nobody looks for a new policy before the other changes begin")
+	}
+
 	d := tt.run()
 	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
 
