@@ -48,7 +48,7 @@ func kinds() []kind {
 	for _, descriptor := range []any{
 		omniconnection.Descriptor(time.Now), omnicluster.Descriptor(false), omnicontrolplane.Descriptor(), omniworkers.Descriptor(),
 		omnimachine.Descriptor(), omnikubeconfigexport.Descriptor(time.Now), omnisecretsync.Descriptor(time.Now), omnihelmrelease.Descriptor(),
-		omnirolloutpolicy.Descriptor(time.Now),
+		omnirolloutpolicy.Descriptor(time.Now, nil),
 	} {
 		all = append(all, readDescriptor(descriptor))
 	}

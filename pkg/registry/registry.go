@@ -49,7 +49,10 @@ func kindOf[T kit.Object](descriptor *kit.Descriptor[T]) kind {
 	}
 }
 
-func kinds(options Options) []kind {
+// late is a store that is made after the kinds that read it.
+type late struct{ *kit.REST }
+
+func kinds(options Options, clusters omnirolloutpolicy.Clusters) []kind {
 	return []kind{
 		kindOf(omniconnection.Descriptor(time.Now)),
 		kindOf(omnicluster.Descriptor(options.RequireDeletionConfirmation)),
@@ -59,14 +62,14 @@ func kinds(options Options) []kind {
 		kindOf(omnikubeconfigexport.Descriptor(time.Now)),
 		kindOf(omnisecretsync.Descriptor(time.Now)),
 		kindOf(omnihelmrelease.Descriptor()),
-		kindOf(omnirolloutpolicy.Descriptor(time.Now)),
+		kindOf(omnirolloutpolicy.Descriptor(time.Now, clusters)),
 	}
 }
 
 // AddFieldLabels registers in the scheme which field selectors each kind supports. It fails only if the scheme does
 // not know the kinds.
 func AddFieldLabels(scheme *runtime.Scheme) error {
-	for _, kind := range kinds(Options{}) {
+	for _, kind := range kinds(Options{}, nil) {
 		if err := kind.addFieldLabels(scheme); err != nil {
 			return err
 		}
@@ -86,8 +89,9 @@ func WithCreation(ctx context.Context, body []byte) context.Context {
 func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, options Options) (map[string]rest.Storage, error) {
 	served := map[string]rest.Storage{}
 	main := map[string]*kit.REST{}
+	clusters := &late{}
 
-	for _, kind := range kinds(options) {
+	for _, kind := range kinds(options, clusters) {
 		storage, err := kind.newStorage(scheme, getter)
 		if err != nil {
 			Destroy(served)
@@ -100,6 +104,7 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 		main[storage.Plural] = storage.Main
 	}
 
+	clusters.REST = main["omniclusters"]
 	served["omniclusters/template"] = omnicluster.NewTemplateREST(omnicluster.TemplateSources{
 		Clusters:      main["omniclusters"],
 		ControlPlanes: main["omnicontrolplanes"],

@@ -40,7 +40,7 @@ type Member struct {
 func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 	member := Member{
 		Name: cluster.Name, UID: string(cluster.UID), Zone: cluster.Annotations[v1alpha1.AnnotationTimeZone], Stage: p.StageOf(cluster),
-		Paused:           isPaused(cluster),
+		Paused:           IsPaused(cluster),
 		WantedKubernetes: cluster.Spec.Kubernetes.Version, WantedTalos: cluster.Spec.Talos.Version,
 	}
 	member.Healthy, member.Since = Healthy(cluster)
@@ -58,7 +58,9 @@ func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 	return member
 }
 
-func isPaused(cluster *v1alpha1.OmniCluster) bool {
+// IsPaused reports whether a cluster makes no changes: it is suspended, only observed, being deleted, locked in Omni, or
+// written by somebody else as well.
+func IsPaused(cluster *v1alpha1.OmniCluster) bool {
 	if cluster.Spec.Suspend || cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve || !cluster.DeletionTimestamp.IsZero() {
 		return true
 	}

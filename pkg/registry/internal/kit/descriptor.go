@@ -1,6 +1,8 @@
 package kit
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,8 +51,8 @@ type Descriptor[T Object] struct {
 	Kept func(obj, old T)
 
 	// DeleteGuard refuses the deletion of an object that is not being deleted yet: single, dry-run, and as part of a
-	// collection. Its error is the answer to the client. Optional.
-	DeleteGuard func(T) error
+	// collection. Its error is the answer to the client, so it must be one of the API. Optional.
+	DeleteGuard func(context.Context, T) error
 
 	// Selectable is the one field of the spec that field selectors may name. Optional.
 	Selectable *SelectableField[T]

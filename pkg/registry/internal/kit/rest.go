@@ -91,14 +91,14 @@ func (r *REST) guarded(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc
 
 // deleteGuard allows objects that are being deleted already: a finalizer holds them, and refusing a second DELETE
 // would help nobody.
-func deleteGuard[T Object](guard func(T) error) rest.ValidateObjectFunc {
-	return func(_ context.Context, obj runtime.Object) error {
+func deleteGuard[T Object](guard func(context.Context, T) error) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
 		object, ok := obj.(T)
 		if !ok || guard == nil || object.GetDeletionTimestamp() != nil {
 			return nil
 		}
 
-		return guard(object)
+		return guard(ctx, object)
 	}
 }
 

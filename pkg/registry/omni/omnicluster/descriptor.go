@@ -1,6 +1,7 @@
 package omnicluster
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,7 +31,7 @@ func Descriptor(requireConfirmation bool) *kit.Descriptor[*v1alpha1.OmniCluster]
 		Warnings:    validation.WarningsForOmniCluster,
 		Record:      func(o, old *v1alpha1.OmniCluster, user string) { recordOverride(o, old, user, time.Now()) },
 		Kept:        keepOverride,
-		DeleteGuard: func(o *v1alpha1.OmniCluster) error { return confirmDeletion(o, requireConfirmation) },
+		DeleteGuard: func(_ context.Context, o *v1alpha1.OmniCluster) error { return confirmDeletion(o, requireConfirmation) },
 		Selectable: &kit.SelectableField[*v1alpha1.OmniCluster]{
 			Label: "spec.connectionRef.name",
 			Value: func(o *v1alpha1.OmniCluster) string { return o.Spec.ConnectionRef.Name },

@@ -1,11 +1,10 @@
 package omnirolloutpolicy
 
 import (
-	"fmt"
+	"context"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -14,8 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-// Descriptor says what is special about OmniRolloutPolicies.
-func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniRolloutPolicy] {
+// Descriptor says what is special about OmniRolloutPolicies. The delete guard looks at the clusters.
+func Descriptor(now func() time.Time, clusters Clusters) *kit.Descriptor[*v1alpha1.OmniRolloutPolicy] {
 	return &kit.Descriptor[*v1alpha1.OmniRolloutPolicy]{
 		Kind:      "OmniRolloutPolicy",
 		Plural:    "omnirolloutpolicies",
@@ -30,9 +29,11 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniRolloutPolic
 			Update:       validation.ValidateOmniRolloutPolicyUpdate,
 			StatusUpdate: validation.ValidateOmniRolloutPolicyStatusUpdate,
 		},
-		Warnings:    validation.WarningsForOmniRolloutPolicy,
-		DeleteGuard: confirmDeletion,
-		Columns:     columns(now),
+		Warnings: validation.WarningsForOmniRolloutPolicy,
+		DeleteGuard: func(ctx context.Context, o *v1alpha1.OmniRolloutPolicy) error {
+			return confirmDeletion(ctx, o, clusters)
+		},
+		Columns: columns(now),
 	}
 }
 
@@ -91,15 +92,4 @@ func next(all []v1alpha1.RolloutStageStatus) *metav1.Time {
 	}
 
 	return first
-}
-
-// confirmDeletion refuses to delete a policy that holds changes, unless its annotation confirm-deletion has its name.
-func confirmDeletion(o *v1alpha1.OmniRolloutPolicy) error {
-	if o.Status.Held == 0 || o.Annotations[v1alpha1.AnnotationConfirmDeletion] == o.Name {
-		return nil
-	}
-
-	return apierrors.NewForbidden(v1alpha1.Resource("omnirolloutpolicies"), o.Name, fmt.Errorf(
-		"it holds changes of %d clusters, which would all begin at once without it: annotate it with %s=%s first if that is meant, "+
-			"or change its selector, which leaves them held", o.Status.Held, v1alpha1.AnnotationConfirmDeletion, o.Name))
 }

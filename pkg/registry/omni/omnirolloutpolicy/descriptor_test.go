@@ -32,7 +32,7 @@ func invalid() *v1alpha1.OmniRolloutPolicy {
 
 func TestDescriptor(t *testing.T) {
 	kittest.Run(t, kittest.Case[*v1alpha1.OmniRolloutPolicy]{
-		Descriptor: Descriptor(now),
+		Descriptor: Descriptor(now, clusters{}),
 		Valid:      valid,
 		Invalid:    invalid,
 		Change:     func(o *v1alpha1.OmniRolloutPolicy) { o.Spec.Hold = true },
@@ -57,26 +57,4 @@ func TestDescriptor(t *testing.T) {
 			},
 		},
 	})
-}
-
-func TestGuardedDeletion(t *testing.T) {
-	descriptor := Descriptor(now)
-	descriptor.DeleteGuard = func(o *v1alpha1.OmniRolloutPolicy) error {
-		holding := o.DeepCopy() // the suite creates objects, whose status is the server's
-		holding.Status.Held = 3
-
-		return confirmDeletion(holding)
-	}
-
-	kittest.RunGuard(t, kittest.Guard[*v1alpha1.OmniRolloutPolicy]{
-		Descriptor: descriptor,
-		Valid:      valid,
-		Confirm: func(o *v1alpha1.OmniRolloutPolicy) {
-			o.Annotations = map[string]string{"omni.texashpc.com/confirm-deletion": o.Name}
-		},
-	})
-
-	if err := confirmDeletion(valid()); err != nil {
-		t.Errorf("a policy that holds nothing: %v", err)
-	}
 }
