@@ -109,6 +109,7 @@ func TestQuiet(t *testing.T) {
 		"in conflict":              {list(memberOf("c", 0, held("h", patch), conflict), memberOf("d", 0)), before.Time},
 		"only dead ones":           {list(memberOf("c", 0, dead)), time.Time{}},
 		"only failed ones":         {list(memberOf("c", 0, failed("h"))), time.Time{}},
+		"only paused ones":         {list(memberOf("c", 0, paused)), time.Time{}},
 		"no clusters":              {nil, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,12 +125,54 @@ func TestQuiet(t *testing.T) {
 			if !got.Equal(test.want) {
 				t.Errorf("since %s, want %s", got, test.want)
 			}
+
+			// What is not quiet only because no cluster runs well is remembered.
+			unwell := name == "only dead ones" || name == "only failed ones"
+			if last := object.Status.Stages[0].LastQuietSince; (last != nil) != unwell || unwell && !last.Equal(before) {
+				t.Errorf("last quiet since %v", last)
+			}
 		})
 	}
 
 	object, _ := after(t, policyOf(), list(memberOf("c", 0)), noon.Add(500*time.Millisecond))
 	if got := object.Status.Stages[0].QuietSince; got == nil || !got.Time.Equal(noon) {
 		t.Errorf("seen first at noon: %v", got)
+	}
+}
+
+// TestQuietAgain: the only cluster of a stage stops running well and comes back. The stage has been quiet all the time,
+// unless the cluster comes back with a patch to make.
+func TestQuietAgain(t *testing.T) {
+	patch := v1alpha1.ChangeMachineConfig
+
+	for name, test := range map[string]struct {
+		steps []rollout.Member
+		want  time.Time
+	}{
+		"comes back":               {list(memberOf("c", 0), memberOf("c", 0, dead), memberOf("c", 0, dead), memberOf("c", 0)), noon},
+		"with a version":           {list(memberOf("c", 0), memberOf("c", 0, wants(v2), dead), memberOf("c", 0, wants(v2))), noon},
+		"failed, and mended":       {list(memberOf("c", 0), memberOf("c", 0, failed("h")), memberOf("c", 0)), noon},
+		"with a patch":             {list(memberOf("c", 0), memberOf("c", 0, dead), memberOf("c", 0, held("h", patch))), time.Time{}},
+		"after a patch":            {list(memberOf("c", 0), memberOf("c", 0, dead), memberOf("c", 0, atWork("h", patch)), memberOf("c", 0)), noon.Add(3 * time.Minute)},
+		"dead while it makes one":  {list(memberOf("c", 0), memberOf("c", 0, atWork("h", patch)), memberOf("c", 0, dead), memberOf("c", 0)), noon.Add(3 * time.Minute)},
+		"suspended, and goes on":   {list(memberOf("c", 0), memberOf("c", 0, paused), memberOf("c", 0)), noon.Add(2 * time.Minute)},
+		"dead, suspended, goes on": {list(memberOf("c", 0), memberOf("c", 0, dead), memberOf("c", 0, dead, paused), memberOf("c", 0)), noon.Add(3 * time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := policyOf()
+			for i, member := range test.steps {
+				object, _ = after(t, object, list(member), noon.Add(time.Duration(i)*time.Minute))
+			}
+
+			var got time.Time
+			if since := object.Status.Stages[0].QuietSince; since != nil {
+				got = since.Time
+			}
+
+			if !got.Equal(test.want) || object.Status.Stages[0].LastQuietSince != nil {
+				t.Errorf("since %s (%v), want %s", got, object.Status.Stages[0].LastQuietSince, test.want)
+			}
+		})
 	}
 }
 

@@ -20,8 +20,8 @@ func (p *Policy) stageStatuses(members []*Member, now time.Time) (statuses []v1a
 		one := v1alpha1.RolloutStageStatus{
 			Name: spec.Name, Clusters: number(inStage, func(m *Member) bool { return !m.Paused }), Held: number(inStage, (*Member).isHeld),
 			Failed: number(inStage, (*Member).hasFailed), NotReady: number(inStage, (*Member).isOut), Qualified: before.Qualified,
-			QuietSince: quietSince(inStage, before.QuietSince, now),
 		}
+		one.QuietSince, one.LastQuietSince = quietSince(inStage, before, now)
 
 		if calendar, err := p.calendar(i, ""); err == nil {
 			changes := nextChange(calendar, now)
@@ -84,38 +84,47 @@ func (m *Member) isOut() bool {
 }
 
 // quietSince returns since when a stage is quiet: no cluster has a change, other than of a version, that is held or
-// in progress. A stage without a cluster that counts is not quiet: it proves nothing.
-func quietSince(members []*Member, before *metav1.Time, now time.Time) *metav1.Time {
-	counted := 0
+// in progress. A stage without a cluster that counts is not quiet: it proves nothing. If it has clusters that only do
+// not run well at the moment, it returns as last since when the stage was quiet before: otherwise a stage with one
+// cluster that stops running well now and then would begin its soak time again each time, and never end it.
+func quietSince(members []*Member, before v1alpha1.RolloutStageStatus, now time.Time) (since, last *metav1.Time) {
+	counted, unwell := 0, 0
 
 	for _, member := range members {
-		if !member.counts() || member.isOver() {
-			continue
-		}
-
-		counted++
-
-		if member.asks(func(kind v1alpha1.ChangeKind) bool { return !isVersion(kind) }) {
-			return nil
+		switch {
+		case member.Paused:
+		case !member.counts() || member.isOver():
+			unwell++
+		case member.asks(func(kind v1alpha1.ChangeKind) bool { return !isVersion(kind) }):
+			return nil, nil
+		default:
+			counted++
 		}
 	}
 
+	known := before.QuietSince
+	if known == nil {
+		known = before.LastQuietSince
+	}
+
 	switch {
+	case counted == 0 && unwell == 0:
+		return nil, nil
 	case counted == 0:
-		return nil
-	case before != nil:
-		return before
+		return nil, known
+	case known == nil:
+		return seconds(now), nil
 	default:
-		return seconds(now)
+		return known, nil
 	}
 }
 
 // qualify adds the versions that have now run long enough to those that a stage has proved, and shows the others as
 // soaking. It returns when the next one will be proved.
 //
-// A version is proved when enough clusters have run it well for the soak time, counted from the last of them, and no
-// cluster that asks for it still has to get it. It goes by the version that clusters run, and not only by healthy
-// clusters: a healthy cluster may not have got the version yet.
+// A version is proved when enough clusters have each run it well for the soak time, and no cluster that asks for it
+// still has to get it. It goes by the version that clusters run, and not only by healthy clusters: a healthy cluster
+// may not have got the version yet.
 func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []*Member, now time.Time) (next time.Time) {
 	counted := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !m.counts() })
 
@@ -130,11 +139,15 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.ChangeKubernetesVersion, v1alpha1.ChangeTalosVersion} {
 		for _, version := range versionsRun(counted, kind) {
-			running, last, pending := runVersion(counted, kind, version)
-			enough, since := running >= needed && !pending, last.Add(soak)
+			running, pending := runVersion(counted, kind, version)
 			known := slices.ContainsFunc(qualified, func(one v1alpha1.QualifiedVersion) bool { return versionOf(kind, one.Kubernetes, one.Talos) == version })
 
-			if enough && !now.Before(since) {
+			var since time.Time // zero: too few run it, or others still have to get it
+			if len(running) >= needed && !pending {
+				since = running[needed-1].Add(soak)
+			}
+
+			if !since.IsZero() && !now.Before(since) {
 				one := qualifiedVersion(kind, version, since)
 				proved[keyOf(one)] = one.Since.Time
 
@@ -149,11 +162,8 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 				continue
 			}
 
-			one := soakingVersion(kind, version, running, needed)
-			if enough {
-				one.Until, next = seconds(since), earliest(next, since)
-			}
-
+			one := soakingVersion(kind, version, len(running), needed)
+			one.Until, next = seconds(since), earliest(next, since)
 			soaking = append(soaking, one)
 		}
 	}
@@ -178,9 +188,10 @@ func versionsRun(members []*Member, kind v1alpha1.ChangeKind) []string {
 	return slices.Compact(found)
 }
 
-// runVersion counts the clusters that run a version well. last is when the last of them began to; pending says
-// whether a cluster that asks for the version still has to get it.
-func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (running int, last time.Time, pending bool) {
+// runVersion returns since when each cluster that runs a version well does so, the longest first. Those that are not
+// needed do not count: one that stops running well now and then must not keep the others' proof from counting. pending
+// says whether a cluster that asks for the version still has to get it.
+func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (running []time.Time, pending bool) {
 	for _, member := range members {
 		wanted, has := versionOf(kind, member.WantedKubernetes, member.WantedTalos), versionOf(kind, member.Kubernetes, member.Talos)
 
@@ -189,15 +200,13 @@ func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (ru
 		case wanted == version && (has != version || member.isAdmitted()):
 			pending = true
 		case has == version && member.Healthy && !member.isAdmitted() && !member.Behind:
-			running++
-
-			if member.Since.After(last) {
-				last = member.Since
-			}
+			running = append(running, member.Since)
 		}
 	}
 
-	return running, last, pending
+	slices.SortFunc(running, time.Time.Compare)
+
+	return running, pending
 }
 
 // seconds returns a time as the API stores it; nil for the zero time.

@@ -43,7 +43,8 @@ func TestQualified(t *testing.T) {
 	}{
 		"runs it for an hour":                    {members: list(c(1, long)), want: true},
 		"a second too short":                     {members: list(c(1, short))},
-		"the last of them counts":                {members: list(c(1, long), c(2, short))},
+		"a second one is new":                    {members: list(c(1, long), c(2, short)), want: true},
+		"a second one was not well a moment ago": {members: list(c(1, long), c(2, runs(v2, 0)), c(3, long, dead)), want: true},
 		"one, and others that do not ask":        {members: list(c(1, long), c(2), c(3)), want: true},
 		"asked for, and not known to be":         {members: list(c(1, long), c(2, asked))},
 		"asked for, and the status is behind":    {members: list(c(1, long), c(2, asked, behind))},
@@ -69,6 +70,10 @@ func TestQualified(t *testing.T) {
 		"it is about to move on":                 {members: list(c(1, long, atWork("h", version), func(m *rollout.Member) { m.WantedKubernetes, m.Healthy = v3, true }))},
 		"no clusters":                            {},
 		"two have to":                            {needed: "2", members: list(c(1, long), c(2, long)), want: true},
+		"two have to, one of them is too new":    {needed: "2", members: list(c(1, long), c(2, short))},
+		"two have to, a third is too new":        {needed: "2", members: list(c(1, short), c(2, long), c(3, long)), want: true},
+		"half have to, half are too new":         {needed: "50%", members: list(c(1, short), c(2, long), c(3, short), c(4, long)), want: true},
+		"more than half have to":                 {needed: "51%", members: list(c(1, short), c(2, long), c(3, short), c(4, long))},
 		"two have to, one does":                  {needed: "2", members: list(c(1, long), c(2))},
 		"two have to, one is not well":           {needed: "2", members: list(c(1, long), c(2, long, dead))},
 		"half of three are two":                  {needed: "50%", members: list(c(1, long), c(2), c(3))},
@@ -87,6 +92,30 @@ func TestQualified(t *testing.T) {
 				t.Errorf("proved: %v; soaking %v", got, object.Status.Stages[0].Soaking)
 			}
 		})
+	}
+}
+
+// TestFlapping: a cluster that stops running well each half hour does not keep the others' proof from counting. The proof
+// is due when the second of three clusters has run the version for an hour.
+func TestFlapping(t *testing.T) {
+	object := policyOf(func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Stages[0].MinQualified = share("2") })
+
+	for passed := time.Duration(0); passed <= time.Hour; passed += 10 * time.Minute {
+		now := noon.Add(passed)
+		members := list(memberOf("a", 0, runs(v2, 0)), memberOf("b", 0, runs(v2, 10*time.Minute)), memberOf("flaps", 0, runs(v2, 0)))
+		members[2].Since = now.Truncate(30 * time.Minute)
+		members[2].Healthy = passed%(30*time.Minute) != 0
+
+		object, _ = after(t, object, members, now)
+		status := object.Status.Stages[0]
+
+		if proved := slices.Contains(kubernetes(status), v2); proved != (passed == time.Hour) {
+			t.Errorf("proved after %s: %t", passed, proved)
+		}
+
+		if i := slices.IndexFunc(status.Soaking, func(one v1alpha1.SoakingVersion) bool { return one.Kubernetes == v2 }); i >= 0 && !status.Soaking[i].Until.Time.Equal(noon.Add(time.Hour)) {
+			t.Errorf("after %s it soaks until %s", passed, status.Soaking[i].Until)
+		}
 	}
 }
 

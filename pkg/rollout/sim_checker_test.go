@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func (c *checker) countable(stage int) int {
 	return found
 }
 
-// settle records what each stage has proved by now.
+// settle records what each stage has proved by now: what enough of its clusters have each run well for the soak time.
 func (c *checker) settle(now time.Time) {
 	for stage, rules := range c.stages[:len(c.stages)-1] {
 		needed, runs := part(rules.needed, c.countable(stage), true), map[string]int{}
@@ -101,6 +102,38 @@ func (c *checker) settle(now time.Time) {
 		for version, clusters := range runs {
 			if clusters >= needed-c.slack {
 				c.proofs[fmt.Sprint(stage, " ", version)] = true
+			}
+		}
+	}
+}
+
+// proved checks, if the policy sees everything as it is, that the stages prove no later than they may: when enough
+// clusters have each run a version for the soak time, and no other still has to get it. One that stops running well now
+// and then must not delay that.
+func (c *checker) proved(status v1alpha1.OmniRolloutPolicyStatus, now time.Time) {
+	if c.lag > 0 || c.slack > 0 {
+		return
+	}
+
+	for stage, rules := range c.stages[:len(c.stages)-1] {
+		needed, runs, pending := part(rules.needed, c.countable(stage), true), map[string]int{}, map[string]bool{}
+
+		for _, b := range c.books {
+			switch asks := b.cluster.asks.kubernetes; {
+			case b.stage != stage || !b.counts() || b.failed && !b.working:
+			case b.working || asks != b.has.kubernetes:
+				pending[asks] = true
+			case now.Sub(b.wellSince) >= rules.soak:
+				runs[b.has.kubernetes]++
+			}
+		}
+
+		// The policy remembers ten versions, and may have forgotten this one.
+		remembered := kubernetes(status.Stages[stage])
+
+		for version, clusters := range runs {
+			if clusters >= needed && !pending[version] && len(remembered) < 10 && !slices.Contains(remembered, version) {
+				c.t.Errorf("%s: %d clusters of stage %q have run %s for %s, and it is not proved", now, clusters, rules.name, version, rules.soak)
 			}
 		}
 	}

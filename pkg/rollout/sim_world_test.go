@@ -149,6 +149,7 @@ func (w *world) look() {
 	w.policy = w.policy.DeepCopy()
 	w.policy.Status, w.next = result.Status, result.Next
 	w.checker.look(w.now)
+	w.checker.proved(w.policy.Status, w.now)
 
 	if w.views%w.every == 0 {
 		w.steady(members)

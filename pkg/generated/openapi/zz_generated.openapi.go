@@ -9675,7 +9675,13 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					},
 					"quietSince": {
 						SchemaProps: spec.SchemaProps{
-							Description: "quietSince is since when no cluster of the stage has a change other than a version that waits or is at work. Unset while one has.",
+							Description: "quietSince is since when no cluster of the stage has a change other than a version that waits or is at work. Unset while one has, and while no cluster runs well.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastQuietSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastQuietSince is what quietSince was before the last cluster of the stage stopped running well. If one runs well again without such a change, quietSince goes on from it. Unset at all other times.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},

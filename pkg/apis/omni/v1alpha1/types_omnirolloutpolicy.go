@@ -269,9 +269,14 @@ type RolloutStageStatus struct {
 	Soaking []SoakingVersion `json:"soaking,omitempty"`
 
 	// quietSince is since when no cluster of the stage has a change other than a version that waits or is at work.
-	// Unset while one has.
+	// Unset while one has, and while no cluster runs well.
 	// +optional
 	QuietSince *metav1.Time `json:"quietSince,omitempty"`
+
+	// lastQuietSince is what quietSince was before the last cluster of the stage stopped running well. If one runs well
+	// again without such a change, quietSince goes on from it. Unset at all other times.
+	// +optional
+	LastQuietSince *metav1.Time `json:"lastQuietSince,omitempty"`
 }
 
 // QualifiedVersion is a version that a stage has proved. Exactly one of kubernetes and talos is set.

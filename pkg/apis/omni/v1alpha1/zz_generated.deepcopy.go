@@ -2356,6 +2356,10 @@ func (in *RolloutStageStatus) DeepCopyInto(out *RolloutStageStatus) {
 		in, out := &in.QuietSince, &out.QuietSince
 		*out = (*in).DeepCopy()
 	}
+	if in.LastQuietSince != nil {
+		in, out := &in.LastQuietSince, &out.LastQuietSince
+		*out = (*in).DeepCopy()
+	}
 	return
 }
 

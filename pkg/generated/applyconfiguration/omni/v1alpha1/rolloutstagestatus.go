@@ -51,8 +51,11 @@ type RolloutStageStatusApplyConfiguration struct {
 	// soaking are versions that clusters of the stage run, and that it has not proved yet; at most 10.
 	Soaking []SoakingVersionApplyConfiguration `json:"soaking,omitempty"`
 	// quietSince is since when no cluster of the stage has a change other than a version that waits or is at work.
-	// Unset while one has.
+	// Unset while one has, and while no cluster runs well.
 	QuietSince *v1.Time `json:"quietSince,omitempty"`
+	// lastQuietSince is what quietSince was before the last cluster of the stage stopped running well. If one runs well
+	// again without such a change, quietSince goes on from it. Unset at all other times.
+	LastQuietSince *v1.Time `json:"lastQuietSince,omitempty"`
 }
 
 // RolloutStageStatusApplyConfiguration constructs a declarative configuration of the RolloutStageStatus type for use with
@@ -164,5 +167,13 @@ func (b *RolloutStageStatusApplyConfiguration) WithSoaking(values ...*SoakingVer
 // If called multiple times, the QuietSince field is set to the value of the last call.
 func (b *RolloutStageStatusApplyConfiguration) WithQuietSince(value v1.Time) *RolloutStageStatusApplyConfiguration {
 	b.QuietSince = &value
+	return b
+}
+
+// WithLastQuietSince sets the LastQuietSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastQuietSince field is set to the value of the last call.
+func (b *RolloutStageStatusApplyConfiguration) WithLastQuietSince(value v1.Time) *RolloutStageStatusApplyConfiguration {
+	b.LastQuietSince = &value
 	return b
 }
