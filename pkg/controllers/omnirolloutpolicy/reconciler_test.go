@@ -304,7 +304,7 @@ func TestStopped(t *testing.T) {
 	policy, _ := b.run("production")
 	wantTickets(t, policy, "")
 
-	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "True TooManyFailed: 1 failed, 0 may: c1 (no image)" {
+	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "True TooManyFailed: 1 failed, 0 may: c1 (no image); fix them in Git" {
 		t.Error(got)
 	}
 
