@@ -130,6 +130,51 @@ func TestRolloutHazard(t *testing.T) {
 		f.nothingWritten()
 	})
 
+	// The stage goes by its other cluster.
+	for name, pause := range map[string]func(*fleet) string{
+		"canary suspended":      func(*fleet) string { return "  suspend: true" },
+		"canary locked in Omni": func(f *fleet) string { f.lockCluster("b"); return "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFleet(t)
+			f.apply(rolloutPolicy())
+			f.tiers(map[string]string{"a": "canary", "b": "canary", "c": "prod"})
+			f.omni.ForgetRequests()
+			f.apply(tiered("b", "canary", "v1.36.1", pause(f)))
+			f.apply(tiered("c", "prod", "v1.36.1"), tiered("a", "canary", "v1.36.1"))
+
+			for _, name := range []string{"a", "c"} {
+				f.wait(name+" to be done", func() error { return f.shows("ocl", name, "{.status.rollout.last.result}", "Done") })
+			}
+
+			if got := f.clusterWrites(); !slices.Equal(got, []string{"a", "c"}) {
+				t.Errorf("updates of Clusters: %v", got)
+			}
+		})
+	}
+
+	t.Run("approval that nobody gives", func(t *testing.T) {
+		t.Parallel()
+
+		f := newFleet(t)
+		f.apply(fmt.Sprintf(oneByOne, false))
+		f.tiers(map[string]string{"c": "x", "d": "x"})
+		f.omni.ForgetRequests()
+		f.apply(tiered("c", "x", "v1.36.1", "  changePolicy: ConfirmDestructive"), controlPlaneManifest("c-cp", "c", f.machines[2]))
+		f.wait("c to have its version", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Done") })
+		f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+
+		// It has no slot while it waits.
+		f.apply(tiered("d", "x", "v1.36.1"))
+		f.wait("d to have its version", func() error { return f.shows("ocl", "d", "{.status.rollout.last.result}", "Done") })
+
+		if got, destroyed := f.clusterWrites(), f.destroyedNodes(); !slices.Equal(got, []string{"c", "d"}) || len(destroyed) > 0 {
+			t.Errorf("updates of Clusters: %v, machines that left: %v", got, destroyed)
+		}
+	})
+
 	// An even number of members of etcd must not wait for a week: the machine that comes waits with the one that goes.
 	t.Run("version and patch and machine at once", func(t *testing.T) {
 		t.Parallel()
