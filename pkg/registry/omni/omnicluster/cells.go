@@ -57,7 +57,7 @@ func held(status *v1alpha1.OmniClusterRollout) string {
 	case status == nil || status.Reason == "":
 		return kit.OrNone("")
 	case status.NotBefore != nil:
-		return status.NotBefore.UTC().Format("Mon 15:04 MST")
+		return status.NotBefore.UTC().Format("Mon 2006-01-02 15:04 MST")
 	default:
 		return status.Reason
 	}

@@ -80,7 +80,7 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Updates: 3, Held: 2}
 					o.Status.Rollout = &v1alpha1.OmniClusterRollout{Reason: "OutsideWindow", NotBefore: &opens}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~3 -0 h2", "Sat 01:00 UTC", "<none>"},
+				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~3 -0 h2", "Sat 2026-11-28 01:00 UTC", "<none>"},
 			},
 			{
 				Name: "with changes that wait for something else",
