@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,8 +125,8 @@ func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since
 }
 
 // turnDue returns when the cluster has to be reconciled because of its turn: when changes may begin, when a turn may be
-// over, and when it takes too long. 0 if that time is past: only a run with a plan finds the next one, and Omni may not
-// answer for long.
+// over, and when it takes too long. If that time passed during the run, the next run is soon. But if there is no plan, it is
+// 0: only a run with a plan finds the next time, and Omni may not answer for long.
 func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 	status := cluster.Status.Rollout
 
@@ -139,7 +140,7 @@ func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 	}
 
 	left := due.Sub(r.options.Now())
-	if due.IsZero() || left <= 0 {
+	if due.IsZero() || left <= 0 && !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionPlanned) {
 		return 0
 	}
 

@@ -209,6 +209,8 @@ func TestTurnDue(t *testing.T) {
 	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: wednesday.Add(after)} }
 	well := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRunning, LastTransitionTime: *at(-10 * time.Second)}}
 
+	planned := []metav1.Condition{{Type: v1alpha1.ConditionPlanned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUpToDate}}
+
 	for name, test := range map[string]struct {
 		status     *v1alpha1.OmniClusterRollout
 		conditions []metav1.Condition
@@ -219,6 +221,16 @@ func TestTurnDue(t *testing.T) {
 		"held until the window opens":                  {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Hour)}, want: time.Hour},
 		"held until in a moment":                       {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Millisecond)}, want: time.Second},
 		"the window has opened, and there was no plan": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(-time.Second)}},
+		"the window opened during the run": {
+			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(-time.Second)}, conditions: planned, want: time.Second,
+		},
+		"Ready for long enough during the run": {
+			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "fleet"},
+			conditions: append(planned, metav1.Condition{
+				Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRunning, LastTransitionTime: *at(-2 * time.Minute),
+			}),
+			want: time.Second,
+		},
 		"at work": {
 			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "fleet"}, want: time.Hour,
 		},
