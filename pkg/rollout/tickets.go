@@ -11,6 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
 )
 
+// returnedPause is how long a cluster that is not healthy waits for its next ticket after it gave one back.
+const returnedPause = time.Minute
+
 // keepTickets drops tickets whose turn the cluster has reported as ended, and tickets of clusters that are gone or that
 // this policy has nothing to do with any more.
 func (p *Policy) keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member) []v1alpha1.RolloutTicket {
@@ -173,9 +176,6 @@ func (m *Member) asksAgain() time.Time {
 
 	return last.Time.Add(returnedPause)
 }
-
-// returnedPause is how long a cluster that is not healthy waits after it gave a ticket back.
-const returnedPause = time.Minute
 
 // waitsSince is since when a cluster waits for its turn; the zero time if it does not say. One that gave a ticket back
 // queues anew: a cluster that never uses its turn must not keep the others from theirs.

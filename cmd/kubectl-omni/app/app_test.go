@@ -2,9 +2,7 @@ package app
 
 import (
 	"bytes"
-	"errors"
 	"flag"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -235,121 +232,6 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// A status lists 50 changes at most. An override opens all that wait: whoever has not seen them all has to name their hash.
-func TestOverrideOfUnlistedChanges(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-	for name, test := range map[string]struct {
-		omitted, held int32
-		args          []string
-		says          string // what the user is shown
-		refused       string
-	}{
-		"a question is not enough": {omitted: 12, held: 13, refused: "12 of the 13 changes that wait are not listed: to let them begin, too, repeat this with --hash 9f3c"},
-		"with the hash it asks":    {omitted: 12, held: 13, args: []string{"--hash", "9f3c"}, says: "Let these 13 changes, 12 of which are not listed, of cluster edge-01 begin now (hash 9f3c)?"},
-		"with the hash, and yes":   {omitted: 12, held: 13, args: []string{"--hash", "9f3c", "--yes"}, says: "... and 12 more that are not listed\n"},
-		"another hash":             {omitted: 12, held: 13, args: []string{"--hash", "beef", "--yes"}, refused: "the hash is 9f3c now"},
-		"none of the others waits": {omitted: 12, held: 1, says: "Let these 1 changes of cluster edge-01 begin now (hash 9f3c)?"},
-	} {
-		s := newSession(t)
-		s.input = "y\n"
-
-		large := s.cluster("edge-01").DeepCopy()
-		large.Status.Plan.OmittedChanges, large.Status.Plan.Held = test.omitted, test.held
-		s.put("omniclusters", large)
-
-		_, shown, err := s.run(append([]string{"override", "edge-01", "--reason", "the outage of tonight"}, test.args...)...)
-
-		if test.refused != "" {
-			if err == nil || !strings.Contains(err.Error(), test.refused) || len(s.writes()) > 0 {
-				t.Errorf("%s: %v, writes %v", name, err, s.writes())
-			}
-
-			continue
-		}
-
-		if err != nil || len(s.writes()) != 1 || !strings.Contains(shown, test.says) {
-			t.Errorf("%s: %v, writes %v, shown\n%s", name, err, s.writes(), shown)
-		}
-	}
-}
-
-// Changes that no policy holds begin at once: whoever expects one to hold them finds out here. The user's own rights decide
-// what can be said.
-func TestPlanWithoutPolicy(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-	const none = "\nNo OmniRolloutPolicy selects this cluster.\n"
-
-	selects := func(labels map[string]string) func(*session) {
-		return func(s *session) {
-			policy := policyOf(s).DeepCopy()
-			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: labels}
-			s.put("omnirolloutpolicies", policy)
-		}
-	}
-	fails := func(err error) func(*session) {
-		return func(s *session) {
-			s.client.PrependReactor("list", "omnirolloutpolicies", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
-		}
-	}
-
-	for name, test := range map[string]struct {
-		prepare func(*session)
-		args    []string
-		says    string
-		silent  string
-	}{
-		"another cluster's policy": {prepare: selects(map[string]string{"tier": "prod"}), says: none},
-		"a policy for all":         {prepare: selects(nil), silent: "No OmniRolloutPolicy"},
-		"no policy": {prepare: func(s *session) {
-			if err := s.client.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource("omnirolloutpolicies"), "fleet", "production"); err != nil {
-				s.t.Fatal(err)
-			}
-		}, says: none},
-		"no changes":   {prepare: selects(map[string]string{"tier": "prod"}), args: []string{"plan", "quiet"}, silent: "OmniRolloutPolicy"},
-		"for programs": {prepare: selects(map[string]string{"tier": "prod"}), args: []string{"plan", "edge-01", "-o", "yaml"}, silent: "OmniRolloutPolicy"},
-		"no right to list": {
-			prepare: fails(apierrors.NewForbidden(v1alpha1.Resource("omnirolloutpolicies"), "", errors.New("no"))),
-			says:    "\nWhether an OmniRolloutPolicy selects this cluster is not known: Forbidden\n",
-		},
-		"an older server": {
-			prepare: fails(apierrors.NewGenericServerResponse(http.StatusNotFound, "list", v1alpha1.Resource("omnirolloutpolicies"), "", "404 page not found", 0, true)),
-			silent:  "OmniRolloutPolicy",
-		},
-	} {
-		s := newSession(t)
-		test.prepare(s)
-
-		if test.args == nil {
-			test.args = []string{"plan", "edge-01"}
-		}
-
-		output, _, err := s.run(test.args...)
-		if !strings.Contains(output, test.says) || test.silent != "" && strings.Contains(output, test.silent) || err != nil && !errors.Is(err, errChanges) {
-			t.Errorf("%s: %v\n%s", name, err, output)
-		}
-	}
-}
-
-// A plan of an older generation is no answer, whatever it says.
-func TestStalePlan(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-	for _, format := range []string{"", "json"} {
-		s := newSession(t)
-
-		stale := s.cluster("quiet").DeepCopy()
-		stale.Generation = stale.Status.ObservedGeneration + 1
-
-		s.put("omniclusters", stale)
-
-		if _, _, err := s.run("plan", "quiet", "-o", format); err == nil || !strings.Contains(err.Error(), "has not looked at generation") {
-			t.Errorf("-o %q: %v", format, err)
-		}
-	}
-}
-
 // A status that the controller writes while the user decides is no conflict; another object of the name is.
 func TestWritesNameTheObject(t *testing.T) {
 	s := newSession(t)
@@ -365,118 +247,6 @@ func TestWritesNameTheObject(t *testing.T) {
 			}
 		}
 	}
-}
-
-func approved(hash string) func(*session) (got, want any) {
-	return func(s *session) (got, want any) { return s.cluster("edge-01").Spec.ApprovedPlan, hash }
-}
-
-func annotated(key, value string) func(*session) (got, want any) {
-	return func(s *session) (got, want any) { return s.cluster("edge-01").Annotations[key], value }
-}
-
-func policyOf(s *session) *v1alpha1.OmniRolloutPolicy {
-	s.t.Helper()
-
-	policy, err := s.client.OmniV1alpha1().OmniRolloutPolicies("fleet").Get(s.t.Context(), "production", metav1.GetOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-
-	return policy
-}
-
-// What Git owns is told, and not written.
-func TestGitIsNotFought(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-	for name, test := range map[string]struct {
-		args   []string
-		fields string
-		commit string
-	}{
-		"suspend": {args: []string{"suspend", "edge-01"}, fields: `{"f:spec":{"f:suspend":{}}}`, commit: "spec.suspend: true"},
-		"approve": {
-			args: []string{"approve", "edge-01", "--yes", "--hash", "5d0e"}, fields: `{"f:spec":{"f:approvedPlan":{}}}`,
-			commit: `spec.approvedPlan: "5d0e"`,
-		},
-		"override": {
-			args:   []string{"override", "edge-01", "--reason", "the outage of tonight", "--yes", "--hash", "9f3c"},
-			fields: `{"f:metadata":{"f:annotations":{".":{},"f:omni.texashpc.com/rollout-override":{}}}}`,
-			commit: `metadata.annotations.omni.texashpc.com/rollout-override: "9f3c the outage of tonight"`,
-		},
-		"promote": {
-			args:   []string{"promote", "production", "prod", "--yes"},
-			fields: `{"f:metadata":{"f:annotations":{".":{},"f:omni.texashpc.com/promote-prod":{}}}}`,
-			commit: `metadata.annotations.omni.texashpc.com/promote-prod: "2026-11-24T12:00:00Z"`,
-		},
-		"release a hold": {args: []string{"hold", "production", "--release"}, fields: `{"f:spec":{"f:hold":{}}}`, commit: "spec.hold: false"},
-	} {
-		for manager, refuses := range map[string]bool{"kustomize-controller": true, "argocd-controller": true, "kubectl-edit": false} {
-			s := newSession(t)
-			s.own(manager, test.fields)
-
-			_, _, err := s.run(test.args...)
-			if !refuses {
-				if err != nil || len(s.writes()) != 1 {
-					t.Errorf("%s, %s: %v, writes %v", name, manager, err, s.writes())
-				}
-
-				continue
-			}
-
-			if err == nil || !strings.Contains(err.Error(), "comes from Git ("+manager+"): commit it there instead:\n  "+test.commit) || len(s.writes()) > 0 {
-				t.Errorf("%s, %s: %v, writes %v", name, manager, err, s.writes())
-			}
-		}
-	}
-}
-
-// Where Git owns other fields of an object, nothing keeps a command from writing its own.
-func TestOtherFieldsOfGit(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-	for _, args := range [][]string{
-		{"override", "edge-01", "--reason", "the outage of tonight", "--yes", "--hash", "9f3c"}, {"promote", "production", "prod", "--yes"},
-		{"hold", "production", "--release"}, {"suspend", "edge-01"}, {"approve", "edge-01", "--yes", "--hash", "5d0e"},
-	} {
-		s := newSession(t)
-		s.own("kustomize-controller", `{"f:metadata":{"f:annotations":{".":{},"f:team":{}}},"f:spec":{"f:stages":{}}}`)
-
-		if _, _, err := s.run(args...); err != nil || len(s.writes()) != 1 {
-			t.Errorf("%v: %v, writes %v", args, err, s.writes())
-		}
-	}
-}
-
-// In an emergency nobody waits for a commit: a hold is written, and the user is told to commit it, too.
-func TestHoldBeforeGit(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-	for manager, warns := range map[string]bool{"kustomize-controller": true, "argocd-controller": true, "kubectl-edit": false} {
-		s := newSession(t)
-		s.own(manager, `{"f:spec":{"f:hold":{}}}`)
-
-		output, _, err := s.run("hold", "production")
-		if err != nil || !policyOf(s).Spec.Hold || strings.Contains(output, "comes from Git ("+manager+")") != warns {
-			t.Errorf("%s: %v\n%s", manager, err, output)
-		}
-	}
-}
-
-// own makes a manager own fields of the cluster and of the policy.
-func (s *session) own(manager, fields string) {
-	s.t.Helper()
-
-	owned := []metav1.ManagedFieldsEntry{{
-		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "omni.texashpc.com/v1alpha1", FieldsType: "FieldsV1",
-		FieldsV1: metav1.NewFieldsV1(fields),
-	}}
-
-	cluster, policy := s.cluster("edge-01").DeepCopy(), policyOf(s).DeepCopy()
-	cluster.ManagedFields, policy.ManagedFields = owned, owned
-	s.put("omniclusters", cluster)
-	s.put("omnirolloutpolicies", policy)
 }
 
 // put replaces an object of the fleet, not as the user.

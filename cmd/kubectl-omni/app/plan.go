@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
 func (t *tool) planCommand() *cobra.Command {
@@ -156,8 +156,8 @@ func (t *tool) missingPolicy(ctx context.Context, cluster *v1alpha1.OmniCluster)
 	}
 
 	for i := range policies.Items {
-		selector, err := metav1.LabelSelectorAsSelector(policies.Items[i].Spec.ClusterSelector)
-		if err == nil && selector.Matches(labels.Set(cluster.Labels)) {
+		// One that cannot be read holds the changes of every cluster.
+		if policy, err := rollout.New(&policies.Items[i]); err != nil || policy.Selects(cluster) {
 			return ""
 		}
 	}

@@ -1,29 +1,22 @@
 package omnicluster
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -106,42 +99,6 @@ func (b *bench) addMachines() {
 	}
 }
 
-// newClient makes the API: objects, indexes, and a count of what is written.
-func (b *bench) newClient(objects []client.Object) {
-	b.t.Helper()
-
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithObjects(&v1alpha1.OmniConnection{
-		ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace, Name: "omni", UID: "uid-connection"},
-		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM()},
-	}).WithStatusSubresource(&v1alpha1.OmniCluster{}).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			b.writes++
-
-			return c.Patch(ctx, o, p, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			b.writes++
-
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	})
-
-	for _, i := range index.All() {
-		if _, isMetadata := i.Object.(*metav1.PartialObjectMetadata); !isMetadata {
-			builder = builder.WithIndex(i.Object, i.Name, i.Values)
-		}
-	}
-
-	b.client = builder.Build()
-}
-
 // connect opens the session, as the controller of OmniConnection does.
 func (b *bench) connect() {
 	b.t.Helper()
@@ -209,23 +166,6 @@ func (b *bench) run() reconcile.Result {
 			b.seen = append(b.seen, event)
 		default:
 			return result
-		}
-	}
-}
-
-// checkConditions checks that every condition has a type: the API refuses a status with one that has none, and not every
-// phase has a condition.
-func (b *bench) checkConditions() {
-	b.t.Helper()
-
-	clusters := &v1alpha1.OmniClusterList{}
-	if err := b.client.List(b.t.Context(), clusters); err != nil {
-		b.t.Fatal(err)
-	}
-
-	for _, cluster := range clusters.Items {
-		if slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "" }) {
-			b.t.Errorf("a condition without a type: %+v", cluster.Status.Conditions)
 		}
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
@@ -23,24 +21,28 @@ type lastLook struct {
 // wednesday is inside of the window of newLastLook.
 var wednesday = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
+// upgradeFacts has one change to make in a cluster, a new version of Kubernetes, under the conditions of a policy.
+func upgradeFacts(cluster *v1alpha1.OmniCluster, gate consent.Gate) consent.Facts {
+	return consent.Facts{
+		Cluster: cluster, Now: wednesday, Gate: gate,
+		Plan: &plan.Plan{Changes: []plan.Change{{
+			Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
+		}}},
+	}
+}
+
 // newLastLook has a cluster with a ticket for one change, and the decision to make it.
 func newLastLook() (lastLook, consent.Decision) {
 	cluster := newCluster()
 	cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRunning}}
 	cluster.Status.Endpoint = "https://omni.example.com"
 
-	facts := consent.Facts{
-		Cluster: cluster, Now: wednesday,
-		Plan: &plan.Plan{Changes: []plan.Change{{
-			Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
-		}}},
-		Gate: consent.Gate{
-			Policy: "fleet", Stage: "all", Governed: true,
-			Gates: func(v1alpha1.ChangeKind) bool { return true },
-			Judge: func(v1alpha1.OmniClusterRollout) consent.Wait { return consent.Wait{} },
-			Turn:  consent.Turn{Healthy: true, Deadline: 2 * time.Hour, ReadyTime: time.Minute},
-		},
-	}
+	facts := upgradeFacts(cluster, consent.Gate{
+		Policy: "fleet", Stage: "all", Governed: true,
+		Gates: func(v1alpha1.ChangeKind) bool { return true },
+		Judge: func(v1alpha1.OmniClusterRollout) consent.Wait { return consent.Wait{} },
+		Turn:  consent.Turn{Healthy: true, Deadline: 2 * time.Hour, ReadyTime: time.Minute},
+	})
 	cluster.Status.Rollout = consent.Decide(facts).Rollout()
 
 	ticket := v1alpha1.RolloutTicket{
@@ -117,13 +119,8 @@ func TestIsTurn(t *testing.T) {
 				test.change(&now)
 			}
 
-			scheme := runtime.NewScheme()
-			if err := v1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-
 			r := &reconciler{
-				live:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(now.cluster, now.policy).Build(),
+				live:    newAPI(t, now.cluster, now.policy).Build(),
 				options: Options{Now: func() time.Time { return wednesday.Add(test.at) }},
 			}
 
@@ -150,32 +147,19 @@ func TestABegunTurnGoesOn(t *testing.T) {
 			now.cluster.Status.Rollout, now.cluster.Status.LastSyncTime = rollout, &metav1.Time{Time: wednesday}
 			change(&now)
 
-			scheme := runtime.NewScheme()
-			if err := v1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-
 			r := &reconciler{
-				live:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(now.cluster, now.policy).Build(),
+				live:    newAPI(t, now.cluster, now.policy).Build(),
 				options: Options{Now: func() time.Time { return wednesday }},
 			}
 
-			facts := consent.Facts{
-				Cluster: now.cluster, Now: wednesday,
-				Plan: &plan.Plan{Changes: []plan.Change{{
-					Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
-				}}},
-				Gate: consent.Gate{
-					Policy: "fleet", Stage: "all", Governed: true,
-					Gates: func(v1alpha1.ChangeKind) bool { return true },
-					Judge: func(v1alpha1.OmniClusterRollout) consent.Wait {
-						return consent.Wait{Reason: v1alpha1.ReasonPolicyOnHold}
-					},
-					Turn: consent.Turn{Deadline: 2 * time.Hour, ReadyTime: time.Minute},
+			decision = consent.Decide(upgradeFacts(now.cluster, consent.Gate{
+				Policy: "fleet", Stage: "all", Governed: true,
+				Gates: func(v1alpha1.ChangeKind) bool { return true },
+				Judge: func(v1alpha1.OmniClusterRollout) consent.Wait {
+					return consent.Wait{Reason: v1alpha1.ReasonPolicyOnHold}
 				},
-			}
-
-			decision = consent.Decide(facts)
+				Turn: consent.Turn{Deadline: 2 * time.Hour, ReadyTime: time.Minute},
+			}))
 			if !decision.Begins() || !decision.HasBegun() {
 				t.Fatal("the turn does not go on")
 			}
@@ -247,13 +231,8 @@ func TestTurnDue(t *testing.T) {
 			now, _ := newLastLook()
 			now.cluster.Status.Rollout, now.cluster.Status.Conditions = test.status, test.conditions
 
-			scheme := runtime.NewScheme()
-			if err := v1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-
 			r := &reconciler{
-				client:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(now.policy).Build(),
+				client:  newAPI(t, now.policy).Build(),
 				options: Options{Now: func() time.Time { return wednesday }, RolloutReadyTime: time.Minute},
 				started: wednesday.Add(-24 * time.Hour),
 			}
@@ -289,18 +268,12 @@ func TestANewPolicyHolds(t *testing.T) {
 				test.change(&now)
 			}
 
-			scheme := runtime.NewScheme()
-			if err := v1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-
 			with := func(has bool) client.Client {
-				builder := fake.NewClientBuilder().WithScheme(scheme)
-				if has {
-					builder.WithObjects(now.policy.DeepCopy())
+				if !has {
+					return newAPI(t).Build()
 				}
 
-				return builder.Build()
+				return newAPI(t, now.policy.DeepCopy()).Build()
 			}
 
 			r := &reconciler{client: with(test.cached), live: with(test.stored), options: Options{Rollouts: true}}
@@ -311,12 +284,7 @@ func TestANewPolicyHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			decision := consent.Decide(consent.Facts{
-				Cluster: now.cluster, Now: wednesday,
-				Plan: &plan.Plan{Changes: []plan.Change{{
-					Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
-				}}},
-			})
+			decision := consent.Decide(upgradeFacts(now.cluster, consent.Gate{}))
 
 			if got, err := r.mayBegin(t.Context(), s, decision); err != nil || got != test.want {
 				t.Errorf("%t %v, want %t", got, err, test.want)

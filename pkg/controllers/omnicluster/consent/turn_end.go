@@ -12,9 +12,16 @@ import (
 
 // giveBack ends the turn of a ticket that cannot be used.
 func (d Decision) giveBack(next *v1alpha1.OmniClusterRollout) {
-	if ticket := d.facts.Gate.Ticket; ticket != nil && !d.isUsed(*ticket, next) {
-		d.end(next, ticket.Hash, v1alpha1.RolloutReturned)
+	if d.hasTicket(next) {
+		d.end(next, d.facts.Gate.Ticket.Hash, v1alpha1.RolloutReturned)
 	}
+}
+
+// hasTicket reports whether the cluster has a ticket whose turn has not ended.
+func (d Decision) hasTicket(status *v1alpha1.OmniClusterRollout) bool {
+	ticket := d.facts.Gate.Ticket
+
+	return ticket != nil && !d.isUsed(*ticket, status)
 }
 
 func (d Decision) isUsed(ticket v1alpha1.RolloutTicket, status *v1alpha1.OmniClusterRollout) bool {
@@ -61,13 +68,11 @@ func TurnWithoutPlan(cluster *v1alpha1.OmniCluster, gate Gate, now time.Time) *v
 	switch {
 	case gate.Turn.Healthy:
 		return nil
-	case before.State == v1alpha1.RolloutHeld:
+	case before.State == v1alpha1.RolloutHeld && d.hasTicket(next):
 		d.giveBack(next)
 	case before.State == v1alpha1.RolloutAdmitted && d.stop == HoldNone && gate.Turn.isOverdue(before.AdmittedSince, now):
 		d.endOverdue(next, before)
-	}
-
-	if next.Last == before.Last || before.Last != nil && *next.Last == *before.Last {
+	default:
 		return nil
 	}
 
@@ -114,7 +119,7 @@ func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s"
 // stopped handles a cluster that is suspended, locked or only observed, which gets no turn. What was written goes on in
 // Omni; a turn in which nothing was written is over.
 func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
-	if before.State == v1alpha1.RolloutAdmitted && d.hasBegun(before) {
+	if d.hasBegun(before) {
 		inTurn(next, before)
 
 		return next

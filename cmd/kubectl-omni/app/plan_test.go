@@ -1,0 +1,136 @@
+package app
+
+import (
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// A status lists 50 changes at most. An override opens all that wait: whoever has not seen them all has to name their hash.
+func TestOverrideOfUnlistedChanges(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for name, test := range map[string]struct {
+		omitted, held int32
+		args          []string
+		says          string // what the user is shown
+		refused       string
+	}{
+		"a question is not enough": {omitted: 12, held: 13, refused: "12 of the 13 changes that wait are not listed: to let them begin, too, repeat this with --hash 9f3c"},
+		"with the hash it asks":    {omitted: 12, held: 13, args: []string{"--hash", "9f3c"}, says: "Let these 13 changes, 12 of which are not listed, of cluster edge-01 begin now (hash 9f3c)?"},
+		"with the hash, and yes":   {omitted: 12, held: 13, args: []string{"--hash", "9f3c", "--yes"}, says: "... and 12 more that are not listed\n"},
+		"another hash":             {omitted: 12, held: 13, args: []string{"--hash", "beef", "--yes"}, refused: "the hash is 9f3c now"},
+		"none of the others waits": {omitted: 12, held: 1, says: "Let these 1 changes of cluster edge-01 begin now (hash 9f3c)?"},
+	} {
+		s := newSession(t)
+		s.input = "y\n"
+
+		large := s.cluster("edge-01").DeepCopy()
+		large.Status.Plan.OmittedChanges, large.Status.Plan.Held = test.omitted, test.held
+		s.put("omniclusters", large)
+
+		_, shown, err := s.run(append([]string{"override", "edge-01", "--reason", "the outage of tonight"}, test.args...)...)
+
+		if test.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), test.refused) || len(s.writes()) > 0 {
+				t.Errorf("%s: %v, writes %v", name, err, s.writes())
+			}
+
+			continue
+		}
+
+		if err != nil || len(s.writes()) != 1 || !strings.Contains(shown, test.says) {
+			t.Errorf("%s: %v, writes %v, shown\n%s", name, err, s.writes(), shown)
+		}
+	}
+}
+
+// Changes that no policy holds begin at once: whoever expects one to hold them finds out here. The user's own rights decide
+// what can be said.
+func TestPlanWithoutPolicy(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	const none = "\nNo OmniRolloutPolicy selects this cluster.\n"
+
+	selects := func(labels map[string]string) func(*session) {
+		return func(s *session) {
+			policy := policyOf(s).DeepCopy()
+			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: labels}
+			s.put("omnirolloutpolicies", policy)
+		}
+	}
+	fails := func(err error) func(*session) {
+		return func(s *session) {
+			s.client.PrependReactor("list", "omnirolloutpolicies", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		}
+	}
+
+	for name, test := range map[string]struct {
+		prepare func(*session)
+		args    []string
+		says    string
+		silent  string
+	}{
+		"another cluster's policy": {prepare: selects(map[string]string{"tier": "prod"}), says: none},
+		"a policy for all":         {prepare: selects(nil), silent: "No OmniRolloutPolicy"},
+		"no policy": {prepare: func(s *session) {
+			if err := s.client.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource("omnirolloutpolicies"), "fleet", "production"); err != nil {
+				s.t.Fatal(err)
+			}
+		}, says: none},
+		"a policy that cannot be read": {prepare: func(s *session) {
+			policy := policyOf(s).DeepCopy()
+			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Unheard"}}}
+			s.put("omnirolloutpolicies", policy)
+		}, silent: "No OmniRolloutPolicy"},
+		"no changes":   {prepare: selects(map[string]string{"tier": "prod"}), args: []string{"plan", "quiet"}, silent: "OmniRolloutPolicy"},
+		"for programs": {prepare: selects(map[string]string{"tier": "prod"}), args: []string{"plan", "edge-01", "-o", "yaml"}, silent: "OmniRolloutPolicy"},
+		"no right to list": {
+			prepare: fails(apierrors.NewForbidden(v1alpha1.Resource("omnirolloutpolicies"), "", errors.New("no"))),
+			says:    "\nWhether an OmniRolloutPolicy selects this cluster is not known: Forbidden\n",
+		},
+		"an older server": {
+			prepare: fails(apierrors.NewGenericServerResponse(http.StatusNotFound, "list", v1alpha1.Resource("omnirolloutpolicies"), "", "404 page not found", 0, true)),
+			silent:  "OmniRolloutPolicy",
+		},
+	} {
+		s := newSession(t)
+		test.prepare(s)
+
+		if test.args == nil {
+			test.args = []string{"plan", "edge-01"}
+		}
+
+		output, _, err := s.run(test.args...)
+		if !strings.Contains(output, test.says) || test.silent != "" && strings.Contains(output, test.silent) || err != nil && !errors.Is(err, errChanges) {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
+	}
+}
+
+// A plan of an older generation is no answer, whatever it says.
+func TestStalePlan(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for _, format := range []string{"", "json"} {
+		s := newSession(t)
+
+		stale := s.cluster("quiet").DeepCopy()
+		stale.Generation = stale.Status.ObservedGeneration + 1
+
+		s.put("omniclusters", stale)
+
+		if _, _, err := s.run("plan", "quiet", "-o", format); err == nil || !strings.Contains(err.Error(), "has not looked at generation") {
+			t.Errorf("-o %q: %v", format, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package omnicluster
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+)
+
+// newAPI begins an API with the kinds that the controller knows.
+func newAPI(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+}
+
+// newClient makes the API: objects, indexes, and a count of what is written.
+func (b *bench) newClient(objects []client.Object) {
+	b.t.Helper()
+
+	builder := newAPI(b.t, objects...).WithObjects(&v1alpha1.OmniConnection{
+		ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace, Name: "omni", UID: "uid-connection"},
+		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM()},
+	}).WithStatusSubresource(&v1alpha1.OmniCluster{}).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			b.writes++
+
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.writes++
+
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+
+	for _, i := range index.All() {
+		if _, isMetadata := i.Object.(*metav1.PartialObjectMetadata); !isMetadata {
+			builder = builder.WithIndex(i.Object, i.Name, i.Values)
+		}
+	}
+
+	b.client = builder.Build()
+}
+
+// checkConditions checks that every condition has a type: the API refuses a status with one that has none, and not every
+// phase has a condition.
+func (b *bench) checkConditions() {
+	b.t.Helper()
+
+	clusters := &v1alpha1.OmniClusterList{}
+	if err := b.client.List(b.t.Context(), clusters); err != nil {
+		b.t.Fatal(err)
+	}
+
+	for _, cluster := range clusters.Items {
+		if slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "" }) {
+			b.t.Errorf("a condition without a type: %+v", cluster.Status.Conditions)
+		}
+	}
+}
