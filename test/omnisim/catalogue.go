@@ -20,8 +20,11 @@ type Catalogue struct {
 	Talos []string
 	// Kubernetes are the versions of Kubernetes that clusters may use.
 	Kubernetes []string
-	// Extensions are the names of the system extensions, for every version of Talos alike.
+	// Extensions are the names of the system extensions.
 	Extensions []string
+	// Since has the first version of Talos that an extension exists for, by the extension's name. All others exist for
+	// every version.
+	Since map[string]string
 }
 
 // DefaultCatalogue returns the versions and extensions that the real server has in the contract tests. Talos 1.13.1 is
@@ -64,7 +67,10 @@ func (c *Catalogue) talos(version string) (talosVersion, bool) {
 	return talosVersion{kubernetes: runs}, true
 }
 
-func (c *Catalogue) hasExtension(name string) bool { return slices.Contains(c.Extensions, name) }
+// hasExtension reports whether an extension exists for a version of Talos. Since must name a version that the catalogue has.
+func (c *Catalogue) hasExtension(name, talos string) bool {
+	return slices.Contains(c.Extensions, name) && slices.Index(c.Talos, talos) >= slices.Index(c.Talos, c.Since[name])
+}
 
 // store creates the resources of the versions.
 func (c *Catalogue) store(ctx context.Context, st state.State) error {
@@ -82,7 +88,9 @@ func (c *Catalogue) store(ctx context.Context, st state.State) error {
 
 		extensions := omni.NewTalosExtensions(version)
 		for _, name := range c.Extensions {
-			extensions.TypedSpec().Value.Items = append(extensions.TypedSpec().Value.Items, &specs.TalosExtensionsSpec_Info{Name: name})
+			if c.hasExtension(name, version) {
+				extensions.TypedSpec().Value.Items = append(extensions.TypedSpec().Value.Items, &specs.TalosExtensionsSpec_Info{Name: name})
+			}
 		}
 
 		if err := st.Create(ctx, extensions, state.WithCreateOwner("TalosExtensionsController")); err != nil {

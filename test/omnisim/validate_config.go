@@ -72,8 +72,7 @@ func patchText(patch *omni.ConfigPatch) ([]byte, error) {
 	return bytes.Clone(buffer.Data()), nil
 }
 
-// validateExtensions refuses extensions that do not exist. As a simplification, every version of Talos has the same
-// extensions.
+// validateExtensions refuses extensions that do not exist for the cluster's version of Talos.
 func (r rules) validateExtensions(ctx context.Context, configuration *omni.ExtensionsConfiguration) error {
 	names := configuration.TypedSpec().Value.GetExtensions()
 	if len(names) == 0 {
@@ -103,7 +102,7 @@ func (r rules) validateExtensions(ctx context.Context, configuration *omni.Exten
 			official = "siderolabs/" + official
 		}
 
-		if !r.catalogue.hasExtension(official) {
+		if !r.catalogue.hasExtension(official, version) {
 			return fmt.Errorf("extension %q (entry %d) is not available for Talos version %q", name, i, version)
 		}
 

@@ -1,6 +1,7 @@
 package omnisim_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -178,10 +179,15 @@ func twoOrigins() *omni.MachineClass {
 }
 
 func TestExtensionsAreChecked(t *testing.T) {
-	sim := start(t, omnisim.Options{Manual: true})
+	catalogue := omnisim.DefaultCatalogue()
+	catalogue.Since = map[string]string{"siderolabs/util-linux-tools": "1.13.5", "siderolabs/qemu-guest-agent": "1.12.8"}
+	sim := start(t, omnisim.Options{Manual: true, Catalogue: &catalogue})
 	ctx, st := deadline(t), sim.State()
 
-	if err := st.Create(ctx, testCluster("a")); err != nil {
+	older := testCluster("older")
+	older.TypedSpec().Value.TalosVersion = "1.12.8"
+
+	if err := errors.Join(st.Create(ctx, testCluster("a")), st.Create(ctx, older)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -191,6 +197,9 @@ func TestExtensionsAreChecked(t *testing.T) {
 		word          string // empty: accepted
 	}{
 		{"official short name", "a", []string{"iscsi-tools"}, ""},
+		{"of this Talos", "a", []string{"util-linux-tools"}, ""},
+		{"since this Talos", "older", []string{"qemu-guest-agent"}, ""},
+		{"of a newer Talos", "older", []string{"util-linux-tools"}, "not available for Talos version"},
 		{"none", "", nil, ""},
 		{"twice", "a", []string{"iscsi-tools", "siderolabs/iscsi-tools"}, "more than once"},
 		{"unknown", "a", []string{"siderolabs/no-such-thing"}, "not available"},
