@@ -161,7 +161,11 @@ func (p *Policy) judgeCluster(m Member, _ window.State, _ time.Time) Verdict {
 			Message: "these changes failed here (" + m.Rollout.Failure.Message + "); fix them in the objects, or override",
 		}
 	case !m.Healthy:
-		return Verdict{Reason: v1alpha1.ReasonClusterNotReady, Message: "the cluster has to run well before a change begins"}
+		return Verdict{
+			Reason: v1alpha1.ReasonClusterNotReady,
+			Message: "the cluster has to run well before a change begins; if it needs the change for that, let it begin all the same: " +
+				p.overrideCommand(m),
+		}
 	case p.isStopped():
 		return Verdict{
 			Reason:  v1alpha1.ReasonRolloutStopped,

@@ -87,7 +87,10 @@ func TestJudgeSays(t *testing.T) {
 			policy: list(weekend("Europe/Berlin"), freeze("a", "2026-11-28T00:00:00Z", "2026-11-28T04:00:00Z")), member: list(stage(0)),
 			says: "until Sat 2026-11-28 05:00 CET", begin: "2026-11-28T04:00:00Z", next: "2026-11-28T00:00:00Z",
 		},
-		"cluster not well": {member: list(dead), says: "the cluster has to run well before a change begins"},
+		"cluster not well": {
+			member: list(dead),
+			says:   "the cluster has to run well before a change begins; if it needs the change for that, let it begin all the same: kubectl omni override c -n fleet --reason <why>",
+		},
 		"failed here": {
 			member: list(failed("hash-" + v2)), says: "these changes failed here (UpgradeFailed: no image); fix them in the objects, or override",
 		},

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -70,9 +71,17 @@ func IsPaused(cluster *v1alpha1.OmniCluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionFalse && (ready.Reason == v1alpha1.ReasonRemoteLocked || ready.Reason == v1alpha1.ReasonSecondWriter)
 }
 
+// healthyReasons are those for which a cluster is not Ready although what Omni has may run well.
+//
+//nolint:gochecknoglobals // a constant
+var healthyReasons = []string{
+	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonWaitingToSettle, v1alpha1.ReasonProgressing, v1alpha1.ReasonRefused,
+}
+
 // Healthy reports whether a cluster runs well, and since when. A cluster also counts as healthy if it is not Ready
-// only because a destroying change waits for an approval or for the settle time, or because changes are about to be
-// made, provided that Omni says that it runs.
+// only because a destroying change waits for an approval or for the settle time, because changes are about to be
+// made, or because Omni refuses some of them, provided that Omni says that it runs. What Omni refuses may need a version that
+// waits for its turn.
 func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -88,10 +97,7 @@ func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 		return true, since
 	}
 
-	waits := ready.Reason == v1alpha1.ReasonAwaitingApproval || ready.Reason == v1alpha1.ReasonWaitingToSettle ||
-		ready.Reason == v1alpha1.ReasonProgressing
-
-	return waits && runs(cluster.Status.Omni), since
+	return slices.Contains(healthyReasons, ready.Reason) && runs(cluster.Status.Omni), since
 }
 
 // runs reports whether Omni says that a cluster runs and has no upgrade in progress.

@@ -68,6 +68,11 @@ func TestMemberOf(t *testing.T) {
 		"unknown":        {ready(metav1.ConditionUnknown, "NotConnected"), unwell},
 		"an approval":    {ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval), waits},
 		"settling":       {ready(metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle), waits},
+		"a refusal":      {ready(metav1.ConditionFalse, v1alpha1.ReasonRefused), waits},
+		"a refusal, and not well": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonRefused)(c)
+			c.Status.Omni.Phase = "ScalingUp"
+		}, unwell},
 		"an approval, and not well": {func(c *v1alpha1.OmniCluster) {
 			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
 			c.Status.Omni.ControlPlaneReady = false

@@ -192,10 +192,21 @@ func (f *fleet) lockCluster(name string) {
 
 func (f *fleet) lockMachine(id string) {
 	f.t.Helper()
+	f.editNode(id, func(node *omni.MachineSetNode) { node.Metadata().Annotations().Set(omni.MachineLocked, "") })
+}
+
+func (f *fleet) unlockMachine(id string) {
+	f.t.Helper()
+	f.editNode(id, func(node *omni.MachineSetNode) { node.Metadata().Annotations().Delete(omni.MachineLocked) })
+}
+
+// editNode changes a machine of a set, as somebody with Omni's own tools does.
+func (f *fleet) editNode(id string, edit func(*omni.MachineSetNode)) {
+	f.t.Helper()
 
 	_, err := safe.StateUpdateWithConflicts(f.t.Context(), f.omni.State(), omni.NewMachineSetNode(id, omni.NewMachineSet("")).Metadata(),
 		func(node *omni.MachineSetNode) error {
-			node.Metadata().Annotations().Set(omni.MachineLocked, "")
+			edit(node)
 
 			return nil
 		})

@@ -104,7 +104,8 @@ func others(group []string, self string) string {
 // applied once can be refused when it has to be made again.
 func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1alpha1.AppliedReference) loop.Outcome {
 	if message := refusal(object, cluster.Status.Refusals); message != "" {
-		return loop.Stall(v1alpha1.ReasonRefused, "%s; OmniCluster %q tries again when this document or something of the cluster in Omni changes", message, cluster.Name)
+		return loop.Stall(v1alpha1.ReasonRefused, "%s%s; OmniCluster %q tries again when this document or something of the cluster in Omni changes",
+			message, heldTalos(cluster), cluster.Name)
 	}
 
 	for _, ref := range refs {
@@ -187,7 +188,7 @@ func lockedUpdates(count int32) string {
 // not become part of a cluster that runs the old one, and without both versions nobody sees why.
 func heldTalos(cluster *v1alpha1.OmniCluster) string {
 	rollout := cluster.Status.Rollout
-	if rollout == nil || rollout.State != v1alpha1.RolloutHeld || !slices.Contains(rollout.Kinds, v1alpha1.ChangeTalosVersion) {
+	if rollout == nil || rollout.State != v1alpha1.RolloutHeld || !slices.Contains(rollout.Kinds, v1alpha1.ChangeTalosVersion) || cluster.Status.Omni == nil {
 		return ""
 	}
 

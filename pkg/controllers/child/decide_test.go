@@ -197,4 +197,13 @@ func TestJudgeSyncedRefused(t *testing.T) {
 	check(t, judgeSynced(&w, refusal("uid-w", 1), nil), false, false, "WaitingForSync")
 	check(t, judgeSynced(&w, refusal("uid-x", 2), nil), false, false, "WaitingForSync")
 	check(t, judgeSynced(&w, refusal("uid-w", 2), []v1alpha1.AppliedReference{{UID: "uid-w", Generation: 2}}), false, true, "Refused")
+
+	// Omni may refuse a machine because it has booted the Talos that is held: the message names both versions.
+	talosHeld := refusal("uid-w", 2)
+	talosHeld.Status.Rollout = &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, Kinds: []v1alpha1.ChangeKind{v1alpha1.ChangeTalosVersion}}
+	talosHeld.Spec.Talos.Version = "v1.14.0"
+	check(t, judgeSynced(&w, talosHeld, nil), false, true, "Refused", "no such class; OmniCluster")
+
+	talosHeld.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{TalosVersion: "v1.13.3"}
+	check(t, judgeSynced(&w, talosHeld, nil), false, true, "Refused", "no such class; the cluster runs Talos v1.13.3, and v1.14.0 is held; OmniCluster")
 }
