@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/garbage"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
@@ -20,7 +21,7 @@ import (
 func Run(ctx context.Context, options *Options) error {
 	klog.InfoS("Starting omni-apiserver", "version", version.Get().String(), "objectsAreIn", options.whereObjectsAre())
 
-	respectMemoryLimit("/")
+	garbage.Configure()
 
 	err := run(ctx, options)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/garbage"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
@@ -22,7 +23,7 @@ import (
 
 // Run starts the controllers and returns when the context ends. A stop while it waits for the API is no error.
 func Run(ctx context.Context, options *Options) error {
-	preferMemory()
+	garbage.Configure()
 
 	config, err := options.Config()
 	if err != nil {
