@@ -55,9 +55,7 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 	}
 
 	b.size = size
-	b.reportGrowth(names, first, begin, applied, idle)
-
-	return nil
+	return b.reportGrowth(names, first, begin, applied, idle)
 }
 
 // applyClusters applies the clusters first, first+1 ... and returns when the last was accepted.
@@ -113,7 +111,7 @@ func (b *stage) clusterCount(added int) int {
 	return count
 }
 
-func (b *stage) reportGrowth(names []string, first int, begin, applied, idle time.Time) {
+func (b *stage) reportGrowth(names []string, first int, begin, applied, idle time.Time) error {
 	synced, ready := b.clusters.lastOf(names)
 	what := fmt.Sprintf("%d new clusters", len(names))
 
@@ -127,17 +125,27 @@ func (b *stage) reportGrowth(names []string, first int, begin, applied, idle tim
 
 	writes, last := b.writesToOmni()
 
+	ours, err := writesInFile(b.file(ourAuditLog), controllerUser, begin)
+	if err != nil {
+		return err
+	}
+
 	b.results.add(
 		seconds("all applied", applied, fmt.Sprintf("%d objects, %d at a time", len(names)*(machinesPerCluster+1), creators)),
 		seconds("last write to Omni", last, fmt.Sprintf("%d writes", writes)),
 		seconds("all shown as synced", synced, ""),
 		seconds("all shown as ready", ready, "the simulated machines need about a second"),
 		seconds("controller idle", idle, ""),
+		figure{
+			Part: "d", Name: what + ": writes to our API per cluster", Value: float64(total(ours)) / float64(len(names)), Unit: "writes", Note: list(ours),
+		},
 	)
 	b.results.lines = append(b.results.lines, goLine{
 		name: fmt.Sprintf("NewClusters/clusters=%d/beside=%d", len(names), first), count: len(names),
-		per: synced.Sub(begin) / time.Duration(len(names)), extra: []metric{{synced.Sub(begin).Seconds(), "s-synced"}},
+		per: synced.Sub(begin) / time.Duration(len(names)), extra: []metric{{synced.Sub(begin).Seconds(), "s-synced"}, {float64(total(ours)), "api-writes"}},
 	})
+
+	return nil
 }
 
 // writesToOmni counts what the simulator has accepted since it was told to forget, and when the

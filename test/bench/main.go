@@ -83,8 +83,8 @@ type step struct {
 
 func (b *stage) steps() []step {
 	s := b.settings
-	small := s.runs("b") || s.runs("c") || s.runs("d") || s.runs("e") || s.runs("f") || s.runs("i")
-	large := s.runs("c") || s.runs("e") || s.runs("f") || s.runs("i")
+	small := s.runs("b") || s.runs("c") || s.runs("d") || s.runs("e") || s.runs("f") || s.runs("i") || s.runs("j")
+	large := s.runs("c") || s.runs("e") || s.runs("f") || s.runs("i") || s.runs("j")
 
 	return []step{
 		{"memory without clusters", s.runs("f"), func(context.Context) error { return b.readMemory("settled", "no clusters", nil) }},
@@ -104,6 +104,7 @@ func (b *stage) steps() []step {
 		{"our API against a CRD", s.runs("a"), b.compareAPIs},
 		{fmt.Sprintf("omni-apiserver with %d objects", s.Stored), s.runs("h"), b.memoryOfObjects},
 		{"Helm releases next to Flux", s.runs("g"), b.compareReleases},
+		{"a storm", s.runs("j"), b.storms}, // the last one: what hangs stays
 	}
 }
 

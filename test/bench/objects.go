@@ -154,17 +154,17 @@ func (o resourceObject) name() string {
 func fleetName(number int) string { return fmt.Sprintf("cluster-%04d", number) }
 
 // connectionObjects are the connection named omni and its Secret.
-func connectionObjects(endpoint, key string, ca []byte) (secret, connection map[string]any) {
+func connectionObjects(name, endpoint, key string, ca []byte) (secret, connection map[string]any) {
 	secret = map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{
-			"name": "key", "annotations": map[string]any{"omni.texashpc.com/allowed-endpoints": endpoint},
+			"name": name + "-key", "annotations": map[string]any{"omni.texashpc.com/allowed-endpoints": endpoint},
 		},
 		"stringData": map[string]any{"serviceAccountKey": key},
 	}
-	connection = manifest(ourGroup, "OmniConnection", "omni", map[string]any{
+	connection = manifest(ourGroup, "OmniConnection", name, map[string]any{
 		"endpoint": endpoint,
 		"caBundle": base64.StdEncoding.EncodeToString(ca),
-		"auth":     map[string]any{"serviceAccountSecretRef": map[string]any{"name": "key"}},
+		"auth":     map[string]any{"serviceAccountSecretRef": map[string]any{"name": name + "-key"}},
 	})
 
 	return secret, connection

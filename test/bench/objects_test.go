@@ -67,13 +67,13 @@ func TestFleetCluster(t *testing.T) {
 }
 
 func TestConnectionObjects(t *testing.T) {
-	secret, connection := connectionObjects("https://127.0.0.1:1", "key", []byte("pem"))
+	secret, connection := connectionObjects("omni", "https://127.0.0.1:1", "key", []byte("pem"))
 
 	var decoded v1alpha1.OmniConnection
 
 	strict(t, encode(connection), &decoded)
 
-	if string(decoded.Spec.CABundle) != "pem" || decoded.Spec.Auth.ServiceAccountSecretRef.Name != "key" || secret["kind"] != "Secret" {
+	if string(decoded.Spec.CABundle) != "pem" || decoded.Spec.Auth.ServiceAccountSecretRef.Name != "omni-key" || secret["kind"] != "Secret" {
 		t.Errorf("%+v", decoded.Spec)
 	}
 }

@@ -44,6 +44,7 @@ func partTitles() [][2]string {
 		{"g", "Helm releases in workload clusters, next to Flux's helm-controller"},
 		{"h", "The API server alone, with many objects"},
 		{"i", "A rollout: clusters that wait for their turn, and those that take it"},
+		{"j", "A storm: every cluster changes in Omni at once"},
 	}
 }
 

@@ -26,6 +26,8 @@ type settings struct {
 	// Few and Many are the numbers of clusters.
 	Few  int `json:"few"`
 	Many int `json:"many"`
+	// OmniQPS is the controller's --omni-qps; 0: its default.
+	OmniQPS int `json:"omniQPS,omitempty"`
 	// IdleWindow is how long requests of an idle fleet are counted, Settle how long the load's
 	// memory may take to be given back.
 	IdleWindow time.Duration `json:"idleWindow"`
@@ -51,9 +53,9 @@ type settings struct {
 }
 
 const (
-	allParts = "abcdefghi"
+	allParts = "abcdefghij"
 	// smokeParts leaves out what has to build Flux first.
-	smokeParts = "abcdefhi"
+	smokeParts = "abcdefhij"
 	// shortestInterval is the shortest that an OmniHelmRelease may have.
 	shortestInterval = 30 * time.Second
 )
@@ -86,7 +88,7 @@ func parseSettings(args []string) (settings, error) {
 
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Bool("smoke", false, "small sizes: shows in a minute or two that everything works")
-	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux, h the API server with many objects, i a rollout")
+	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux, h the API server with many objects, i a rollout, j a storm")
 	flags.IntVar(&s.Clients, "clients", s.Clients, "(a) clients at the same time")
 	flags.IntVar(&s.Objects, "objects", s.Objects, "(a) objects")
 	flags.IntVar(&s.Rounds, "rounds", s.Rounds, "(a) rounds; the report has the median of their ratios")
@@ -95,6 +97,7 @@ func parseSettings(args []string) (settings, error) {
 	flags.IntVar(&s.Samples, "samples", s.Samples, "(b) samples of each latency")
 	flags.IntVar(&s.Few, "few", s.Few, "clusters in a small fleet")
 	flags.IntVar(&s.Many, "many", s.Many, "clusters in a large fleet")
+	flags.IntVar(&s.OmniQPS, "omni-qps", s.OmniQPS, "calls per second that the controller may send to Omni; 0: the controller's default")
 	flags.DurationVar(&s.IdleWindow, "idle", s.IdleWindow, "(c, i) how long requests are counted")
 	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
 	flags.DurationVar(&s.CRDRest, "crd-rest", s.CRDRest, "(a) rest between making the CRD and measuring")
@@ -138,6 +141,10 @@ func (s settings) validate() error {
 		problems = append(problems, errors.New("-concurrent-lists must not be negative"))
 	}
 
+	if s.OmniQPS < 0 {
+		problems = append(problems, errors.New("-omni-qps must not be negative"))
+	}
+
 	if s.Many < s.Few {
 		problems = append(problems, errors.New("-many must not be less than -few"))
 	}
@@ -169,6 +176,10 @@ func (s settings) describe() string {
 
 	text := fmt.Sprintf("Priority and fairness and audit (level Metadata) are on in both API servers. %s "+
 		"(a): %d clients, %d objects, %d rounds, the two sides in turn. (b): %d samples.", fsync, s.Clients, s.Objects, s.Rounds, s.Samples)
+	if s.OmniQPS > 0 {
+		text += fmt.Sprintf(" omni-controller may send %d calls per second to Omni.", s.OmniQPS)
+	}
+
 	if s.runs("g") {
 		text += " " + s.describeReleases()
 	}

@@ -110,7 +110,7 @@ func (b *stage) start(ctx context.Context) (err error) {
 		},
 		OmniAPIServer: env.OmniAPIServerOptions{Args: b.auditArgs(ourAuditLog)},
 		Controller: env.ControllerOptions{
-			Namespace: fleetNamespace, DestroySettleTime: time.Second, Args: []string{"--pprof-bind-address=" + b.pprof, "--rollout-ready-time=1s"},
+			Namespace: fleetNamespace, DestroySettleTime: time.Second, Args: b.controllerArgs(),
 		},
 	}); err != nil {
 		return err
@@ -134,6 +134,15 @@ func (b *stage) start(ctx context.Context) (err error) {
 	return b.connect(ctx)
 }
 
+func (b *stage) controllerArgs() []string {
+	args := []string{"--pprof-bind-address=" + b.pprof, "--rollout-ready-time=1s"}
+	if qps := b.settings.OmniQPS; qps > 0 {
+		args = append(args, fmt.Sprintf("--omni-qps=%d", qps), fmt.Sprintf("--omni-burst=%d", 2*qps))
+	}
+
+	return args
+}
+
 // connect makes the connection to the simulated Omni and waits until it is Ready.
 func (b *stage) connect(ctx context.Context) error {
 	key, err := b.omni.CreateServiceAccount("operator", omnisim.RoleOperator, keyLifetime)
@@ -141,7 +150,18 @@ func (b *stage) connect(ctx context.Context) error {
 		return err
 	}
 
-	secret, connection := connectionObjects(b.omni.Endpoint(), key, b.omni.CAPEM())
+	if err := b.createConnection(ctx, "omni", b.omni, key); err != nil {
+		return err
+	}
+
+	_, _, err = b.stack.Kubectl(ctx, "wait", "-n", fleetNamespace, "--for=condition=Ready", "--timeout=1m", "oconn/omni")
+
+	return err
+}
+
+// createConnection makes a connection and its Secret.
+func (b *stage) createConnection(ctx context.Context, name string, omni *omnisim.Server, key string) error {
+	secret, connection := connectionObjects(name, omni.Endpoint(), key, omni.CAPEM())
 
 	if err := b.admin.Post().AbsPath("/api/v1/namespaces", fleetNamespace, "secrets").Body(encode(secret)).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("create the Secret: %w", err)
@@ -151,9 +171,7 @@ func (b *stage) connect(ctx context.Context) error {
 		return fmt.Errorf("create the connection: %w", err)
 	}
 
-	_, _, err = b.stack.Kubectl(ctx, "wait", "-n", fleetNamespace, "--for=condition=Ready", "--timeout=1m", "oconn/omni")
-
-	return err
+	return nil
 }
 
 // ourPath is the path of a resource of our API.
