@@ -87,7 +87,7 @@ func (b *stage) steps() []step {
 	large := s.runs("c") || s.runs("e") || s.runs("f") || s.runs("i") || s.runs("j")
 
 	return []step{
-		{"memory without clusters", s.runs("f"), func(context.Context) error { return b.readMemory("settled", "no clusters", nil) }},
+		{"memory without clusters", s.runs("f"), func(context.Context) error { return b.readMemory("settled", atRest(0, s.Settle), nil) }},
 		{"a cluster whose changes are timed", s.runs("b"), b.startProbe},
 		{"latency without other clusters", s.runs("b"), func(ctx context.Context) error { return b.latencies(ctx, 0) }},
 		{fmt.Sprintf("%d new clusters", s.Few), small, func(ctx context.Context) error { return b.growTo(ctx, s.Few) }},

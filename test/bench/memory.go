@@ -26,7 +26,7 @@ func (b *stage) memoryOfFleet(ctx context.Context) error {
 		bound = below(200)
 	}
 
-	if err := b.readMemory("settled", fmt.Sprintf("%d clusters, after %s of rest", b.size, b.settings.Settle), bound); err != nil {
+	if err := b.readMemory("settled", atRest(b.size, b.settings.Settle), bound); err != nil {
 		return err
 	}
 
@@ -41,15 +41,38 @@ func (b *stage) readMemory(state, when string, bound *aim) error {
 			return err
 		}
 
-		b.results.add(figure{
-			Part: "f", Name: name + " with " + when, Value: float64(now.resident) / mebibyte, Unit: "MiB", Aim: bound,
-			Note: fmt.Sprintf("of which %d MiB are files; peak so far %d MiB", now.file/mebibyte, now.peak/mebibyte),
-		})
+		b.results.add(memoryFigures("f", memoryName(name, when), now, bound)...)
 		b.results.lines = append(b.results.lines, goLine{
 			name: fmt.Sprintf("Memory/process=%s/clusters=%d/state=%s", name, b.size, state), count: 1, per: 1,
-			extra: []metric{{float64(now.resident), "resident-bytes"}},
+			extra: []metric{{float64(now.resident), "resident-bytes"}, {float64(now.anonymous()), "anonymous-bytes"}},
 		})
 	}
 
 	return nil
 }
+
+// memoryFigures are the resident memory of a process, which may have an aim, and its anonymous part.
+func memoryFigures(part, name string, now memory, bound *aim) []figure {
+	return []figure{
+		{
+			Part: part, Name: name, Value: float64(now.resident) / mebibyte, Unit: "MiB", Aim: bound,
+			Note: fmt.Sprintf("of which %d MiB are files; peak so far %d MiB", now.file/mebibyte, now.peak/mebibyte),
+		},
+		{Part: part, Name: anonymousName(name), Value: float64(now.anonymous()) / mebibyte, Unit: "MiB"},
+	}
+}
+
+// memoryName names the memory of a process at a time.
+func memoryName(process, when string) string { return process + " with " + when }
+
+// atRest names the time after which the memory of a fleet has settled.
+func atRest(clusters int, rest time.Duration) string {
+	if clusters == 0 {
+		return "no clusters"
+	}
+
+	return fmt.Sprintf("%d clusters, after %s of rest", clusters, rest)
+}
+
+// anonymousName names the anonymous part of a memory.
+func anonymousName(name string) string { return name + ", anonymous" }

@@ -23,6 +23,9 @@ type memory struct {
 	resident, file, peak uint64
 }
 
+// anonymous is the part that the kernel cannot drop: what the program itself holds.
+func (m memory) anonymous() uint64 { return m.resident - m.file }
+
 // parseMemory reads the content of /proc/<pid>/status.
 func parseMemory(status string) (memory, error) {
 	values := map[string]uint64{}
@@ -57,7 +60,7 @@ func memoryOf(pid int) (memory, error) {
 
 	for _, child := range env.ChildrenOf(pid) {
 		if held, err := ownMemory(child); err == nil {
-			sum.resident += held.resident - held.file
+			sum.resident += held.anonymous()
 		}
 	}
 

@@ -96,9 +96,7 @@ func (c comparison) processFigures() []figure {
 	})...)
 
 	figures = append(figures, c.both("its memory besides files", "MiB", nil, nil, func(side string) func(effort) float64 {
-		return func(e effort) float64 {
-			return float64(e.memory[c.installers[side]].resident-e.memory[c.installers[side]].file) / mebibyte
-		}
+		return func(e effort) float64 { return float64(e.memory[c.installers[side]].anonymous()) / mebibyte }
 	})...)
 
 	return append(figures, c.both("its largest memory so far", "MiB", nil, nil, func(side string) func(effort) float64 {

@@ -40,7 +40,7 @@ func partTitles() [][2]string {
 		{"c", "Requests to Omni while nothing happens"},
 		{"d", "New clusters, from the first apply to all synced"},
 		{"e", "Restarts"},
-		{"f", "Resident memory"},
+		{"f", "Resident memory, and its anonymous part: what is no content of files"},
 		{"g", "Helm releases in workload clusters, next to Flux's helm-controller"},
 		{"h", "The API server alone, with many objects"},
 		{"i", "A rollout: clusters that wait for their turn, and those that take it"},

@@ -69,7 +69,7 @@ func TestMarkdown(t *testing.T) {
 		"# Benchmark of 2026-11-21\n\nCommit abc. ",
 		"## (a) Our API",
 		"| get, ratio | 0.800 | x | > 0.700 | yes | note |",
-		"## (f) Resident memory",
+		"## (f) Resident memory, and its anonymous part",
 		"| memory | 250 | MiB | < 200 | NO |  |",
 		"| create | 2.00 | 1.50 | 0 |",
 	} {

@@ -91,10 +91,7 @@ func (b *stage) memoryWith(name string, count int) error {
 		return err
 	}
 
-	b.results.add(figure{
-		Part: "h", Name: fmt.Sprintf(name, count), Value: float64(now.resident) / mebibyte, Unit: "MiB",
-		Note: fmt.Sprintf("of which %d MiB are files; peak so far %d MiB", now.file/mebibyte, now.peak/mebibyte),
-	})
+	b.results.add(memoryFigures("h", fmt.Sprintf(name, count), now, nil)...)
 
 	return nil
 }
