@@ -37,7 +37,7 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 
 	var applied, idle time.Time
 
-	err = b.watchBusy(fmt.Sprintf("%d clusters after %d", added, first), func() error {
+	err = b.watchBusy(growthBusy(added, first), func() error {
 		if applied, err = b.applyClusters(ctx, first, names, ids); err != nil {
 			return err
 		}
@@ -111,16 +111,26 @@ func (b *stage) clusterCount(added int) int {
 	return count
 }
 
-func (b *stage) reportGrowth(names []string, first int, begin, applied, idle time.Time) error {
-	synced, ready := b.clusters.lastOf(names)
-	what := fmt.Sprintf("%d new clusters", len(names))
+// allSynced is the end of a growth that the plot shows.
+const allSynced = "all shown as synced"
 
+// growthName names how long it took from the first apply of new clusters to an event.
+func growthName(added, first int, event string) string {
 	if first > 0 {
-		what = fmt.Sprintf("%d more clusters, beside %d", len(names), first)
+		return fmt.Sprintf("%d more clusters, beside %d: %s", added, first, event)
 	}
 
+	return fmt.Sprintf("%d new clusters: %s", added, event)
+}
+
+// growthBusy names the processor time of new clusters.
+func growthBusy(added, first int) string { return fmt.Sprintf("%d clusters after %d", added, first) }
+
+func (b *stage) reportGrowth(names []string, first int, begin, applied, idle time.Time) error {
+	synced, ready := b.clusters.lastOf(names)
+
 	seconds := func(name string, at time.Time, note string) figure {
-		return figure{Part: "d", Name: what + ": " + name, Value: at.Sub(begin).Seconds(), Unit: "s", Note: note}
+		return figure{Part: "d", Name: growthName(len(names), first, name), Value: at.Sub(begin).Seconds(), Unit: "s", Note: note}
 	}
 
 	writes, last := b.writesToOmni()
@@ -133,11 +143,11 @@ func (b *stage) reportGrowth(names []string, first int, begin, applied, idle tim
 	b.results.add(
 		seconds("all applied", applied, fmt.Sprintf("%d objects, %d at a time", len(names)*(machinesPerCluster+1), creators)),
 		seconds("last write to Omni", last, fmt.Sprintf("%d writes", writes)),
-		seconds("all shown as synced", synced, ""),
+		seconds(allSynced, synced, ""),
 		seconds("all shown as ready", ready, "the simulated machines need about a second"),
 		seconds("controller idle", idle, ""),
 		figure{
-			Part: "d", Name: what + ": writes to our API per cluster", Value: float64(total(ours)) / float64(len(names)), Unit: "writes", Note: list(ours),
+			Part: "d", Name: growthName(len(names), first, "writes to our API per cluster"), Value: float64(total(ours)) / float64(len(names)), Unit: "writes", Note: list(ours),
 		},
 	)
 	b.results.lines = append(b.results.lines, goLine{

@@ -26,6 +26,14 @@ const (
 	firstRequested = 1000
 )
 
+// What the kinds of samples are called.
+const (
+	returnsToOmni  = "kubectl apply returns, to written in Omni"
+	startsToOmni   = "kubectl apply starts, to written in Omni"
+	changesToWatch = "Omni's status changes, to a watch shows it"
+	changesToGet   = "Omni's status changes, to a get after that has it"
+)
+
 // latencies times changes in both directions, with so many other clusters.
 func (b *stage) latencies(ctx context.Context, others int) error {
 	if _, err := b.waitIdle(ctx, 0); err != nil {
@@ -71,8 +79,8 @@ func (b *stage) applyLatency(ctx context.Context, others int) error {
 		}
 	}
 
-	b.reportLatency("kubectl apply returns, to written in Omni", others, fromReturn, true, "negative: Omni had it before kubectl was done")
-	b.reportLatency("kubectl apply starts, to written in Omni", others, fromStart, true, "kubectl's own start included")
+	b.reportLatency(returnsToOmni, others, fromReturn, true, "negative: Omni had it before kubectl was done")
+	b.reportLatency(startsToOmni, others, fromStart, true, "kubectl's own start included")
 	b.addLine("ApplyToOmni", others, fromStart, metric{float64(fromReturn.percentile(99).Nanoseconds()), "p99-after-return-ns"})
 
 	return nil
@@ -136,8 +144,8 @@ func (b *stage) statusLatency(ctx context.Context, others int) error {
 		}
 	}
 
-	b.reportLatency("Omni's status changes, to a watch shows it", others, toWatch, false, "")
-	b.reportLatency("Omni's status changes, to a get after that has it", others, toGet, true, "")
+	b.reportLatency(changesToWatch, others, toWatch, false, "")
+	b.reportLatency(changesToGet, others, toGet, true, "")
 	b.addLine("OmniToGet", others, toGet)
 
 	return nil
@@ -152,20 +160,23 @@ func (b *stage) waitShown(ctx context.Context, want int32) (time.Time, error) {
 
 // reportLatency adds the figures of one kind of sample.
 func (b *stage) reportLatency(what string, others int, taken samples, aimed bool, note string) {
-	beside := fmt.Sprintf(", %d other clusters: ", others)
-
 	var bound *aim
 	if aimed {
 		bound = below(0.5)
 	}
 
 	b.results.add(
-		figure{Part: "b", Name: what + beside + "p50", Value: taken.percentile(50).Seconds(), Unit: "s", Note: note},
+		figure{Part: "b", Name: latencyName(what, others, "p50"), Value: taken.percentile(50).Seconds(), Unit: "s", Note: note},
 		figure{
-			Part: "b", Name: what + beside + "p99", Value: taken.percentile(99).Seconds(), Unit: "s", Aim: bound,
+			Part: "b", Name: latencyName(what, others, "p99"), Value: taken.percentile(99).Seconds(), Unit: "s", Aim: bound,
 			Note: fmt.Sprintf("%d samples, largest %s s", len(taken), number(taken.percentile(100).Seconds())),
 		},
 	)
+}
+
+// latencyName names one percentile of one kind of sample.
+func latencyName(what string, others int, percentile string) string {
+	return fmt.Sprintf("%s, %d other clusters: %s", what, others, percentile)
 }
 
 // addLine adds the line for benchstat of one kind of sample.

@@ -152,9 +152,9 @@ func (b *stage) reportVerbs(all []verb, tallies map[string]*tally) {
 		}
 
 		b.results.add(
-			figure{Part: "a", Name: v.name + ", ratio ours/CRD", Value: median(each), Unit: "x", Aim: v.aim, Note: "rounds: " + strings.Join(texts, ", ")},
+			figure{Part: "a", Name: rateName(v.name), Value: median(each), Unit: "x", Aim: v.aim, Note: "rounds: " + strings.Join(texts, ", ")},
 			figure{
-				Part: "a", Name: v.name + ", processor time, ratio ours/CRD", Value: median(ratios(ours.costs, crd.costs)), Unit: "x",
+				Part: "a", Name: costName(v.name), Value: median(ratios(ours.costs, crd.costs)), Unit: "x",
 				Note: fmt.Sprintf("per request %s ms and %s ms, all servers", number(median(ours.costs)), number(median(crd.costs))),
 			},
 			figure{Part: "a", Name: v.name + ", ours", Value: median(ours.rates), Unit: "ops/s", Note: describeLatency(ours.taken)},
@@ -162,6 +162,10 @@ func (b *stage) reportVerbs(all []verb, tallies map[string]*tally) {
 		)
 	}
 }
+
+// rateName names the ratio of the rates of a verb, costName that of its processor time.
+func rateName(verb string) string { return verb + ", ratio ours/CRD" }
+func costName(verb string) string { return verb + ", processor time, ratio ours/CRD" }
 
 func describeLatency(taken samples) string {
 	milliseconds := func(p float64) string { return number(float64(taken.percentile(p).Microseconds()) / 1000) }
