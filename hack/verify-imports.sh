@@ -63,6 +63,9 @@ refuse "only pkg/template, validation, pkg/omni and test/omnisim import the Omni
 refuse "only pkg/helm imports Helm" . < <(
   grep ' helm\.sh/helm/' <<<"$all_imports" | grep -vE "^$module/pkg/helm(/| )")
 
+refuse "only the benchmark draws plots" . < <(
+  grep ' gonum\.org/v1/plot' <<<"$all_imports" | grep -vE "^$module/test/bench ")
+
 refuse "only the worker processes parse what chart repositories send" . < <(
   grep " $module/pkg/helm/charts/parse$" <<<"$all_imports" | grep -vE "^$module/pkg/helm/render/worker ")
 

@@ -13,4 +13,6 @@
 // restart.go, memory.go, profiles.go, rollout.go, and for Helm releases next to Flux releases.go (the run),
 // releases_effort.go, releases_stage.go, releases_watch.go, with releases_objects.go and
 // releases_figures.go, which are pure.
+//
+// Plots: plots.go (which figures they show) and draw.go (how they look).
 package main

@@ -29,6 +29,10 @@ func run() error {
 		return err
 	}
 
+	if s.plot != "" {
+		return plotFiles(s.plot, s.inputs)
+	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -40,6 +44,10 @@ func run() error {
 
 	// What was measured before an error is worth showing.
 	fmt.Printf("\n%s\n%s", r.markdown(), r.goBench())
+
+	if s.out != "" {
+		err = errors.Join(err, writePlots(s.out, r))
+	}
 
 	return err
 }

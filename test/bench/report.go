@@ -132,19 +132,22 @@ func (r *results) goBench() string {
 
 // write puts the report into a directory, three times: for people, programs and benchstat.
 func (r *results) write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-
 	encoded, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
 
-	for name, content := range map[string]string{
-		"bench.md": r.markdown(), "bench.json": string(encoded) + "\n", "bench.txt": r.goBench(),
-	} {
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+	return writeFiles(dir, map[string][]byte{
+		"bench.md": []byte(r.markdown()), "bench.json": append(encoded, '\n'), "bench.txt": []byte(r.goBench()),
+	})
+}
+
+// writeFiles writes files into a directory, which is made if it is missing.
+func writeFiles(dir string, files map[string][]byte) error {
+	err := os.MkdirAll(dir, 0o755)
+
+	for name, content := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
 
 	if err != nil {

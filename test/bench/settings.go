@@ -50,6 +50,10 @@ type settings struct {
 	out, dir string
 	// profiles collects CPU and heap profiles into out.
 	profiles bool
+
+	// plot is a directory: nothing is measured, and the results in the files inputs are drawn into it.
+	plot   string
+	inputs []string
 }
 
 const (
@@ -108,13 +112,17 @@ func parseSettings(args []string) (settings, error) {
 	flags.IntVar(&s.ReleaseRounds, "release-rounds", s.ReleaseRounds, "(g) rounds of installing all; the sides take turns in going first")
 	flags.DurationVar(&s.ReleaseInterval, "release-interval", s.ReleaseInterval, "(g) how often a release is checked again")
 	flags.DurationVar(&s.ReleaseWindow, "release-window", s.ReleaseWindow, "(g) how long the checks of idle releases are watched")
-	flags.StringVar(&s.out, "out", "", "directory for bench.md, bench.json and bench.txt")
+	flags.StringVar(&s.out, "out", "", "directory for bench.md, bench.json, bench.txt and the plots")
 	flags.StringVar(&s.dir, "dir", "", "directory of the stack, kept afterwards. Default: a temporary one. Both etcds are in it, so on one disk")
 	flags.BoolVar(&s.profiles, "profiles", false, "write CPU and heap profiles into -out; profiling costs a little of what is measured")
+
+	flags.StringVar(&s.plot, "plot", "", "measure nothing: draw plots into this directory, out of the bench.json files named after the flags. Of a figure that is in two of them the later counts")
 
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
+
+	s.inputs = flags.Args()
 
 	return s, s.validate()
 }
@@ -159,6 +167,10 @@ func (s settings) validate() error {
 
 	if s.profiles && s.out == "" {
 		problems = append(problems, errors.New("-profiles needs -out"))
+	}
+
+	if (s.plot == "") != (len(s.inputs) == 0) {
+		problems = append(problems, errors.New("-plot needs files, and files need -plot"))
 	}
 
 	return errors.Join(problems...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,13 @@ func TestParseSettings(t *testing.T) {
 	smoke, err := parseSettings([]string{"-objects=40", "-smoke"})
 	if err != nil || smoke.Objects != 40 || smoke.Many != 15 || smoke.IdleWindow != 3*time.Second {
 		t.Errorf("%+v, %v", smoke, err)
+	}
+}
+
+func TestPlotTakesFiles(t *testing.T) {
+	s, err := parseSettings([]string{"-plot", "docs", "a.json", "b.json"})
+	if err != nil || s.plot != "docs" || !slices.Equal(s.inputs, []string{"a.json", "b.json"}) {
+		t.Errorf("%q, %q, %v", s.plot, s.inputs, err)
 	}
 }
 
@@ -36,6 +44,8 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"-release-rounds=0":     "-release-rounds",
 		"-release-interval=29s": "-release-interval",
 		"-release-window=0s":    "-release-window",
+		"-plot=docs":            "-plot",
+		"bench.json":            "-plot",
 		"-nothing-of-this-name": "nothing-of-this-name",
 	} {
 		if _, err := parseSettings([]string{arg}); err == nil || !strings.Contains(err.Error(), want) {
