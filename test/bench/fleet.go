@@ -55,6 +55,7 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 	}
 
 	b.size = size
+
 	return b.reportGrowth(names, first, begin, applied, idle)
 }
 

@@ -43,7 +43,7 @@ func (b *stage) storm(ctx context.Context, hanging int) error {
 		return err
 	}
 
-	what := fmt.Sprintf("%d clusters change at once, %d connections hang: ", b.size, hanging)
+	what := fmt.Sprintf("%d clusters change at once, %d connections hang", b.size, hanging)
 	counting, stop := context.WithCancel(ctx)
 	longest := b.longestQueue(counting)
 
@@ -76,11 +76,11 @@ func (b *stage) storm(ctx context.Context, hanging int) error {
 	}
 
 	b.results.add(
-		figure{Part: "j", Name: what + "shown, p50", Value: taken.percentile(50).Seconds(), Unit: "s"},
-		figure{Part: "j", Name: what + "shown, p99", Value: taken.percentile(99).Seconds(), Unit: "s", Aim: below(2), Note: fmt.Sprintf("%d changes", len(taken))},
-		figure{Part: "j", Name: what + "controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s"},
-		figure{Part: "j", Name: what + "longest queue", Value: <-longest, Unit: "objects", Note: "of all kinds together, read every " + queueSample.String()},
-		figure{Part: "j", Name: what + "writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
+		figure{Part: "j", Name: what + ": shown, p50", Value: taken.percentile(50).Seconds(), Unit: "s"},
+		figure{Part: "j", Name: what + ": shown, p99", Value: taken.percentile(99).Seconds(), Unit: "s", Aim: below(2), Note: fmt.Sprintf("%d changes", len(taken))},
+		figure{Part: "j", Name: what + ": controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s"},
+		figure{Part: "j", Name: what + ": longest queue", Value: <-longest, Unit: "objects", Note: "of all kinds together, read every " + queueSample.String()},
+		figure{Part: "j", Name: what + ": writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
 	)
 	b.results.lines = append(b.results.lines, goLine{
 		name: fmt.Sprintf("Storm/clusters=%d/hanging=%d", b.size, hanging), count: len(taken), per: taken.percentile(50),

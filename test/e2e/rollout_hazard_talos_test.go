@@ -23,8 +23,8 @@ const (
 )
 
 // onTalos is a cluster manifest at a version of Talos.
-func onTalos(version string, extra ...string) string {
-	return strings.Replace(tiered("c", "x", "v1.35.1", extra...), "v1.13.3", version, 1)
+func onTalos(version string) string {
+	return strings.Replace(tiered("c", "x", "v1.35.1"), "v1.13.3", version, 1)
 }
 
 // newOlderFleet is a fleet with a policy and one cluster of olderTalos, whose machine has booted that version; the pool's
@@ -188,7 +188,7 @@ func TestRolloutHazardTalos(t *testing.T) {
 		f.waitCondition("ocl", "d", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForTurn)
 		f.wait("the turn to go on", func() error { return f.shows("ocl", "c", "{.status.rollout.state}", "Admitted") })
 
-		// Two hours later.
+		// As if it had begun before the deadline, which is two hours.
 		late := time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339)
 		f.run("patch", "ocl", "c", "--subresource=status", "--type=merge", "-p", `{"status":{"rollout":{"admittedSince":"`+late+`"}}}`)
 		f.waitCondition("orp", "fleet", v1alpha1.ConditionRolloutStopped, metav1.ConditionTrue, v1alpha1.ReasonTooManyFailed)

@@ -23,12 +23,15 @@ const (
 // Configure makes Go collect garbage at half of its usual threshold, unless the environment sets GOGC, and work harder
 // near the memory limit of the container (the cgroup), unless the environment sets GOMEMLIMIT. A limit that cannot be
 // read is logged; without a limit only the threshold counts. See https://go.dev/doc/gc-guide for both variables.
-func Configure() {
+func Configure() { configure(memlimit.FromCgroup) }
+
+// configure is Configure with the source of the memory limit.
+func configure(limit memlimit.Provider) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
 
-	if _, err := memlimit.Set(memlimit.WithRatio(limitShare)); err != nil {
+	if _, err := memlimit.Set(memlimit.WithProvider(limit), memlimit.WithRatio(limitShare)); err != nil {
 		klog.InfoS("The memory limit of the container cannot be read; set GOMEMLIMIT to bound garbage", "reason", err.Error())
 	}
 }

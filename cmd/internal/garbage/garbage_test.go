@@ -1,8 +1,13 @@
 package garbage
 
 import (
+	"errors"
+	"math"
+	"os"
 	"runtime/debug"
 	"testing"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 func TestConfigure(t *testing.T) {
@@ -32,6 +37,38 @@ func TestConfigure(t *testing.T) {
 
 			if got := debug.SetMemoryLimit(-1); got != limit {
 				t.Errorf("memory limit %d, want what the environment says", got)
+			}
+		})
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	before, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+
+	t.Cleanup(func() {
+		debug.SetGCPercent(before)
+		debug.SetMemoryLimit(limit)
+	})
+
+	t.Setenv("GOMEMLIMIT", "") // restored at the end
+	os.Unsetenv("GOMEMLIMIT")
+
+	none := func(err error) memlimit.Provider { return func() (uint64, error) { return 0, err } }
+
+	for name, test := range map[string]struct {
+		limit memlimit.Provider
+		want  int64
+	}{
+		"limit":          {memlimit.Limit(1000 << 20), 850 << 20},
+		"no limit":       {none(memlimit.ErrNoLimit), math.MaxInt64},
+		"cannot be read": {none(errors.New("nonsense")), 1 << 40}, // as it was
+	} {
+		t.Run(name, func(t *testing.T) {
+			debug.SetMemoryLimit(1 << 40)
+			configure(test.limit)
+
+			if got := debug.SetMemoryLimit(-1); got != test.want {
+				t.Errorf("%d, want %d", got, test.want)
 			}
 		})
 	}
