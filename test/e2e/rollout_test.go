@@ -178,6 +178,13 @@ func TestRolloutOverride(t *testing.T) {
 	if recorded.User != f.user("admin") || recorded.Hash != hash || recorded.Reason != "the outage of tonight" {
 		t.Errorf("%+v", recorded)
 	}
+
+	// It counts for this turn only.
+	f.wait("the end of the turn", func() error { return f.shows("ocl", "one", "{.status.rollout.last.result}", "Done") })
+
+	if used, ended := f.run("get", "ocl", "one", "-o", "jsonpath={.status.rollout.override.usedTime}"), f.run("get", "ocl", "one", "-o", "jsonpath={.status.rollout.last.time}"); used == "" || used != ended {
+		t.Errorf("the override was used at %q, and the turn ended at %q", used, ended)
+	}
 }
 
 // A change that fails in the canary stops the rollout until Git has a fix.

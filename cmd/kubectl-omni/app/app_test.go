@@ -187,8 +187,9 @@ func TestWrites(t *testing.T) {
 			args: []string{"override", "edge-01", "--reason", "the outage of tonight"}, input: "yes\n",
 			check: annotated(v1alpha1.AnnotationRolloutOverride, "9f3c the outage of tonight"),
 		},
-		"override without a reason": {args: []string{"override", "edge-01"}, input: "y\n", refused: `required flag(s) "reason" not set`},
-		"override nothing":          {args: []string{"override", "quiet", "--reason", "the outage of tonight"}, input: "y\n", refused: "no changes of this cluster wait"},
+		"override without a reason":    {args: []string{"override", "edge-01"}, input: "y\n", refused: `required flag(s) "reason" not set`},
+		"override with a short reason": {args: []string{"override", "edge-01", "--reason", " because "}, input: "y\n", refused: "10 characters at least"},
+		"override nothing":             {args: []string{"override", "quiet", "--reason", "the outage of tonight"}, input: "y\n", refused: "no changes of this cluster wait"},
 		"promote": {args: []string{"promote", "production", "prod", "--for", "12h", "--yes"}, check: func(s *session) (got, want any) {
 			return policyOf(s).Annotations[v1alpha1.AnnotationPromotePrefix+"prod"], "2026-11-24T00:00:00Z"
 		}},
@@ -229,6 +230,25 @@ func TestWrites(t *testing.T) {
 				t.Errorf("%v, want %v; writes %v", got, want, s.writes())
 			}
 		})
+	}
+}
+
+// The same changes wait again, and are overridden again for the same reason. The API server records a value that changes.
+func TestOverrideAgain(t *testing.T) {
+	s := newSession(t)
+
+	const value = "9f3c the outage of tonight"
+
+	cluster := s.cluster("edge-01")
+	cluster.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: value}
+	s.put("omniclusters", cluster)
+
+	if _, _, err := s.run("override", "edge-01", "--reason", "the outage of tonight", "--yes", "--hash", "9f3c"); err != nil {
+		t.Fatal(err)
+	}
+
+	if s.cluster("edge-01").Annotations[v1alpha1.AnnotationRolloutOverride] != value || len(s.writes()) != 2 {
+		t.Errorf("writes: %v", s.writes())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,10 @@ omniclusters (role admin); the API server notes who did it and why. If Git owns 
 		GroupID: groupDecide,
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: t.completeClusters,
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := checkReason(reason); err != nil {
+				return err
+			}
+
 			cluster, err := t.cluster(command.Context(), args[0])
 			if err != nil {
 				return err
@@ -77,7 +82,26 @@ func (t *tool) override(ctx context.Context, cluster *v1alpha1.OmniCluster, conf
 		return err
 	}
 
-	return t.change(ctx, cluster, nil, map[string]string{v1alpha1.AnnotationRolloutOverride: value})
+	// The API server records an override when the annotation changes. One of the same words was used up before.
+	if cluster.Annotations[v1alpha1.AnnotationRolloutOverride] == value {
+		if err = t.change(ctx, cluster, nil, map[string]any{v1alpha1.AnnotationRolloutOverride: nil}); err != nil {
+			return err
+		}
+	}
+
+	return t.change(ctx, cluster, nil, map[string]any{v1alpha1.AnnotationRolloutOverride: value})
+}
+
+// shortestReason is how many characters a reason has at least; the API refuses fewer.
+const shortestReason = 10
+
+// checkReason refuses a reason that the API would refuse after the user has confirmed everything.
+func checkReason(reason string) error {
+	if utf8.RuneCountInString(strings.TrimSpace(reason)) < shortestReason {
+		return fmt.Errorf("--reason %q: say in %d characters at least why", reason, shortestReason)
+	}
+
+	return nil
 }
 
 // heldChanges are the changes that wait for their turn, as far as the status lists them, and how many more wait. An error
@@ -133,7 +157,7 @@ func (t *tool) promoteCommand() *cobra.Command {
 				}
 			}
 
-			if err = t.change(command.Context(), policy, nil, map[string]string{key: until}); err != nil {
+			if err = t.change(command.Context(), policy, nil, map[string]any{key: until}); err != nil {
 				return err
 			}
 

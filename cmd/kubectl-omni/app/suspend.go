@@ -78,7 +78,7 @@ func (t *tool) reconcileCommand() *cobra.Command {
 			}
 
 			at := t.now().UTC().Format(time.RFC3339Nano)
-			if err = t.change(command.Context(), o, nil, map[string]string{v1alpha1.AnnotationReconcileRequestedAt: at}); err != nil {
+			if err = t.change(command.Context(), o, nil, map[string]any{v1alpha1.AnnotationReconcileRequestedAt: at}); err != nil {
 				return err
 			}
 

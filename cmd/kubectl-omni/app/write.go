@@ -48,8 +48,8 @@ func isUnknownKind(err error) bool {
 
 // change patches an object that was read: it fails if another one has its name by now. What the controller writes meanwhile
 // is no reason to fail, and whatever decides about changes carries their hash. set are the fields below spec, annotations
-// those of the metadata.
-func (t *tool) change(ctx context.Context, o object, set map[string]any, annotations map[string]string) error {
+// those of the metadata; nil removes one.
+func (t *tool) change(ctx context.Context, o object, set, annotations map[string]any) error {
 	metadata := map[string]any{"uid": o.GetUID()}
 	if annotations != nil {
 		metadata["annotations"] = annotations

@@ -123,7 +123,7 @@ func isGoverned(s *scope) bool {
 // gateOf returns the conditions of the policies that concern a cluster.
 func (r *reconciler) gateOf(found selection, cluster *v1alpha1.OmniCluster) consent.Gate {
 	gate := consent.Gate{
-		Policy: found.name, Revision: found.revision, OnlyBefore: found.left, Override: overrideOf(cluster), Place: fmt.Sprintf("OmniRolloutPolicy %q", found.name),
+		Policy: found.name, Revision: found.revision, OnlyBefore: found.left, Place: fmt.Sprintf("OmniRolloutPolicy %q", found.name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
 		Turn:  consent.Turn{Failed: upgradeFailed(cluster), Started: r.started, ReadyTime: r.options.RolloutReadyTime},
 	}
@@ -189,13 +189,6 @@ func ticketOf(policy *v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster)
 	}
 
 	return nil
-}
-
-// overrideOf returns the hash in the annotation rollout-override.
-func overrideOf(cluster *v1alpha1.OmniCluster) string {
-	hash, _, _ := strings.Cut(cluster.Annotations[v1alpha1.AnnotationRolloutOverride], " ")
-
-	return hash
 }
 
 // upgradeFailed returns Omni's message about an upgrade that it gave up; empty if it gave none up.

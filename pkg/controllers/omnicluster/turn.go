@@ -47,7 +47,7 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 	}
 
 	// Changes that have begun go on, whatever becomes of the policy and the ticket.
-	if overrideOf(now) == status.Hash || decision.HasBegun() {
+	if consent.OverriddenHash(now) == status.Hash || decision.HasBegun() {
 		return true, nil
 	}
 
@@ -188,7 +188,7 @@ func (r *reconciler) announceTurn(cluster *v1alpha1.OmniCluster, before, after *
 		}
 	case v1alpha1.RolloutAdmitted:
 		reason, note := "Admitted", "changes may begin"
-		if overrideOf(cluster) == after.Hash {
+		if consent.OverriddenHash(cluster) == after.Hash {
 			reason, note = "RolloutOverridden", "changes begin out of turn: "+overrideText(after)
 			r.options.Overrides.CountOverride(types.NamespacedName{Namespace: cluster.Namespace, Name: after.Policy})
 		}

@@ -65,6 +65,12 @@ func newLastLook() (lastLook, consent.Decision) {
 	return lastLook{cluster, policy}, consent.Decide(facts)
 }
 
+// override has the API what somebody writes who overrides changes.
+func (l *lastLook) override(hash string) {
+	l.cluster.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: hash + " the outage of tonight"}
+	l.cluster.Status.Rollout.Override = &v1alpha1.RolloutOverride{Hash: hash, Reason: "the outage of tonight", User: "alice"}
+}
+
 // TestIsTurn changes what the API has between the decision and the write.
 func TestIsTurn(t *testing.T) {
 	spec := func(change func(*v1alpha1.OmniRolloutPolicySpec)) func(*lastLook) {
@@ -100,11 +106,16 @@ func TestIsTurn(t *testing.T) {
 		"the object is gone":              {change: func(l *lastLook) { l.cluster.Name = "another" }},
 		"an override, and no ticket": {want: true, change: func(l *lastLook) {
 			l.policy.Status.Admitted, l.policy.Spec.Hold = nil, true
-			l.cluster.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: l.cluster.Status.Rollout.Hash + " the outage of tonight"}
+			l.override(l.cluster.Status.Rollout.Hash)
+		}},
+		"an override that has been used up": {change: func(l *lastLook) {
+			l.policy.Status.Admitted = nil
+			l.override(l.cluster.Status.Rollout.Hash)
+			l.cluster.Status.Rollout.Override.UsedTime = &metav1.Time{Time: wednesday}
 		}},
 		"an override of other changes": {change: func(l *lastLook) {
 			l.policy.Status.Admitted = nil
-			l.cluster.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: "other the outage of tonight"}
+			l.override("other")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5857,7 +5857,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref common.ReferenceCallba
 					},
 					"override": {
 						SchemaProps: spec.SchemaProps{
-							Description: "override is the last use of the annotation omni.texashpc.com/rollout-override. omni-apiserver writes it.",
+							Description: "override is the last value of the annotation omni.texashpc.com/rollout-override. omni-apiserver writes it, and omni-controller its usedTime.",
 							Ref:         ref(v1alpha1.RolloutOverride{}.OpenAPIModelName()),
 						},
 					},
@@ -9440,6 +9440,12 @@ func schema_pkg_apis_omni_v1alpha1_RolloutOverride(ref common.ReferenceCallback)
 					"time": {
 						SchemaProps: spec.SchemaProps{
 							Description: "time is when it was set.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"usedTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usedTime is when the turn of these changes ended. The override lets nothing begin any more: if the same changes wait again later, the annotation has to be set again, with another reason, or removed first.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},

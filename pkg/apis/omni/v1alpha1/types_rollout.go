@@ -62,7 +62,8 @@ type OmniClusterRollout struct {
 	// +optional
 	Failure *RolloutFailure `json:"failure,omitempty"`
 
-	// override is the last use of the annotation omni.texashpc.com/rollout-override. omni-apiserver writes it.
+	// override is the last value of the annotation omni.texashpc.com/rollout-override. omni-apiserver writes it, and
+	// omni-controller its usedTime.
 	// +optional
 	Override *RolloutOverride `json:"override,omitempty"`
 }
@@ -135,4 +136,9 @@ type RolloutOverride struct {
 
 	// time is when it was set.
 	Time metav1.Time `json:"time"`
+
+	// usedTime is when the turn of these changes ended. The override lets nothing begin any more: if the same changes wait
+	// again later, the annotation has to be set again, with another reason, or removed first.
+	// +optional
+	UsedTime *metav1.Time `json:"usedTime,omitempty"`
 }

@@ -2259,6 +2259,10 @@ func (in *RolloutFreeze) DeepCopy() *RolloutFreeze {
 func (in *RolloutOverride) DeepCopyInto(out *RolloutOverride) {
 	*out = *in
 	in.Time.DeepCopyInto(&out.Time)
+	if in.UsedTime != nil {
+		in, out := &in.UsedTime, &out.UsedTime
+		*out = (*in).DeepCopy()
+	}
 	return
 }
 

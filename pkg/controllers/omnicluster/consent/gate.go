@@ -33,8 +33,6 @@ type Gate struct {
 	Judge func(v1alpha1.OmniClusterRollout) Wait
 	// Ticket is the cluster's ticket in the cache; nil if it has none.
 	Ticket *v1alpha1.RolloutTicket
-	// Override is the hash in the annotation rollout-override.
-	Override string
 	// Turn has the state of the cluster, which decides when a turn is over.
 	Turn Turn
 }
@@ -168,6 +166,22 @@ func (d Decision) withGate() Decision {
 	a.message = d.heldMessage(a)
 
 	return d
+}
+
+// OverriddenHash returns the hash of the changes that somebody lets begin out of turn: the annotation rollout-override is
+// there, omni-apiserver recorded it, and no turn has used it up. Empty if there is no such override.
+func OverriddenHash(cluster *v1alpha1.OmniCluster) string {
+	hash, _, _ := strings.Cut(cluster.Annotations[v1alpha1.AnnotationRolloutOverride], " ")
+	if cluster.Status.Rollout == nil {
+		return ""
+	}
+
+	override := cluster.Status.Rollout.Override
+	if override == nil || override.Hash != hash || override.UsedTime != nil {
+		return ""
+	}
+
+	return hash
 }
 
 // before returns what the status has about the cluster's turn.

@@ -215,11 +215,24 @@ func TestOverride(t *testing.T) {
 	tt.run()
 	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
 
-	tt.gate.Override = strings.Repeat("0", 64)
+	tt.override()
+	tt.cluster.Status.Rollout.Override.Hash = strings.Repeat("0", 64)
 	tt.run()
 	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
 
-	tt.gate.Override = tt.status().Hash
+	// The annotation was taken away again.
+	tt.override()
+	tt.cluster.Annotations = nil
+	tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
+
+	// Nobody recorded who it was.
+	tt.override()
+	tt.cluster.Status.Rollout.Override = nil
+	tt.run()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", "")
+
+	tt.override()
 	tt.run()
 	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
 
@@ -229,6 +242,69 @@ func TestOverride(t *testing.T) {
 	tt.run()
 	tt.run()
 	tt.expect(v1alpha1.RolloutHeld, "1.36.1", v1alpha1.RolloutDone)
+}
+
+// An override counts for one turn: the same changes, asked for again later, wait, until somebody overrides them again.
+func TestOverrideCountsOnce(t *testing.T) {
+	tt := newTurns(t)
+	tt.wait = closed()
+
+	raise := func() {
+		t.Helper()
+		tt.ask("v1.35.0", "v1.36.1")
+		tt.run()
+	}
+	finish := func() {
+		t.Helper()
+		tt.pass(2 * time.Minute)
+		tt.run()
+	}
+
+	raise()
+	tt.override()
+	tt.run()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+
+	if used := tt.status().Override.UsedTime; used != nil {
+		t.Fatalf("used before the end of the turn: %s", used)
+	}
+
+	finish()
+	tt.expect("", "1.36.1", v1alpha1.RolloutDone)
+
+	if used := tt.status().Override.UsedTime; used == nil || !used.Time.Equal(tt.now) {
+		t.Fatalf("used %s, want %s", used, tt.now)
+	}
+
+	// Back in another window, and forth again.
+	tt.wait = Wait{}
+	tt.ask("v1.36.1", "v1.35.0")
+	tt.decide()
+	tt.ticket()
+	tt.run()
+	finish()
+	tt.expect("", "1.35.0", v1alpha1.RolloutDone)
+
+	tt.gate.Ticket, tt.wait = nil, closed()
+	raise()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", v1alpha1.RolloutDone)
+
+	if _, message := tt.decide().Held(); !strings.Contains(message, "the override of 2026-11-24T12:00:00Z has been used up") {
+		t.Error(message)
+	}
+
+	tt.override()
+	tt.run()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", v1alpha1.RolloutDone)
+
+	// An override of the changes that a ticket lets begin is used up with their turn, and so is one without a plan.
+	tt.gate.Turn.Healthy = false
+	tt.pass(3 * time.Hour)
+
+	next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
+	if next == nil || next.Override.UsedTime == nil || tt.status().Override.UsedTime != nil {
+		t.Errorf("%+v, before %+v", next, tt.status())
+	}
 }
 
 // What a policy held stays held when it does not select the cluster any more; other changes are free.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
@@ -29,7 +30,17 @@ func (d Decision) heldMessage(a *admission) string {
 		text += "; by " + place
 	}
 
-	return text
+	return text + usedText(a.next)
+}
+
+// usedText says that an override of the changes that wait has had its turn. Who sees the annotation may wonder.
+func usedText(next *v1alpha1.OmniClusterRollout) string {
+	override := next.Override
+	if override == nil || override.UsedTime == nil || override.Hash != next.Hash {
+		return ""
+	}
+
+	return fmt.Sprintf("; the override of %s has been used up", ShownTime(override.Time.Time))
 }
 
 // kindsText lists what changes are about: each version, and the number of the others.

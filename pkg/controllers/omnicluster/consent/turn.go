@@ -118,7 +118,7 @@ func (d Decision) wrote(before v1alpha1.OmniClusterRollout) bool {
 // mayBegin reports whether a turn in which nothing was made yet may begin.
 func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
 	gate := d.facts.Gate
-	if gate.Override == status.Hash {
+	if status.Hash != "" && OverriddenHash(d.facts.Cluster) == status.Hash {
 		return true
 	}
 

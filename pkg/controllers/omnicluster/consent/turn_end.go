@@ -30,13 +30,19 @@ func (d Decision) isUsed(ticket v1alpha1.RolloutTicket, status *v1alpha1.OmniClu
 	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
 }
 
-// end records how a turn ended. The end is never earlier than the time of the ticket, even if the clock is: otherwise
+// end records how a turn ended; an override of its changes is used up then. The end is never earlier than the time of the ticket, even if the clock is: otherwise
 // the ticket would stay for ever.
 func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1alpha1.RolloutOutcome) {
 	next.Last = &v1alpha1.RolloutResult{Hash: hash, Result: result, Time: d.now()}
 
 	if ticket := d.facts.Gate.Ticket; ticket != nil && ticket.Hash == hash && next.Last.Time.Before(&ticket.Since) {
 		next.Last.Time = ticket.Since
+	}
+
+	if next.Override != nil && next.Override.Hash == hash && next.Override.UsedTime == nil {
+		used := next.Override.DeepCopy()
+		used.UsedTime = &next.Last.Time
+		next.Override = used
 	}
 }
 

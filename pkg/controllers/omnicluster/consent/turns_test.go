@@ -122,6 +122,13 @@ func (tt *turns) ticket() {
 	tt.gate.Ticket = &v1alpha1.RolloutTicket{Cluster: tt.cluster.Name, UID: string(tt.cluster.UID), Stage: tt.gate.Stage, Hash: tt.status().Hash, Since: metav1.Time{Time: tt.now}}
 }
 
+// override does what the API server does when somebody overrides what the cluster asks for.
+func (tt *turns) override() {
+	hash := tt.status().Hash
+	tt.cluster.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: hash + " the outage of tonight"}
+	tt.cluster.Status.Rollout.Override = &v1alpha1.RolloutOverride{Hash: hash, Reason: "the outage of tonight", User: "alice", Time: metav1.Time{Time: tt.now}}
+}
+
 func (tt *turns) status() v1alpha1.OmniClusterRollout { return *tt.cluster.Status.Rollout }
 
 func (tt *turns) pass(d time.Duration) { tt.now = tt.now.Add(d) }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -31,7 +32,8 @@ func recordOverride(o, old *v1alpha1.OmniCluster, user string, now time.Time) {
 	o.Status.Rollout = status
 }
 
-// keepOverride restores what recordOverride wrote: a write of the status cannot change it.
+// keepOverride restores what recordOverride wrote: a write of the status cannot change it. It may say that the override
+// was used up, if it means that very override: another one may have been recorded since the writer read the object.
 func keepOverride(o, old *v1alpha1.OmniCluster) {
 	var kept *v1alpha1.RolloutOverride
 	if old.Status.Rollout != nil {
@@ -46,5 +48,21 @@ func keepOverride(o, old *v1alpha1.OmniCluster) {
 		o.Status.Rollout = &v1alpha1.OmniClusterRollout{Governed: old.Status.Rollout.Governed}
 	}
 
-	o.Status.Rollout.Override = kept
+	o.Status.Rollout.Override = withUse(kept, o.Status.Rollout.Override)
+}
+
+// withUse returns a recorded override with the time of its use, if a writer of the status says that it was used.
+func withUse(recorded, written *v1alpha1.RolloutOverride) *v1alpha1.RolloutOverride {
+	if recorded == nil || written == nil || recorded.UsedTime != nil {
+		return recorded
+	}
+
+	used := recorded.DeepCopy()
+	used.UsedTime = written.UsedTime
+
+	if !equality.Semantic.DeepEqual(used, written) {
+		return recorded
+	}
+
+	return used
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -53,6 +54,38 @@ func TestOverrideIsRecorded(t *testing.T) {
 		if diff := cmp.Diff(want, written.Status.Rollout.Override); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+
+	// It may say that this override was used, once, and of no other.
+	use := func(stored *v1alpha1.OmniCluster, change func(*v1alpha1.RolloutOverride)) *metav1.Time {
+		written := stored.DeepCopy()
+		change(written.Status.Rollout.Override)
+		keepOverride(written, stored)
+
+		return written.Status.Rollout.Override.UsedTime
+	}
+	at := metav1.Time{Time: now.Add(time.Hour).Truncate(time.Second)}
+
+	if used := use(later, func(o *v1alpha1.RolloutOverride) { o.UsedTime = &at }); used == nil || !used.Equal(&at) {
+		t.Errorf("used %s, want %s", used, at)
+	}
+
+	if used := use(later, func(o *v1alpha1.RolloutOverride) { o.UsedTime, o.Time = &at, at }); used != nil {
+		t.Errorf("another override was used: %s", used)
+	}
+
+	later.Status.Rollout.Override.UsedTime = &at
+	if used := use(later, func(o *v1alpha1.RolloutOverride) { o.UsedTime = nil }); used == nil {
+		t.Error("a use was taken back")
+	}
+
+	// The same user gives another reason: that is a new override.
+	again := later.DeepCopy()
+	again.Annotations[v1alpha1.AnnotationRolloutOverride] = hash + " the next outage"
+	recordOverride(again, later, "alice", now.Add(2*time.Hour))
+
+	if again.Status.Rollout.Override.UsedTime != nil {
+		t.Error("the second override is used up from the start")
 	}
 
 	without := valid()

@@ -57,7 +57,8 @@ type OmniClusterRolloutApplyConfiguration struct {
 	Last *RolloutResultApplyConfiguration `json:"last,omitempty"`
 	// failure is what failed. It stays until the cluster is Ready with what its documents ask for.
 	Failure *RolloutFailureApplyConfiguration `json:"failure,omitempty"`
-	// override is the last use of the annotation omni.texashpc.com/rollout-override. omni-apiserver writes it.
+	// override is the last value of the annotation omni.texashpc.com/rollout-override. omni-apiserver writes it, and
+	// omni-controller its usedTime.
 	Override *RolloutOverrideApplyConfiguration `json:"override,omitempty"`
 }
 

@@ -35,6 +35,9 @@ type RolloutOverrideApplyConfiguration struct {
 	User *string `json:"user,omitempty"`
 	// time is when it was set.
 	Time *v1.Time `json:"time,omitempty"`
+	// usedTime is when the turn of these changes ended. The override lets nothing begin any more: if the same changes wait
+	// again later, the annotation has to be set again, with another reason, or removed first.
+	UsedTime *v1.Time `json:"usedTime,omitempty"`
 }
 
 // RolloutOverrideApplyConfiguration constructs a declarative configuration of the RolloutOverride type for use with
@@ -72,5 +75,13 @@ func (b *RolloutOverrideApplyConfiguration) WithUser(value string) *RolloutOverr
 // If called multiple times, the Time field is set to the value of the last call.
 func (b *RolloutOverrideApplyConfiguration) WithTime(value v1.Time) *RolloutOverrideApplyConfiguration {
 	b.Time = &value
+	return b
+}
+
+// WithUsedTime sets the UsedTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UsedTime field is set to the value of the last call.
+func (b *RolloutOverrideApplyConfiguration) WithUsedTime(value v1.Time) *RolloutOverrideApplyConfiguration {
+	b.UsedTime = &value
 	return b
 }
