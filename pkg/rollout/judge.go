@@ -121,14 +121,15 @@ func (p *Policy) judgePolicy(Member, window.State, time.Time) Verdict {
 	case apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled):
 		return Verdict{Reason: v1alpha1.ReasonPolicyNotReady, Message: "the policy is stalled: " + apimeta.FindStatusCondition(conditions, v1alpha1.ConditionStalled).Message}
 	case p.Object.Spec.Hold:
-		return Verdict{Reason: v1alpha1.ReasonPolicyOnHold, Message: "spec.hold of the policy is set"}
+		return Verdict{Reason: v1alpha1.ReasonPolicyOnHold, Message: fmt.Sprintf("spec.hold of the policy is set, until it is released: kubectl omni hold %s -n %s --release",
+			p.Object.Name, p.Object.Namespace)}
 	default:
 		return Verdict{}
 	}
 }
 
 // judgeFreeze checks freezes. If the windows are closed when the freeze ends, the message says when they open.
-func (p *Policy) judgeFreeze(_ Member, times window.State, now time.Time) Verdict {
+func (p *Policy) judgeFreeze(m Member, times window.State, now time.Time) Verdict {
 	i := slices.IndexFunc(p.freezes, func(f window.Freeze) bool {
 		return f.Name == times.Freeze && !now.Before(f.From) && now.Before(f.Until)
 	})
@@ -146,7 +147,7 @@ func (p *Policy) judgeFreeze(_ Member, times window.State, now time.Time) Verdic
 		verdict.Message += "; nothing begins before " + shownTime(times.Opens)
 	}
 
-	return verdict
+	return p.withPromotion(verdict, m, times, now)
 }
 
 // judgeCluster checks the cluster itself, and how many clusters have failed. The fix of a failed change may begin
@@ -158,7 +159,7 @@ func (p *Policy) judgeCluster(m Member, _ window.State, _ time.Time) Verdict {
 	case m.hasFailed():
 		return Verdict{
 			Reason:  v1alpha1.ReasonRolloutFailed,
-			Message: "these changes failed here (" + m.Rollout.Failure.Message + "); fix them in the objects, or override",
+			Message: "these changes failed here (" + m.Rollout.Failure.Message + "); fix them in the objects, or let them begin once more: " + p.overrideCommand(m),
 		}
 	case !m.Healthy:
 		return Verdict{
@@ -176,12 +177,14 @@ func (p *Policy) judgeCluster(m Member, _ window.State, _ time.Time) Verdict {
 	}
 }
 
-func (p *Policy) judgeWindow(_ Member, times window.State, _ time.Time) Verdict {
+func (p *Policy) judgeWindow(m Member, times window.State, now time.Time) Verdict {
 	if times.Open {
 		return Verdict{}
 	}
 
-	return Verdict{Reason: v1alpha1.ReasonOutsideWindow, Message: "until " + shownTime(times.Opens), NotBefore: times.Opens}
+	verdict := Verdict{Reason: v1alpha1.ReasonOutsideWindow, Message: "until " + shownTime(times.Opens), NotBefore: times.Opens}
+
+	return p.withPromotion(verdict, m, times, now)
 }
 
 // afterStages says what comes after the earlier stages.
@@ -206,7 +209,7 @@ func (p *Policy) stopped() string { return p.failures() + "; fix them in Git" }
 
 // failures names the clusters that failed.
 func (p *Policy) failures() string {
-	text := fmt.Sprintf("%d failed, %d may", p.Object.Status.FailedCount, p.Object.Spec.MaxFailed)
+	text := fmt.Sprintf("%d failed (maxFailed is %d)", p.Object.Status.FailedCount, p.Object.Spec.MaxFailed)
 
 	const shown = 3
 	for i, failed := range p.Object.Status.Failed {

@@ -11,7 +11,7 @@ import (
 
 // judgeStages checks the stages before the cluster's own, unless that one was promoted. The fix of a failed change does
 // not wait for them: they may have stopped because this cluster failed.
-func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
+func (p *Policy) judgeStages(m Member, times window.State, now time.Time) Verdict {
 	name := p.Object.Spec.Stages[m.Stage].Name
 
 	promoted, changes := p.promotion(name, now)
@@ -20,11 +20,13 @@ func (p *Policy) judgeStages(m Member, _ window.State, now time.Time) Verdict {
 	}
 
 	if p.Object.Spec.Stages[m.Stage].Promotion == v1alpha1.PromotionManual {
-		return Verdict{
-			Reason: v1alpha1.ReasonAwaitingPromotion, Next: changes,
-			Message: fmt.Sprintf("until somebody promotes the stage: kubectl annotate omnirolloutpolicy %s -n %s %s%s=<until when, such as 2026-11-28T06:00:00Z>",
-				p.Object.Name, p.Object.Namespace, v1alpha1.AnnotationPromotePrefix, name),
+		message := "until somebody promotes the stage"
+		if !times.Open && !times.Opens.IsZero() {
+			message += ", for longer than until it opens, " + shownTime(times.Opens)
+			changes = earliest(changes, times.Opens)
 		}
+
+		return Verdict{Reason: v1alpha1.ReasonAwaitingPromotion, Next: changes, Message: message + ": " + p.promoteCommand(name)}
 	}
 
 	if m.isFix() {
@@ -56,6 +58,36 @@ func (p *Policy) promotion(name string, now time.Time) (promoted bool, changes t
 	default:
 		return true, until
 	}
+}
+
+// withPromotion adds to a verdict that waits until the stage opens that a promotion is missing then. Nobody knows in that
+// case when the changes may begin.
+func (p *Policy) withPromotion(verdict Verdict, m Member, times window.State, now time.Time) Verdict {
+	stage := p.Object.Spec.Stages[m.Stage]
+	opens := times.Opens
+
+	if opens.IsZero() || p.judgeStages(m, window.State{Open: true}, opens).Reason == "" {
+		return verdict
+	}
+
+	switch promoted, ends := p.promotion(stage.Name, now); {
+	case promoted:
+		verdict.Message += fmt.Sprintf("; but the promotion of the stage ends before, %s: ", shownTime(ends.In(opens.Location())))
+	case stage.Promotion == v1alpha1.PromotionManual:
+		verdict.Message += "; then somebody has to promote the stage: "
+	default:
+		return verdict // the earlier stages have until then
+	}
+
+	verdict.Message += p.promoteCommand(stage.Name)
+	verdict.Next, verdict.NotBefore = earliest(verdict.Next, verdict.NotBefore), time.Time{}
+
+	return verdict
+}
+
+// promoteCommand returns the command that lets a stage begin without the earlier ones.
+func (p *Policy) promoteCommand(stage string) string {
+	return fmt.Sprintf("kubectl omni promote %s %s -n %s --for <how long>", p.Object.Name, stage, p.Object.Namespace)
 }
 
 // awaited says what an earlier stage has not proved yet.
@@ -127,7 +159,7 @@ func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version st
 		case one.Until != nil:
 			verdict.Message += "soaks until " + shownTime(one.Until.UTC())
 		case one.Clusters < one.Needed:
-			verdict.Message += fmt.Sprintf("%d have to", one.Needed)
+			verdict.Message += fmt.Sprintf("needs %d", one.Needed)
 		default:
 			verdict.Message += "and others still have to get it"
 		}

@@ -47,13 +47,19 @@ func TestJudgeSays(t *testing.T) {
 		}
 	}
 
+	promoted := func(stage, until string) func(*v1alpha1.OmniRolloutPolicy) {
+		return func(p *v1alpha1.OmniRolloutPolicy) {
+			p.Annotations = map[string]string{v1alpha1.AnnotationPromotePrefix + stage: until}
+		}
+	}
+
 	for name, test := range map[string]struct {
 		policy            []func(*v1alpha1.OmniRolloutPolicy)
 		member            []func(*rollout.Member)
 		says, begin, next string
 	}{
 		"not looked at": {policy: list(func(p *v1alpha1.OmniRolloutPolicy) { p.Generation++ }), says: "the policy has changed, and was not looked at yet"},
-		"on hold":       {policy: list(func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }), says: "spec.hold of the policy is set"},
+		"on hold":       {policy: list(func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }), says: "spec.hold of the policy is set, until it is released: kubectl omni hold production -n fleet --release"},
 		"stalled":       {policy: list(lines[1].policy), says: "the policy is stalled: the clock is wrong"},
 		"no stage":      {member: list(stage(-1)), says: "no stage takes the cluster"},
 		"bad zone": {
@@ -92,7 +98,7 @@ func TestJudgeSays(t *testing.T) {
 			says:   "the cluster has to run well before a change begins; if it needs the change for that, let it begin all the same: kubectl omni override c -n fleet --reason <why>",
 		},
 		"failed here": {
-			member: list(failed("hash-" + v2)), says: "these changes failed here (UpgradeFailed: no image); fix them in the objects, or override",
+			member: list(failed("hash-" + v2)), says: "these changes failed here (UpgradeFailed: no image); fix them in the objects, or let them begin once more: kubectl omni override c -n fleet --reason <why>",
 		},
 		"stopped": {
 			policy: list(func(p *v1alpha1.OmniRolloutPolicy) {
@@ -102,11 +108,40 @@ func TestJudgeSays(t *testing.T) {
 				}
 				p.Status.Failed[1].Message = ""
 			}),
-			says: "5 failed, 0 may: a (deadline), b, c (deadline), and others; fix them in Git, or let this cluster begin all the same: kubectl omni override c -n fleet --reason <why>",
+			says: "5 failed (maxFailed is 0): a (deadline), b, c (deadline), and others; fix them in Git, or let this cluster begin all the same: kubectl omni override c -n fleet --reason <why>",
 		},
 		"manual": {
 			policy: list(lines[6].policy), member: list(stage(2)),
-			says: "until somebody promotes the stage: kubectl annotate omnirolloutpolicy production -n fleet omni.texashpc.com/promote-prod=<until when, such as 2026-11-28T06:00:00Z>",
+			says: "until somebody promotes the stage: kubectl omni promote production prod -n fleet --for <how long>",
+		},
+		"manual, and the window is closed": {
+			policy: list(lines[6].policy, lines[8].policy), member: list(stage(2)), next: "2026-11-28T02:00:00Z",
+			says: "until somebody promotes the stage, for longer than until it opens, Sat 2026-11-28 02:00 UTC: " +
+				"kubectl omni promote production prod -n fleet --for <how long>",
+		},
+		"frozen, and a promotion is missing": {
+			policy: list(lines[6].policy, lines[3].policy), member: list(stage(2)), next: "2026-11-25T13:00:00Z",
+			says: `until Wed 2026-11-25 13:00 UTC by the freeze "sale"; then somebody has to promote the stage: ` +
+				"kubectl omni promote production prod -n fleet --for <how long>",
+		},
+		"frozen, and promoted for long enough": {
+			policy: list(lines[6].policy, lines[3].policy, promoted("prod", "2026-11-25T13:00:01Z")), member: list(stage(2)),
+			says: `until Wed 2026-11-25 13:00 UTC by the freeze "sale"`, begin: "2026-11-25T13:00:00Z", next: "2026-11-25T13:00:00Z",
+		},
+		"promoted, and the window opens too late": {
+			policy: list(lines[6].policy, lines[8].policy, promoted("prod", "2026-11-28T02:00:00Z")), member: list(stage(2)), next: "2026-11-28T02:00:00Z",
+			says: "until Sat 2026-11-28 02:00 UTC; but the promotion of the stage ends before, Sat 2026-11-28 02:00 UTC: " +
+				"kubectl omni promote production prod -n fleet --for <how long>",
+		},
+		"promoted though not proved, and the window opens too late": {
+			policy: list(lines[8].policy, promoted("prod", "2026-11-26T12:00:00Z")), member: list(stage(2)), next: "2026-11-26T12:00:00Z",
+			says: "until Sat 2026-11-28 02:00 UTC; but the promotion of the stage ends before, Thu 2026-11-26 12:00 UTC: " +
+				"kubectl omni promote production prod -n fleet --for <how long>",
+		},
+		"promoted though proved, and the window opens late": {
+			policy: list(proved(v2, "canary", "stage"), lines[8].policy, promoted("prod", "2026-11-26T12:00:00Z")), member: list(stage(2)),
+			says:  "until Sat 2026-11-28 02:00 UTC",
+			begin: "2026-11-28T02:00:00Z", next: "2026-11-26T12:00:00Z",
 		},
 		"no clusters": {
 			policy: list(func(p *v1alpha1.OmniRolloutPolicy) { p.Status.Stages = []v1alpha1.RolloutStageStatus{{Name: "canary"}} }), member: list(stage(1)),
@@ -120,7 +155,7 @@ func TestJudgeSays(t *testing.T) {
 		},
 		"run by too few": {
 			policy: list(soaking(2, 4, time.Time{})), member: list(stage(1)),
-			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 2 of 6 clusters, 4 have to`,
+			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 2 of 6 clusters, needs 4`,
 		},
 		"run, and one has to get it": {
 			policy: list(soaking(5, 4, time.Time{})), member: list(stage(1)),
@@ -157,14 +192,10 @@ func TestJudgeSays(t *testing.T) {
 		},
 		"seen for long enough": {policy: list(quiet(time.Hour)), member: list(patch(15 * time.Minute))},
 		"promoted": {
-			policy: list(func(p *v1alpha1.OmniRolloutPolicy) {
-				p.Annotations = map[string]string{v1alpha1.AnnotationPromotePrefix + "stage": "2026-11-26T01:00:00+02:00"}
-			}), member: list(stage(1)), next: "2026-11-25T23:00:00Z",
+			policy: list(promoted("stage", "2026-11-26T01:00:00+02:00")), member: list(stage(1)), next: "2026-11-25T23:00:00Z",
 		},
 		"promoted for too long, as yet": {
-			policy: list(func(p *v1alpha1.OmniRolloutPolicy) {
-				p.Annotations = map[string]string{v1alpha1.AnnotationPromotePrefix + "stage": "2026-12-03T12:00:00Z"}
-			}, soaking(4, 4, noon.Add(time.Hour))), member: list(stage(1)), next: "2026-11-26T12:00:00Z",
+			policy: list(promoted("stage", "2026-12-03T12:00:00Z"), soaking(4, 4, noon.Add(time.Hour))), member: list(stage(1)), next: "2026-11-26T12:00:00Z",
 			says: `KubernetesVersion v1.36.1: stage "canary" runs it in 4 of 6 clusters, soaks until Wed 2026-11-25 13:00 UTC`,
 		},
 	} {

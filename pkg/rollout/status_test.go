@@ -36,7 +36,7 @@ func TestCounts(t *testing.T) {
 	}
 
 	wantFailed := []v1alpha1.FailedCluster{{Cluster: "failed", Since: *seconds(noon.Add(-time.Hour)), Message: "UpgradeFailed: no image"}}
-	if diff := cmp.Diff(wantFailed, object.Status.Failed); diff != "" || result.Stopped != "1 failed, 0 may: failed (UpgradeFailed: no image); fix them in Git" {
+	if diff := cmp.Diff(wantFailed, object.Status.Failed); diff != "" || result.Stopped != "1 failed (maxFailed is 0): failed (UpgradeFailed: no image); fix them in Git" {
 		t.Errorf("failed: %s (-want +got):\n%s", result.Stopped, diff)
 	}
 }

@@ -109,8 +109,8 @@ var states = []struct {
 	},
 	{
 		"a rollout that stopped", `"generation":2`,
-		`{"observedGeneration":2,"conditions":[` + condition("Ready", "True", "InForce", "in force") + `,` + condition("RolloutStopped", "True", "TooManyFailed", "1 failed, 0 may: a") + `]}`,
-		Health{Degraded, "TooManyFailed: 1 failed, 0 may: a"},
+		`{"observedGeneration":2,"conditions":[` + condition("Ready", "True", "InForce", "in force") + `,` + condition("RolloutStopped", "True", "TooManyFailed", "1 failed (maxFailed is 0): a") + `]}`,
+		Health{Degraded, "TooManyFailed: 1 failed (maxFailed is 0): a"},
 	},
 	{
 		"a condition that is not true does not count", `"generation":2`,

@@ -304,7 +304,7 @@ func TestStopped(t *testing.T) {
 	policy, _ := b.run("production")
 	wantTickets(t, policy, "")
 
-	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "True TooManyFailed: 1 failed, 0 may: c1 (no image); fix them in Git" {
+	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "True TooManyFailed: 1 failed (maxFailed is 0): c1 (no image); fix them in Git" {
 		t.Error(got)
 	}
 
@@ -317,7 +317,7 @@ func TestStopped(t *testing.T) {
 	}
 
 	told := strings.Join(b.told(), "\n")
-	for _, text := range []string{"Warning RolloutStopped nothing else begins: 1 failed, 0 may: c1 (no image)", "Normal RolloutResumed changes begin again"} {
+	for _, text := range []string{"Warning RolloutStopped nothing else begins: 1 failed (maxFailed is 0): c1 (no image)", "Normal RolloutResumed changes begin again"} {
 		if !strings.Contains(told, text) {
 			t.Errorf("no event %q in:\n%s", text, told)
 		}
