@@ -26,6 +26,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
+// today is when the tests run the commands.
+var today = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
 // session is a user of the plugin before a fleet.
 type session struct {
 	t      *testing.T
@@ -77,7 +80,7 @@ func (s *session) run(args ...string) (output, shown string, err error) {
 
 	tool := &tool{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(s.input), Out: &out, ErrOut: &errOut}, flags: flags, client: s.client, raw: s.raw, hub: s.hub,
-		now: func() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) },
+		now: func() time.Time { return today },
 	}
 
 	command := tool.command(s.t.Context())
@@ -193,12 +196,13 @@ func TestWrites(t *testing.T) {
 		"promote": {args: []string{"promote", "production", "prod", "--for", "12h", "--yes"}, check: func(s *session) (got, want any) {
 			return policyOf(s).Annotations[v1alpha1.AnnotationPromotePrefix+"prod"], "2026-11-24T00:00:00Z"
 		}},
-		"promote too long":            {args: []string{"promote", "production", "prod", "--for", "169h", "--yes"}, refused: "at most 168h"},
-		"promote no stage":            {args: []string{"promote", "production", "stage", "--yes"}, refused: `has no stage "stage"`},
-		"hold":                        {args: []string{"hold", "production"}, check: func(s *session) (got, want any) { return policyOf(s).Spec.Hold, true }},
-		"suspend":                     {args: []string{"suspend", "edge-01"}, check: func(s *session) (got, want any) { return s.cluster("edge-01").Spec.Suspend, true }},
-		"reconcile":                   {args: []string{"reconcile", "edge-01"}, check: annotated(v1alpha1.AnnotationReconcileRequestedAt, "2026-11-23T12:00:00Z")},
-		"a cluster that is not there": {args: []string{"suspend", "edge-99"}, refused: "not found"},
+		"promote what begins by itself": {args: []string{"promote", "production", "canary", "--yes"}, refused: "is the first one"},
+		"promote too long":              {args: []string{"promote", "production", "prod", "--for", "169h", "--yes"}, refused: "at most 168h"},
+		"promote no stage":              {args: []string{"promote", "production", "stage", "--yes"}, refused: `has no stage "stage"`},
+		"hold":                          {args: []string{"hold", "production"}, check: func(s *session) (got, want any) { return policyOf(s).Spec.Hold, true }},
+		"suspend":                       {args: []string{"suspend", "edge-01"}, check: func(s *session) (got, want any) { return s.cluster("edge-01").Spec.Suspend, true }},
+		"reconcile":                     {args: []string{"reconcile", "edge-01"}, check: annotated(v1alpha1.AnnotationReconcileRequestedAt, "2026-11-23T12:00:00Z")},
+		"a cluster that is not there":   {args: []string{"suspend", "edge-99"}, refused: "not found"},
 		"resume a release": {args: []string{"resume", "release/monitoring"}, check: func(s *session) (got, want any) {
 			release, err := s.client.OmniV1alpha1().OmniHelmReleases("fleet").Get(s.t.Context(), "monitoring", metav1.GetOptions{})
 			if err != nil {
@@ -249,6 +253,23 @@ func TestOverrideAgain(t *testing.T) {
 
 	if s.cluster("edge-01").Annotations[v1alpha1.AnnotationRolloutOverride] != value || len(s.writes()) != 2 {
 		t.Errorf("writes: %v", s.writes())
+	}
+}
+
+// A promotion that ends before the stage opens is written, if the user insists: the windows may change meanwhile.
+func TestPromotionBeforeTheWindow(t *testing.T) {
+	for length, warns := range map[string]bool{"24h": true, "117h": true, "118h": false} {
+		s := newSession(t)
+		opens := metav1.NewTime(today.Add(117 * time.Hour))
+
+		policy := policyOf(s).DeepCopy()
+		policy.Status.Stages = []v1alpha1.RolloutStageStatus{{Name: "canary", Open: true, NextChange: &opens}, {Name: "prod", NextChange: &opens}}
+		s.put("omnirolloutpolicies", policy)
+
+		_, shown, err := s.run("promote", "production", "prod", "--for", length, "--yes")
+		if err != nil || len(s.writes()) != 1 || strings.Contains(shown, "Warning: stage prod opens 2026-11-28T09:00:00Z") != warns {
+			t.Errorf("%s: %v, writes %v, shown %q", length, err, s.writes(), shown)
+		}
 	}
 }
 

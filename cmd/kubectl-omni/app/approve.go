@@ -69,7 +69,7 @@ field it prints what to commit instead.`,
 				return err
 			}
 
-			if err = confirmed.check(t, hash, fmt.Sprintf("Approve these %d changes of cluster %s (hash %s)?", len(destroying), cluster.Name, hash)); err != nil {
+			if err = confirmed.check(t, hash, fmt.Sprintf("Approve %s of cluster %s (hash %s)?", these(len(destroying)), cluster.Name, hash)); err != nil {
 				return err
 			}
 

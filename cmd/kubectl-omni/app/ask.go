@@ -9,6 +9,15 @@ import (
 
 var errNotConfirmed = errors.New("nothing was done: it was not confirmed")
 
+// these counts changes that were shown.
+func these(number int) string {
+	if number == 1 {
+		return "this change"
+	}
+
+	return fmt.Sprintf("these %d changes", number)
+}
+
 // confirm asks a question; anything but yes is no.
 func (t *tool) confirm(question string) error {
 	if _, err := fmt.Fprintf(t.ErrOut, "%s [y/N]: ", question); err != nil {

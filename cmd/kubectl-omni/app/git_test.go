@@ -2,6 +2,7 @@ package app
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,7 @@ func TestGitIsNotFought(t *testing.T) {
 	} {
 		for manager, refuses := range map[string]bool{"kustomize-controller": true, "argocd-controller": true, "kubectl-edit": false} {
 			s := newSession(t)
+			s.hold(strings.HasPrefix(name, "release"))
 			s.own(manager, test.fields)
 
 			_, _, err := s.run(test.args...)
@@ -84,6 +86,7 @@ func TestOtherFieldsOfGit(t *testing.T) {
 		{"hold", "production", "--release"}, {"suspend", "edge-01"}, {"approve", "edge-01", "--yes", "--hash", "5d0e"},
 	} {
 		s := newSession(t)
+		s.hold(slices.Contains(args, "--release"))
 		s.own("kustomize-controller", `{"f:metadata":{"f:annotations":{".":{},"f:team":{}}},"f:spec":{"f:stages":{}}}`)
 
 		if _, _, err := s.run(args...); err != nil || len(s.writes()) != 1 {
@@ -104,7 +107,22 @@ func TestHoldBeforeGit(t *testing.T) {
 		if err != nil || !policyOf(s).Spec.Hold || strings.Contains(output, "comes from Git ("+manager+")") != warns {
 			t.Errorf("%s: %v\n%s", manager, err, output)
 		}
+
+		// Then there is nothing to write, and nothing to commit.
+		output, _, err = s.run("hold", "production")
+		if err != nil || !strings.Contains(output, "on hold already") || strings.Contains(output, "Git") || len(s.writes()) != 1 {
+			t.Errorf("%s, again: %v, writes %v\n%s", manager, err, s.writes(), output)
+		}
 	}
+}
+
+// hold puts the policy on hold, or releases it.
+func (s *session) hold(on bool) {
+	s.t.Helper()
+
+	policy := policyOf(s).DeepCopy()
+	policy.Spec.Hold = on
+	s.put("omnirolloutpolicies", policy)
 }
 
 // own makes a manager own fields of the cluster and of the policy.

@@ -29,7 +29,7 @@ func TestOverrideOfUnlistedChanges(t *testing.T) {
 		"with the hash it asks":    {omitted: 12, held: 13, args: []string{"--hash", "9f3c"}, says: "Let these 13 changes, 12 of which are not listed, of cluster edge-01 begin now (hash 9f3c)?"},
 		"with the hash, and yes":   {omitted: 12, held: 13, args: []string{"--hash", "9f3c", "--yes"}, says: "... and 12 more that are not listed\n"},
 		"another hash":             {omitted: 12, held: 13, args: []string{"--hash", "beef", "--yes"}, refused: "the hash is 9f3c now"},
-		"none of the others waits": {omitted: 12, held: 1, says: "Let these 1 changes of cluster edge-01 begin now (hash 9f3c)?"},
+		"none of the others waits": {omitted: 12, held: 1, says: "Let this change of cluster edge-01 begin now (hash 9f3c)?"},
 	} {
 		s := newSession(t)
 		s.input = "y\n"
@@ -100,7 +100,7 @@ func TestPlanWithoutPolicy(t *testing.T) {
 		},
 		"an older server": {
 			prepare: fails(apierrors.NewGenericServerResponse(http.StatusNotFound, "list", v1alpha1.Resource("omnirolloutpolicies"), "", "404 page not found", 0, true)),
-			silent:  "OmniRolloutPolicy",
+			silent:  "OmniRolloutPolicy selects",
 		},
 	} {
 		s := newSession(t)

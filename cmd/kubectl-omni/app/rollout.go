@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func (t *tool) override(ctx context.Context, cluster *v1alpha1.OmniCluster, conf
 		}
 	}
 
-	if err = confirmed.check(t, hash, fmt.Sprintf("Let these %d changes%s of cluster %s begin now (hash %s)?", all, left, cluster.Name, hash)); err != nil {
+	if err = confirmed.check(t, hash, fmt.Sprintf("Let %s%s of cluster %s begin now (hash %s)?", these(all), left, cluster.Name, hash)); err != nil {
 		return err
 	}
 
@@ -139,15 +140,17 @@ func (t *tool) promoteCommand() *cobra.Command {
 				return err
 			}
 
-			switch {
-			case !slices.ContainsFunc(policy.Spec.Stages, func(one v1alpha1.RolloutStage) bool { return one.Name == args[1] }):
-				return fmt.Errorf("OmniRolloutPolicy %q has no stage %q", policy.Name, args[1])
-			case length <= 0 || length > longestPromotion:
-				return errors.New("--for must be more than nothing, and at most 168h")
+			ends := t.now().Add(length).UTC()
+			if err = checkPromotion(policy, args[1], length); err != nil {
+				return err
 			}
 
-			key, until := v1alpha1.AnnotationPromotePrefix+args[1], t.now().Add(length).UTC().Format(time.RFC3339)
+			key, until := v1alpha1.AnnotationPromotePrefix+args[1], ends.Format(time.RFC3339)
 			if err = refuseToFightGit(policy, "OmniRolloutPolicy", until, "metadata", "annotations", key); err != nil {
+				return err
+			}
+
+			if _, err = io.WriteString(t.ErrOut, closedUntil(policy, args[1], ends)); err != nil {
 				return err
 			}
 
@@ -170,13 +173,46 @@ func (t *tool) promoteCommand() *cobra.Command {
 	return command
 }
 
+// checkPromotion says why a stage cannot be promoted for a time, or need not be.
+func checkPromotion(policy *v1alpha1.OmniRolloutPolicy, name string, length time.Duration) error {
+	number := slices.IndexFunc(policy.Spec.Stages, func(one v1alpha1.RolloutStage) bool { return one.Name == name })
+
+	switch {
+	case number < 0:
+		return fmt.Errorf("OmniRolloutPolicy %q has no stage %q", policy.Name, name)
+	case number == 0 && policy.Spec.Stages[0].Promotion != v1alpha1.PromotionManual:
+		return fmt.Errorf("stage %q is the first one, and begins without a promotion", name)
+	case length <= 0 || length > longestPromotion:
+		return errors.New("--for must be more than nothing, and at most 168h")
+	default:
+		return nil
+	}
+}
+
+// closedUntil warns of a promotion that ends before the stage opens; empty if it does not.
+func closedUntil(policy *v1alpha1.OmniRolloutPolicy, name string, ends time.Time) string {
+	for _, stage := range policy.Status.Stages {
+		if stage.Name != name || stage.Open || stage.NextChange == nil || stage.NextChange.Time.Before(ends) {
+			continue
+		}
+
+		return fmt.Sprintf("Warning: stage %s opens %s, when the promotion is over: nothing begins by it. Give a longer time with --for, at most %s.\n",
+			name, stage.NextChange.UTC().Format(time.RFC3339), longestPromotion)
+	}
+
+	return ""
+}
+
 func (t *tool) holdCommand() *cobra.Command {
 	release := false
 
 	command := &cobra.Command{
 		Use:   "hold POLICY",
 		Short: "Let nothing begin in an OmniRolloutPolicy until it is taken back (spec.hold)",
-		Example: `  # The red button; what has begun goes on
+		Long: `hold sets spec.hold of the policy: nothing begins until it is released; what has begun goes on. It does so even if Git owns that
+field, because it is the emergency stop, and says then what to commit, so that Flux or Argo CD does not take it back. --release
+does not write what Git owns.`,
+		Example: `  # The emergency stop; what has begun goes on
   kubectl omni hold production -n fleet
 
   kubectl omni hold production -n fleet --release`,
@@ -188,7 +224,12 @@ func (t *tool) holdCommand() *cobra.Command {
 				return err
 			}
 
-			if release {
+			switch {
+			case release && !policy.Spec.Hold:
+				return t.told("omnirolloutpolicy/%s: it is not on hold", policy.Name)
+			case !release && policy.Spec.Hold:
+				return t.told("omnirolloutpolicy/%s: it is on hold already", policy.Name)
+			case release:
 				if err = refuseToFightGit(policy, "OmniRolloutPolicy", false, "spec", "hold"); err != nil {
 					return err
 				}
@@ -198,16 +239,19 @@ func (t *tool) holdCommand() *cobra.Command {
 				return err
 			}
 
-			lines := []string{fmt.Sprintf("omnirolloutpolicy/%s: nothing begins until it is released", policy.Name)}
 			if release {
-				lines[0] = fmt.Sprintf("omnirolloutpolicy/%s: changes begin again", policy.Name)
+				return t.told("omnirolloutpolicy/%s: changes begin again", policy.Name)
+			}
+
+			if err = t.told("omnirolloutpolicy/%s: nothing begins until it is released", policy.Name); err != nil {
+				return err
 			}
 
 			if manager := ownedByGit(policy.GetManagedFields(), "spec", "hold"); manager != "" {
-				lines = append(lines, fmt.Sprintf("spec.hold comes from Git (%s), which takes this back at its next look: commit hold: true there", manager))
+				return t.told("spec.hold comes from Git (%s), which takes this back at its next look: commit hold: true there", manager)
 			}
 
-			return t.told("%s", strings.Join(lines, "\n"))
+			return nil
 		},
 	}
 	command.Flags().BoolVar(&release, "release", false, "Take it back.")

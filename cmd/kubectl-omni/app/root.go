@@ -72,7 +72,8 @@ func (t *tool) command(ctx context.Context) *cobra.Command {
 		Use:   "kubectl-omni",
 		Short: "Look at clusters of Sidero Omni, and decide what waits for you",
 		Long: `kubectl omni shows what belongs to an OmniCluster, how it is and what it waits for, and does what waits for a person.
-Everything it does is ordinary API calls with your own rights. It reads no Secret, and changes nothing that Git owns.`,
+Everything it does is ordinary API calls with your own rights. It reads no Secret (but for migrate), and changes nothing that Git owns (but for hold, the
+emergency stop). Flags stand behind the name of the command: kubectl omni status -n fleet.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl omni"},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -172,6 +173,7 @@ func (t *tool) config() (*rest.Config, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = version.Get().UserAgent("kubectl-omni")
 	config.Timeout = callTimeout
+	config.WarningHandler = rest.NewWarningWriter(t.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: t.colour})
 
 	return config, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,11 +162,20 @@ func waitsFor(o *v1alpha1.OmniCluster) string {
 
 	for _, name := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionHeld, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling} {
 		if apimeta.IsStatusConditionTrue(conditions, name) {
-			return messageOf(o, name)
+			return firstOf(messageOf(o, name))
 		}
 	}
 
 	return ""
+}
+
+// firstOf is a message without the list of changes in front of what they wait for, which all clusters of a rollout share.
+func firstOf(message string) string {
+	if _, what, lists := strings.Cut(message, "): "); lists {
+		return what
+	}
+
+	return message
 }
 
 // messageOf is what a condition says; empty if there is none.
@@ -204,7 +215,7 @@ func (t *tool) writeScreen(o *v1alpha1.OmniCluster) error {
 	}
 
 	if rollout := o.Status.Rollout; rollout != nil && rollout.Policy != "" {
-		facts.add(plain, "Rollout", fmt.Sprintf("%s, stage %s%s", rollout.Policy, rollout.Stage, turnOf(rollout)))
+		facts.add(plain, "Rollout", rollout.Policy+stageOf(rollout)+turnOf(rollout))
 	}
 
 	if err := facts.write(t.Out); err != nil {
@@ -226,6 +237,15 @@ func upgradeOf(upgrade *v1alpha1.UpgradeStatus) string {
 	return fmt.Sprintf(" (%s %s%s)", upgrade.Phase, upgrade.Step, upgrade.Error)
 }
 
+// stageOf is empty under two policies.
+func stageOf(rollout *v1alpha1.OmniClusterRollout) string {
+	if rollout.Stage == "" {
+		return ""
+	}
+
+	return ", stage " + rollout.Stage
+}
+
 func turnOf(rollout *v1alpha1.OmniClusterRollout) string {
 	switch {
 	case rollout.State == "":
@@ -237,7 +257,7 @@ func turnOf(rollout *v1alpha1.OmniClusterRollout) string {
 	}
 }
 
-// messageWidth is how much of a condition's message fits into its line.
+// messageWidth is how wide the lines of a condition's message are.
 const messageWidth = 100
 
 func conditionsOf(o object, now time.Time, colour bool) *table {
@@ -254,7 +274,12 @@ func conditionsOf(o object, now time.Time, colour bool) *table {
 			tone = yellow
 		}
 
-		drawn.add(tone, one.Type, string(one.Status), one.Reason, age(one.LastTransitionTime.Time, now), cut(one.Message, messageWidth))
+		lines := strings.Split(wordwrap.WrapString(one.Message, messageWidth), "\n")
+		drawn.add(tone, one.Type, string(one.Status), one.Reason, age(one.LastTransitionTime.Time, now), lines[0])
+
+		for _, line := range lines[1:] {
+			drawn.goOn("", "", "", "", line)
+		}
 	}
 
 	return drawn

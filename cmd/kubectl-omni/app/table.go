@@ -38,6 +38,17 @@ func (t *table) add(colour string, cells ...string) {
 	t.rows, t.colors = append(t.rows, cells), append(t.colors, colour)
 }
 
+// goOn adds a line to the row before it.
+func (t *table) goOn(cells ...string) {
+	for i, cell := range cells {
+		if cell == "" {
+			cells[i] = " "
+		}
+	}
+
+	t.add(plain, cells...)
+}
+
 func (t *table) write(out io.Writer) error {
 	columns := printers.GetNewTabWriter(out)
 
