@@ -251,7 +251,7 @@ func turnOf(rollout *v1alpha1.OmniClusterRollout) string {
 	case rollout.State == "":
 		return ""
 	case rollout.NotBefore != nil:
-		return fmt.Sprintf(": %s %s until %s", rollout.State, rollout.Reason, rollout.NotBefore.UTC().Format("Mon 2006-01-02 15:04 MST"))
+		return fmt.Sprintf(": %s %s, not before %s", rollout.State, rollout.Reason, rollout.NotBefore.UTC().Format("Mon 2006-01-02 15:04 MST"))
 	default:
 		return fmt.Sprintf(": %s %s", rollout.State, rollout.Reason)
 	}

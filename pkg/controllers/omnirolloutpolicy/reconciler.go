@@ -3,6 +3,8 @@ package omnirolloutpolicy
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -94,7 +96,12 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 	result := policy.Evaluate(s.members, now)
 	s.result = &result
 
-	outcome := loop.Continue(v1alpha1.ReasonInForce, "%s", summary(result))
+	outcome := loop.Continue(v1alpha1.ReasonInForce, "%s", summary(result, s.members))
+	if s.policy.Spec.Hold {
+		outcome = loop.Continue(v1alpha1.ReasonPolicyOnHold, "spec.hold is set: nothing begins until it is released (kubectl omni hold %s -n %s --release); %s",
+			s.policy.Name, s.policy.Namespace, summary(result, s.members))
+	}
+
 	if !result.Next.IsZero() {
 		outcome = outcome.Within(max(result.Next.Sub(now), time.Second))
 	}
@@ -102,15 +109,47 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 	return outcome, nil
 }
 
-// summary returns the state of the rollout in one line.
-func summary(result rollout.Result) string {
+// shownNames is how many clusters a message names.
+const shownNames = 3
+
+// summary returns the state of the rollout in one line: the numbers, what other policies select as well, and what soaks.
+func summary(result rollout.Result, members []rollout.Member) string {
 	clusters := int32(0)
 	for _, stage := range result.Status.Stages {
 		clusters += stage.Clusters
 	}
 
-	return fmt.Sprintf("in force for %d clusters: %d wait, %d may begin or are at work, %d failed",
+	text := fmt.Sprintf("clusters: %d, of which %d wait, %d may begin or are at work, %d failed",
 		clusters, result.Status.Held, len(result.Status.Admitted), result.Status.FailedCount)
+
+	var conflicts []string
+
+	for _, member := range members {
+		if member.Conflict {
+			conflicts = append(conflicts, member.Name)
+		}
+	}
+
+	slices.Sort(conflicts)
+
+	if more := len(conflicts) - shownNames; more > 0 {
+		conflicts = append(conflicts[:shownNames], fmt.Sprintf("%d more", more))
+	}
+
+	if len(conflicts) > 0 {
+		text += "; nothing begins in those that another OmniRolloutPolicy selects as well: " + strings.Join(conflicts, ", ")
+	}
+
+	for _, stage := range result.Status.Stages {
+		for _, version := range stage.Soaking {
+			if version.Until != nil {
+				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name,
+					nameOf(v1alpha1.QualifiedVersion{Kubernetes: version.Kubernetes, Talos: version.Talos}), version.Until.UTC().Format("Mon 2006-01-02 15:04 MST"))
+			}
+		}
+	}
+
+	return text
 }
 
 // membersOf returns the clusters that the policy selects, and those that still have a ticket or held changes of it.

@@ -58,7 +58,7 @@ func TestRollout(t *testing.T) {
 		t.Errorf("the ticket is %+v", got)
 	}
 
-	if got := condition(policy, "Ready"); got != "True InForce: in force for 3 clusters: 3 wait, 1 may begin or are at work, 0 failed" {
+	if got := condition(policy, "Ready"); got != "True InForce: clusters: 3, of which 3 wait, 1 may begin or are at work, 0 failed" {
 		t.Error(got)
 	}
 
@@ -253,7 +253,26 @@ func TestTwoPolicies(t *testing.T) {
 			if policy.Status.Held != held {
 				t.Errorf("%d are held, want %d", policy.Status.Held, held)
 			}
+
+			if got := condition(policy, "Ready"); strings.HasSuffix(got, "; nothing begins in those that another OmniRolloutPolicy selects as well: c1") != (test.want == "") {
+				t.Error(got)
+			}
 		})
+	}
+}
+
+// TestOnHold: the reason of Ready says that nothing begins, and the message how it goes on, and what soaks.
+func TestOnHold(t *testing.T) {
+	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }),
+		newCluster("c1", "canary", isDone(20*time.Minute)), newCluster("p1", "prod", waits(time.Hour)))
+
+	policy, _ := b.run("production")
+	wantTickets(t, policy, "")
+
+	if diff := cmp.Diff("True PolicyOnHold: spec.hold is set: nothing begins until it is released (kubectl omni hold production -n fleet --release); "+
+		`clusters: 2, of which 1 wait, 0 may begin or are at work, 0 failed; stage "canary" soaks Kubernetes v1.36.1 until Wed 2026-11-25 12:40 UTC`,
+		condition(policy, "Ready")); diff != "" {
+		t.Error(diff)
 	}
 }
 

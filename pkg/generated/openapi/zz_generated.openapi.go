@@ -5069,7 +5069,7 @@ func schema_pkg_apis_omni_v1alpha1_MaintenanceWindow(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "days are the days on which the window opens.",
+							Description: "days are the days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5746,21 +5746,21 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref common.ReferenceCallba
 					},
 					"policy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "policy is the OmniRolloutPolicy. Empty if none selects the cluster, or more than one does.",
+							Description: "policy is the OmniRolloutPolicy that selects the cluster, or that held changes of it before; one of them if several select it. Empty if none does.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"stage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "stage is the policy's stage that the cluster is in.",
+							Description: "stage is the policy's stage that the cluster is in. Unset if more than one policy selects the cluster, or none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
-							Description: "state is Held (changes wait), Admitted (they may begin, or are at work) or Failed. Unset if there is nothing to do.\n\nPossible enum values:\n - `\"Admitted\"` means that changes may begin, or are at work.\n - `\"Failed\"` means that changes failed, and the cluster is not well yet.\n - `\"Held\"` means that changes wait.",
+							Description: "state is Held (changes wait), Admitted (they may begin, or are at work) or Failed (they failed, and nothing waits). Unset if there is nothing to do. Changes that failed and were not made, such as a version that Omni refuses, are Held, with the reason RolloutFailed; status.rollout.failure has what failed.\n\nPossible enum values:\n - `\"Admitted\"` means that changes may begin, or are at work.\n - `\"Failed\"` means that changes failed, the cluster is not well yet, and none are left to make.\n - `\"Held\"` means that changes wait.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Admitted", "Failed", "Held"},
@@ -8054,7 +8054,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicySpec(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "changes are the kinds of changes that wait. Unset means all of them.",
+							Description: "changes are the kinds of changes that wait: KubernetesVersion, TalosVersion, MachineConfig, MachineImage, MachineRemoval, Manifests. Unset means all of them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8258,6 +8258,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicyStatus(ref common.ReferenceC
 					"failedCount": {
 						SchemaProps: spec.SchemaProps{
 							Description: "failedCount is the number of clusters that failed and are not well yet.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -8265,6 +8266,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicyStatus(ref common.ReferenceC
 					"held": {
 						SchemaProps: spec.SchemaProps{
 							Description: "held is the number of clusters with changes that wait.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -9598,6 +9600,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					"held": {
 						SchemaProps: spec.SchemaProps{
 							Description: "held is the number of clusters with changes that wait.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -9605,6 +9608,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					"admitted": {
 						SchemaProps: spec.SchemaProps{
 							Description: "admitted is the number of clusters whose changes may begin, or are at work.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -9612,6 +9616,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					"failed": {
 						SchemaProps: spec.SchemaProps{
 							Description: "failed is the number of clusters that failed and are not well yet.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

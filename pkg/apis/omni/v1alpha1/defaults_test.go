@@ -85,7 +85,12 @@ func TestDefaults(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if diff := cmp.Diff(fmt.Sprintf(object, tc.kind, tc.want, `,"status":{}`), string(got)); diff != "" {
+			status := `,"status":{}`
+			if tc.kind == "OmniRolloutPolicy" { // its numbers are there from the beginning, for kubectl wait
+				status = `,"status":{"failedCount":0,"held":0}`
+			}
+
+			if diff := cmp.Diff(fmt.Sprintf(object, tc.kind, tc.want, status), string(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

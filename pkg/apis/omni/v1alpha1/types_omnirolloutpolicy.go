@@ -34,7 +34,8 @@ type OmniRolloutPolicySpec struct {
 	// +required
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
 
-	// changes are the kinds of changes that wait. Unset means all of them.
+	// changes are the kinds of changes that wait: KubernetesVersion, TalosVersion, MachineConfig, MachineImage,
+	// MachineRemoval, Manifests. Unset means all of them.
 	// +optional
 	// +listType=set
 	Changes []ChangeKind `json:"changes,omitempty"`
@@ -156,7 +157,7 @@ const (
 
 // MaintenanceWindow is a time of the week in which changes may begin. What has begun goes on after its end.
 type MaintenanceWindow struct {
-	// days are the days on which the window opens.
+	// days are the days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun.
 	// +required
 	// +listType=set
 	Days []Weekday `json:"days"`
@@ -215,11 +216,11 @@ type OmniRolloutPolicyStatus struct {
 
 	// failedCount is the number of clusters that failed and are not well yet.
 	// +optional
-	FailedCount int32 `json:"failedCount,omitempty"`
+	FailedCount int32 `json:"failedCount"`
 
 	// held is the number of clusters with changes that wait.
 	// +optional
-	Held int32 `json:"held,omitempty"`
+	Held int32 `json:"held"`
 }
 
 // RolloutStageStatus is how far a stage is.
@@ -232,15 +233,15 @@ type RolloutStageStatus struct {
 
 	// held is the number of clusters with changes that wait.
 	// +optional
-	Held int32 `json:"held,omitempty"`
+	Held int32 `json:"held"`
 
 	// admitted is the number of clusters whose changes may begin, or are at work.
 	// +optional
-	Admitted int32 `json:"admitted,omitempty"`
+	Admitted int32 `json:"admitted"`
 
 	// failed is the number of clusters that failed and are not well yet.
 	// +optional
-	Failed int32 `json:"failed,omitempty"`
+	Failed int32 `json:"failed"`
 
 	// notReady is the number of clusters that are not Ready, for whatever reason, and are not counted in held, admitted
 	// or failed.

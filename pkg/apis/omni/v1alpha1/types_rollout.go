@@ -8,15 +8,18 @@ type OmniClusterRollout struct {
 	// first time, unless it was adopted.
 	Governed bool `json:"governed"`
 
-	// policy is the OmniRolloutPolicy. Empty if none selects the cluster, or more than one does.
+	// policy is the OmniRolloutPolicy that selects the cluster, or that held changes of it before; one of them if several
+	// select it. Empty if none does.
 	// +optional
 	Policy string `json:"policy,omitempty"`
 
-	// stage is the policy's stage that the cluster is in.
+	// stage is the policy's stage that the cluster is in. Unset if more than one policy selects the cluster, or none.
 	// +optional
 	Stage string `json:"stage,omitempty"`
 
-	// state is Held (changes wait), Admitted (they may begin, or are at work) or Failed. Unset if there is nothing to do.
+	// state is Held (changes wait), Admitted (they may begin, or are at work) or Failed (they failed, and nothing waits).
+	// Unset if there is nothing to do. Changes that failed and were not made, such as a version that Omni refuses, are
+	// Held, with the reason RolloutFailed; status.rollout.failure has what failed.
 	// +optional
 	State RolloutState `json:"state,omitempty"`
 
@@ -77,7 +80,7 @@ const (
 	RolloutHeld RolloutState = "Held"
 	// RolloutAdmitted means that changes may begin, or are at work.
 	RolloutAdmitted RolloutState = "Admitted"
-	// RolloutFailed means that changes failed, and the cluster is not well yet.
+	// RolloutFailed means that changes failed, the cluster is not well yet, and none are left to make.
 	RolloutFailed RolloutState = "Failed"
 )
 

@@ -32,6 +32,20 @@ func machines(o *v1alpha1.OmniCluster, counts func(*v1alpha1.MachineSetStatus) b
 	return fmt.Sprintf("%d/%d", healthy, requested)
 }
 
+// version prints the version that is asked for, behind the one that Omni reports if that is another: an upgrade is at
+// work, waits for its turn, or was refused.
+func version(o *v1alpha1.OmniCluster, reported func(*v1alpha1.OmniClusterRemoteStatus) string, wanted string) string {
+	if o.Status.Omni == nil {
+		return wanted
+	}
+
+	if runs := reported(o.Status.Omni); runs != "" && runs != wanted {
+		return runs + "->" + wanted
+	}
+
+	return wanted
+}
+
 // plan counts creates, updates and destroys, and how many of them remove machines. It prints nothing for a plan that
 // is kept only to remember approvals.
 func plan(p *v1alpha1.OmniClusterPlan) string {

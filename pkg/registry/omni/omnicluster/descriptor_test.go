@@ -67,6 +67,13 @@ func TestDescriptor(t *testing.T) {
 				},
 			},
 			{
+				Name: "other versions run",
+				Change: func(o *v1alpha1.OmniCluster) {
+					o.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{KubernetesVersion: "v1.33.5", TalosVersion: "v1.11.2"}
+				},
+				Cells: []any{"Unknown", "<none>", "v1.33.5->v1.34.1", "v1.11.2", "0/0", "0/0", "main", "<none>", "<none>", "<none>"},
+			},
+			{
 				Name: "with a plan that takes machines away",
 				Change: func(o *v1alpha1.OmniCluster) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Updates: 1, Destroys: 3, Destructive: 2}

@@ -65,7 +65,7 @@ func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniRolloutPolicy] {
 		},
 		{
 			Name:        "Next",
-			Description: "In how long a stage opens or closes.",
+			Description: "In how long a stage opens, closes, or has proved a version.",
 			Cell:        func(o *v1alpha1.OmniRolloutPolicy) any { return kit.Until(next(o.Status.Stages), now()) },
 		},
 		kit.MessageColumn[*v1alpha1.OmniRolloutPolicy](),
@@ -81,13 +81,19 @@ func stages(all []v1alpha1.RolloutStage) string {
 	return kit.OrNone(strings.Join(names, ","))
 }
 
-// next is the first instant at which a stage opens or closes.
+// next is the first instant at which a stage opens, closes, or has proved a version.
 func next(all []v1alpha1.RolloutStageStatus) *metav1.Time {
 	var first *metav1.Time
 
 	for _, one := range all {
 		if one.NextChange != nil && (first == nil || one.NextChange.Before(first)) {
 			first = one.NextChange
+		}
+
+		for _, version := range one.Soaking {
+			if version.Until != nil && (first == nil || version.Until.Before(first)) {
+				first = version.Until
+			}
 		}
 	}
 

@@ -31,11 +31,14 @@ type OmniClusterRolloutApplyConfiguration struct {
 	// governed says whether the cluster's changes wait for their turn. They do not until the cluster was Ready for the
 	// first time, unless it was adopted.
 	Governed *bool `json:"governed,omitempty"`
-	// policy is the OmniRolloutPolicy. Empty if none selects the cluster, or more than one does.
+	// policy is the OmniRolloutPolicy that selects the cluster, or that held changes of it before; one of them if several
+	// select it. Empty if none does.
 	Policy *string `json:"policy,omitempty"`
-	// stage is the policy's stage that the cluster is in.
+	// stage is the policy's stage that the cluster is in. Unset if more than one policy selects the cluster, or none.
 	Stage *string `json:"stage,omitempty"`
-	// state is Held (changes wait), Admitted (they may begin, or are at work) or Failed. Unset if there is nothing to do.
+	// state is Held (changes wait), Admitted (they may begin, or are at work) or Failed (they failed, and nothing waits).
+	// Unset if there is nothing to do. Changes that failed and were not made, such as a version that Omni refuses, are
+	// Held, with the reason RolloutFailed; status.rollout.failure has what failed.
 	State *omniv1alpha1.RolloutState `json:"state,omitempty"`
 	// reason is why changes wait: that of the condition Held.
 	Reason *string `json:"reason,omitempty"`

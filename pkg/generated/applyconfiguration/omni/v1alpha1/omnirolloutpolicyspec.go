@@ -31,7 +31,8 @@ type OmniRolloutPolicySpecApplyConfiguration struct {
 	// clusterSelector selects the OmniClusters of this namespace by their labels. An empty one selects all of them.
 	// A cluster that two policies select is held until one of them lets it go.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
-	// changes are the kinds of changes that wait. Unset means all of them.
+	// changes are the kinds of changes that wait: KubernetesVersion, TalosVersion, MachineConfig, MachineImage,
+	// MachineRemoval, Manifests. Unset means all of them.
 	Changes []omniv1alpha1.ChangeKind `json:"changes,omitempty"`
 	// stages are taken one after the other. A cluster belongs to the first whose selector matches.
 	Stages []RolloutStageApplyConfiguration `json:"stages,omitempty"`
