@@ -129,7 +129,7 @@ func common(written, live any) any {
 	return live
 }
 
-// examples are the manifests of artifacts/examples, of all eight kinds, for the namespace of the test.
+// examples are the manifests of artifacts/examples, of all nine kinds, for the namespace of the test.
 func examples(t *testing.T) []string {
 	t.Helper()
 

@@ -3,6 +3,7 @@ package omnirolloutpolicy
 import (
 	"context"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,10 +56,17 @@ func (r *reconciler) announce(s *scope, before, after v1alpha1.OmniRolloutPolicy
 	for _, stage := range after.Stages {
 		old := stageOf(before.Stages, stage.Name)
 
+		var proved []string
+
 		for _, version := range stage.Qualified {
 			if !slices.Contains(old.Qualified, version) {
-				tell(corev1.EventTypeNormal, "StageQualified", "stage %q has proved %s", stage.Name, nameOf(version))
+				proved = append(proved, nameOf(version))
 			}
+		}
+
+		// One event: of several with one reason, the API keeps the text of the first.
+		if len(proved) > 0 {
+			tell(corev1.EventTypeNormal, "StageQualified", "stage %q has proved %s", stage.Name, strings.Join(proved, " and "))
 		}
 
 		if stage.PromotedUntil != nil && !stage.PromotedUntil.Equal(old.PromotedUntil) {

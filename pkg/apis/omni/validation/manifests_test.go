@@ -110,7 +110,7 @@ func TestManifestsAreValid(t *testing.T) {
 		},
 		examples: {
 			"cluster.yaml", "connection.yaml", "controlplane.yaml", "helm-release.yaml", "kubeconfig-export.yaml",
-			"machine.yaml", "secret-sync.yaml", "workers-class.yaml", "workers-static.yaml",
+			"machine.yaml", "rollout-policy.yaml", "secret-sync.yaml", "workers-class.yaml", "workers-static.yaml",
 		},
 	} {
 		paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))

@@ -64,16 +64,16 @@ func WarningsForOmniRolloutPolicy(obj *v1alpha1.OmniRolloutPolicy) []string {
 	return append(warningsForStages(obj.Spec, field.NewPath("spec", "stages")), warningsForFreezes(obj.Spec, time.Now(), field.NewPath("spec"))...)
 }
 
+// warningsForStages warns of a stage that begins at any time behind one that has windows: mostly they were forgotten. A
+// first stage without windows is usual.
 func warningsForStages(spec v1alpha1.OmniRolloutPolicySpec, path *field.Path) []string {
-	if !slices.ContainsFunc(spec.Stages, func(one v1alpha1.RolloutStage) bool { return len(one.Windows) > 0 }) {
-		return nil
-	}
-
 	var warnings []string
 
+	first := slices.IndexFunc(spec.Stages, func(one v1alpha1.RolloutStage) bool { return len(one.Windows) > 0 })
+
 	for i, one := range spec.Stages {
-		if len(one.Windows) == 0 {
-			warnings = append(warnings, warning(path.Index(i).Child("windows"), "unset, so this stage begins at any time; others have windows"))
+		if first >= 0 && i > first && len(one.Windows) == 0 {
+			warnings = append(warnings, warning(path.Index(i).Child("windows"), "unset, so this stage begins at any time; an earlier one has windows"))
 		}
 	}
 
