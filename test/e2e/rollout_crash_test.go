@@ -72,7 +72,7 @@ func (f *fleet) upgradedOnce(names ...string) {
 		f.t.Errorf("updates of Clusters: %v, want one for each of %v", got, names)
 	}
 
-	f.wait("the policy to be idle", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "") })
+	f.wait("the policy to be idle", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "0") })
 }
 
 // written is nil once Omni has taken this many new versions.

@@ -124,7 +124,7 @@ func TestRollout(t *testing.T) {
 		t.Errorf("writes: %v", got)
 	}
 
-	f.wait("the policy to be idle", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "") })
+	f.wait("the policy to be idle", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "0") })
 	f.run("delete", "orp", "fleet")
 }
 

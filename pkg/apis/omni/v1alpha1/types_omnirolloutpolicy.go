@@ -246,7 +246,7 @@ type RolloutStageStatus struct {
 	// notReady is the number of clusters that are not Ready, for whatever reason, and are not counted in held, admitted
 	// or failed.
 	// +optional
-	NotReady int32 `json:"notReady,omitempty"`
+	NotReady int32 `json:"notReady"`
 
 	// open says whether changes may begin by the stage's windows and the freezes.
 	Open bool `json:"open"`
