@@ -256,6 +256,18 @@ func TestOverrideAgain(t *testing.T) {
 	}
 }
 
+// What a cluster waits for stands first in its line, and whole: the changes and the command have their place on its screen.
+func TestWaitsFor(t *testing.T) {
+	for message, want := range map[string]string{
+		"2 changes wait for an approval": "2 changes wait for an approval",
+		"1 of 3 changes waits (KubernetesVersion v1.35.1 -> v1.36.1): until somebody promotes the stage: kubectl omni promote production prod -n fleet": "until somebody promotes the stage",
+	} {
+		if got := firstOf(message); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // A promotion that ends before the stage opens is written, if the user insists: the windows may change meanwhile.
 func TestPromotionBeforeTheWindow(t *testing.T) {
 	for length, warns := range map[string]bool{"24h": true, "117h": true, "118h": false} {

@@ -196,8 +196,8 @@ func closedUntil(policy *v1alpha1.OmniRolloutPolicy, name string, ends time.Time
 			continue
 		}
 
-		return fmt.Sprintf("Warning: stage %s opens %s, when the promotion is over: nothing begins by it. Give a longer time with --for, at most %s.\n",
-			name, stage.NextChange.UTC().Format(time.RFC3339), longestPromotion)
+		return fmt.Sprintf("Warning: stage %s opens %s, when the promotion is over: nothing begins by it. Give a longer time with --for, at most %.0fh.\n",
+			name, stage.NextChange.UTC().Format(time.RFC3339), longestPromotion.Hours())
 	}
 
 	return ""

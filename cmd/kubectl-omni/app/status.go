@@ -169,13 +169,16 @@ func waitsFor(o *v1alpha1.OmniCluster) string {
 	return ""
 }
 
-// firstOf is a message without the list of changes in front of what they wait for, which all clusters of a rollout share.
+// firstOf is a message without the list of changes in front of what they wait for, which all clusters of a rollout share,
+// and without the command behind it, which has no room.
 func firstOf(message string) string {
 	if _, what, lists := strings.Cut(message, "): "); lists {
-		return what
+		message = what
 	}
 
-	return message
+	what, _, _ := strings.Cut(message, ": kubectl ")
+
+	return what
 }
 
 // messageOf is what a condition says; empty if there is none.

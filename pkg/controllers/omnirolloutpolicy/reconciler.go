@@ -140,7 +140,18 @@ func summary(result rollout.Result, members []rollout.Member) string {
 		text += "; nothing begins in those that another OmniRolloutPolicy selects as well: " + strings.Join(conflicts, ", ")
 	}
 
-	for _, stage := range result.Status.Stages {
+	return text + soaking(result.Status)
+}
+
+// soaking says what changes wait for: versions that stages soak. No change waits for those of the last stage.
+func soaking(status v1alpha1.OmniRolloutPolicyStatus) string {
+	if status.Held == 0 {
+		return ""
+	}
+
+	text := ""
+
+	for _, stage := range status.Stages[:max(0, len(status.Stages)-1)] {
 		for _, version := range stage.Soaking {
 			if version.Until != nil {
 				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name,

@@ -9624,6 +9624,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					"notReady": {
 						SchemaProps: spec.SchemaProps{
 							Description: "notReady is the number of clusters that are not Ready, for whatever reason, and are not counted in held, admitted or failed.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
