@@ -71,8 +71,13 @@ func (p *Policy) withPromotion(verdict Verdict, m Member, times window.State, no
 	}
 
 	switch promoted, ends := p.promotion(stage.Name, now); {
-	case promoted:
+	case promoted && stage.Promotion == v1alpha1.PromotionManual:
 		verdict.Message += fmt.Sprintf("; but the promotion of the stage ends before, %s: ", shownTime(ends.In(opens.Location())))
+	case promoted: // it may not need the promotion by then
+		verdict.Message += fmt.Sprintf("; the promotion of the stage ends before, %s: the earlier stages have to have proved the change by then",
+			shownTime(ends.In(opens.Location())))
+
+		return verdict
 	case stage.Promotion == v1alpha1.PromotionManual:
 		verdict.Message += "; then somebody has to promote the stage: "
 	default:

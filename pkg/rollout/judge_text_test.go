@@ -135,8 +135,9 @@ func TestJudgeSays(t *testing.T) {
 		},
 		"promoted though not proved, and the window opens too late": {
 			policy: list(lines[8].policy, promoted("prod", "2026-11-26T12:00:00Z")), member: list(stage(2)), next: "2026-11-26T12:00:00Z",
-			says: "until Sat 2026-11-28 02:00 UTC; but the promotion of the stage ends before, Thu 2026-11-26 12:00 UTC: " +
-				"kubectl omni promote production prod -n fleet --for <how long>",
+			says: "until Sat 2026-11-28 02:00 UTC; the promotion of the stage ends before, Thu 2026-11-26 12:00 UTC: " +
+				"the earlier stages have to have proved the change by then",
+			begin: "2026-11-28T02:00:00Z",
 		},
 		"promoted though proved, and the window opens late": {
 			policy: list(proved(v2, "canary", "stage"), lines[8].policy, promoted("prod", "2026-11-26T12:00:00Z")), member: list(stage(2)),

@@ -258,12 +258,15 @@ func TestOverrideAgain(t *testing.T) {
 
 // What a cluster waits for stands first in its line, and whole: the changes and the command have their place on its screen.
 func TestWaitsFor(t *testing.T) {
-	for message, want := range map[string]string{
-		"2 changes wait for an approval": "2 changes wait for an approval",
-		"1 of 3 changes waits (KubernetesVersion v1.35.1 -> v1.36.1): until somebody promotes the stage: kubectl omni promote production prod -n fleet": "until somebody promotes the stage",
+	for _, test := range []struct{ condition, message, want string }{
+		{v1alpha1.ConditionStalled, "OmniWorkers w (it has 3): Omni refuses this", "OmniWorkers w (it has 3): Omni refuses this"},
+		{
+			v1alpha1.ConditionHeld, "1 of 3 changes waits (KubernetesVersion v1.35.1 -> v1.36.1): until somebody promotes the stage: kubectl omni promote production prod",
+			"until somebody promotes the stage",
+		},
 	} {
-		if got := firstOf(message); got != want {
-			t.Errorf("%q, want %q", got, want)
+		if got := firstOf(test.condition, test.message); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
 }

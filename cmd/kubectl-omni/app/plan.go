@@ -113,6 +113,8 @@ func (t *tool) showPlan(ctx context.Context, cluster *v1alpha1.OmniCluster) erro
 		fmt.Fprintf(&text, "... and %d more\n", plan.OmittedChanges)
 	}
 
+	text.WriteString(stopOf(cluster))
+
 	if needsApproval(plan) {
 		fmt.Fprintf(&text, "\nWaits for an approval: kubectl omni approve %s -n %s\n", cluster.Name, cluster.Namespace)
 	}
@@ -132,6 +134,18 @@ func (t *tool) showPlan(ctx context.Context, cluster *v1alpha1.OmniCluster) erro
 	_, err := io.WriteString(t.Out, text.String())
 
 	return err
+}
+
+// stopOf says what keeps the object from changing anything; empty if nothing does.
+func stopOf(cluster *v1alpha1.OmniCluster) string {
+	switch {
+	case cluster.Spec.Suspend:
+		return fmt.Sprintf("\nSuspended, so nothing is changed: kubectl omni resume %s -n %s\n", cluster.Name, cluster.Namespace)
+	case cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve:
+		return "\nspec.changePolicy is Observe, so nothing is changed.\n"
+	default:
+		return ""
+	}
 }
 
 // missingPolicy says that no OmniRolloutPolicy selects a cluster, so that its changes wait for no turn, or that the user may

@@ -134,3 +134,22 @@ func TestStalePlan(t *testing.T) {
 		}
 	}
 }
+
+// A plan that stays because of the object's own spec says so.
+func TestPlanSaysWhatStopsIt(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for want, change := range map[string]func(*v1alpha1.OmniClusterSpec){
+		"\nSuspended, so nothing is changed: kubectl omni resume edge-01 -n fleet\n": func(spec *v1alpha1.OmniClusterSpec) { spec.Suspend = true },
+		"\nspec.changePolicy is Observe, so nothing is changed.\n":                   func(spec *v1alpha1.OmniClusterSpec) { spec.ChangePolicy = v1alpha1.ChangePolicyObserve },
+	} {
+		s := newSession(t)
+		cluster := s.cluster("edge-01").DeepCopy()
+		change(&cluster.Spec)
+		s.put("omniclusters", cluster)
+
+		if output, _, err := s.run("plan", "edge-01"); !errors.Is(err, errChanges) || !strings.Contains(output, want) {
+			t.Errorf("%v, want %q in\n%s", err, want, output)
+		}
+	}
+}

@@ -162,17 +162,17 @@ func waitsFor(o *v1alpha1.OmniCluster) string {
 
 	for _, name := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionHeld, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling} {
 		if apimeta.IsStatusConditionTrue(conditions, name) {
-			return firstOf(messageOf(o, name))
+			return firstOf(name, messageOf(o, name))
 		}
 	}
 
 	return ""
 }
 
-// firstOf is a message without the list of changes in front of what they wait for, which all clusters of a rollout share,
-// and without the command behind it, which has no room.
-func firstOf(message string) string {
-	if _, what, lists := strings.Cut(message, "): "); lists {
+// firstOf is the message of a condition without the command at its end, which has no room; of held changes also without
+// their list in front of what they wait for, as all clusters of a rollout have the same.
+func firstOf(condition, message string) string {
+	if _, what, lists := strings.Cut(message, "): "); lists && condition == v1alpha1.ConditionHeld {
 		message = what
 	}
 

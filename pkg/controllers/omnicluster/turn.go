@@ -3,6 +3,7 @@ package omnicluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,7 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 	}
 
 	// Changes that have begun go on, whatever becomes of the policy and the ticket.
-	if consent.OverriddenHash(now) == status.Hash || decision.HasBegun() {
+	if isOverridden(now, status) || decision.HasBegun() {
 		return true, nil
 	}
 
@@ -73,6 +74,16 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 	}
 
 	return policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s.cluster, policy, *status).Reason == "", nil
+}
+
+// isOverridden reports whether the changes of a decision are overridden in the API, and the decision does not say that this
+// override has been used.
+func isOverridden(now *v1alpha1.OmniCluster, decided *v1alpha1.OmniClusterRollout) bool {
+	if now.Status.Rollout == nil || decided.Override != nil && decided.Override.UsedTime != nil {
+		return false
+	}
+
+	return consent.IsOverridden(now, now.Status.Rollout.Override, decided.Hash)
 }
 
 // isGateCurrent lists the policies from the API server, without the cache, and reports whether the same one decides about
@@ -135,6 +146,9 @@ func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 	switch {
 	case stateOf(status) == v1alpha1.RolloutHeld && status.NotBefore != nil:
 		due = status.NotBefore.Time
+	case stateOf(status) == v1alpha1.RolloutHeld && slices.Contains(
+		[]string{v1alpha1.ReasonFrozen, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonAwaitingPromotion}, status.Reason):
+		due = r.judgedAgain(cluster)
 	case stateOf(status) == v1alpha1.RolloutAdmitted:
 		due = r.turnEnds(cluster)
 	}
@@ -145,6 +159,24 @@ func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 	}
 
 	return max(left, time.Second)
+}
+
+// judgedAgain returns when what changes wait for may be something else, by the clock alone; zero if it is not known.
+func (r *reconciler) judgedAgain(cluster *v1alpha1.OmniCluster) time.Time {
+	object := &v1alpha1.OmniRolloutPolicy{}
+
+	// From the cache, so it takes no time.
+	err := r.client.Get(context.Background(), client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Status.Rollout.Policy}, object)
+	if err != nil {
+		return time.Time{}
+	}
+
+	policy, err := rollout.New(object)
+	if err != nil {
+		return time.Time{}
+	}
+
+	return policy.Judge(policy.MemberOf(cluster), r.options.Now()).Next
 }
 
 // turnEnds returns when the turn of an admitted cluster ends if nothing happens: because the cluster was Ready for long
@@ -188,7 +220,7 @@ func (r *reconciler) announceTurn(cluster *v1alpha1.OmniCluster, before, after *
 		}
 	case v1alpha1.RolloutAdmitted:
 		reason, note := "Admitted", "changes may begin"
-		if consent.OverriddenHash(cluster) == after.Hash {
+		if consent.IsOverridden(cluster, after.Override, after.Hash) {
 			reason, note = "RolloutOverridden", "changes begin out of turn: "+overrideText(after)
 			r.options.Overrides.CountOverride(types.NamespacedName{Namespace: cluster.Namespace, Name: after.Policy})
 		}

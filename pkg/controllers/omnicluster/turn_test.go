@@ -211,10 +211,14 @@ func TestTurnDue(t *testing.T) {
 		conditions []metav1.Condition
 		want       time.Duration
 	}{
-		"no policy":                                    {},
-		"held, and nobody knows until when":            {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld}},
-		"held until the window opens":                  {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Hour)}, want: time.Hour},
-		"held until in a moment":                       {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Millisecond)}, want: time.Second},
+		"no policy":                         {},
+		"held, and nobody knows until when": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld}},
+		"held until the window opens":       {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Hour)}, want: time.Hour},
+		"held until in a moment":            {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(time.Millisecond)}, want: time.Second},
+		"held until somebody promotes, in a stage that closes in an hour": {
+			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, Reason: v1alpha1.ReasonAwaitingPromotion, Policy: "fleet"}, want: time.Hour,
+		},
+		"held, and the policy is gone":                 {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, Reason: v1alpha1.ReasonFrozen, Policy: "gone"}},
 		"the window has opened, and there was no plan": {status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(-time.Second)}},
 		"the window opened during the run": {
 			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, NotBefore: at(-time.Second)}, conditions: planned, want: time.Second,

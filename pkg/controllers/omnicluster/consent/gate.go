@@ -168,20 +168,12 @@ func (d Decision) withGate() Decision {
 	return d
 }
 
-// OverriddenHash returns the hash of the changes that somebody lets begin out of turn: the annotation rollout-override is
-// there, omni-apiserver recorded it, and no turn has used it up. Empty if there is no such override.
-func OverriddenHash(cluster *v1alpha1.OmniCluster) string {
-	hash, _, _ := strings.Cut(cluster.Annotations[v1alpha1.AnnotationRolloutOverride], " ")
-	if cluster.Status.Rollout == nil {
-		return ""
-	}
+// IsOverridden reports whether somebody lets the changes of a hash begin out of turn: the cluster has the annotation
+// rollout-override, omni-apiserver recorded it, and no turn has used it up.
+func IsOverridden(cluster *v1alpha1.OmniCluster, recorded *v1alpha1.RolloutOverride, hash string) bool {
+	annotated, _, _ := strings.Cut(cluster.Annotations[v1alpha1.AnnotationRolloutOverride], " ")
 
-	override := cluster.Status.Rollout.Override
-	if override == nil || override.Hash != hash || override.UsedTime != nil {
-		return ""
-	}
-
-	return hash
+	return hash != "" && annotated == hash && recorded != nil && recorded.Hash == hash && recorded.UsedTime == nil
 }
 
 // before returns what the status has about the cluster's turn.

@@ -307,6 +307,73 @@ func TestOverrideCountsOnce(t *testing.T) {
 	}
 }
 
+// Nothing had begun: the override still counts.
+func TestOverrideOutlastsATurnThatReturns(t *testing.T) {
+	for name, stop := range map[string]func(*turns){
+		"suspended between admission and write": func(tt *turns) {
+			tt.decide()
+			tt.expect(v1alpha1.RolloutAdmitted, "1.35.0", "")
+			tt.cluster.Spec.Suspend = true
+			tt.decide()
+			tt.cluster.Spec.Suspend = false
+		},
+		"a ticket goes back without a plan": func(tt *turns) {
+			tt.ticket()
+			tt.gate.Turn.Healthy = false
+			tt.cluster.Status.Rollout = TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.wait = closed()
+			tt.ask("v1.35.0", "v1.36.1")
+			tt.run()
+			tt.override()
+			stop(tt)
+
+			if status := tt.status(); status.Last == nil || status.Last.Result != v1alpha1.RolloutReturned || status.Override.UsedTime != nil {
+				t.Fatalf("%+v", status)
+			}
+
+			tt.run()
+			tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", v1alpha1.RolloutReturned)
+		})
+	}
+}
+
+// A turn that failed has used up its override, in the same run: the changes that are left wait.
+func TestFailedTurnUsesTheOverride(t *testing.T) {
+	tt := newTurns(t)
+	tt.wait = closed()
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.run()
+	tt.override()
+	tt.decide()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.35.0", "")
+
+	tt.cluster.Status.Refusals = []v1alpha1.RefusedChange{{Type: plan.TypeCluster, ID: "demo", Message: "Omni refuses this"}}
+
+	if d := tt.decide(); d.Begins() || tt.status().State != v1alpha1.RolloutHeld || tt.status().Override.UsedTime == nil {
+		t.Errorf("begins %t: %+v", d.Begins(), tt.status())
+	}
+}
+
+// Without a policy everything begins, and the override has had its effect.
+func TestOverrideEndsWithThePolicy(t *testing.T) {
+	tt := newTurns(t)
+	tt.wait = closed()
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.run()
+	tt.override()
+	tt.decide()
+	tt.gate = Gate{}
+	tt.run()
+
+	if tt.status().Override.UsedTime == nil {
+		t.Errorf("%+v", tt.status())
+	}
+}
+
 // What a policy held stays held when it does not select the cluster any more; other changes are free.
 func TestLeftPolicy(t *testing.T) {
 	tt := newTurns(t)

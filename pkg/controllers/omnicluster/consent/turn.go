@@ -40,6 +40,7 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 	switch {
 	case !gate.Holds(): // no policy is concerned any more
 		next.Governed, next.Failure = before.Governed, nil
+		useOverride(next, before.Hash, d.now()) // its changes begin now
 
 		return next
 	case d.stop != HoldNone: // it asks for nothing, and counts nowhere
@@ -118,7 +119,7 @@ func (d Decision) wrote(before v1alpha1.OmniClusterRollout) bool {
 // mayBegin reports whether a turn in which nothing was made yet may begin.
 func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
 	gate := d.facts.Gate
-	if status.Hash != "" && OverriddenHash(d.facts.Cluster) == status.Hash {
+	if IsOverridden(d.facts.Cluster, status.Override, status.Hash) {
 		return true
 	}
 

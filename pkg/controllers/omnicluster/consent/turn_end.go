@@ -30,7 +30,7 @@ func (d Decision) isUsed(ticket v1alpha1.RolloutTicket, status *v1alpha1.OmniClu
 	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
 }
 
-// end records how a turn ended; an override of its changes is used up then. The end is never earlier than the time of the ticket, even if the clock is: otherwise
+// end records how a turn ended. An override of its changes is used up then, unless nothing had begun. The end is never earlier than the time of the ticket, even if the clock is: otherwise
 // the ticket would stay for ever.
 func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1alpha1.RolloutOutcome) {
 	next.Last = &v1alpha1.RolloutResult{Hash: hash, Result: result, Time: d.now()}
@@ -39,11 +39,20 @@ func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1a
 		next.Last.Time = ticket.Since
 	}
 
-	if next.Override != nil && next.Override.Hash == hash && next.Override.UsedTime == nil {
-		used := next.Override.DeepCopy()
-		used.UsedTime = &next.Last.Time
-		next.Override = used
+	if result != v1alpha1.RolloutReturned {
+		useOverride(next, hash, next.Last.Time)
 	}
+}
+
+// useOverride records that an override of the changes of a hash has had its turn.
+func useOverride(next *v1alpha1.OmniClusterRollout, hash string, at metav1.Time) {
+	if next.Override == nil || next.Override.Hash != hash || next.Override.UsedTime != nil {
+		return
+	}
+
+	used := next.Override.DeepCopy()
+	used.UsedTime = &at
+	next.Override = used
 }
 
 // endWell ends a turn that has no changes left, in a cluster that runs well. If nothing was written, and the documents

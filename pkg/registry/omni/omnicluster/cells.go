@@ -32,8 +32,8 @@ func machines(o *v1alpha1.OmniCluster, counts func(*v1alpha1.MachineSetStatus) b
 	return fmt.Sprintf("%d/%d", healthy, requested)
 }
 
-// version prints the version that is asked for, behind the one that Omni reports if that is another: an upgrade is at
-// work, waits for its turn, or was refused.
+// version prints the version that is asked for, behind the one that Omni was told to run if that is another: an upgrade
+// waits for its turn, or was refused.
 func version(o *v1alpha1.OmniCluster, reported func(*v1alpha1.OmniClusterRemoteStatus) string, wanted string) string {
 	if o.Status.Omni == nil {
 		return wanted

@@ -46,14 +46,14 @@ func columns() []kit.Column[*v1alpha1.OmniCluster] {
 		kit.ReasonColumn[*v1alpha1.OmniCluster]("Status", false),
 		{
 			Name:        "Kubernetes",
-			Description: "Kubernetes version asked for, behind the one that runs if that is another.",
+			Description: "Kubernetes version asked for, behind the one that Omni was told to run if that is another.",
 			Cell: func(o *v1alpha1.OmniCluster) any {
 				return version(o, func(omni *v1alpha1.OmniClusterRemoteStatus) string { return omni.KubernetesVersion }, o.Spec.Kubernetes.Version)
 			},
 		},
 		{
 			Name:        "Talos",
-			Description: "Talos version asked for, behind the one that runs if that is another.",
+			Description: "Talos version asked for, behind the one that Omni was told to run if that is another.",
 			Cell: func(o *v1alpha1.OmniCluster) any {
 				return version(o, func(omni *v1alpha1.OmniClusterRemoteStatus) string { return omni.TalosVersion }, o.Spec.Talos.Version)
 			},
