@@ -55,6 +55,9 @@ func (b *stage) storm(ctx context.Context, hanging int) error {
 	)
 
 	begin := time.Now()
+	waitForProfiles := b.cpuProfiles(ctx, fmt.Sprintf("storm-%d-hanging", hanging))
+
+	defer waitForProfiles()
 
 	if err := b.watchBusy(what, func() (err error) {
 		if taken, err = b.changeAll(ctx, int32(stormRequested+hanging)); err != nil {
