@@ -107,7 +107,7 @@ func TestArgoHealthAgreesWithKstatus(t *testing.T) {
 		}
 	}
 
-	if len(kinds) != 8 {
+	if len(kinds) != 9 {
 		t.Errorf("only these kinds were seen: %v", kinds)
 	}
 }
