@@ -23,7 +23,6 @@ func (p *Policy) judgeStages(m Member, times window.State, now time.Time) Verdic
 		message := "until somebody promotes the stage"
 		if !times.Open && !times.Opens.IsZero() {
 			message += ", for longer than until it opens, " + shownTime(times.Opens)
-			changes = earliest(changes, times.Opens)
 		}
 
 		return Verdict{Reason: v1alpha1.ReasonAwaitingPromotion, Next: changes, Message: message + ": " + p.promoteCommand(name)}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
 func (t *tool) overrideCommand() *cobra.Command {
@@ -118,11 +119,8 @@ func heldChanges(cluster *v1alpha1.OmniCluster) (listed []v1alpha1.PlannedChange
 	return listed, max(0, int(plan.Held)-len(listed)), nil
 }
 
-// defaultPromotion is how long a stage is promoted unless the user says otherwise; longestPromotion what the API takes.
-const (
-	defaultPromotion = 24 * time.Hour
-	longestPromotion = 7 * 24 * time.Hour
-)
+// defaultPromotion is how long a stage is promoted unless the user says otherwise.
+const defaultPromotion = 24 * time.Hour
 
 func (t *tool) promoteCommand() *cobra.Command {
 	length, yes := defaultPromotion, false
@@ -182,7 +180,7 @@ func checkPromotion(policy *v1alpha1.OmniRolloutPolicy, name string, length time
 		return fmt.Errorf("OmniRolloutPolicy %q has no stage %q", policy.Name, name)
 	case number == 0 && policy.Spec.Stages[0].Promotion != v1alpha1.PromotionManual:
 		return fmt.Errorf("stage %q is the first one, and begins without a promotion", name)
-	case length <= 0 || length > longestPromotion:
+	case length <= 0 || length > rollout.MaxPromotion:
 		return errors.New("--for must be more than nothing, and at most 168h")
 	default:
 		return nil
@@ -197,7 +195,7 @@ func closedUntil(policy *v1alpha1.OmniRolloutPolicy, name string, ends time.Time
 		}
 
 		return fmt.Sprintf("Warning: stage %s opens %s, when the promotion is over: nothing begins by it. Give a longer time with --for, at most %.0fh.\n",
-			name, stage.NextChange.UTC().Format(time.RFC3339), longestPromotion.Hours())
+			name, stage.NextChange.UTC().Format(time.RFC3339), rollout.MaxPromotion.Hours())
 	}
 
 	return ""

@@ -163,11 +163,8 @@ func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 
 // judgedAgain returns when what changes wait for may be something else, by the clock alone; zero if it is not known.
 func (r *reconciler) judgedAgain(cluster *v1alpha1.OmniCluster) time.Time {
-	object := &v1alpha1.OmniRolloutPolicy{}
-
-	// From the cache, so it takes no time.
-	err := r.client.Get(context.Background(), client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Status.Rollout.Policy}, object)
-	if err != nil {
+	object := r.policyOf(cluster)
+	if object == nil {
 		return time.Time{}
 	}
 
@@ -186,16 +183,25 @@ func (r *reconciler) turnEnds(cluster *v1alpha1.OmniCluster) time.Time {
 		return since.Add(r.options.RolloutReadyTime)
 	}
 
-	status := cluster.Status.Rollout
-	object := &v1alpha1.OmniRolloutPolicy{}
-
-	// From the cache, so it takes no time.
-	err := r.client.Get(context.Background(), client.ObjectKey{Namespace: cluster.Namespace, Name: status.Policy}, object)
-	if err != nil || status.AdmittedSince == nil {
+	object, since := r.policyOf(cluster), cluster.Status.Rollout.AdmittedSince
+	if object == nil || since == nil {
 		return time.Time{}
 	}
 
-	return status.AdmittedSince.Add(rollout.DeadlineOf(object))
+	return since.Add(rollout.DeadlineOf(object))
+}
+
+// policyOf returns the policy that the cluster's status names; nil if it is not there.
+func (r *reconciler) policyOf(cluster *v1alpha1.OmniCluster) *v1alpha1.OmniRolloutPolicy {
+	object := &v1alpha1.OmniRolloutPolicy{}
+
+	// From the cache, so it takes no time.
+	err := r.client.Get(context.Background(), client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Status.Rollout.Policy}, object)
+	if err != nil {
+		return nil
+	}
+
+	return object
 }
 
 // announceTurn sends the events about the cluster's turn.
