@@ -1,9 +1,6 @@
 package main
 
-import (
-	"os"
-	"time"
-)
+import "time"
 
 // processNames are those whose processor time is reported, bench being this one.
 func processNames() []string {
@@ -38,15 +35,17 @@ func (b *stage) watchBusy(what string, do func() error) error {
 
 // cpuTimes is the processor time of every process so far; one that has just ended is left out.
 func (b *stage) cpuTimes() map[string]time.Duration {
-	pids := b.stack.ProcessIDs()
-	pids["bench"] = os.Getpid()
-
 	times := map[string]time.Duration{}
 
-	for _, name := range processNames() {
-		if used, err := cpuOf(pids[name]); err == nil {
+	for name, pid := range b.stack.ProcessIDs() {
+		if used, err := cpuOf(pid); err == nil {
 			times[name] = used
 		}
+	}
+
+	// The others are children of this process: they have their own columns.
+	if used, err := cpuOfThis(); err == nil {
+		times["bench"] = used
 	}
 
 	return times

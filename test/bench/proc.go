@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
@@ -123,4 +125,14 @@ func ownCPU(pid int) (time.Duration, error) {
 	}
 
 	return parseCPU(string(stat))
+}
+
+// cpuOfThis reads the processor time of this process without that of its children.
+func cpuOfThis() (time.Duration, error) {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return 0, fmt.Errorf("read processor time: %w", err)
+	}
+
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }

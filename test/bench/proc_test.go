@@ -67,6 +67,8 @@ func TestChildrenCount(t *testing.T) {
 
 	if all, err := cpuOf(os.Getpid()); err != nil || all <= own || all <= before {
 		t.Errorf("%s with children, %s without, %s before: %v", all, own, before, err)
+	} else if this, err := cpuOfThis(); err != nil || this >= all {
+		t.Errorf("this process used %s, and %s with its children: %v", this, all, err)
 	}
 
 	alone, err := ownMemory(os.Getpid())
