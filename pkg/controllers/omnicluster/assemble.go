@@ -118,11 +118,12 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Ou
 		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.clean(ctx, err.Error())), nil
 	}
 
-	if err := plan.CheckTemplate(text); err != nil {
+	checked, err := plan.Load(text)
+	if err != nil {
 		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.clean(ctx, omni.Message(err))), nil
 	}
 
-	return &rendered{text: text, hash: template.Hash(text), secrets: confidential}, loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
+	return &rendered{template: checked, hash: template.Hash(text), secrets: confidential}, loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
 }
 
 // hubFor returns the hub for the mark in the template. A cluster under the policy Observe keeps the mark that it has:

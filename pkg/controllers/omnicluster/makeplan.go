@@ -27,7 +27,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		return nil, loop.Outcome{}, err
 	}
 
-	planned, err := s.lease.Plan(ctx, s.name, s.rendered.text, plan.Options{
+	planned, err := s.lease.Plan(ctx, s.name, s.rendered.template, plan.Options{
 		EveryDestroyIsDestructive: s.seen.adopting,
 		// An old mark, or the mark of a hub that is being taken over, must be replaced by the first write.
 		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,

@@ -45,9 +45,9 @@ type seen struct {
 
 // rendered is the template that the documents make.
 type rendered struct {
-	text    []byte
-	hash    string
-	secrets *secrets // what it got from Secrets
+	template *plan.Template
+	hash     string
+	secrets  *secrets // what it got from Secrets
 }
 
 // synced is the result of applying a plan.

@@ -1,18 +1,15 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-	"go.yaml.in/yaml/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
@@ -117,29 +114,4 @@ func (s *hidingState) Get(ctx context.Context, pointer resource.Pointer, options
 	}
 
 	return s.CoreState.Get(ctx, pointer, options...)
-}
-
-// describedMachines returns the machines that have a Machine document of their own in the template. Only there can a
-// template set a lock.
-func describedMachines(document []byte) (map[string]bool, error) {
-	described := map[string]bool{}
-	decoder := yaml.NewDecoder(bytes.NewReader(document))
-
-	for {
-		var header struct {
-			Kind string `yaml:"kind"`
-			Name string `yaml:"name"`
-		}
-
-		switch err := decoder.Decode(&header); {
-		case errors.Is(err, io.EOF):
-			return described, nil
-		case err != nil:
-			return nil, err
-		}
-
-		if header.Kind == "Machine" {
-			described[header.Name] = true
-		}
-	}
 }

@@ -62,7 +62,7 @@ func TestPlanRefusesCollisions(t *testing.T) {
 			omnitest.MustCreate(t, st, omnitest.ClusterNamed("other"))
 			test.meddle(t, st)
 
-			_, err := Sync(t.Context(), st, []byte(omnitest.FullTemplate), Options{})
+			_, err := Sync(t.Context(), st, mustLoad(t, omnitest.FullTemplate), Options{})
 
 			var collision *CollisionError
 			if !errors.Is(err, omni.ErrCollision) || !errors.As(err, &collision) {
@@ -83,7 +83,7 @@ func TestPlanNamesEveryCollision(t *testing.T) {
 		omnitest.Labelled(omnires.NewMachineSetNode(omnitest.Machine2, omnitest.SetNamed("another", "workers")), "another"),
 	)
 
-	_, err := Sync(t.Context(), st, []byte(omnitest.FullTemplate), Options{})
+	_, err := Sync(t.Context(), st, mustLoad(t, omnitest.FullTemplate), Options{})
 	if err == nil || !strings.Contains(omni.Message(err), `cluster "another" MachineSetNode "`+omnitest.Machine3+`"`) {
 		t.Errorf("got %v", omni.Message(err))
 	}

@@ -16,9 +16,14 @@ import (
 // what it cannot express. The changes are those of Sync for an adoption, without the update of the Cluster if that only
 // adds the mark. Without changes, applying the template changes nothing.
 //
-// Errors: those of Sync.
+// Errors: those of Load and Sync.
 func Inexpressible(ctx context.Context, st state.State, template []byte, keys omni.MarkKeys) ([]Change, error) {
-	plan, err := Sync(ctx, st, template, Options{EveryDestroyIsDestructive: true})
+	loaded, err := Load(template)
+	if err != nil {
+		return nil, fmt.Errorf("check the export: %w", err)
+	}
+
+	plan, err := Sync(ctx, st, loaded, Options{EveryDestroyIsDestructive: true})
 	if err != nil {
 		return nil, fmt.Errorf("compare the export with Omni: %w", err)
 	}

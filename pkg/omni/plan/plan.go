@@ -1,14 +1,12 @@
 package plan
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-	"github.com/siderolabs/omni/client/pkg/template"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
@@ -98,40 +96,6 @@ func (p *Plan) Destructive() []Change {
 	return destructive
 }
 
-// CheckTemplate loads, validates and translates a template without an Omni. The error is ErrTemplate with the library's
-// message (which has no field paths).
-func CheckTemplate(document []byte) error {
-	loaded, err := load(document)
-	if err != nil {
-		return err
-	}
-
-	_, err = loaded.Translate()
-
-	return templateError(err)
-}
-
-func load(document []byte) (*template.Template, error) {
-	loaded, err := template.Load(bytes.NewReader(document))
-	if err != nil {
-		return nil, templateError(err)
-	}
-
-	if err = loaded.Validate(); err != nil {
-		return nil, templateError(err)
-	}
-
-	return loaded, nil
-}
-
-func templateError(err error) error {
-	if err == nil {
-		return nil
-	}
-
-	return fmt.Errorf("%w: %w", omni.ErrTemplate, err)
-}
-
 // Sync compares a template with a state, which is usually a mirror's.
 //
 // Beyond the library's Sync, it
@@ -141,22 +105,9 @@ func templateError(err error) error {
 //     lock and import marks;
 //   - never changes a resource that is being torn down (Plan.Waiting), nor a cluster that is (ErrClusterTearingDown).
 //
-// Errors: ErrTemplate, ErrCollision, ErrClusterTearingDown, or those of the reads.
-func Sync(ctx context.Context, st state.State, document []byte, options Options) (*Plan, error) {
-	loaded, err := load(document)
-	if err != nil {
-		return nil, err
-	}
-
-	expected, err := loaded.Translate()
-	if err != nil {
-		return nil, templateError(err)
-	}
-
-	cluster, err := loaded.ClusterName()
-	if err != nil {
-		return nil, templateError(err)
-	}
+// Errors: ErrCollision, ErrClusterTearingDown, or those of the reads.
+func Sync(ctx context.Context, st state.State, wanted *Template, options Options) (*Plan, error) {
+	cluster, expected := wanted.cluster, wanted.resources
 
 	seen, err := omni.ReadCluster(ctx, st, cluster)
 	if err != nil {
@@ -172,7 +123,7 @@ func Sync(ctx context.Context, st state.State, document []byte, options Options)
 		return nil, err
 	}
 
-	result, err := loaded.Sync(ctx, state.WrapCore(&hidingState{CoreState: st, hidden: leased}))
+	result, err := wanted.loaded.Sync(ctx, state.WrapCore(&hidingState{CoreState: st, hidden: leased}))
 	if err != nil {
 		return nil, fmt.Errorf("compare the template with Omni: %w", err)
 	}
@@ -192,13 +143,8 @@ func Sync(ctx context.Context, st state.State, document []byte, options Options)
 		return nil, err
 	}
 
-	described, err := describedMachines(document)
-	if err != nil {
-		return nil, templateError(err)
-	}
-
 	builder := planBuilder{
-		cluster: cluster, options: options, nodes: nodes, live: live, described: described, leased: leased, wanted: wantedNodes(expected),
+		cluster: cluster, options: options, nodes: nodes, live: live, described: wanted.described, leased: leased, wanted: wantedNodes(expected),
 		keeping: fullGroups(expected),
 	}
 

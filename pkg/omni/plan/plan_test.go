@@ -13,11 +13,23 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
+// mustLoad reads a template that Omni accepts.
+func mustLoad(t *testing.T, document string) *Template {
+	t.Helper()
+
+	template, err := Load([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return template
+}
+
 // mustPlan makes a plan and applies nothing.
 func mustPlan(t *testing.T, st state.State, document string, options Options) *Plan {
 	t.Helper()
 
-	plan, err := Sync(t.Context(), st, []byte(document), options)
+	plan, err := Sync(t.Context(), st, mustLoad(t, document), options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,20 +26,14 @@ func TestPlanRefusesBadTemplates(t *testing.T) {
 			"---\nkind: ControlPlane\nmachineClass:\n  name: cpu\n  size: 1\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := CheckTemplate([]byte(document)); !errors.Is(err, omni.ErrTemplate) {
-				t.Errorf("CheckTemplate: %v", err)
-			}
-
-			_, err := Sync(t.Context(), omnitest.NewFakeOmni(), []byte(document), Options{})
+			_, err := Load([]byte(document))
 			if !errors.Is(err, omni.ErrTemplate) || omni.Classify(err) != omni.ClassRefused {
-				t.Errorf("Sync: %v", err)
+				t.Error(err)
 			}
 		})
 	}
 
-	if err := CheckTemplate([]byte(omnitest.FullTemplate)); err != nil {
-		t.Errorf("a good template: %v", err)
-	}
+	mustLoad(t, omnitest.FullTemplate)
 }
 
 func TestPlanLeavesAClusterAloneThatIsBeingDestroyed(t *testing.T) {
@@ -47,7 +41,7 @@ func TestPlanLeavesAClusterAloneThatIsBeingDestroyed(t *testing.T) {
 	mustSync(t, st, omnitest.FullTemplate)
 	omnitest.TearDown(t, st, omnires.NewCluster("demo"))
 
-	if _, err := Sync(t.Context(), st, []byte(omnitest.FullTemplate), Options{}); !errors.Is(err, omni.ErrClusterTearingDown) {
+	if _, err := Sync(t.Context(), st, mustLoad(t, omnitest.FullTemplate), Options{}); !errors.Is(err, omni.ErrClusterTearingDown) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
 
 // TestWaitingClusterIsTold checks that ClusterChanged is called for a cluster that waits for another cluster's resource
@@ -27,7 +28,7 @@ func TestWaitingClusterIsTold(t *testing.T) {
 			s := newTestSession(t, source, told)
 
 			plans := func(want error) bool {
-				_, err := s.Plan(t.Context(), "demo", []byte(omnitest.FullTemplate), plan.Options{})
+				_, err := s.Plan(t.Context(), "demo", plantest.Load(t, omnitest.FullTemplate), plan.Options{})
 
 				return errors.Is(err, want)
 			}
@@ -64,7 +65,7 @@ func TestWaitingClusterIsToldOfTheOwner(t *testing.T) {
 
 	s := newTestSession(t, source, told)
 	collision := func() string {
-		_, err := s.Plan(t.Context(), "demo", []byte(omnitest.FullTemplate), plan.Options{})
+		_, err := s.Plan(t.Context(), "demo", plantest.Load(t, omnitest.FullTemplate), plan.Options{})
 
 		return omni.Message(err)
 	}

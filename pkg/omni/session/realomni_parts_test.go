@@ -29,7 +29,7 @@ func TestRealRefusedSetStopsNothingElse(t *testing.T) {
 		t.Helper()
 		omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
 
-		planned, err := s.Plan(t.Context(), "demo", []byte(broken), plan.Options{})
+		planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, broken), plan.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestRealCollisionEnds(t *testing.T) {
 	holder := strings.Replace(documentFor([]string{omnitest.Machine1}), "name: demo", "name: holder", 1)
 	waiting := documentFor([]string{omnitest.Machine1})
 
-	planned, err := s.Plan(t.Context(), "holder", []byte(holder), plan.Options{})
+	planned, err := s.Plan(t.Context(), "holder", plantest.Load(t, holder), plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestRealCollisionEnds(t *testing.T) {
 	}
 
 	omnitest.Eventually(t, "the collision", func() bool {
-		_, err := s.Plan(t.Context(), "demo", []byte(waiting), plan.Options{})
+		_, err := s.Plan(t.Context(), "demo", plantest.Load(t, waiting), plan.Options{})
 
 		return errors.Is(err, omni.ErrCollision) && strings.Contains(omni.Message(err), `cluster "holder"`)
 	})
@@ -109,7 +109,7 @@ func TestRealCollisionEnds(t *testing.T) {
 
 	omnitest.Eventually(t, "the waiting cluster is told", func() bool { return told.Told("demo") })
 	omnitest.Eventually(t, "nothing is in the way", func() bool {
-		_, err := s.Plan(t.Context(), "demo", []byte(waiting), plan.Options{})
+		_, err := s.Plan(t.Context(), "demo", plantest.Load(t, waiting), plan.Options{})
 
 		return err == nil
 	})

@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
 
 // These tests run against a real Omni, on request: hack/test-omni.sh starts one without any machine and sets the
@@ -122,7 +123,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 	// Omni refuses a downgrade, and the error shows that.
 	omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
 
-	planned, err := s.Plan(t.Context(), "demo", []byte(strings.Replace(document, "v1.35.1", "v1.34.0", 1)), plan.Options{})
+	planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, strings.Replace(document, "v1.35.1", "v1.34.0", 1)), plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestRealRefusals(t *testing.T) {
 	} {
 		omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
 
-		planned, err := s.Plan(t.Context(), "demo", []byte(test.document), plan.Options{})
+		planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, test.document), plan.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,9 +79,9 @@ func (s *Session) InspectLive(ctx context.Context, cluster string, keys omni.Mar
 }
 
 // Plan compares a template with the local copy: see plan.Sync. The template holds the cluster's name; name is only for
-// Ready, and must be the same. Errors: those of Ready and plan.Sync. After ErrCollision, the mirror calls
+// Ready, and must be the same (ErrTemplate). Errors: those of Ready and plan.Sync. After ErrCollision, the mirror calls
 // ClusterChanged for this cluster as soon as a colliding resource changes.
-func (s *Session) Plan(ctx context.Context, name string, template []byte, options plan.Options) (*plan.Plan, error) {
+func (s *Session) Plan(ctx context.Context, name string, template *plan.Template, options plan.Options) (*plan.Plan, error) {
 	if err := s.Ready(name); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func TestSessionNeverPlansAgainstStaleData(t *testing.T) {
 		strings.Replace(omnitest.FullTemplate, "- "+omnitest.Machine3+"\n", "", 1),
 		omnitest.FullTemplate,
 	} {
-		planned, err := s.Plan(t.Context(), "demo", []byte(document), plan.Options{})
+		planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, document), plan.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestSessionNeverPlansAgainstStaleData(t *testing.T) {
 
 		// Plan returns ErrBehind, or the right plan.
 		omnitest.Eventually(t, "an empty plan", func() bool {
-			plan, err := s.Plan(t.Context(), "demo", []byte(document), plan.Options{})
+			plan, err := s.Plan(t.Context(), "demo", plantest.Load(t, document), plan.Options{})
 			if errors.Is(err, omni.ErrBehind) {
 				return false
 			}
@@ -107,7 +107,7 @@ func TestSessionRefusesBeforeItIsReady(t *testing.T) {
 
 	s := New(source, m)
 
-	if _, err := s.Plan(t.Context(), "demo", []byte(omnitest.FullTemplate), plan.Options{}); !errors.Is(err, omni.ErrNotSynced) {
+	if _, err := s.Plan(t.Context(), "demo", plantest.Load(t, omnitest.FullTemplate), plan.Options{}); !errors.Is(err, omni.ErrNotSynced) {
 		t.Errorf("Plan: %v", err)
 	}
 
@@ -123,7 +123,7 @@ func TestSessionRefusesBeforeItIsReady(t *testing.T) {
 func TestSessionRefusesATemplateForAnotherCluster(t *testing.T) {
 	s := newTestSession(t, omnitest.NewFakeOmni(), &omnitest.Recorded{})
 
-	if _, err := s.Plan(t.Context(), "other", []byte(omnitest.FullTemplate), plan.Options{}); !errors.Is(err, omni.ErrTemplate) {
+	if _, err := s.Plan(t.Context(), "other", plantest.Load(t, omnitest.FullTemplate), plan.Options{}); !errors.Is(err, omni.ErrTemplate) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -155,7 +155,7 @@ func TestSessionIsReadyAfterARefusal(t *testing.T) {
 	refusing := &omnitest.RefusingOmni{CoreState: source, Refuse: "demo", With: errors.New("rpc error: code = InvalidArgument desc = failed to validate: no")}
 	s := New(state.WrapCore(refusing), mirrortest.Start(t, source, mirror.Options{}))
 
-	planned, err := s.Plan(t.Context(), "demo", []byte(omnitest.FullTemplate), plan.Options{})
+	planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, omnitest.FullTemplate), plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -31,7 +32,7 @@ func TestRefusalsOverTheWire(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
 
-			planned, err := s.Plan(t.Context(), "demo", []byte(test.document), plan.Options{})
+			planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, test.document), plan.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +49,7 @@ func TestRefusalsOverTheWire(t *testing.T) {
 	// The incomplete cluster of the second case continues from its current state.
 	omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
 
-	planned, err := s.Plan(t.Context(), "demo", []byte(documentFor(machines)), plan.Options{})
+	planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, documentFor(machines)), plan.Options{})
 	if err != nil || planned.Count(plan.ActionCreate) == 0 {
 		t.Fatalf("plan %+v, %v", planned, err)
 	}
@@ -72,7 +73,7 @@ func TestRolesOverTheWire(t *testing.T) {
 	server := startOmni(t, omnisim.Options{Phase: 10 * time.Millisecond})
 	_, s := connect(t, server, &omnitest.Recorded{})
 
-	planned, err := s.Plan(t.Context(), "demo", []byte(documentFor([]string{omnitest.Machine1})), plan.Options{})
+	planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, documentFor([]string{omnitest.Machine1})), plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -84,7 +85,7 @@ func converge(t *testing.T, s *Session, document string) {
 	t.Helper()
 
 	omnitest.Eventually(t, "an empty plan", func() bool {
-		planned, err := s.Plan(t.Context(), "demo", []byte(document), plan.Options{})
+		planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, document), plan.Options{})
 		if omni.Classify(err) == omni.ClassNotReady {
 			return false
 		}

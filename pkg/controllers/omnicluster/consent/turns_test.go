@@ -64,7 +64,7 @@ func (tt *turns) ask(oldnew ...string) {
 func (tt *turns) decide() Decision {
 	tt.t.Helper()
 
-	planned, err := plan.Sync(tt.t.Context(), tt.omni, []byte(tt.template), plan.Options{Rollout: true})
+	planned, err := plan.Sync(tt.t.Context(), tt.omni, plantest.Load(tt.t, tt.template), plan.Options{Rollout: true})
 	if err != nil {
 		tt.t.Fatal(err)
 	}

@@ -10,11 +10,23 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
+// Load reads a template that Omni accepts.
+func Load(t *testing.T, document string) *plan.Template {
+	t.Helper()
+
+	template, err := plan.Load([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return template
+}
+
 // Sync makes a state match a template.
 func Sync(t *testing.T, st state.State, document string) {
 	t.Helper()
 
-	made, err := plan.Sync(t.Context(), st, []byte(document), plan.Options{})
+	made, err := plan.Sync(t.Context(), st, Load(t, document), plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
