@@ -21,7 +21,7 @@ import (
 func Run(ctx context.Context, options *Options) error {
 	klog.InfoS("Starting omni-apiserver", "version", version.Get().String(), "objectsAreIn", options.whereObjectsAre())
 
-	garbage.Configure()
+	garbage.Configure(garbage.APIServer)
 
 	err := run(ctx, options)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {

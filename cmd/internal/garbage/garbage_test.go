@@ -25,11 +25,11 @@ func TestConfigure(t *testing.T) {
 		want           int
 	}{
 		{"the environment sets it", "80", 100}, // Go has read it at the start of the process
-		{"not set", "", percent},
+		{"not set", "", Controller},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("GOGC", test.variable)
-			Configure()
+			Configure(Controller)
 
 			if got := debug.SetGCPercent(100); got != test.want {
 				t.Errorf("collects at %d %%, want %d", got, test.want)
@@ -65,7 +65,7 @@ func TestMemoryLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			debug.SetMemoryLimit(1 << 40)
-			configure(test.limit)
+			configure(APIServer, test.limit)
 
 			if got := debug.SetMemoryLimit(-1); got != test.want {
 				t.Errorf("%d, want %d", got, test.want)
