@@ -27,9 +27,9 @@ const (
 
 // Reconciler runs one kind. It is safe for concurrent use.
 type Reconciler[O Object, S any] struct {
-	kind      Kind[O, S]
-	settings  Settings
-	persisted *persisted
+	kind     Kind[O, S]
+	settings Settings
+	written  *written
 }
 
 // New returns the reconciler of a kind.
@@ -47,7 +47,7 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 		settings.Failures = NewFailures()
 	}
 
-	return &Reconciler[O, S]{kind: kind, settings: settings, persisted: newPersisted()}
+	return &Reconciler[O, S]{kind: kind, settings: settings, written: newWritten()}
 }
 
 // Reconcile implements reconcile.Reconciler. It returns an error only if the run has to be tried again with growing
@@ -58,7 +58,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	err := r.settings.Client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
 		r.settings.Failures.succeeded(request)
-		r.persisted.forget(request)
+		r.written.forget(request)
 
 		if r.kind.Gone != nil {
 			r.kind.Gone(request.NamespacedName)
@@ -76,8 +76,9 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 
-	if r.persisted.awaited(request, object) {
-		return reconcile.Result{RequeueAfter: persistPoll}, nil
+	// A run from an older object would only have a conflict.
+	if r.written.awaited(request, object) {
+		return reconcile.Result{RequeueAfter: writtenPoll}, nil
 	}
 
 	quiet := r.settings.Failures.conflicts(request) < quietConflicts
@@ -158,7 +159,11 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 
 	if run.last.Persists() {
-		return reconcile.Result{RequeueAfter: persistPoll}, true, r.persisted.stored(request, before, object)
+		if apiequality.Semantic.DeepEqual(before, object) {
+			return reconcile.Result{}, true, errNothingPersisted
+		}
+
+		return reconcile.Result{RequeueAfter: writtenPoll}, true, nil
 	}
 
 	if run.last.IsOvertaken() {
@@ -182,6 +187,8 @@ func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, object O) error {
 	if err := r.settings.Client.Patch(ctx, object, locked(base)); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
 	}
+
+	r.written.note(object)
 
 	return nil
 }
@@ -210,6 +217,8 @@ func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) er
 		if err != nil {
 			return fmt.Errorf("write the status: %w", err)
 		}
+
+		r.written.note(object)
 
 		if changed != nil {
 			r.announce(object, *changed)

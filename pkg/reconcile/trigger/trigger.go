@@ -24,6 +24,9 @@ type Pacing struct {
 	// Spacing is the shortest time between two triggers of the same object, so that many changes cause a bounded number
 	// of runs. It does not delay an object that was not triggered just before. Zero or less than Delay: Delay.
 	Spacing time.Duration
+	// LongestSpacing is what Spacing grows to, doubled by each trigger that had to wait for it, while the changes of an
+	// object do not end. Zero or less than Spacing: Spacing.
+	LongestSpacing time.Duration
 }
 
 // New returns a trigger.
@@ -65,33 +68,39 @@ func (t *Trigger[K]) Source(find func(context.Context, K) []reconcile.Request) s
 
 // timetable records when objects are triggered. It belongs to one goroutine.
 type timetable struct {
-	pacing Pacing
-	due    map[types.NamespacedName]time.Time // the last waking, or the next one
-	swept  time.Time
+	pacing  Pacing
+	entries map[types.NamespacedName]entry
+	swept   time.Time
+}
+
+// entry is when an object was triggered last, or will be next, and the shortest time from then to the one after.
+type entry struct {
+	due     time.Time
+	spacing time.Duration
 }
 
 func newTimetable(pacing Pacing) *timetable {
-	return &timetable{pacing: pacing, due: map[types.NamespacedName]time.Time{}}
+	return &timetable{pacing: pacing, entries: map[types.NamespacedName]entry{}}
 }
 
 // wait returns when an object is to be triggered, from now.
 func (t *timetable) wait(name types.NamespacedName, now time.Time) time.Duration {
 	t.sweep(now)
 
-	due, known := t.due[name]
+	last, known := t.entries[name]
+	soonest := now.Add(t.pacing.Delay)
 
-	switch {
-	case known && due.After(now): // it will be woken, and will see this change
-		return due.Sub(now)
-	case known && due.Add(t.pacing.Spacing).After(now.Add(t.pacing.Delay)):
-		due = due.Add(t.pacing.Spacing)
+	switch next := last.due.Add(last.spacing); {
+	case known && last.due.After(now): // it will be triggered, and will see this change
+		return last.due.Sub(now)
+	case known && next.After(soonest):
+		longest := max(t.pacing.Spacing, t.pacing.LongestSpacing)
+		t.entries[name] = entry{due: next, spacing: min(2*last.spacing, longest)}
 	default:
-		due = now.Add(t.pacing.Delay)
+		t.entries[name] = entry{due: soonest, spacing: t.pacing.Spacing}
 	}
 
-	t.due[name] = due
-
-	return due.Sub(now)
+	return t.entries[name].due.Sub(now)
 }
 
 // sweep removes old records.
@@ -102,9 +111,9 @@ func (t *timetable) sweep(now time.Time) {
 
 	t.swept = now
 
-	for name, due := range t.due {
-		if due.Add(t.pacing.Spacing).Before(now) {
-			delete(t.due, name)
+	for name, last := range t.entries {
+		if last.due.Add(last.spacing).Before(now) {
+			delete(t.entries, name)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package trigger
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -172,6 +174,38 @@ func checkWakings(t *testing.T, woken []time.Duration, last, delay, spacing time
 	}
 }
 
+// The changes of an object that does not come to rest are gathered for longer and longer, until it does.
+func TestTimetableGrows(t *testing.T) {
+	const step = 10 // milliseconds
+
+	start := time.Unix(1000, 0)
+	table := newTimetable(Pacing{Delay: 100 * time.Millisecond, Spacing: 400 * time.Millisecond, LongestSpacing: 2 * time.Second})
+	change := func(after int) int {
+		now := start.Add(time.Duration(after) * time.Millisecond)
+
+		return int(now.Add(table.wait(request("demo").NamespacedName, now)).Sub(start).Milliseconds())
+	}
+
+	var woken []int
+
+	for now := 0; now < 8000; now += step {
+		if due := change(now); !slices.Contains(woken, due) {
+			woken = append(woken, due)
+		}
+	}
+
+	if diff := cmp.Diff([]int{100, 500, 1300, 2900, 4900, 6900, 8900}, woken); diff != "" {
+		t.Errorf("woken at (milliseconds): %s", diff)
+	}
+
+	// After a rest the first change counts at once again.
+	for _, want := range [][2]int{{11000, 11100}, {11200, 11500}} {
+		if due := change(want[0]); due != want[1] {
+			t.Errorf("the change at %d wakes at %d, want %d", want[0], due, want[1])
+		}
+	}
+}
+
 func TestTimetable(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(milliseconds int) time.Time { return start.Add(time.Duration(milliseconds) * time.Millisecond) }
@@ -197,7 +231,7 @@ func TestTimetable(t *testing.T) {
 		}
 	}
 
-	if len(table.due) != 1 {
-		t.Errorf("%d objects are remembered", len(table.due))
+	if len(table.entries) != 1 {
+		t.Errorf("%d objects are remembered", len(table.entries))
 	}
 }

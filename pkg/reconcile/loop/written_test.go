@@ -60,7 +60,7 @@ func newPersisting(t *testing.T) *persisting {
 		},
 	})
 	p.loop = New(p.kind, Settings{Client: cache, Events: p.events})
-	p.loop.persisted.now = func() time.Time { return p.now }
+	p.loop.written.now = func() time.Time { return p.now }
 
 	return p
 }
@@ -82,7 +82,7 @@ func TestPersist(t *testing.T) {
 	p := newPersisting(t)
 	old := p.get()
 
-	if got := p.once(); got != persistPoll {
+	if got := p.once(); got != writtenPoll {
 		t.Errorf("looked at again after %s", got)
 	}
 
@@ -98,7 +98,7 @@ func TestPersist(t *testing.T) {
 	p.cached = old
 
 	for range 3 {
-		if got := p.once(); got != persistPoll || p.runs != 1 || p.writes.Status != 1 {
+		if got := p.once(); got != writtenPoll || p.runs != 1 || p.writes.Status != 1 {
 			t.Errorf("with the old status: again after %s, %d runs, %d writes", got, p.runs, p.writes.Status)
 		}
 	}
@@ -111,6 +111,37 @@ func TestPersist(t *testing.T) {
 	}
 }
 
+// A run that would begin from an object without our last write waits: it would only add the finalizer again, or write a
+// status that has a conflict.
+func TestRunsBeginFromOurOwnWrites(t *testing.T) {
+	p := newPersisting(t)
+	p.once()
+
+	object := p.get()
+	object.Finalizers = nil
+
+	if err := p.client.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+
+	bare := p.get()
+	p.once() // adds the finalizer; the phase continues, and its status is written
+
+	writes := p.writes
+	p.cached = bare
+
+	if got := p.once(); got != writtenPoll || p.runs != 2 || p.writes != writes {
+		t.Errorf("without our last write: again after %s, %d runs, %+v before and %+v after", got, p.runs, writes, p.writes)
+	}
+
+	p.cached = nil
+	p.once()
+
+	if p.runs != 3 || p.writes != writes {
+		t.Errorf("with our last write: %d runs, %+v before and %+v after", p.runs, writes, p.writes)
+	}
+}
+
 // What is no older than the status that was stored does not wait for it.
 func TestPersistDoesNotWaitForEver(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -118,7 +149,7 @@ func TestPersistDoesNotWaitForEver(t *testing.T) {
 		runs   int
 	}{
 		"the old status":              {func(*persisting) {}, 1},
-		"for too long":                {func(p *persisting) { p.now = p.now.Add(persistTimeout) }, 2},
+		"for too long":                {func(p *persisting) { p.now = p.now.Add(writtenTimeout) }, 2},
 		"another object of that name": {func(p *persisting) { p.cached.UID = "new" }, 2},
 		"a newer version":             {func(p *persisting) { p.cached.ResourceVersion = "123456789" }, 2},
 		"a version that says nothing": {func(p *persisting) { p.cached.ResourceVersion = "unknown" }, 2},
@@ -145,8 +176,8 @@ func TestPersistForgets(t *testing.T) {
 	p := newPersisting(t)
 	p.once()
 
-	if len(p.loop.persisted.statuses) != 1 {
-		t.Fatal(p.loop.persisted.statuses)
+	if len(p.loop.written.writes) != 1 {
+		t.Fatal(p.loop.written.writes)
 	}
 
 	object := p.get()
@@ -156,8 +187,8 @@ func TestPersistForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got := p.once(); got != 0 || len(p.loop.persisted.statuses) != 0 {
-		t.Errorf("again after %s, remembers %v", got, p.loop.persisted.statuses)
+	if got := p.once(); got != 0 || len(p.loop.written.writes) != 0 {
+		t.Errorf("again after %s, remembers %v", got, p.loop.written.writes)
 	}
 }
 
