@@ -86,6 +86,33 @@ func TestCheckUnderWay(t *testing.T) {
 	}
 }
 
+// A restart writes nothing while the copy of a large Omni is being filled, for a while.
+func TestARestartKeepsAConnectionReady(t *testing.T) {
+	b := newBench(t)
+	b.secret("key", b.key)
+	b.runUntilReady(metav1.ConditionTrue)
+
+	heal := b.omni.Inject(omnisim.Fault{Hang: true, Method: "Watch"})
+	defer heal()
+
+	writes := b.writes
+	b.pool.Forget("uid-main")
+	b.start(EndpointPolicy{})
+
+	if result := b.run(); b.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > startGrace {
+		t.Errorf("%d writes, then %+v", b.writes-writes, result)
+	}
+
+	b.expect("Ready", metav1.ConditionTrue, "Connected")
+
+	b.now = b.now.Add(startGrace)
+	b.run()
+	b.expect("Ready", metav1.ConditionFalse, "MirrorNotSynced", "reading")
+
+	heal()
+	b.runUntilReady(metav1.ConditionTrue)
+}
+
 // An Omni that hangs holds no worker while it is dialled or asked: the run comes
 // back, the status stays, and the end of the question is told later.
 func TestAnOmniThatHangsHoldsNoWorker(t *testing.T) {

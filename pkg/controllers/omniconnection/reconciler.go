@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +37,9 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often the run checks the copy meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
+	// startGrace is how long after the start of the process a connection that was Ready before may lack contents: with
+	// thousands of clusters the copies need a while.
+	startGrace = 30 * time.Second
 	// reachTimeout is how long a run waits for Omni before it gives its worker back. The call goes on, and its end
 	// triggers the connection.
 	reachTimeout = 2 * time.Second
@@ -54,6 +59,7 @@ type reconciler struct {
 	// unrestricted are the keys without endpoints that an event has warned of.
 	unrestricted map[types.UID]unrestricted
 	checks       *checks
+	started      time.Time
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -65,6 +71,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		client: cached, live: live, events: recorder, options: options,
 		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
 		kept: map[types.UID]types.UID{}, unrestricted: map[types.UID]unrestricted{}, checks: newChecks(options),
+		started: options.Now(),
 	}
 }
 
@@ -145,7 +152,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	if health := firstContents(ctx, lease); !health.Synced {
-		return explainHealth(spec.Endpoint, health), nil
+		return r.unlessStarting(s.connection, health, explainHealth(spec.Endpoint, health)), nil
 	}
 
 	// The key may have ended during the call.
@@ -187,6 +194,20 @@ func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 		case <-time.After(firstContentsPoll):
 		}
 	}
+}
+
+// unlessStarting replaces the outcome in the first moments of the process, while nothing has failed: a connection that was
+// Ready before the restart stays so. The end of the first contents triggers it.
+func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, health mirror.Health, outcome loop.Outcome) loop.Outcome {
+	left := startGrace - r.options.Now().Sub(r.started)
+	ready := meta.FindStatusCondition(connection.Status.Conditions, v1alpha1.ConditionReady)
+
+	wasReady := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == connection.Generation
+	if left <= 0 || !wasReady || health.Class != omni.ClassNotReady {
+		return outcome
+	}
+
+	return loop.Postpone(left, outcome.Reason(), "%s", outcome.Message())
 }
 
 // waitForUsers keeps a deleted connection while OmniClusters refer to it. Their own deletion needs the session, so the
