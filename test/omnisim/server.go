@@ -97,7 +97,7 @@ func assemble(options Options) (*Server, error) {
 	}
 
 	resources := state.WrapCore(namespaced.NewState(func(ns resource.Namespace) state.CoreState {
-		return inmem.NewStateWithOptions(inmem.WithHistoryMaxCapacity(watchHistory), inmem.WithHistoryGap(watchHistory/100))(ns)
+		return newIndexedState(inmem.NewStateWithOptions(inmem.WithHistoryMaxCapacity(watchHistory), inmem.WithHistoryGap(watchHistory/100))(ns))
 	}))
 
 	if err := options.Catalogue.store(context.Background(), resources); err != nil {
