@@ -77,8 +77,8 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	}
 
 	// A run from an older object would only have a conflict.
-	if r.written.awaited(request, object) {
-		return reconcile.Result{RequeueAfter: writtenPoll}, nil
+	if pause := r.written.awaited(request, object); pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 
 	quiet := r.settings.Failures.conflicts(request) < quietConflicts

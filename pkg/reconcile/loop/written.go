@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// writtenPoll is how often the cache is checked for our own last write: its event arrives within milliseconds.
+	// writtenPoll is when the cache is checked for our own last write: its event arrives within milliseconds. On a busy
+	// machine it takes longer, and each check costs a run: the pauses double.
 	writtenPoll = 5 * time.Millisecond
 	// writtenTimeout is how long the loop waits for it. A run that begins without it does no harm: its write has a
 	// conflict, or it returns Persist for the same status again.
@@ -51,25 +52,25 @@ func (w *written) note(object client.Object) {
 	w.writes[request] = write{uid: object.GetUID(), version: object.GetResourceVersion(), at: w.now()}
 }
 
-// awaited reports whether an object from the cache is older than our last write to it.
-func (w *written) awaited(request reconcile.Request, cached client.Object) bool {
+// awaited returns when to look at an object from the cache again that is older than our last write to it. 0: it is not.
+func (w *written) awaited(request reconcile.Request, cached client.Object) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	last, found := w.writes[request]
 	if !found {
-		return false
+		return 0
 	}
 
 	// Versions that cannot be compared are ignored: the run decides by itself.
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version)
-	if err == nil && order < 0 && cached.GetUID() == last.uid && w.now().Sub(last.at) < writtenTimeout {
-		return true
+	if age := w.now().Sub(last.at); err == nil && order < 0 && cached.GetUID() == last.uid && age < writtenTimeout {
+		return min(max(writtenPoll, age), time.Second)
 	}
 
 	delete(w.writes, request)
 
-	return false
+	return 0
 }
 
 // forget removes what is kept about an object that no longer exists.

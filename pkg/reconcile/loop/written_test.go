@@ -134,6 +134,12 @@ func TestRunsBeginFromOurOwnWrites(t *testing.T) {
 		t.Errorf("without our last write: again after %s, %d runs, %+v before and %+v after", got, p.runs, writes, p.writes)
 	}
 
+	p.now = p.now.Add(10 * writtenPoll)
+
+	if got := p.once(); got != 10*writtenPoll || p.runs != 2 {
+		t.Errorf("later: again after %s, %d runs", got, p.runs)
+	}
+
 	p.cached = nil
 	p.once()
 
