@@ -98,6 +98,7 @@ func TestARestartKeepsAConnectionReady(t *testing.T) {
 	writes := b.writes
 	b.pool.Forget("uid-main")
 	b.start(EndpointPolicy{})
+	b.now = b.now.Add(time.Hour) // another process led until now
 
 	if result := b.run(); b.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > startGrace {
 		t.Errorf("%d writes, then %+v", b.writes-writes, result)

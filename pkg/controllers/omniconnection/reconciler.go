@@ -37,8 +37,8 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often the run checks the copy meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
-	// startGrace is how long after the start of the process a connection that was Ready before may lack contents: with
-	// thousands of clusters the copies need a while.
+	// startGrace is how long a connection that was Ready before may lack contents, from the first look at any: a process
+	// may have waited for days to lead. With thousands of clusters the copies need a while.
 	startGrace = 30 * time.Second
 	// reachTimeout is how long a run waits for Omni before it gives its worker back. The call goes on, and its end
 	// triggers the connection.
@@ -59,7 +59,9 @@ type reconciler struct {
 	// unrestricted are the keys without endpoints that an event has warned of.
 	unrestricted map[types.UID]unrestricted
 	checks       *checks
-	started      time.Time
+
+	firstLook sync.Once
+	started   time.Time // when the first object was looked at
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -71,7 +73,6 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		client: cached, live: live, events: recorder, options: options,
 		uids: map[types.NamespacedName]types.UID{}, warned: map[types.UID]time.Time{},
 		kept: map[types.UID]types.UID{}, unrestricted: map[types.UID]unrestricted{}, checks: newChecks(options),
-		started: options.Now(),
 	}
 }
 
@@ -105,6 +106,8 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniConnection, *scope] {
 
 // newScope also detects that a new object has the name of one whose deletion was not seen.
 func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
+	r.firstLook.Do(func() { r.started = r.options.Now() })
+
 	name := client.ObjectKeyFromObject(connection)
 
 	r.mu.Lock()
@@ -196,7 +199,7 @@ func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 	}
 }
 
-// unlessStarting replaces the outcome in the first moments of the process, while nothing has failed: a connection that was
+// unlessStarting replaces the outcome in the first moments of a leader, while nothing has failed: a connection that was
 // Ready before the restart stays so. The end of the first contents triggers it.
 func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, health mirror.Health, outcome loop.Outcome) loop.Outcome {
 	left := startGrace - r.options.Now().Sub(r.started)

@@ -25,6 +25,10 @@ const (
 	quietConflicts = 10
 )
 
+// errNothingPersisted is the error of a phase that returned Persist without a change of the status: it would wait for
+// ever.
+var errNothingPersisted = errors.New("a phase asked to store a status that did not change")
+
 // Reconciler runs one kind. It is safe for concurrent use.
 type Reconciler[O Object, S any] struct {
 	kind     Kind[O, S]
@@ -156,8 +160,6 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 		return reconcile.Result{}, true, run.err
 	}
 
-	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
-
 	if run.last.Persists() {
 		if apiequality.Semantic.DeepEqual(before, object) {
 			return reconcile.Result{}, true, errNothingPersisted
@@ -167,6 +169,8 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 	}
 
 	if run.last.IsOvertaken() {
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+
 		return reconcile.Result{RequeueAfter: r.settings.Failures.overtaken(request, contentOf(object))}, false, nil
 	}
 

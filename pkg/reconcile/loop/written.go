@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -12,17 +11,14 @@ import (
 )
 
 const (
-	// writtenPoll is when the cache is checked for our own last write: its event arrives within milliseconds. On a busy
-	// machine it takes longer, and each check costs a run: the pauses double.
+	// writtenPoll is the first pause before the cache is checked for our own last write: its event arrives within
+	// milliseconds. On a busy machine it takes longer, and checks cost time, too: the pauses double, up to longestPoll.
 	writtenPoll = 5 * time.Millisecond
+	longestPoll = time.Second
 	// writtenTimeout is how long the loop waits for it. A run that begins without it does no harm: its write has a
 	// conflict, or it returns Persist for the same status again.
 	writtenTimeout = 10 * time.Second
 )
-
-// errNothingPersisted is the error of a phase that returned Persist without a change of the status: it would wait for
-// ever.
-var errNothingPersisted = errors.New("a phase asked to store a status that did not change")
 
 // written records our own writes that the cache does not show yet.
 type written struct {
@@ -65,7 +61,7 @@ func (w *written) awaited(request reconcile.Request, cached client.Object) time.
 	// Versions that cannot be compared are ignored: the run decides by itself.
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version)
 	if age := w.now().Sub(last.at); err == nil && order < 0 && cached.GetUID() == last.uid && age < writtenTimeout {
-		return min(max(writtenPoll, age), time.Second)
+		return min(max(writtenPoll, age), longestPoll)
 	}
 
 	delete(w.writes, request)
