@@ -48,7 +48,8 @@ type bench struct {
 
 	mu     sync.Mutex
 	now    time.Time
-	writes int // to the API
+	slow   time.Duration // that passes with every look at the clock
+	writes int           // to the API
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -137,6 +138,8 @@ func (b *bench) restart() {
 func (b *bench) clock() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
+	b.now = b.now.Add(b.slow)
 
 	return b.now
 }

@@ -52,7 +52,7 @@ func explainApply(ctx context.Context, secrets *secrets, done []plan.Change, err
 
 // explainRefusals returns the outcome that names the refused parts with the reasons, and what the rest of the plan
 // waits for.
-func (r *reconciler) explainRefusals(ctx context.Context, s *scope, found *synced) loop.Outcome {
+func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownRefusals, found *synced) loop.Outcome {
 	told := make([]string, 0, maxRefusalsTold)
 
 	for _, one := range found.refused[:min(maxRefusalsTold, len(found.refused))] {
@@ -85,7 +85,7 @@ func (r *reconciler) explainRefusals(ctx context.Context, s *scope, found *synce
 		text += "; besides: " + others.Message()
 	}
 
-	return loop.Stall(v1alpha1.ReasonRefused, "%s", text).Within(others.After()).Within(r.untilRetry(found.refused))
+	return loop.Stall(v1alpha1.ReasonRefused, "%s", text).Within(others.After()).Within(known.untilRetry(found.refused))
 }
 
 func waits(count int) string {
@@ -94,26 +94,6 @@ func waits(count int) string {
 	}
 
 	return fmt.Sprintf("%d changes wait", count)
-}
-
-// untilRetry returns how long the refusals that this run did not try again have to wait; 0 if it tried all.
-func (r *reconciler) untilRetry(refused []refusal) time.Duration {
-	var soonest time.Duration
-
-	now := r.options.Now()
-
-	for _, one := range refused {
-		left := refusalPause - now.Sub(one.at)
-		if tried := left >= refusalPause; tried || left <= 0 {
-			continue
-		}
-
-		if soonest == 0 || left < soonest {
-			soonest = left
-		}
-	}
-
-	return soonest
 }
 
 // refusalStatus returns status.refusals.

@@ -65,7 +65,7 @@ func askedFor(s *scope) string {
 
 // knownRefusals are recent refusals.
 type knownRefusals struct {
-	now      time.Time
+	now      time.Time // when the run chose what it does not try
 	refusals []refusal
 }
 
@@ -86,13 +86,36 @@ func (k knownRefusals) next(refused []*plan.ChangeError) []refusal {
 	var next []refusal
 
 	for _, failed := range refused {
-		at := k.now
-		if i := slices.IndexFunc(k.refusals, func(one refusal) bool { return one.ChangeError == failed }); i >= 0 {
-			at = k.refusals[i].at
+		one := refusal{ChangeError: failed, at: k.now}
+		if i := k.index(one); i >= 0 {
+			one = k.refusals[i]
 		}
 
-		next = append(next, refusal{ChangeError: failed, at: at})
+		next = append(next, one)
 	}
 
 	return next
+}
+
+// untilRetry returns how long the refusals that the run did not try again have to wait; 0 if it tried all. It counts from
+// the choice what to try, as the choice itself does: a run may take longer than the rest of a pause.
+func (k knownRefusals) untilRetry(refused []refusal) time.Duration {
+	var soonest time.Duration
+
+	for _, one := range refused {
+		if k.index(one) < 0 {
+			continue
+		}
+
+		if left := refusalPause - k.now.Sub(one.at); soonest == 0 || left < soonest {
+			soonest = left
+		}
+	}
+
+	return soonest
+}
+
+// index returns the place of a refusal that the run did not try again; -1 if it tried it.
+func (k knownRefusals) index(one refusal) int {
+	return slices.IndexFunc(k.refusals, func(known refusal) bool { return known.ChangeError == one.ChangeError })
 }

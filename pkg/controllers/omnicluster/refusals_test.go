@@ -139,6 +139,27 @@ func TestRefusalIsTriedAgainAfterThePause(t *testing.T) {
 	})
 }
 
+// A run may take longer than the rest of the pause. What it did not try again has its own time, then, and not only that
+// of the interval.
+func TestRefusalIsTriedAgainAfterASlowRun(t *testing.T) {
+	b := newBench(t, newCluster(), newWorkers("bad", "no-such-class", 1))
+	b.create(newControlPlane("cp", b.machines[0]))
+	b.until("Stalled", metav1.ConditionTrue, "Refused")
+
+	// The pause ends between two looks at the clock, at another place of the run each time.
+	for looks := range 12 {
+		b.slow = refusalPause * 2 / time.Duration(2*looks+1)
+
+		for range 12 {
+			before := b.tries()
+
+			if result := b.run(); b.tries() == before && (result.RequeueAfter <= 0 || result.RequeueAfter > refusalPause) {
+				t.Fatalf("neither tried again nor looked at again soon, but after %s", result.RequeueAfter)
+			}
+		}
+	}
+}
+
 // A set that waits to settle, while another one is refused, goes when it has settled.
 func TestRefusalDoesNotStopTheSettleTime(t *testing.T) {
 	b := newBench(t, newCluster(), newWorkers("w", machineClass, 1), newWorkers("gone", machineClass, 1))

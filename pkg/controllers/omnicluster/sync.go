@@ -71,7 +71,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	case secondWriter != "":
 		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", secondWriter), nil
 	case refused:
-		return r.explainRefusals(ctx, s, found), nil
+		return r.explainRefusals(ctx, s, known, found), nil
 	default:
 		return loop.Continue(v1alpha1.ReasonUpToDate, "Omni took what may be applied"), nil
 	}
