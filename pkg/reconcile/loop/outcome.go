@@ -61,10 +61,18 @@ func Continue(reason, format string, args ...any) Outcome {
 }
 
 // Wait means that something has to happen first, without a person's help. The object is reconciled again after the
-// given time at the latest; 0 means that a watch should trigger it, with the kind's interval as the safety net.
+// given time at the latest; 0 means that a watch should trigger it, with the kind's interval as the safety net. A
+// negative time is one that has come while the run was at work, so the next run follows at once.
 func Wait(after time.Duration, reason, format string, args ...any) Outcome {
+	if after < 0 {
+		after = atOnce
+	}
+
 	return Outcome{verdict: verdictWait, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
+
+// atOnce is the shortest pause: 0 has a meaning of its own.
+const atOnce = time.Millisecond
 
 // Overtaken means that somebody else changed the data first, so the run has to start again: like Wait, with a short
 // pause that grows while this happens repeatedly.

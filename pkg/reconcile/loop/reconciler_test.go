@@ -56,6 +56,15 @@ func TestOutcomes(t *testing.T) {
 			},
 			event: "Warning ConnectionNotReady no session",
 		},
+		"wait for a time that has come while the run was at work": {
+			second: Wait(-time.Second, "NotYet", "now"),
+			want:   reconcile.Result{RequeueAfter: time.Millisecond},
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False NotYet: now", "Third": "Unknown Blocked: waits for Second",
+				"Ready": "False NotYet: now", "Reconciling": "True NotYet: now",
+			},
+			event: "Normal NotYet now",
+		},
 		"wait without a time falls back to the interval": {
 			second: Wait(0, "NotYet", "soon"),
 			want:   reconcile.Result{RequeueAfter: testInterval},
