@@ -10,7 +10,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -118,7 +117,7 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Ou
 		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.clean(ctx, err.Error())), nil
 	}
 
-	checked, err := plan.Load(text)
+	checked, err := r.checked.of(client.ObjectKeyFromObject(s.cluster)).Load(text)
 	if err != nil {
 		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.clean(ctx, omni.Message(err))), nil
 	}

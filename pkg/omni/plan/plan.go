@@ -105,8 +105,31 @@ func (p *Plan) Destructive() []Change {
 //     lock and import marks;
 //   - never changes a resource that is being torn down (Plan.Waiting), nor a cluster that is (ErrClusterTearingDown).
 //
+// A template that needed no change is not compared again while the state has what the comparison read (Checked).
+//
 // Errors: ErrCollision, ErrClusterTearingDown, or those of the reads.
 func Sync(ctx context.Context, st state.State, wanted *Template, options Options) (*Plan, error) {
+	if before := wanted.known.settled; before != nil && before.still(ctx, st) {
+		return before.plan, nil
+	}
+
+	if err := wanted.read(); err != nil {
+		return nil, err
+	}
+
+	wanted.known = &Checked{sum: wanted.known.sum}
+	reading := newReading(st)
+
+	plan, err := compare(ctx, state.WrapCore(reading), wanted.parsed, options)
+	if err == nil && plan.Empty() {
+		wanted.known.settled = &settled{plan: plan, reads: reading.reads, revisions: reading.revisions()}
+	}
+
+	return plan, err
+}
+
+// compare is Sync for a template that was read.
+func compare(ctx context.Context, st state.State, wanted *parsed, options Options) (*Plan, error) {
 	cluster, expected := wanted.cluster, wanted.resources
 
 	seen, err := omni.ReadCluster(ctx, st, cluster)

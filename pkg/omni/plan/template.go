@@ -13,9 +13,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// Template is a cluster template that Omni's own rules accept. It is read once, and compared with a state as often as
-// needed; nothing changes it.
+// Template is a cluster template that Omni's own rules accept. It is compared with a state as often as needed, by one
+// caller at a time.
 type Template struct {
+	document []byte
+	known    *Checked
+	parsed   *parsed // nil until it is needed
+}
+
+// parsed is a template that was read. Nothing changes it.
+type parsed struct {
 	loaded    *template.Template
 	cluster   string              // its name in Omni
 	resources []resource.Resource // what it asks for; only to be read
@@ -24,32 +31,41 @@ type Template struct {
 
 // Load reads a template and checks it by Omni's own rules, without an Omni. The error is ErrTemplate with the library's
 // message (which has no field paths).
-func Load(document []byte) (*Template, error) {
-	loaded, err := template.Load(bytes.NewReader(document))
+func Load(document []byte) (*Template, error) { return (*Checked)(nil).Load(document) }
+
+// read reads the template, unless that has been done. The error is ErrTemplate.
+func (t *Template) read() error {
+	if t.parsed != nil {
+		return nil
+	}
+
+	loaded, err := template.Load(bytes.NewReader(t.document))
 	if err != nil {
-		return nil, templateError(err)
+		return templateError(err)
 	}
 
 	if err = loaded.Validate(); err != nil {
-		return nil, templateError(err)
+		return templateError(err)
 	}
 
 	resources, err := loaded.Translate()
 	if err != nil {
-		return nil, templateError(err)
+		return templateError(err)
 	}
 
 	cluster, err := loaded.ClusterName()
 	if err != nil {
-		return nil, templateError(err)
+		return templateError(err)
 	}
 
-	described, err := describedMachines(document)
+	described, err := describedMachines(t.document)
 	if err != nil {
-		return nil, templateError(err)
+		return templateError(err)
 	}
 
-	return &Template{loaded: loaded, cluster: cluster, resources: resources, described: described}, nil
+	t.parsed = &parsed{loaded: loaded, cluster: cluster, resources: resources, described: described}
+
+	return nil
 }
 
 func templateError(err error) error {
