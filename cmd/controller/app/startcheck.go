@@ -123,7 +123,7 @@ func newStartChecks(hub *rest.Config, served []string) (*startChecks, error) {
 		definitions: client.Resource(schema.GroupVersionResource{
 			Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 		}),
-		mapper: mapper, served: served,
+		mapper: &mappings{RESTMapper: mapper}, served: served,
 	}, nil
 }
 

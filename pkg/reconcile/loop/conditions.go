@@ -156,7 +156,10 @@ func (w conditionWriter) set(conditionType string, status metav1.ConditionStatus
 
 func (w conditionWriter) remove(conditionTypes ...string) {
 	for _, conditionType := range conditionTypes {
-		apimeta.RemoveStatusCondition(w.conditions, conditionType)
+		// The library copies all conditions to remove one, even one that is not there.
+		if apimeta.FindStatusCondition(*w.conditions, conditionType) != nil {
+			apimeta.RemoveStatusCondition(w.conditions, conditionType)
+		}
 	}
 }
 
