@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/test/env"
-	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // creators are how many clusters are applied at the same time.
@@ -20,7 +19,7 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 		return nil
 	}
 
-	ids, err := b.omni.AddMachines(added * machinesPerCluster)
+	machines, err := b.omnis.addMachines(first, added)
 	if err != nil {
 		return err
 	}
@@ -30,7 +29,7 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 		return err
 	}
 
-	b.omni.ForgetRequests()
+	b.omnis.forgetRequests()
 
 	names := make([]string, added)
 	begin := time.Now()
@@ -38,7 +37,7 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 	var applied, idle time.Time
 
 	err = b.watchBusy(growthBusy(added, first), func() error {
-		if applied, err = b.applyClusters(ctx, first, names, ids); err != nil {
+		if applied, err = b.applyClusters(ctx, first, names, machines); err != nil {
 			return err
 		}
 
@@ -60,20 +59,19 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 }
 
 // applyClusters applies the clusters first, first+1 ... and returns when the last was accepted.
-func (b *stage) applyClusters(ctx context.Context, first int, names, machines []string) (time.Time, error) {
+func (b *stage) applyClusters(ctx context.Context, first int, names []string, machines [][machinesPerCluster]string) (time.Time, error) {
 	err := inParallel(ctx, creators, len(names), func(ctx context.Context, _, i int) error {
 		names[i] = fleetName(first + i)
-		own := [machinesPerCluster]string(machines[i*machinesPerCluster:])
 
-		return b.applyCluster(ctx, names[i], "0", own)
+		return b.applyCluster(ctx, names[i], b.omnis.connectionOf(first+i), machines[i])
 	})
 
 	return time.Now(), err
 }
 
 // applyCluster applies the four objects of a cluster.
-func (b *stage) applyCluster(ctx context.Context, name, label string, machines [machinesPerCluster]string) error {
-	for _, o := range fleetCluster(name, label, machines) {
+func (b *stage) applyCluster(ctx context.Context, name, connection string, machines [machinesPerCluster]string) error {
+	for _, o := range fleetCluster(name, connection, machines) {
 		path := ourPath(fleetNamespace, o.resource) + "/" + o.name()
 		if err := apply(b.admin, path, encode(o.object)).Do(ctx).Error(); err != nil {
 			return fmt.Errorf("apply %s: %w", path, err)
@@ -86,7 +84,7 @@ func (b *stage) applyCluster(ctx context.Context, name, label string, machines [
 func (b *stage) waitReady(ctx context.Context, names []string) error {
 	last := time.Now()
 
-	return env.Eventually(ctx, stepTimeout, fmt.Sprintf("%d clusters to run", len(names)), func(context.Context) error {
+	return env.Eventually(ctx, stepTimeout+time.Duration(len(names))*clusterTimeout, fmt.Sprintf("%d clusters to run", len(names)), func(context.Context) error {
 		synced, ready := b.clusters.counts()
 		if ready >= b.clusterCount(len(names)) {
 			return nil
@@ -164,7 +162,7 @@ func (b *stage) reportGrowth(names []string, first int, begin, applied, idle tim
 func (b *stage) writesToOmni() (int, time.Time) {
 	var last time.Time
 
-	writes := b.omni.Writes()
+	writes := b.omnis.writes()
 	for _, write := range writes {
 		if write.Time.After(last) {
 			last = write.Time
@@ -174,24 +172,14 @@ func (b *stage) writesToOmni() (int, time.Time) {
 	return len(writes), last
 }
 
-// requestsOf sums what the simulator has counted.
-func requestsOf(requests map[omnisim.Request]int) int {
-	sum := 0
-	for _, count := range requests {
-		sum += count
-	}
-
-	return sum
-}
-
 // startProbe makes the cluster whose changes are timed.
 func (b *stage) startProbe(ctx context.Context) error {
-	ids, err := b.omni.AddMachines(machinesPerCluster)
+	machines, err := b.omnis.addMachines(0, 1)
 	if err != nil {
 		return err
 	}
 
-	if err := b.applyCluster(ctx, probeName, "0", [machinesPerCluster]string(ids)); err != nil {
+	if err := b.applyCluster(ctx, probeName, connectionName(0), machines[0]); err != nil {
 		return err
 	}
 

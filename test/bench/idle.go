@@ -95,7 +95,7 @@ func (b *stage) idleRequests(ctx context.Context) error {
 	what := fmt.Sprintf("%d idle clusters", b.size)
 
 	return b.watchBusy(what, func() error {
-		b.omni.ForgetRequests()
+		b.omnis.forgetRequests()
 
 		select {
 		case <-ctx.Done():
@@ -103,7 +103,7 @@ func (b *stage) idleRequests(ctx context.Context) error {
 		case <-time.After(b.settings.IdleWindow):
 		}
 
-		requests, writes := requestsOf(b.omni.Requests()), len(b.omni.Writes())
+		requests, writes := b.omnis.requests(), len(b.omnis.writes())
 		rate := float64(requests) / b.settings.IdleWindow.Seconds()
 
 		b.results.add(figure{

@@ -57,7 +57,7 @@ func (b *stage) applyLatency(ctx context.Context, others int) error {
 		label := fmt.Sprintf("%d-%d", others, i)
 		manifest := encode(clusterObject(ourGroup, probeName, label))
 
-		b.omni.ForgetRequests()
+		b.omnis.forgetRequests()
 
 		begin := time.Now()
 		if _, _, err := b.stack.KubectlInput(ctx, bytes.NewReader(manifest), "apply", "-n", fleetNamespace, "-f", "-"); err != nil {
@@ -91,7 +91,7 @@ func (b *stage) waitWrite(ctx context.Context) (time.Time, error) {
 	deadline := time.Now().Add(sampleTimeout)
 
 	for time.Now().Before(deadline) {
-		for _, write := range b.omni.Writes() {
+		for _, write := range b.omnis.writes() {
 			if write.Type == clusterType && write.ID == probeName && write.Verb == "Update" {
 				return write.Time, nil
 			}
@@ -117,7 +117,7 @@ func (b *stage) statusLatency(ctx context.Context, others int) error {
 		want := uint32(firstRequested + others*b.settings.Samples + i)
 
 		begin := time.Now()
-		if err := b.omni.ReportRequested(probeName, want); err != nil {
+		if err := b.omnis.of(0).ReportRequested(probeName, want); err != nil {
 			return err
 		}
 

@@ -65,6 +65,14 @@ func clusterObject(group, name, label string) map[string]any {
 	return manifest(group, "OmniCluster", name, clusterSpec(label))
 }
 
+// connectedCluster is a cluster of a connection.
+func connectedCluster(name, connection string) map[string]any {
+	spec := clusterSpec("0")
+	spec["connectionRef"] = map[string]any{"name": connection}
+
+	return manifest(ourGroup, "OmniCluster", name, spec)
+}
+
 // rolloutPolicy holds every cluster of its namespace, in one stage.
 func rolloutPolicy(name string, maxConcurrent int) map[string]any {
 	return manifest(ourGroup, "OmniRolloutPolicy", name, map[string]any{
@@ -112,7 +120,7 @@ func condition(kind, status, reason, message string) map[string]any {
 
 // fleetCluster is a cluster as a user has it: a control plane and two worker sets with one machine
 // each, and patches on all of them. The keys are resource names.
-func fleetCluster(name, label string, machines [machinesPerCluster]string) []resourceObject {
+func fleetCluster(name, connection string, machines [machinesPerCluster]string) []resourceObject {
 	set := func(machine, key string, extra map[string]any) map[string]any {
 		spec := map[string]any{
 			"clusterRef": map[string]any{"name": name},
@@ -127,7 +135,7 @@ func fleetCluster(name, label string, machines [machinesPerCluster]string) []res
 	}
 
 	return []resourceObject{
-		{"omniclusters", clusterObject(ourGroup, name, label)},
+		{"omniclusters", connectedCluster(name, connection)},
 		{"omnicontrolplanes", manifest(ourGroup, "OmniControlPlane", name, set(machines[0], "control-plane", nil))},
 		{"omniworkers", manifest(ourGroup, "OmniWorkers", name+"-a", set(machines[1], "a", nil))},
 		{"omniworkers", manifest(ourGroup, "OmniWorkers", name+"-b", set(machines[2], "b", map[string]any{

@@ -36,7 +36,7 @@ func TestObjectsAreOurs(t *testing.T) {
 }
 
 func TestFleetCluster(t *testing.T) {
-	objects := fleetCluster("cluster-0007", "x", [3]string{"m0", "m1", "m2"})
+	objects := fleetCluster("cluster-0007", "omni-2", [3]string{"m0", "m1", "m2"})
 
 	var names []string
 
@@ -47,6 +47,14 @@ func TestFleetCluster(t *testing.T) {
 	want := []string{"omniclusters/cluster-0007", "omnicontrolplanes/cluster-0007", "omniworkers/cluster-0007-a", "omniworkers/cluster-0007-b"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
+	}
+
+	var cluster v1alpha1.OmniCluster
+
+	strict(t, encode(objects[0].object), &cluster)
+
+	if cluster.Spec.ConnectionRef.Name != "omni-2" {
+		t.Errorf("%+v", cluster.Spec)
 	}
 
 	var plane v1alpha1.OmniControlPlane

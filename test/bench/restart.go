@@ -29,7 +29,7 @@ func (b *stage) restart(ctx context.Context, name string, runs int, restart func
 		return err
 	}
 
-	b.omni.ForgetRequests()
+	b.omnis.forgetRequests()
 
 	var begin, served, idle time.Time
 
@@ -74,12 +74,12 @@ func (b *stage) reportRestart(name string, begin, served, idle time.Time) error 
 		figure{Part: "e", Name: what + "works again", Value: served.Sub(begin).Seconds(), Unit: "s", Note: "stop and start"},
 		figure{Part: "e", Name: what + "controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s", Note: note},
 		figure{Part: "e", Name: what + "writes to our API", Value: float64(total(ours)), Unit: "writes", Aim: exactly(0), Note: list(ours)},
-		figure{Part: "e", Name: what + "writes to Omni", Value: float64(len(b.omni.Writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", requestsOf(b.omni.Requests()))},
+		figure{Part: "e", Name: what + "writes to Omni", Value: float64(len(b.omnis.writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", b.omnis.requests())},
 		figure{Part: "e", Name: what + "writes to the hub", Value: float64(total(hubs)), Unit: "writes", Note: list(hubs)},
 	)
 	b.results.lines = append(b.results.lines, goLine{
 		name: fmt.Sprintf("Restart/process=%s/clusters=%d", name, b.size), count: 1, per: idle.Sub(begin),
-		extra: []metric{{float64(total(ours)), "api-writes"}, {float64(len(b.omni.Writes())), "omni-writes"}},
+		extra: []metric{{float64(total(ours)), "api-writes"}, {float64(len(b.omnis.writes())), "omni-writes"}},
 	})
 
 	return nil

@@ -32,7 +32,7 @@ func (b *stage) hold(ctx context.Context) error {
 		return fmt.Errorf("create the OmniRolloutPolicy: %w", err)
 	}
 
-	b.omni.ForgetRequests()
+	b.omnis.forgetRequests()
 
 	begin := time.Now()
 
@@ -108,7 +108,7 @@ func (b *stage) reportHeld(begin, asked, held, idle time.Time) error {
 		figure{Part: "i", Name: what + "all counted as held", Value: held.Sub(begin).Seconds(), Unit: "s"},
 		figure{Part: "i", Name: what + "controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s"},
 		figure{Part: "i", Name: what + "writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
-		figure{Part: "i", Name: what + "writes to Omni", Value: float64(len(b.omni.Writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", requestsOf(b.omni.Requests()))},
+		figure{Part: "i", Name: what + "writes to Omni", Value: float64(len(b.omnis.writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", b.omnis.requests())},
 	)
 
 	return nil
@@ -119,7 +119,7 @@ func (b *stage) waitingFleet(ctx context.Context) error {
 	what := fmt.Sprintf("%d waiting clusters", b.size)
 
 	return b.watchBusy(what, func() error {
-		b.omni.ForgetRequests()
+		b.omnis.forgetRequests()
 
 		begin := time.Now()
 
@@ -129,7 +129,7 @@ func (b *stage) waitingFleet(ctx context.Context) error {
 		case <-time.After(b.settings.IdleWindow):
 		}
 
-		requests, writes := requestsOf(b.omni.Requests()), len(b.omni.Writes())
+		requests, writes := b.omnis.requests(), len(b.omnis.writes())
 
 		ours, err := writesInFile(b.file(ourAuditLog), controllerUser, begin)
 		if err != nil {
@@ -147,7 +147,7 @@ func (b *stage) waitingFleet(ctx context.Context) error {
 
 // rollOut lets the waiting clusters take their turns, counts how many Omni upgrades at the same time, and reports it.
 func (b *stage) rollOut(ctx context.Context) error {
-	b.omni.ForgetRequests()
+	b.omnis.forgetRequests()
 
 	counting, stop := context.WithCancel(ctx)
 	most := b.mostAtOnce(counting)
@@ -185,7 +185,7 @@ func (b *stage) mostAtOnce(ctx context.Context) <-chan int {
 		most := 0
 
 		for ctx.Err() == nil {
-			if names, err := b.omni.Upgrading(ctx); err == nil {
+			if names, err := b.omnis.upgrading(ctx); err == nil {
 				most = max(most, len(names))
 			}
 

@@ -26,6 +26,9 @@ type settings struct {
 	// Few and Many are the numbers of clusters.
 	Few  int `json:"few"`
 	Many int `json:"many"`
+	// Connections are the simulated Omnis that the clusters are dealt out to; Spare machines of them are in no cluster.
+	Connections int `json:"connections"`
+	Spare       int `json:"spare"`
 	// OmniQPS is the controller's --omni-qps; 0: its default.
 	OmniQPS int `json:"omniQPS,omitempty"`
 	// IdleWindow is how long requests of an idle fleet are counted, Settle how long the load's
@@ -67,7 +70,7 @@ const (
 func fullSettings() settings {
 	return settings{
 		Parts: allParts, Clients: 32, Objects: 2000, Rounds: 3, Lists: 10, ConcurrentLists: 64, Samples: 100,
-		Few: 100, Many: 1000, IdleWindow: time.Minute, Settle: 2 * time.Minute, CRDRest: 40 * time.Second, HubFsync: true,
+		Few: 100, Many: 1000, Connections: 1, IdleWindow: time.Minute, Settle: 2 * time.Minute, CRDRest: 40 * time.Second, HubFsync: true,
 		Stored: 10000, Releases: 100, Workloads: 4, ReleaseRounds: 2, ReleaseInterval: time.Minute, ReleaseWindow: 5 * time.Minute,
 	}
 }
@@ -75,7 +78,7 @@ func fullSettings() settings {
 func smokeSettings() settings {
 	return settings{
 		Parts: smokeParts, Clients: 8, Objects: 60, Rounds: 1, Lists: 3, ConcurrentLists: 8, Samples: 5,
-		Few: 5, Many: 15, IdleWindow: 3 * time.Second, Settle: 2 * time.Second, CRDRest: time.Second, HubFsync: true,
+		Few: 5, Many: 15, Connections: 2, Spare: 3, IdleWindow: 3 * time.Second, Settle: 2 * time.Second, CRDRest: time.Second, HubFsync: true,
 		Stored: 50, Releases: 8, Workloads: 2, ReleaseRounds: 2, ReleaseInterval: shortestInterval, ReleaseWindow: 35 * time.Second,
 	}
 }
@@ -101,6 +104,8 @@ func parseSettings(args []string) (settings, error) {
 	flags.IntVar(&s.Samples, "samples", s.Samples, "(b) samples of each latency")
 	flags.IntVar(&s.Few, "few", s.Few, "clusters in a small fleet")
 	flags.IntVar(&s.Many, "many", s.Many, "clusters in a large fleet")
+	flags.IntVar(&s.Connections, "connections", s.Connections, "connections, each to a simulated Omni, that the clusters are dealt out to")
+	flags.IntVar(&s.Spare, "spare", s.Spare, "machines in the simulated Omnis that no cluster uses")
 	flags.IntVar(&s.OmniQPS, "omni-qps", s.OmniQPS, "calls per second that the controller may send to Omni; 0: the controller's default")
 	flags.DurationVar(&s.IdleWindow, "idle", s.IdleWindow, "(c, i) how long requests are counted")
 	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
@@ -138,7 +143,7 @@ func (s settings) validate() error {
 
 	for name, size := range map[string]int{
 		"clients": s.Clients, "objects": s.Objects, "rounds": s.Rounds, "lists": s.Lists, "samples": s.Samples, "few": s.Few, "stored": s.Stored,
-		"releases": s.Releases, "workloads": s.Workloads, "release-rounds": s.ReleaseRounds,
+		"connections": s.Connections, "releases": s.Releases, "workloads": s.Workloads, "release-rounds": s.ReleaseRounds,
 	} {
 		if size < 1 {
 			problems = append(problems, fmt.Errorf("-%s: %d is less than 1", name, size))
@@ -147,6 +152,10 @@ func (s settings) validate() error {
 
 	if s.ConcurrentLists < 0 {
 		problems = append(problems, errors.New("-concurrent-lists must not be negative"))
+	}
+
+	if s.Spare < 0 {
+		problems = append(problems, errors.New("-spare must not be negative"))
 	}
 
 	if s.OmniQPS < 0 {

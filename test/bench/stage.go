@@ -26,6 +26,8 @@ const (
 	auditMegabytes = "8192"
 	// stepTimeout bounds one wait for the operator.
 	stepTimeout = 15 * time.Minute
+	// clusterTimeout is how much longer a wait for new clusters may take for each of them.
+	clusterTimeout = time.Second
 )
 
 // stage is the running stack and what parts share.
@@ -35,7 +37,7 @@ type stage struct {
 	started  time.Time
 
 	stack    *env.Stack
-	omni     *omnisim.Server
+	omnis    omnis
 	dir      string
 	ownsDir  bool
 	pprof    string // host:port of the controller's profiles
@@ -99,7 +101,7 @@ const (
 )
 
 func (b *stage) start(ctx context.Context) (err error) {
-	if b.omni, err = omnisim.Start(omnisim.Options{}); err != nil {
+	if b.omnis, err = startOmnis(b.settings.Connections, b.settings.Spare); err != nil {
 		return err
 	}
 
@@ -143,18 +145,20 @@ func (b *stage) controllerArgs() []string {
 	return args
 }
 
-// connect makes the connection to the simulated Omni and waits until it is Ready.
+// connect makes the connections to the simulated Omnis and waits until they are Ready.
 func (b *stage) connect(ctx context.Context) error {
-	key, err := b.omni.CreateServiceAccount("operator", omnisim.RoleOperator, keyLifetime)
-	if err != nil {
-		return err
+	for i, omni := range b.omnis {
+		key, err := omni.CreateServiceAccount("operator", omnisim.RoleOperator, keyLifetime)
+		if err != nil {
+			return err
+		}
+
+		if err := b.createConnection(ctx, connectionName(i), omni, key); err != nil {
+			return err
+		}
 	}
 
-	if err := b.createConnection(ctx, "omni", b.omni, key); err != nil {
-		return err
-	}
-
-	_, _, err = b.stack.Kubectl(ctx, "wait", "-n", fleetNamespace, "--for=condition=Ready", "--timeout=1m", "oconn/omni")
+	_, _, err := b.stack.Kubectl(ctx, "wait", "-n", fleetNamespace, "--for=condition=Ready", "--timeout=1m", "oconn", "--all")
 
 	return err
 }
@@ -195,9 +199,7 @@ func (b *stage) close() error {
 		err = b.stack.Stop()
 	}
 
-	if b.omni != nil {
-		b.omni.Close()
-	}
+	b.omnis.close()
 
 	if b.ownsDir {
 		err = errors.Join(err, os.RemoveAll(b.dir))

@@ -106,7 +106,7 @@ func (b *stage) changeAll(ctx context.Context, want int32) (samples, error) {
 
 	err := inParallel(ctx, b.size, b.size, func(ctx context.Context, _, i int) error {
 		name, begin := fleetName(i), time.Now()
-		if err := b.omni.ReportRequested(name, uint32(want)); err != nil {
+		if err := b.omnis.of(i).ReportRequested(name, uint32(want)); err != nil {
 			return err
 		}
 
@@ -173,19 +173,11 @@ func (b *stage) addHangingConnections(ctx context.Context) (*omnisim.Server, err
 			return hanging, err
 		}
 
-		cluster := manifest(ourGroup, "OmniCluster", name, hangingSpec(name))
+		cluster := connectedCluster(name, name)
 		if err := apply(b.admin, ourPath(fleetNamespace, "omniclusters")+"/"+name, encode(cluster)).Do(ctx).Error(); err != nil {
 			return hanging, fmt.Errorf("apply cluster %s: %w", name, err)
 		}
 	}
 
 	return hanging, nil
-}
-
-// hangingSpec is that of a cluster of a connection that hangs.
-func hangingSpec(connection string) map[string]any {
-	spec := clusterSpec("0")
-	spec["connectionRef"] = map[string]any{"name": connection}
-
-	return spec
 }
