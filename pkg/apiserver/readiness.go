@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// startGrace is how long a check may fail at the start before the log says so.
-	startGrace = 10 * time.Second
+	// quietTime is how long a check may fail at the start before the log says so.
+	quietTime = 10 * time.Second
 	// failureTold is how often the log repeats a failure that goes on.
 	failureTold = time.Minute
 	// storageTolerance is how long the storage may fail before a server that was ready becomes not ready. etcd's
@@ -39,7 +39,7 @@ func tellReadiness(logger klog.Logger, config *genericapiserver.Config) {
 }
 
 func newToldCheck(logger klog.Logger, check healthz.HealthChecker, began time.Time) *toldCheck {
-	told := &toldCheck{HealthChecker: check, logger: logger, quietUntil: began.Add(startGrace)}
+	told := &toldCheck{HealthChecker: check, logger: logger, quietUntil: began.Add(quietTime)}
 	if strings.HasPrefix(check.Name(), storageChecks) {
 		told.tolerance = storageTolerance
 	}

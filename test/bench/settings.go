@@ -31,6 +31,10 @@ type settings struct {
 	Spare       int `json:"spare"`
 	// OmniQPS is the controller's --omni-qps; 0: its default.
 	OmniQPS int `json:"omniQPS,omitempty"`
+	// ControllerArgs and APIServerArgs are further flags of the two programs, separated by spaces: a fleet beyond the
+	// default limits needs some.
+	ControllerArgs string `json:"controllerArgs,omitempty"`
+	APIServerArgs  string `json:"apiServerArgs,omitempty"`
 	// IdleWindow is how long requests of an idle fleet are counted, Settle how long the load's
 	// memory may take to be given back.
 	IdleWindow time.Duration `json:"idleWindow"`
@@ -107,6 +111,8 @@ func parseSettings(args []string) (settings, error) {
 	flags.IntVar(&s.Connections, "connections", s.Connections, "connections, each to a simulated Omni, that the clusters are dealt out to")
 	flags.IntVar(&s.Spare, "spare", s.Spare, "machines in the simulated Omnis that no cluster uses")
 	flags.IntVar(&s.OmniQPS, "omni-qps", s.OmniQPS, "calls per second that the controller may send to Omni; 0: the controller's default")
+	flags.StringVar(&s.ControllerArgs, "controller-args", s.ControllerArgs, "further flags of omni-controller, separated by spaces")
+	flags.StringVar(&s.APIServerArgs, "apiserver-args", s.APIServerArgs, "further flags of omni-apiserver, separated by spaces")
 	flags.DurationVar(&s.IdleWindow, "idle", s.IdleWindow, "(c, i) how long requests are counted")
 	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
 	flags.DurationVar(&s.CRDRest, "crd-rest", s.CRDRest, "(a) rest between making the CRD and measuring")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -110,7 +111,7 @@ func (b *stage) start(ctx context.Context) (err error) {
 			Dir: b.dir, Progress: os.Stderr, DurableEtcd: b.settings.HubFsync,
 			KubeAPIServerArgs: b.auditArgs(hubAuditLog),
 		},
-		OmniAPIServer: env.OmniAPIServerOptions{Args: b.auditArgs(ourAuditLog)},
+		OmniAPIServer: env.OmniAPIServerOptions{Args: append(b.auditArgs(ourAuditLog), strings.Fields(b.settings.APIServerArgs)...)},
 		Controller: env.ControllerOptions{
 			Namespace: fleetNamespace, DestroySettleTime: time.Second, Args: b.controllerArgs(),
 		},
@@ -142,7 +143,7 @@ func (b *stage) controllerArgs() []string {
 		args = append(args, fmt.Sprintf("--omni-qps=%d", qps), fmt.Sprintf("--omni-burst=%d", 2*qps))
 	}
 
-	return args
+	return append(args, strings.Fields(b.settings.ControllerArgs)...)
 }
 
 // connect makes the connections to the simulated Omnis and waits until they are Ready.

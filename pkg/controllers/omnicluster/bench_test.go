@@ -48,7 +48,7 @@ type bench struct {
 
 	mu     sync.Mutex
 	now    time.Time
-	slow   time.Duration // that passes with every look at the clock
+	slow   time.Duration // that passes with every reading of the clock
 	writes int           // to the API
 }
 

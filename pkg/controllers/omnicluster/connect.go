@@ -75,10 +75,10 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 	return takeSlot(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
 }
 
-// unlessStarting replaces the outcome in the first moments of the process: the controller of OmniConnection is still
+// unlessStarting replaces the outcome in the first moments of a leader: the controller of OmniConnection is still
 // opening the sessions, and wakes the cluster when it has.
 func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
-	left := startGrace - r.options.Now().Sub(r.started)
+	left := sessionGrace - r.options.Now().Sub(r.started)
 	if left <= 0 {
 		return outcome
 	}

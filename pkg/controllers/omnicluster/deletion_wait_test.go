@@ -67,7 +67,7 @@ func TestOldDeletionWaitsForASession(t *testing.T) {
 	b.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 	b.restart()
 	b.run()
-	b.advance(startGrace)
+	b.advance(sessionGrace)
 	b.run()
 	b.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 }

@@ -29,8 +29,8 @@ const (
 	catchUpTime = 2 * time.Second
 	// catchUpPoll is how often the run checks the copy meanwhile.
 	catchUpPoll = 10 * time.Millisecond
-	// startGrace is how long after the start of the process a session may be missing before a status shows it.
-	startGrace = 10 * time.Second
+	// sessionGrace is how long, from the first look at any cluster, a session may be missing before a status shows it.
+	sessionGrace = 10 * time.Second
 )
 
 // reconciler has what the phases need.

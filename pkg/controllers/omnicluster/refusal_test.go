@@ -334,7 +334,7 @@ func TestSessionThatIsNotOpen(t *testing.T) {
 		t.Errorf("%v, %d writes", result, b.writes-writes)
 	}
 
-	b.advance(startGrace)
+	b.advance(sessionGrace)
 	b.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotReady")
 	b.quiet()
 	b.connect()

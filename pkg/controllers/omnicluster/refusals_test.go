@@ -146,9 +146,9 @@ func TestRefusalIsTriedAgainAfterASlowRun(t *testing.T) {
 	b.create(newControlPlane("cp", b.machines[0]))
 	b.until("Stalled", metav1.ConditionTrue, "Refused")
 
-	// The pause ends between two looks at the clock, at another place of the run each time.
-	for looks := range 12 {
-		b.slow = refusalPause * 2 / time.Duration(2*looks+1)
+	// The pause ends between two readings of the clock, at another place of the run each time.
+	for calls := range 12 {
+		b.slow = refusalPause * 2 / time.Duration(2*calls+1)
 
 		for range 12 {
 			before := b.tries()

@@ -100,13 +100,13 @@ func TestARestartKeepsAConnectionReady(t *testing.T) {
 	b.start(EndpointPolicy{})
 	b.now = b.now.Add(time.Hour) // another process led until now
 
-	if result := b.run(); b.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > startGrace {
+	if result := b.run(); b.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > contentsGrace {
 		t.Errorf("%d writes, then %+v", b.writes-writes, result)
 	}
 
 	b.expect("Ready", metav1.ConditionTrue, "Connected")
 
-	b.now = b.now.Add(startGrace)
+	b.now = b.now.Add(contentsGrace)
 	b.run()
 	b.expect("Ready", metav1.ConditionFalse, "MirrorNotSynced", "reading")
 

@@ -37,9 +37,9 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often the run checks the copy meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
-	// startGrace is how long a connection that was Ready before may lack contents, from the first look at any: a process
+	// contentsGrace is how long a connection that was Ready before may lack contents, from the first look at any: a process
 	// may have waited for days to lead. With thousands of clusters the copies need a while.
-	startGrace = 30 * time.Second
+	contentsGrace = 30 * time.Second
 	// reachTimeout is how long a run waits for Omni before it gives its worker back. The call goes on, and its end
 	// triggers the connection.
 	reachTimeout = 2 * time.Second
@@ -202,7 +202,7 @@ func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 // unlessStarting replaces the outcome in the first moments of a leader, while nothing has failed: a connection that was
 // Ready before the restart stays so. The end of the first contents triggers it.
 func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, health mirror.Health, outcome loop.Outcome) loop.Outcome {
-	left := startGrace - r.options.Now().Sub(r.started)
+	left := contentsGrace - r.options.Now().Sub(r.started)
 	ready := meta.FindStatusCondition(connection.Status.Conditions, v1alpha1.ConditionReady)
 
 	wasReady := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == connection.Generation

@@ -203,7 +203,7 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 		outcome := loop.Wait(callPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", s.connection.Name)
 
 		// A new process is still opening its sessions.
-		if left := startGrace - r.options.Now().Sub(r.started); left > 0 {
+		if left := sessionGrace - r.options.Now().Sub(r.started); left > 0 {
 			outcome = loop.Postpone(min(left, time.Second), outcome.Reason(), "%s", outcome.Message())
 		}
 

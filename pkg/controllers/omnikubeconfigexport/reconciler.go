@@ -24,8 +24,8 @@ const (
 	interval = 10 * time.Minute
 	// callPause is how long to wait before the next call to Omni.
 	callPause = 10 * time.Second
-	// startGrace is how long after the start of the process a missing session with Omni is not reported.
-	startGrace = 10 * time.Second
+	// sessionGrace is how long, from the first look at any export, a missing session with Omni is not reported.
+	sessionGrace = 10 * time.Second
 )
 
 // reconciler has what the phases need.
