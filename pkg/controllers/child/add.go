@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,7 +49,7 @@ func Add(mgr manager.Manager, options Options) error {
 }
 
 func add[O loop.Object](mgr manager.Manager, document document[O], objects *metrics.Objects, concurrency int) error {
-	r := &reconciler[O]{client: mgr.GetClient(), document: document, objects: objects}
+	r := &reconciler[O]{client: mgr.GetClient(), document: document, objects: objects, now: time.Now}
 	ofFamily := handler.EnqueueRequestsFromMapFunc(r.family)
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,6 +124,38 @@ func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1a
 	}
 
 	return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q has not applied this generation yet; see its conditions", cluster.Name)
+}
+
+const (
+	// firstApplyTime is how long after its creation a document keeps its first status while its cluster is at work.
+	firstApplyTime = 30 * time.Second
+	// queueTime is how often a document looks whether its cluster has had its first run; the cluster's status wakes it.
+	queueTime = time.Minute
+)
+
+// untilFirstApply returns how long a new document keeps its first status; 0 if it does not. That it is not applied yet is
+// nothing to write down while the first run of the cluster, or its first apply, is about to come: in a new fleet that would
+// be a fifth of all writes.
+func untilFirstApply(object loop.Object, cluster *v1alpha1.OmniCluster, synced loop.Outcome, now time.Time) time.Duration {
+	if synced.Reason() != v1alpha1.ReasonWaitingForSync || object.GetReconcileStatus().ObservedGeneration > 0 {
+		return 0
+	}
+
+	if cluster.Status.ObservedGeneration <= 0 {
+		return queueTime
+	}
+
+	if apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) ||
+		!apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionPlanned) {
+		return 0
+	}
+
+	age := now.Sub(object.GetCreationTimestamp().Time)
+	if age < 0 { // the clocks differ
+		return 0
+	}
+
+	return max(firstApplyTime-age, 0)
 }
 
 // refusal returns Omni's reason for refusing a part of this generation; empty if it refused none.

@@ -3,6 +3,7 @@ package child
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,6 +107,50 @@ func TestJudgeSynced(t *testing.T) {
 	check(t, judgeSynced(&object, cluster, nil), false, false, "WaitingForSync")
 	check(t, judgeSynced(&object, suspended, nil), false, false, "ClusterOnHold", "suspended")
 	check(t, judgeSynced(&object, suspended, ref("uid-w", 2)), true, false, "Applied")
+}
+
+// A new document keeps its first status while its cluster is about to apply it, and for no other reason.
+func TestUntilFirstApply(t *testing.T) {
+	const age = 10 * time.Second
+
+	created := metav1.NewTime(time.Date(2026, 11, 25, 4, 0, 0, 0, time.UTC))
+	waiting := loop.Wait(0, v1alpha1.ReasonWaitingForSync, "not yet")
+	cluster := func(observed int64, conditions ...string) *v1alpha1.OmniCluster {
+		found := &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{ReconcileStatus: v1alpha1.ReconcileStatus{ObservedGeneration: observed}}}
+		for _, one := range conditions {
+			found.Status.Conditions = append(found.Status.Conditions, metav1.Condition{Type: one, Status: metav1.ConditionTrue})
+		}
+
+		return found
+	}
+
+	for name, test := range map[string]struct {
+		observed int64
+		cluster  *v1alpha1.OmniCluster
+		synced   loop.Outcome
+		age      time.Duration
+		want     time.Duration
+	}{
+		"the cluster was never looked at":      {-1, cluster(-1), waiting, time.Hour, queueTime},
+		"it is about to apply":                 {-1, cluster(1, "Planned"), waiting, age, firstApplyTime - age},
+		"it is, for too long":                  {-1, cluster(1, "Planned"), waiting, firstApplyTime, 0},
+		"it cannot plan":                       {-1, cluster(1), waiting, age, 0},
+		"it is stalled":                        {-1, cluster(1, "Planned", "Stalled"), waiting, age, 0},
+		"the clock of the API server is ahead": {-1, cluster(1, "Planned"), waiting, -age, 0},
+		"the document has shown something":     {1, cluster(-1), waiting, age, 0},
+		"there is another reason to wait":      {-1, cluster(-1), loop.Wait(0, v1alpha1.ReasonClusterOnHold, "suspended"), age, 0},
+		"Omni has it":                          {-1, cluster(1, "Planned"), loop.Continue(v1alpha1.ReasonApplied, ""), age, 0},
+		"Omni refuses it":                      {-1, cluster(1, "Planned"), loop.Stall(v1alpha1.ReasonRefused, "no"), age, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := newWorkers("w", "")
+			object.CreationTimestamp, object.Status.ObservedGeneration = created, test.observed
+
+			if got := untilFirstApply(&object, test.cluster, test.synced, created.Add(test.age)); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
 }
 
 // A document says what its cluster waits for, in the reason that Argo CD's script takes for a wait on purpose.

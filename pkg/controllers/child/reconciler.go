@@ -22,6 +22,7 @@ type reconciler[O loop.Object] struct {
 	client   client.Client
 	document document[O]
 	objects  *metrics.Objects
+	now      func() time.Time
 }
 
 // scope is what the phases of one run share.
@@ -103,6 +104,10 @@ func (r *reconciler[O]) siblings(ctx context.Context, namespace, cluster string)
 // checkSynced checks whether this very generation is in what was applied.
 func (r *reconciler[O]) checkSynced(_ context.Context, s *scope[O]) (loop.Outcome, error) {
 	s.synced = judgeSynced(s.object, s.cluster, r.document.refs(s.cluster.Status))
+
+	if left := untilFirstApply(s.object, s.cluster, s.synced, r.now()); left > 0 {
+		return loop.Postpone(left, s.synced.Reason(), "%s", s.synced.Message()), nil
+	}
 
 	return s.synced, nil
 }

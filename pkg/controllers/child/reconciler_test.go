@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +66,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 func run[O loop.Object](b *bench, document document[O], name string) O {
 	b.t.Helper()
 
-	r := &reconciler[O]{client: b.client, document: document, objects: metrics.NewObjects()}
+	r := &reconciler[O]{client: b.client, document: document, objects: metrics.NewObjects(), now: time.Now}
 	reconciler := loop.New(r.kind(), loop.Settings{Client: b.client, Events: events.NewFakeRecorder(100)})
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "team", Name: name}}
 
