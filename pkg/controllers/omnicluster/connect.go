@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -54,7 +55,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 
 	lease, open := r.options.Pool.Get(string(connection.UID))
 	if !open {
-		return r.unlessStarting(loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "%s", notConnected(connection))), nil
+		return r.unlessStarting(connection, loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "%s", notConnected(connection))), nil
 	}
 
 	s.lease = lease
@@ -66,7 +67,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 	if health := lease.Health(); !health.Synced {
 		outcome := loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", name, health.Message)
 		if health.Class == omni.ClassNotReady {
-			outcome = r.unlessStarting(outcome)
+			outcome = r.unlessStarting(connection, outcome)
 		}
 
 		return outcome, nil
@@ -77,13 +78,18 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 
 // unlessStarting replaces the outcome in the first moments of a leader: the controller of OmniConnection is still
 // opening the sessions, and wakes the cluster when it has.
-func (r *reconciler) unlessStarting(outcome loop.Outcome) loop.Outcome {
-	left := sessionGrace - r.options.Now().Sub(r.started)
+func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, outcome loop.Outcome) loop.Outcome {
+	grace := sessionGrace
+	if connection.ShownReady() {
+		grace = readyGrace
+	}
+
+	left := grace - r.options.Now().Sub(r.started)
 	if left <= 0 {
 		return outcome
 	}
 
-	return loop.Postpone(min(left, time.Second), outcome.Reason(), "%s", outcome.Message())
+	return loop.Postpone(min(left, backoff.Jitter(sessionPause)), outcome.Reason(), "%s", outcome.Message())
 }
 
 // takeSlot limits the workers that the runs of one connection use. A cluster without a slot keeps its status, because

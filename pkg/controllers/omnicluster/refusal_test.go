@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -330,15 +331,44 @@ func TestSessionThatIsNotOpen(t *testing.T) {
 	b.restart()
 
 	writes := b.writes
-	if result := b.run(); result.RequeueAfter != time.Second || b.writes != writes {
-		t.Errorf("%v, %d writes", result, b.writes-writes)
+	keeps := func() {
+		t.Helper()
+
+		if result := b.run(); result.RequeueAfter <= 0 || result.RequeueAfter > sessionPause || b.writes != writes {
+			t.Errorf("%v, %d writes", result, b.writes-writes)
+		}
 	}
 
-	b.advance(sessionGrace)
+	keeps()
+
+	// The connection is still shown as Ready: its own controller says when it is not.
+	showReady(b, metav1.ConditionTrue)
+	b.advance(readyGrace - time.Second)
+	keeps()
+
+	showReady(b, metav1.ConditionFalse)
 	b.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotReady")
 	b.quiet()
 	b.connect()
 	b.until("Ready", metav1.ConditionTrue, "Running")
+}
+
+// showReady writes the condition Ready of the connection, as its controller does.
+func showReady(b *bench, status metav1.ConditionStatus) {
+	b.t.Helper()
+
+	connection := &v1alpha1.OmniConnection{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: benchNamespace, Name: "omni"}, connection); err != nil {
+		b.t.Fatal(err)
+	}
+
+	apimeta.SetStatusCondition(&connection.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: status, Reason: "Any", ObservedGeneration: connection.Generation,
+	})
+
+	if err := b.client.Update(b.t.Context(), connection); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func TestOmniGoesAway(t *testing.T) {

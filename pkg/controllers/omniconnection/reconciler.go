@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +37,7 @@ const (
 	firstContentsPoll = 20 * time.Millisecond
 	// contentsGrace is how long a connection that was Ready before may lack contents, from the first look at any: a process
 	// may have waited for days to lead. With thousands of clusters the copies need a while.
-	contentsGrace = 30 * time.Second
+	contentsGrace = 2 * time.Minute
 	// reachTimeout is how long a run waits for Omni before it gives its worker back. The call goes on, and its end
 	// triggers the connection.
 	reachTimeout = 2 * time.Second
@@ -203,10 +201,7 @@ func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 // Ready before the restart stays so. The end of the first contents triggers it.
 func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, health mirror.Health, outcome loop.Outcome) loop.Outcome {
 	left := contentsGrace - r.options.Now().Sub(r.started)
-	ready := meta.FindStatusCondition(connection.Status.Conditions, v1alpha1.ConditionReady)
-
-	wasReady := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == connection.Generation
-	if left <= 0 || !wasReady || health.Class != omni.ClassNotReady {
+	if left <= 0 || !connection.ShownReady() || health.Class != omni.ClassNotReady {
 		return outcome
 	}
 

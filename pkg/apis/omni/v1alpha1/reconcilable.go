@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Reconcilable is what the controllers need of every kind's status.
 type Reconcilable interface {
@@ -39,3 +42,11 @@ func (o *OmniSecretSync) GetReconcileStatus() *ReconcileStatus { return &o.Statu
 
 // GetReconcileStatus returns the shared part of the status.
 func (o *OmniHelmRelease) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
+
+// ShownReady reports whether the status says that the connection is Ready, of this very generation. After a restart of
+// the controller that is what was true before.
+func (o *OmniConnection) ShownReady() bool {
+	ready := meta.FindStatusCondition(o.Status.Conditions, ConditionReady)
+
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == o.Generation
+}
