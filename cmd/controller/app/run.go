@@ -74,6 +74,7 @@ func Run(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
+	defer mgr.events.Stop()
 
 	if err := addHealthChecks(mgr); err != nil {
 		return err
@@ -131,26 +132,6 @@ func (o *Options) serves() string {
 	}
 
 	return "namespace " + o.Namespace
-}
-
-// newManager makes the manager, with a lease that is stricter than the library's.
-func newManager(config *Config) (manager.Manager, error) {
-	lease, lock, err := newLeaderLease(config.Hub, config.Manager.LeaderElectionNamespace)
-	if err != nil {
-		return nil, err
-	}
-
-	// The lease is not used without leader election.
-	config.Manager.LeaderElectionResourceLockInterface = lease
-
-	mgr, err := manager.New(config.Hub, config.Manager)
-	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
-	}
-
-	lock.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // what the library itself takes for its lock
-
-	return mgr, nil
 }
 
 // addDefinitionsWatch continues the start-up check for definitions while the controller runs.

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -122,7 +123,7 @@ func Sync(ctx context.Context, st state.State, wanted *Template, options Options
 
 	plan, err := compare(ctx, state.WrapCore(reading), wanted.parsed, options)
 	if err == nil && plan.Empty() {
-		wanted.known.settled = &settled{plan: plan, reads: reading.reads, revisions: reading.revisions()}
+		wanted.known.settled = &settled{plan: plan, reads: slices.Clone(reading.reads), revisions: reading.revisions()}
 	}
 
 	return plan, err

@@ -45,23 +45,36 @@ type settled struct {
 	revisions [sha256.Size]byte
 }
 
-// read is one Get, or one List with its options.
+// read is one Get, or one List with its options. There are some of each cluster in memory, so it is small: a resource's
+// metadata, which name a resource as well, are three times its size.
 type read struct {
-	kind    resource.Kind
-	pointer resource.Pointer // nil for a List
-	options []state.ListOption
+	namespace resource.Namespace
+	kind      resource.Type
+	id        resource.ID // empty for a List
+	options   []state.ListOption
 }
+
+// Namespace implements resource.Kind.
+func (r *read) Namespace() resource.Namespace { return r.namespace }
+
+// Type implements resource.Kind.
+func (r *read) Type() resource.Type { return r.kind }
+
+// ID implements resource.Pointer.
+func (r *read) ID() resource.ID { return r.id }
 
 // still reports whether the same reads find the same revisions.
 func (s *settled) still(ctx context.Context, st state.CoreState) bool {
 	again := newReading(st)
 
-	for _, one := range s.reads {
+	for i := range s.reads {
+		one := &s.reads[i]
+
 		var err error
-		if one.pointer != nil {
-			_, err = again.Get(ctx, one.pointer)
+		if one.id != "" {
+			_, err = again.Get(ctx, one)
 		} else {
-			_, err = again.List(ctx, one.kind, one.options...)
+			_, err = again.List(ctx, one, one.options...)
 		}
 
 		if err != nil && !state.IsNotFoundError(err) {
@@ -85,7 +98,7 @@ func newReading(st state.CoreState) *reading { return &reading{CoreState: st, fo
 // Get implements state.CoreState.
 func (r *reading) Get(ctx context.Context, pointer resource.Pointer, options ...state.GetOption) (resource.Resource, error) {
 	item, err := r.CoreState.Get(ctx, pointer, options...)
-	r.reads = append(r.reads, read{pointer: resource.NewMetadata(pointer.Namespace(), pointer.Type(), pointer.ID(), resource.VersionUndefined)})
+	r.reads = append(r.reads, read{namespace: pointer.Namespace(), kind: pointer.Type(), id: pointer.ID()})
 
 	if err == nil {
 		r.note(item)
@@ -99,7 +112,7 @@ func (r *reading) Get(ctx context.Context, pointer resource.Pointer, options ...
 // List implements state.CoreState.
 func (r *reading) List(ctx context.Context, kind resource.Kind, options ...state.ListOption) (resource.List, error) {
 	list, err := r.CoreState.List(ctx, kind, options...)
-	r.reads = append(r.reads, read{kind: resource.NewMetadata(kind.Namespace(), kind.Type(), "", resource.VersionUndefined), options: options})
+	r.reads = append(r.reads, read{namespace: kind.Namespace(), kind: kind.Type(), options: options})
 
 	for _, item := range list.Items {
 		r.note(item)

@@ -1,0 +1,144 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+)
+
+const (
+	// maxEvents is how many events one broadcaster of client-go records. It keeps each for 6 to 12 minutes, about 1.5 KB,
+	// to count it instead of writing it again, and knows no limit: 1,000 new clusters are more than 20,000 events.
+	maxEvents = 1000
+	// drainTime is how long a replaced broadcaster may go on writing what it has taken.
+	drainTime = 30 * time.Second
+)
+
+// Recorder records events of one reporting controller. The same event (object, type, reason and action) again is written
+// as a series, as by client-go, unless 1,000 others or 6 minutes are between the two. It is safe for concurrent use.
+type Recorder struct {
+	scheme *runtime.Scheme
+	sink   events.EventSink
+	name   string
+	log    logr.Logger
+	drain  time.Duration
+
+	mu       sync.Mutex
+	current  *broadcaster // nil after Stop
+	recorded int          // by current
+}
+
+// broadcaster is one of client-go, at work.
+type broadcaster struct {
+	events.EventBroadcaster
+	recorder events.EventRecorderLogger
+	cancel   context.CancelFunc
+}
+
+// New returns a recorder that writes events to the sink and, at V(1), to the log. The scheme has to know the objects that
+// events are about. Stop it at the end.
+func New(scheme *runtime.Scheme, sink events.EventSink, name string, log logr.Logger) (*Recorder, error) {
+	r := &Recorder{scheme: scheme, sink: sink, name: name, log: log, drain: drainTime}
+
+	first, err := r.start()
+	if err != nil {
+		return nil, err
+	}
+
+	r.current = first
+
+	return r, nil
+}
+
+func (r *Recorder) start() (*broadcaster, error) {
+	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), r.log))
+	started := &broadcaster{EventBroadcaster: events.NewBroadcaster(r.sink), cancel: cancel}
+
+	if err := started.StartRecordingToSinkWithContext(ctx); err != nil {
+		started.stop()
+
+		return nil, fmt.Errorf("start recording events: %w", err)
+	}
+
+	// What it returns would stop it alone; Shutdown stops both.
+	if _, err := started.StartLogging(r.log.V(1)); err != nil {
+		started.stop()
+
+		return nil, fmt.Errorf("start the log of events: %w", err)
+	}
+
+	started.recorder = started.NewRecorder(r.scheme, r.name)
+
+	return started, nil
+}
+
+func (b *broadcaster) stop() {
+	b.Shutdown()
+	b.cancel()
+}
+
+// Eventf implements events.EventRecorder. It does not wait for the write.
+func (r *Recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	if recorder := r.next(); recorder != nil {
+		recorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+	}
+}
+
+// AnnotatedEventf implements events.AnnotatedEventRecorder. It does not wait for the write.
+func (r *Recorder) AnnotatedEventf(
+	regarding, related runtime.Object, annotations map[string]string, eventtype, reason, action, note string, args ...any,
+) {
+	if annotated, ok := r.next().(events.AnnotatedEventRecorder); ok {
+		annotated.AnnotatedEventf(regarding, related, annotations, eventtype, reason, action, note, args...)
+	}
+}
+
+// next returns what records the next event; nil after Stop.
+func (r *Recorder) next() events.EventRecorder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.current == nil {
+		return nil
+	}
+
+	if r.recorded == maxEvents {
+		r.replace()
+	}
+
+	r.recorded++
+
+	return r.current.recorder
+}
+
+// replace starts another broadcaster, and forgets with this one what it has recorded.
+func (r *Recorder) replace() {
+	fresh, err := r.start()
+	if err != nil {
+		r.log.Error(err, "Events are recorded as before, and more of them are kept in memory")
+
+		r.recorded = 0
+
+		return
+	}
+
+	time.AfterFunc(r.drain, r.current.stop)
+
+	r.current, r.recorded = fresh, 0
+}
+
+// Stop ends recording. Events that are not written yet are lost, and so are later ones. It can be called twice.
+func (r *Recorder) Stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.current != nil {
+		r.current.stop()
+		r.current = nil
+	}
+}
