@@ -46,10 +46,10 @@ func newManager(config *Config) (*controllerManager, error) {
 		return nil, fmt.Errorf("set up events: %w", err)
 	}
 
-	recorder, err := recorder.New(mgr.GetScheme(), &events.EventSinkImpl{Interface: client}, eventSource, mgr.GetLogger().WithName("events"))
+	bounded, err := recorder.New(mgr.GetScheme(), &events.EventSinkImpl{Interface: client}, eventSource, mgr.GetLogger().WithName("events"))
 	if err != nil {
 		return nil, err
 	}
 
-	return &controllerManager{Manager: mgr, events: recorder}, nil
+	return &controllerManager{Manager: mgr, events: bounded}, nil
 }

@@ -123,6 +123,7 @@ func Sync(ctx context.Context, st state.State, wanted *Template, options Options
 
 	plan, err := compare(ctx, state.WrapCore(reading), wanted.parsed, options)
 	if err == nil && plan.Empty() {
+		// The clone has no room to grow, which would stay in memory.
 		wanted.known.settled = &settled{plan: plan, reads: slices.Clone(reading.reads), revisions: reading.revisions()}
 	}
 

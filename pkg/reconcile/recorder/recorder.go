@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	// maxEvents is how many events one broadcaster of client-go records. It keeps each for 6 to 12 minutes, about 1.5 KB,
-	// to count it instead of writing it again, and knows no limit: 1,000 new clusters are more than 20,000 events.
+	// maxEvents is how many events one broadcaster of client-go records. It keeps each for 6 to 12 minutes, a kilobyte and
+	// more, to count it instead of writing it again, and knows no limit: a new cluster makes more than 20.
 	maxEvents = 1000
-	// drainTime is how long a replaced broadcaster may go on writing what it has taken.
+	// drainTime is how long a replaced broadcaster may go on writing what it has taken. What the hub has not accepted by
+	// then is lost.
 	drainTime = 30 * time.Second
 )
 
 // Recorder records events of one reporting controller. The same event (object, type, reason and action) again is written
-// as a series, as by client-go, unless 1,000 others or 6 minutes are between the two. It is safe for concurrent use.
+// as a series, as by client-go, unless a replacement of the broadcaster (after 1,000 events) or 6 minutes are between the
+// two; the last count of a series that ends with a replacement is not written. It is safe for concurrent use.
 type Recorder struct {
 	scheme *runtime.Scheme
 	sink   events.EventSink
@@ -132,7 +134,8 @@ func (r *Recorder) replace() {
 	r.current, r.recorded = fresh, 0
 }
 
-// Stop ends recording. Events that are not written yet are lost, and so are later ones. It can be called twice.
+// Stop ends recording. Events that are not written yet are lost, and so are later ones; what a replaced broadcaster has
+// taken may still be written. It can be called twice.
 func (r *Recorder) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
