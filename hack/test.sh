@@ -23,7 +23,7 @@ fast() {
   begin e2e go test -short -timeout 30m "$@" ./test/e2e
   begin promql go -C test/promql test -timeout 10m "$@" ./...
   # shellcheck disable=SC2086 # a list of packages
-  go test -short -p 2 -timeout 30m "$@" $others || failed+=("all but e2e")
+  go test -short -p 2 -timeout 30m "$@" $others 2>&1 | tee "$output/others" || failed+=(others)
   finish promql e2e
   report
 }
@@ -62,12 +62,21 @@ prepare() {
   trap 'exit 143' TERM
 }
 
-# report says what failed, if anything did.
+# report says what failed, if anything did: the last lines are the tests' names and messages, which else are far above.
 report() {
-  if [ ${#failed[@]} -gt 0 ]; then
-    printf 'FAILED: %s\n' "${failed[@]}" >&2
-    exit 1
+  if [ ${#failed[@]} -eq 0 ]; then
+    return
   fi
+
+  local part
+  for part in "${failed[@]}"; do
+    echo "FAILED: $part"
+    if [ -f "$output/$part" ]; then
+      grep -E -A 12 '^ *--- FAIL:|^WARNING: DATA RACE|^panic:' "$output/$part" | head -n 120 | sed 's/^/  /' || true
+    fi
+  done >&2
+
+  exit 1
 }
 
 # begin NAME COMMAND...: starts a part of a stage. It prints when it has ended, so that parts do not mix.
