@@ -16,6 +16,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/lists"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
@@ -61,7 +62,7 @@ func NewConfig() (*Config, error) {
 		codecs:  codecs,
 
 		requestGracePeriod: requestGracePeriod,
-		listTimeout:        listTimeout,
+		listTimeout:        lists.Timeout,
 	}, nil
 }
 
@@ -79,7 +80,7 @@ func (c *Config) Complete() CompletedConfig {
 	endUnfinished(&c.Generic.Config, c.requestGracePeriod)
 	tellReadiness(klog.Background(), &c.Generic.Config)
 	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
-	boundLists(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listTimeout)
+	lists.Bound(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listTimeout)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
 	return CompletedConfig{config: c, generic: c.Generic.Complete()}
@@ -118,7 +119,7 @@ func (c CompletedConfig) install(generic *genericapiserver.GenericAPIServer) err
 
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.config.scheme,
 		runtime.NewParameterCodec(c.config.scheme), c.config.codecs)
-	group.NegotiatedSerializer = perElement{withoutProtobuf{group.NegotiatedSerializer}}
+	group.NegotiatedSerializer = lists.PerElement(withoutProtobuf{group.NegotiatedSerializer})
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = served
 
 	if err := generic.InstallAPIGroup(&group); err != nil {

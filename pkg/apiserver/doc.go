@@ -13,13 +13,12 @@
 //   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (authorizewithoutname);
 //   - what happens to a request: what its body may become (requestbody, requestlimits, strategicpatch), admission and
 //     parameters of policies (admission, parameters), audit, the wire format (serializer);
-//   - what happens to a list: memory for it (boundlists, listbudget), and an answer that is encoded one object after the
-//     other (listencoder, listlayouts);
 //   - what clients ask about the kinds: the scheme and its description (scheme, openapi);
 //   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
 //     (storagespace);
 //   - when it stops: clients are sent away (goaway), the rest is ended (unfinished).
 //
-// The embedded etcd, snapshots, the version of what is stored and what the log may hold have packages
-// of their own below.
+// What is larger than a file has a package below: memory for lists, and answers to them that are encoded one object
+// after the other, are in package lists. The embedded etcd, snapshots, the version of what is stored and what the log
+// may hold have packages of their own, too.
 package apiserver

@@ -1,4 +1,4 @@
-package apiserver
+package lists
 
 import (
 	"net/http"
@@ -32,11 +32,14 @@ const (
 	watchWindow = 16 << 20
 )
 
-// boundLists makes lists wait until there is memory for them. Reads of one object, watches that do not begin with a
-// list, and writes never wait.
+// Bound makes lists wait until there is memory for them. Reads of one object, watches that do not begin with a list,
+// and writes never wait.
+//
+// All lists together may take so many bytes of what is stored, counted by the ledger; 0 means no bound. A list that
+// waits longer than the timeout, or for which there is no place in the queue, is answered with 429 and the reason.
 //
 // This handler runs inside priority and fairness: a list that waits here keeps its seat there.
-func boundLists(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, timeout time.Duration) {
+func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, timeout time.Duration) {
 	if bytes == 0 {
 		return
 	}
@@ -82,7 +85,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 		defer giveBack()
 
 		if isWatch { // it goes on for long after the list at its beginning
-			defer time.AfterFunc(listTimeout, giveBack).Stop()
+			defer time.AfterFunc(Timeout, giveBack).Stop()
 		}
 
 		next.ServeHTTP(w, r)

@@ -1,4 +1,4 @@
-package apiserver
+package lists
 
 import (
 	"encoding/json"
@@ -16,8 +16,14 @@ import (
 // one deeply nested object can take a hundred times its size.
 const maxForPeople = 64 << 10
 
-// perElement encodes lists element by element also in the indented formats. The library does so for compact JSON
-// only, and for other lists needs up to seven times their length in memory. The encoder of tables cannot be replaced.
+// PerElement returns the serializer with encoders that encode lists element by element also in the indented formats.
+// The library does so for compact JSON only, and for other lists needs up to seven times their length in memory. The
+// encoder of tables cannot be replaced.
+func PerElement(serializer runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
+	return perElement{serializer}
+}
+
+// perElement is the serializer that PerElement returns.
 type perElement struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes replaces the encoders.

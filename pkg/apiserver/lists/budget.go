@@ -1,4 +1,4 @@
-package apiserver
+package lists
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// listTimeout is how long a list waits for its turn before the server asks the client to try again later.
-	listTimeout = 10 * time.Second
+	// Timeout is how long a list waits for its turn before the server asks the client to try again later. A watch
+	// that begins with a list gives its memory back after this time.
+	Timeout = 10 * time.Second
 	// waitingPerUser is how many lists of one user may wait at the same time. Further ones are refused at once, so
 	// that lists of other users find a place in the queue.
 	waitingPerUser = 8
@@ -32,7 +33,7 @@ type listBudget struct {
 }
 
 func newListBudget(size int64) *listBudget {
-	return &listBudget{size: size, timeout: listTimeout, bytes: semaphore.NewWeighted(size), waiting: map[string]int{}}
+	return &listBudget{size: size, timeout: Timeout, bytes: semaphore.NewWeighted(size), waiting: map[string]int{}}
 }
 
 // take waits for the given number of bytes; a list that is larger than the whole budget runs alone. The returned
