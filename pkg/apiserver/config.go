@@ -17,14 +17,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/lists"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/requestbody"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
-
-// MaxRequestBytes is the largest request body that is read. Larger ones are answered with 413 and a
-// message that names the limit. It lies below what etcd accepts (1.5 MiB), so that nobody ever sees
-// etcd's own error.
-const MaxRequestBytes = 1 << 20
 
 const serverName = "omni-apiserver"
 
@@ -73,8 +69,8 @@ func (c *Config) StorageCodec() runtime.Codec {
 
 // Complete fills in what follows from the rest. Call it once, after all options were applied.
 func (c *Config) Complete() CompletedConfig {
-	c.Generic.MaxRequestBodyBytes = MaxRequestBytes
-	boundBodies(&c.Generic.Config)
+	c.Generic.MaxRequestBodyBytes = requestbody.MaxBytes
+	requestbody.Bound(&c.Generic.Config)
 	requireRequestHeaderCA(&c.Generic.Config)
 	sendClientsAway(&c.Generic.Config)
 	endUnfinished(&c.Generic.Config, c.requestGracePeriod)

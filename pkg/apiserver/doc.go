@@ -11,14 +11,14 @@
 //   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait
 //     and say for what (retry);
 //   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (authorizewithoutname);
-//   - what happens to a request: what its body may become (requestbody, requestlimits, strategicpatch), admission and
-//     parameters of policies (admission, parameters), audit, the wire format (serializer);
+//   - what happens to a request: admission and parameters of policies (admission, parameters), audit, the
+//     wire format (serializer);
 //   - what clients ask about the kinds: the scheme and its description (scheme, openapi);
 //   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
 //     (storagespace);
 //   - when it stops: clients are sent away (goaway), the rest is ended (unfinished).
 //
-// What is larger than a file has a package below: memory for lists, and answers to them that are encoded one object
-// after the other, are in package lists. The embedded etcd, snapshots, the version of what is stored and what the log
+// What is larger than a file has a package below: what the body of a request may become is in package requestbody;
+// memory for lists, and answers to them that are encoded one object after the other, are in package lists. The embedded etcd, snapshots, the version of what is stored and what the log
 // may hold have packages of their own, too.
 package apiserver

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/requestbody"
 	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
@@ -86,7 +87,7 @@ func NewOptions() *Options {
 		Embedded:       newEmbeddedEtcdOptions(),
 		Limits:         newLimitOptions(),
 	}
-	o.Server.MaxRequestBodyBytes = apiserver.MaxRequestBytes
+	o.Server.MaxRequestBodyBytes = requestbody.MaxBytes
 	o.Server.ShutdownWatchTerminationGracePeriod = watchDrainTime
 
 	return o

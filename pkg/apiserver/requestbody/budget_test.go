@@ -1,4 +1,4 @@
-package apiserver
+package requestbody
 
 import (
 	"net/http"
@@ -8,19 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // TestBodiesShareABudget: a large request waits for another one, a small request does not wait, and a client that
 // waited too long is asked to try again later.
 func TestBodiesShareABudget(t *testing.T) {
-	config, err := NewConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	inside, release := make(chan struct{}), make(chan struct{})
 	handler := bodies{
-		budget: semaphore.NewWeighted(bodiesBudget), serializer: config.codecs, maxBytes: MaxRequestBytes, wait: time.Minute,
+		budget: semaphore.NewWeighted(bodiesBudget), serializer: scheme.Codecs, maxBytes: MaxBytes, wait: time.Minute,
 		next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Wait") != "" {
 				inside <- struct{}{}

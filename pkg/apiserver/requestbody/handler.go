@@ -1,4 +1,4 @@
-package apiserver
+package requestbody
 
 import (
 	"bytes"
@@ -20,6 +20,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 )
+
+// MaxBytes is the largest request body that is read, in bytes. Larger ones are answered with 413 and a message that
+// names the limit. It lies below what etcd accepts (1.5 MiB), so that nobody ever sees etcd's own error.
+const MaxBytes = 1 << 20
 
 const (
 	// maxBodyValues is how many maps, lists, keys and values a request body may have. A spec may have half as many
@@ -47,11 +51,14 @@ const (
 	bodyWait = 20 * time.Second
 )
 
-// boundBodies bounds the memory that request bodies take once decoded. A bound on the length is not enough: a YAML
-// text of 121 KB with aliases took 9.9 GB, and the library's own check only detects aliases of aliases. The library
-// decodes apply patches without the serializers, so this is a handler in front of everything that decodes, after
-// authorisation and inside the audit.
-func boundBodies(config *genericapiserver.Config) {
+// Bound bounds the memory that request bodies take once decoded. A bound on the length is not enough: a YAML text of
+// 121 KB with aliases took 9.9 GB, and the library's own check only detects aliases of aliases. The library decodes
+// apply patches without the serializers, so this is a handler in front of everything that decodes, after authorisation
+// and inside the audit.
+//
+// The length is bounded by the configuration's MaxRequestBodyBytes. A body with aliases, or one that cannot be read, is
+// answered with 400, one that exceeds a limit with 413, and one that has waited too long for its memory with 429.
+func Bound(config *genericapiserver.Config) {
 	config.JSONPatchMaxCopyBytes = maxCopied
 	budget := semaphore.NewWeighted(bodiesBudget)
 
@@ -61,7 +68,7 @@ func boundBodies(config *genericapiserver.Config) {
 	}
 }
 
-// bodies is the handler that boundBodies makes.
+// bodies is the handler that Bound makes.
 type bodies struct {
 	next       http.Handler
 	budget     *semaphore.Weighted
