@@ -8,8 +8,6 @@
 // Config and Server are all there is to a running server. Everything else is a step that the generic
 // API server of Kubernetes leaves to its users, one file for each:
 //
-//   - before it starts: the hub's rights (hub), an external etcd (waitforetcd); both wait
-//     and say for what (retry);
 //   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (authorizewithoutname);
 //   - what happens to a request: admission and parameters of policies (admission, parameters), audit, the
 //     wire format (serializer);
@@ -18,7 +16,11 @@
 //     (storagespace);
 //   - when it stops: clients are sent away (goaway), the rest is ended (unfinished).
 //
-// What is larger than a file has a package below: what the body of a request may become is in package requestbody;
-// memory for lists, and answers to them that are encoded one object after the other, are in package lists. The embedded etcd, snapshots, the version of what is stored and what the log
-// may hold have packages of their own, too.
+// What needs more than a file has a package below:
+//
+//   - startup: the hub's rights and an external etcd, before the server is made;
+//   - requestbody: what the body of a request may become;
+//   - lists: memory for lists, and answers that are encoded one object after the other;
+//   - embeddedetcd, snapshot, dataversion: where the objects are stored, copies of it, and its version;
+//   - logging: what the log may hold.
 package apiserver

@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/startup"
 	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
@@ -70,7 +71,7 @@ func (o *Options) waitForEtcd(ctx context.Context) error {
 
 	etcd := o.Storage.StorageConfig.Transport
 
-	return apiserver.WaitForEtcd(ctx, snapshot.Target{
+	return startup.WaitForEtcd(ctx, snapshot.Target{
 		Endpoints: etcd.ServerList, CAFile: etcd.TrustedCAFile, CertFile: etcd.CertFile, KeyFile: etcd.KeyFile,
 	}, o.Storage.StorageConfig.Prefix)
 }
@@ -120,7 +121,7 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 		return fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
 	}
 
-	if err := apiserver.WaitForHub(ctx, client, o.Admission); err != nil {
+	if err := startup.WaitForHub(ctx, client, o.Admission); err != nil {
 		return err
 	}
 

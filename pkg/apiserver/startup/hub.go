@@ -1,4 +1,4 @@
-package apiserver
+package startup
 
 import (
 	"context"
@@ -26,13 +26,17 @@ const (
 // errRights is wrapped by errors about missing rights.
 var errRights = errors.New("rights are missing")
 
-// WaitForHub repeats CheckHub until it succeeds or the context ends. It waits for a hub that does not answer yet, and
-// for up to rightsTimeout for missing rights.
+// WaitForHub returns when the hub answers and this server has the rights that it cannot work without. It waits for a
+// hub that does not answer yet, and for up to 20 seconds (rightsTimeout) for missing rights; the error then names the
+// missing binding. If the context ends first, the error has its cause and what was still missing.
+//
+// It also switches off the admission plugin for mutating policies, in the options that it is given, on hubs that do not
+// serve them in v1 (before 1.36): the plugin would wait for its informers for ever, and so would every write.
 func WaitForHub(ctx context.Context, client kubernetes.Interface, admission *genericoptions.AdmissionOptions) error {
 	var missing time.Time
 
 	return retry(ctx, "the hub, the kube-apiserver of the management cluster", func(ctx context.Context) error {
-		err := CheckHub(ctx, client, admission)
+		err := checkHub(ctx, client, admission)
 
 		switch {
 		case !errors.Is(err, errRights):
@@ -47,11 +51,8 @@ func WaitForHub(ctx context.Context, client kubernetes.Interface, admission *gen
 	})
 }
 
-// CheckHub asks the hub, before anything is served, whether this server has the rights that it cannot work without.
-// The error names the missing binding. CheckHub also switches off the admission plugin for mutating policies on hubs
-// that do not serve them in v1 (before 1.36): the plugin would wait for its informers for ever, and so would every
-// write.
-func CheckHub(ctx context.Context, client kubernetes.Interface, admission *genericoptions.AdmissionOptions) error {
+// checkHub asks the hub once, and switches off what it does not serve. Errors about missing rights wrap errRights.
+func checkHub(ctx context.Context, client kubernetes.Interface, admission *genericoptions.AdmissionOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 

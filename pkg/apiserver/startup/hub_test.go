@@ -1,4 +1,4 @@
-package apiserver
+package startup
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -68,7 +69,7 @@ func TestCheckHubNamesTheMissingBinding(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := CheckHub(t.Context(), hub(nil, test.denied...), NewAdmissionOptions())
+			err := checkHub(t.Context(), hub(nil, test.denied...), genericoptions.NewAdmissionOptions())
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -97,8 +98,8 @@ func TestCheckHubSwitchesMutatingPolicies(t *testing.T) {
 				denied = "mutatingadmissionpolicies"
 			}
 
-			options := NewAdmissionOptions()
-			if err := CheckHub(t.Context(), hub(test.served, denied), options); err != nil {
+			options := genericoptions.NewAdmissionOptions()
+			if err := checkHub(t.Context(), hub(test.served, denied), options); err != nil {
 				t.Fatal(err)
 			}
 
@@ -112,7 +113,7 @@ func TestCheckHubSwitchesMutatingPolicies(t *testing.T) {
 func TestCheckHubNeedsToWatchMutatingPolicies(t *testing.T) {
 	served := []metav1.APIResource{{Name: "mutatingadmissionpolicies"}}
 
-	err := CheckHub(t.Context(), hub(served, "mutatingadmissionpolicies"), NewAdmissionOptions())
+	err := checkHub(t.Context(), hub(served, "mutatingadmissionpolicies"), genericoptions.NewAdmissionOptions())
 	if err == nil || !strings.Contains(err.Error(), "may not watch mutatingadmissionpolicies.admissionregistration.k8s.io") {
 		t.Errorf("got %v", err)
 	}
@@ -124,26 +125,9 @@ func TestCheckHubFailsWithoutHub(t *testing.T) {
 		return true, nil, apierrors.NewServiceUnavailable("down")
 	})
 
-	err := CheckHub(context.Background(), client, NewAdmissionOptions())
+	err := checkHub(context.Background(), client, genericoptions.NewAdmissionOptions())
 	if err == nil || !strings.Contains(err.Error(), "ask the hub for our rights: down") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestAdmissionOrder(t *testing.T) {
-	options := NewAdmissionOptions()
-
-	want := []string{
-		"NamespaceLifecycle", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
-		"OmniClusterName", "OmniControlPlaneCount", "OmniControllerNamespaces", "OmniReferences", "OmniExportTarget", "OmniRolloutOverride",
-	}
-	if diff := cmp.Diff(want, options.RecommendedPluginOrder); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
-
-	if errs := options.Validate(); len(errs) > 0 {
-		t.Errorf("options: %v", errs)
 	}
 }
 
@@ -181,7 +165,7 @@ func TestWaitForHub(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute, errors.New("gave up"))
 				defer cancel()
 
-				err := WaitForHub(ctx, client, NewAdmissionOptions())
+				err := WaitForHub(ctx, client, genericoptions.NewAdmissionOptions())
 				if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("got %v, want %q", err, tc.want)
 				}
