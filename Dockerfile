@@ -22,8 +22,8 @@ ARG COMMIT=unknown
 ARG TARGETOS
 ARG TARGETARCH
 
-# Static, and without Go plugins, as `make build` does it.
-ENV CGO_ENABLED=0 GOFLAGS=-tags=kustomize_disable_go_plugin_support
+# Static, without Go plugins, and with equal managedFields held once, as `make build` does it.
+ENV CGO_ENABLED=0 GOFLAGS=-tags=kustomize_disable_go_plugin_support,fieldsv1string
 RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w $(VERSION=$VERSION COMMIT=$COMMIT hack/ldflags.sh)" -o /out/ ./cmd/apiserver ./cmd/controller && \
     mv /out/apiserver /out/omni-apiserver && mv /out/controller /out/omni-controller
 

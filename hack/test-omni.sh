@@ -38,7 +38,7 @@ user_namespace=()
 
 for package in "${packages[@]}"; do
   name=$(tr -c 'a-zA-Z0-9\n' '-' <<<"${package#./}")
-  go test -c -tags realomni,kustomize_disable_go_plugin_support -o "$bin/$name" "$package"
+  go test -c -tags realomni,kustomize_disable_go_plugin_support,fieldsv1string -o "$bin/$name" "$package"
   echo "== $package against Omni $(cd hack/omni && go list -m -f '{{.Version}}' github.com/siderolabs/omni)"
   # A package's tests run in its own directory, as with go test; each package gets an Omni of its own.
   (cd "$package" && unshare "${user_namespace[@]}" --net --mount --propagation private \

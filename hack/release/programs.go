@@ -52,7 +52,7 @@ type program struct {
 func settings(p platform) []string {
 	return []string{
 		"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off",
-		"GOFLAGS=-trimpath -buildvcs=false -tags=kustomize_disable_go_plugin_support", "GOWORK=off", "GOTOOLCHAIN=local",
+		"GOFLAGS=-trimpath -buildvcs=false -tags=kustomize_disable_go_plugin_support,fieldsv1string", "GOWORK=off", "GOTOOLCHAIN=local",
 	}
 }
 

@@ -121,7 +121,7 @@ func TestDockerBuildSteps(t *testing.T) {
 
 		command := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", step.command)
 		command.Dir, command.Stderr = dir, &stderr
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-tags=kustomize_disable_go_plugin_support")
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-tags=kustomize_disable_go_plugin_support,fieldsv1string")
 
 		output, err := command.Output()
 		if err != nil || strings.TrimSpace(string(output)) != strings.TrimSpace(step.want) {

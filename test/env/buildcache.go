@@ -80,7 +80,7 @@ func (b build) run(ctx context.Context, progress io.Writer, bin string) error {
 		return fmt.Errorf("prepare %s: %w", partial, err)
 	}
 
-	if err := goBuild(ctx, progress, b.module, partial+string(filepath.Separator), b.ldflags, b.packages...); err != nil {
+	if err := goBuild(ctx, progress, b.module, partial+string(filepath.Separator), withoutGoPlugins, b.ldflags, b.packages...); err != nil {
 		return err
 	}
 

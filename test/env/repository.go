@@ -60,16 +60,20 @@ func cacheDirectory(elements ...string) (string, error) {
 // that can load Go plugins keeps every method of every package, and only the system's linker can link it.
 const withoutGoPlugins = "kustomize_disable_go_plugin_support"
 
+// internedFields is a build tag of apimachinery: equal managedFields are held in memory once. Our programs have it;
+// the parts of Kubernetes are built as Kubernetes releases them.
+const internedFields = "fieldsv1string"
+
 // goBuild compiles main packages of the module in dir as the Dockerfile does: without C and without paths
 // of this machine, so that what is tested is what is released. out is the program's path, or, with a
-// separator at its end, the directory for several programs. A cold build takes minutes, so
+// separator at its end, the directory for several programs; tags are build tags. A cold build takes minutes, so
 // progress gets a line from time to time.
-func goBuild(ctx context.Context, progress io.Writer, dir, out, ldflags string, packages ...string) error {
+func goBuild(ctx context.Context, progress io.Writer, dir, out, tags, ldflags string, packages ...string) error {
 	// -v prints one line for each package compiled: the only sign of life that go build gives.
 	args := append([]string{"build", "-v", "-trimpath", "-ldflags", ldflags, "-o", out}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -tags="+withoutGoPlugins, "GOWORK=off")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -tags="+tags, "GOWORK=off")
 
 	var lines lineBuffer
 	cmd.Stdout, cmd.Stderr = &lines, &lines
