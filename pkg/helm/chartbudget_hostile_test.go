@@ -17,6 +17,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -56,7 +57,7 @@ func printer(values int) chartserver.Chart {
 func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Chart, hold func()) error {
 	t.Helper()
 
-	s, err := c.open(ctx, Values{})
+	s, err := c.open(ctx, values.Values{})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
 // FieldManager is the name under which releases own fields in the workload
@@ -96,13 +97,13 @@ func (s *attempt) releaseMemory() {
 }
 
 // open makes Helm's configuration for one action. All its requests end with ctx.
-func (c *Client) open(ctx context.Context, values Values) (*attempt, error) {
+func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, error) {
 	clients, err := newGetter(bounded(ctx, c.target.Config), c.target.Namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	last, redactor := &lastError{}, c.redactorFor(values)
+	last, redactor := &lastError{}, c.redactorFor(merged)
 	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: redactor, last: last}))
 
 	if err := config.Init(clients, c.target.Namespace, "secret"); err != nil {
@@ -161,7 +162,7 @@ func (c *Client) Details(ctx context.Context, revision int) (Details, error) {
 var ErrRevisionGone = errors.New("the revision has no record any more")
 
 func (c *Client) record(ctx context.Context, revision int) (*releasev1.Release, error) {
-	s, err := c.open(ctx, Values{})
+	s, err := c.open(ctx, values.Values{})
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +173,7 @@ func (c *Client) record(ctx context.Context, revision int) (*releasev1.Release, 
 	}
 
 	if err != nil {
-		return nil, classify(fmt.Sprintf("read revision %d", revision), err, c.redactorFor(Values{}))
+		return nil, classify(fmt.Sprintf("read revision %d", revision), err, c.redactorFor(values.Values{}))
 	}
 
 	return asRelease(found)

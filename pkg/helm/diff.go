@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Ignore leaves differences out.
@@ -149,11 +151,11 @@ func copyPath(from, to map[string]any, pointer string) {
 		if value == nil {
 			delete(parent, unescape(last))
 		} else {
-			parent[unescape(last)] = copyValue(value)
+			parent[unescape(last)] = runtime.DeepCopyJSONValue(value)
 		}
 	case []any:
 		if i, err := strconv.Atoi(last); err == nil && i >= 0 && i < len(parent) && value != nil {
-			parent[i] = copyValue(value)
+			parent[i] = runtime.DeepCopyJSONValue(value)
 		}
 	}
 }

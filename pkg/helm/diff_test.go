@@ -4,18 +4,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
-func TestDiff(t *testing.T) {
-	object := func(text string) map[string]any {
-		parsed, err := parseJSON([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+// parsed is an object as a client reads it from a cluster.
+func parsed(t *testing.T, text string) map[string]any {
+	t.Helper()
 
-		return parsed
+	var object map[string]any
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
 	}
 
+	return object
+}
+
+func TestDiff(t *testing.T) {
 	for _, test := range []struct {
 		name, a, b string
 		ignored    []string
@@ -30,7 +34,7 @@ func TestDiff(t *testing.T) {
 		{name: "ignored, and below ignored", a: `{"a":1,"b":{"c":1},"d":1}`, b: `{"a":2,"b":{"c":2},"d":2}`, ignored: []string{"/a", "/b"}, want: []string{"/d"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := cmp.Diff(test.want, diff(object(test.a), object(test.b), test.ignored)); got != "" {
+			if got := cmp.Diff(test.want, diff(parsed(t, test.a), parsed(t, test.b), test.ignored)); got != "" {
 				t.Error(got)
 			}
 		})
@@ -48,24 +52,10 @@ func TestCopyPath(t *testing.T) {
 		{"name with a slash", `{"a/b":1}`, `{}`, "/a~1b", `{"a/b":1}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			from, err := parseJSON([]byte(test.from))
-			if err != nil {
-				t.Fatal(err)
-			}
+			to := parsed(t, test.to)
+			copyPath(parsed(t, test.from), to, test.pointer)
 
-			to, err := parseJSON([]byte(test.to))
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			want, err := parseJSON([]byte(test.want))
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			copyPath(from, to, test.pointer)
-
-			if diff := cmp.Diff(want, to); diff != "" {
+			if diff := cmp.Diff(parsed(t, test.want), to); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
 // Marks that Helm puts on every object of a release. They are not in the
@@ -49,7 +51,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []Ignore, co
 		return nil, err
 	}
 
-	s, err := c.open(ctx, Values{})
+	s, err := c.open(ctx, values.Values{})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []Ignore, co
 
 	objects, err := s.config.KubeClient.Build(strings.NewReader(record.Manifest), false)
 	if err != nil {
-		failed := classify("read the manifest of the release", err, c.redactorFor(Values{}))
+		failed := classify("read the manifest of the release", err, c.redactorFor(values.Values{}))
 		if len(objects) == 0 || endsComparison(ctx, failed) {
 			return nil, failed
 		}
@@ -80,7 +82,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []Ignore, co
 			continue
 		}
 
-		failed := classify("compare "+identify(info).String(), err, c.redactorFor(Values{}))
+		failed := classify("compare "+identify(info).String(), err, c.redactorFor(values.Values{}))
 		if problems = append(problems, failed); endsComparison(ctx, failed) {
 			break
 		}

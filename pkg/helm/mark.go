@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
 // Mark is a hub to write into the mark of ownership on the record of a revision.
@@ -37,7 +39,7 @@ func (c *Client) Mark(ctx context.Context, mark Mark) error {
 	}
 
 	if err != nil {
-		return classify("read Secret "+name, err, c.redactorFor(Values{}))
+		return classify("read Secret "+name, err, c.redactorFor(values.Values{}))
 	}
 
 	if record.Labels[labelOwner] != mark.Owner || record.Labels[labelHub] != mark.From {
@@ -59,6 +61,6 @@ func (c *Client) Mark(ctx context.Context, mark Mark) error {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return changedMeanwhile(c.target.Name, mark.Revision)
 	default:
-		return classify("write the hub on Secret "+name, err, c.redactorFor(Values{}))
+		return classify("write the hub on Secret "+name, err, c.redactorFor(values.Values{}))
 	}
 }

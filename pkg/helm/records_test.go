@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -128,11 +129,11 @@ func hostileRecords(t testing.TB) map[string]struct {
 		"empty hooks":                          {compressed(t, strings.NewReader(`{"hooks":[`+strings.Repeat("{},", 400_000)+`{}]}`)), "has more than 200000 values"},
 		"deep values":                          {compressed(t, strings.NewReader(`{"config":{"a":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+`}}`)), "is nested deeper than 200 levels"},
 		"many values in a manifest":            {inManifest("a: [" + strings.Repeat("a,", 4<<20) + "]"), "has manifests of which at least one has more than 500000 values"},
-		"aliases in a manifest":                {inManifest("kind: A\n---\n" + string(doubled(20))), "has manifests of which at least one has more than 500000 values"},
-		"aliases in a hook":                    {inHook(string(aliased(60, 2000))), "has manifests of which at least one grows to more than"},
-		"aliases behind a document of nothing": {inManifest("a: [\n---\n" + string(doubled(20))), "has manifests of which at least one has more than 500000 values"},
-		"aliases inside of a text for YAML":    {inManifest("a: |\n  b\n  ---\n" + strings.ReplaceAll(string(doubled(20)), "a0: ", "a0: ")), "has manifests of which at least one"},
-		"YAML with aliases":                    {compressed(t, bytes.NewReader(aliased(30, 2000))), "is damaged"},
+		"aliases in a manifest":                {inManifest("kind: A\n---\n" + string(foreigntest.Doubled(20))), "has manifests of which at least one has more than 500000 values"},
+		"aliases in a hook":                    {inHook(string(foreigntest.Aliased(60, 2000))), "has manifests of which at least one grows to more than"},
+		"aliases behind a document of nothing": {inManifest("a: [\n---\n" + string(foreigntest.Doubled(20))), "has manifests of which at least one has more than 500000 values"},
+		"aliases inside of a text for YAML":    {inManifest("a: |\n  b\n  ---\n" + strings.ReplaceAll(string(foreigntest.Doubled(20)), "a0: ", "a0: ")), "has manifests of which at least one"},
+		"YAML with aliases":                    {compressed(t, bytes.NewReader(foreigntest.Aliased(30, 2000))), "is damaged"},
 		"no base64":                            {[]byte("{}"), "is not base64"},
 		"damaged gzip":                         {compressed(t, strings.NewReader(spaces))[:200], "its compression is damaged"},
 		"a large record":                       {bytes.Repeat([]byte("a"), maxRecordBytes+1), "has more than 1048576 bytes"},
@@ -212,7 +213,7 @@ func TestRecordsWithinTheBounds(t *testing.T) {
 func TestARecordThatIsTooLargeIsNotWritten(t *testing.T) {
 	client, cluster := clientWith(t, nil)
 
-	s, err := client.open(t.Context(), Values{})
+	s, err := client.open(t.Context(), values.Values{})
 	if err != nil {
 		t.Fatal(err)
 	}

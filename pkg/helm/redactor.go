@@ -1,6 +1,10 @@
 package helm
 
-import "sync"
+import (
+	"sync"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
+)
 
 // redactor is what has to be kept out of the messages of one action: values, and
 // the credentials that lead to the cluster. It grows when an action finds older
@@ -9,12 +13,12 @@ type redactor struct {
 	scrub func(text string) string // takes the credentials out; nil if there are none
 
 	mu     sync.RWMutex
-	values Values
+	values values.Values
 }
 
 // redactorFor keeps values and the client's own credentials out of messages.
-func (c *Client) redactorFor(values Values) *redactor {
-	return &redactor{scrub: c.scrub, values: values}
+func (c *Client) redactorFor(merged values.Values) *redactor {
+	return &redactor{scrub: c.scrub, values: merged}
 }
 
 // scrub takes the client's credentials out of a text.
@@ -29,7 +33,7 @@ func (c *Client) scrub(text string) string {
 // redact makes a text fit for conditions and logs.
 func (d *redactor) redact(text string) string {
 	if d == nil {
-		return Values{}.Redact(text)
+		return values.Values{}.Redact(text)
 	}
 
 	// First, or a value that is a part of a credential would leave the rest of it.
@@ -50,5 +54,5 @@ func (d *redactor) add(config map[string]any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	d.values = d.values.withOlder(config)
+	d.values = d.values.WithOlder(config)
 }

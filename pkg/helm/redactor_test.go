@@ -1,10 +1,14 @@
 package helm
 
-import "testing"
+import (
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
+)
 
 // An action on an older revision meets older values, which may have come from a Secret.
 func TestOlderValuesAreKeptOutOfMessages(t *testing.T) {
-	values, err := Merge(t.Context(), []Layer{
+	merged, err := values.Merge(t.Context(), []values.Layer{
 		{From: "s", Text: []byte("password: new-canary"), Secret: true},
 		{From: "inline", Text: []byte("image: nginx-web")},
 	})
@@ -12,7 +16,7 @@ func TestOlderValuesAreKeptOutOfMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := &redactor{values: values}
+	d := &redactor{values: merged}
 
 	if got, want := d.redact("old-canary new-canary nginx-web"), "old-canary [removed] nginx-web"; got != want {
 		t.Errorf("before: %q, want %q", got, want)
@@ -24,7 +28,7 @@ func TestOlderValuesAreKeptOutOfMessages(t *testing.T) {
 		t.Errorf("after: %q, want %q", got, want)
 	}
 
-	if got := values.Redact("old-canary"); got != "old-canary" {
+	if got := merged.Redact("old-canary"); got != "old-canary" {
 		t.Errorf("the values themselves have changed: %q", got)
 	}
 }

@@ -29,13 +29,13 @@ const noValue = "<no value>"
 // twice, and nothing of the chart itself is executed or parsed unbounded here. The
 // release needs a number only.
 func (c *Client) prepare(hard, soft context.Context, s *attempt, request Request, release render.Release, crds bool) (*chart.Chart, error) {
-	values, err := render.EncodeValues(request.Values.tree)
+	encoded, err := request.Values.Encode()
 	if err != nil {
 		return nil, err
 	}
 
 	release.Name, release.Namespace = c.target.Name, c.target.Namespace
-	job := render.Job{Values: values, Release: release, CRDsFirst: crds}
+	job := render.Job{Values: encoded, Release: release, CRDsFirst: crds}
 
 	one, err := c.admitted(soft, s, request, job)
 	if err == nil && !one.answer.Rendered {

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
 // Labels that we write on Helm's records of a release.
@@ -186,7 +188,7 @@ func (c *Client) Observe(ctx context.Context) (Observed, error) {
 
 	list, err := client.Resource(secretsResource()).Namespace(c.target.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return Observed{}, classify("list the revisions of the release", err, c.redactorFor(Values{}))
+		return Observed{}, classify("list the revisions of the release", err, c.redactorFor(values.Values{}))
 	}
 
 	observed := Observed{Revisions: make([]Revision, 0, len(list.Items))}

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
 // abandonTime is how long an action may take to return when none of its
@@ -49,7 +51,7 @@ type Request struct {
 	// Chart is needed to install and upgrade.
 	Chart Chart
 	// Values to render the chart with; of the other actions only what to keep out of messages.
-	Values Values
+	Values values.Values
 	// Note is told what an operator wants to know beside the end of the action. May be nil.
 	Note func(note Note, text string)
 }

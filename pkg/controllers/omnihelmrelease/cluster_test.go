@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
 // cluster is a workload cluster of the imagination with one release in it.
@@ -15,10 +16,10 @@ type cluster struct {
 	now         func() time.Time
 	revisions   []helm.Revision // the newest first
 	did         []helm.Action
-	values      helm.Values // of the last action
-	fail        error       // of every install and upgrade
-	refuse      error       // of every action, before it changes anything
-	during      func()      // in every action
+	values      values.Values // of the last action
+	fail        error         // of every install and upgrade
+	refuse      error         // of every action, before it changes anything
+	during      func()        // in every action
 	hold        chan struct{}
 	differences []helm.Difference
 	compared    error         // of every comparison

@@ -6,6 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -63,11 +64,11 @@ func interrupted(err error) bool {
 }
 
 // redactSecrets removes values of Secrets from an error: a server that refuses an object repeats it in its message.
-func redactSecrets(err error, values helm.Values) error {
+func redactSecrets(err error, merged values.Values) error {
 	var failure *helm.Error
 	if !errors.As(err, &failure) {
 		return err
 	}
 
-	return &helm.Error{Reason: failure.Reason, Message: values.Redact(failure.Message), Still: failure.Still}
+	return &helm.Error{Reason: failure.Reason, Message: merged.Redact(failure.Message), Still: failure.Still}
 }

@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
@@ -410,16 +411,16 @@ func TestAReleaseIsTakenOver(t *testing.T) {
 }
 
 func TestErrorsAreDiscreet(t *testing.T) {
-	values, err := helm.Merge(t.Context(), []helm.Layer{{From: "x", Text: []byte("password: canary"), Secret: true}})
+	merged, err := values.Merge(t.Context(), []values.Layer{{From: "x", Text: []byte("password: canary"), Secret: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if got := redactSecrets(&helm.Error{Reason: helm.ReasonForbidden, Message: "canary is refused"}, values).Error(); got != "[removed] is refused" {
+	if got := redactSecrets(&helm.Error{Reason: helm.ReasonForbidden, Message: "canary is refused"}, merged).Error(); got != "[removed] is refused" {
 		t.Error(got)
 	}
 
-	if got := redactSecrets(helm.ErrRevisionGone, values); !errors.Is(got, helm.ErrRevisionGone) {
+	if got := redactSecrets(helm.ErrRevisionGone, merged); !errors.Is(got, helm.ErrRevisionGone) {
 		t.Error(got)
 	}
 }

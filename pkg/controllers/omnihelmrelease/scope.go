@@ -9,6 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -21,7 +22,7 @@ type scope struct {
 	source   charts.Source
 	key      string // of the source
 	resolved *charts.Resolved
-	values   helm.Values
+	values   values.Values
 	opened   *clusteraccess.Opened
 	engine   engine
 	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over

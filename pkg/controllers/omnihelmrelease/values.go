@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
@@ -20,31 +20,31 @@ func (i *invalid) Error() string { return i.message }
 
 // resolveValues reads and merges the values.
 func (r *reconciler) resolveValues(ctx context.Context, s *scope) (loop.Outcome, error) {
-	values, err := r.values(ctx, s.release)
+	merged, err := r.values(ctx, s.release)
 	if outcome, done := explainInput(err); done {
 		return outcome, nil
 	} else if err != nil {
 		return loop.Outcome{}, err
 	}
 
-	s.values = values
+	s.values = merged
 
-	return loop.Continue(v1alpha1.ReasonSucceeded, "the values have digest %s", values.Digest()), nil
+	return loop.Continue(v1alpha1.ReasonSucceeded, "the values have digest %s", merged.Digest()), nil
 }
 
 // values reads and merges all values.
-func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelease) (helm.Values, error) {
+func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelease) (values.Values, error) {
 	spec := &release.Spec.Chart
 
 	var (
-		layers []helm.Layer
+		layers []values.Layer
 		size   int
 	)
 
 	for i := range spec.ValuesFrom {
 		layer, err := r.layer(ctx, release.Namespace, &spec.ValuesFrom[i], fmt.Sprintf("spec.chart.valuesFrom[%d]", i))
 		if err != nil {
-			return helm.Values{}, err
+			return values.Values{}, err
 		}
 
 		if layer == nil {
@@ -52,31 +52,31 @@ func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelea
 		}
 
 		// The number of references is not limited, and all of them can refer to one large object.
-		if size += len(layer.Text); size > helm.MaxValuesBytes {
-			return helm.Values{}, &invalid{fmt.Sprintf("%s: with the values before it, it has more than %d bytes: make them smaller", layer.From, helm.MaxValuesBytes)}
+		if size += len(layer.Text); size > values.MaxBytes {
+			return values.Values{}, &invalid{fmt.Sprintf("%s: with the values before it, it has more than %d bytes: make them smaller", layer.From, values.MaxBytes)}
 		}
 
 		layers = append(layers, *layer)
 	}
 
 	if spec.Values != nil {
-		layers = append(layers, helm.Layer{From: "spec.chart.values", Text: spec.Values.Raw})
+		layers = append(layers, values.Layer{From: "spec.chart.values", Text: spec.Values.Raw})
 	}
 
-	values, err := helm.Merge(ctx, layers)
+	merged, err := values.Merge(ctx, layers)
 	if ctx.Err() != nil {
-		return helm.Values{}, fmt.Errorf("read the values: %w", ctx.Err())
+		return values.Values{}, fmt.Errorf("read the values: %w", ctx.Err())
 	}
 
 	if err != nil {
-		return helm.Values{}, &invalid{err.Error()}
+		return values.Values{}, &invalid{err.Error()}
 	}
 
-	return values, nil
+	return merged, nil
 }
 
 // layer reads one source of values; nil if it is optional and does not exist.
-func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.HelmValuesReference, field string) (*helm.Layer, error) {
+func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.HelmValuesReference, field string) (*values.Layer, error) {
 	from := sources.Reference{Namespace: namespace, Name: ref.Name, Key: cmp.Or(ref.Key, v1alpha1.DefaultValuesKey), Field: field}
 	isSecret := ref.Kind == v1alpha1.ValuesSecret
 
@@ -94,7 +94,7 @@ func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.
 		return nil, err
 	}
 
-	return &helm.Layer{From: fmt.Sprintf("%s %q, key %q (%s)", ref.Kind, ref.Name, from.Key, field), Text: text, TargetPath: ref.TargetPath, Secret: isSecret}, nil
+	return &values.Layer{From: fmt.Sprintf("%s %q, key %q (%s)", ref.Kind, ref.Name, from.Key, field), Text: text, TargetPath: ref.TargetPath, Secret: isSecret}, nil
 }
 
 // explainInput returns the outcome for an input that does not exist or cannot be used; done is false for every other

@@ -1,4 +1,4 @@
-// Package foreigntest measures what reading hostile input costs in memory.
+// Package foreigntest measures what reading hostile input costs in memory, and makes such input.
 package foreigntest
 
 import (

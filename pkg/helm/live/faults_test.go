@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -62,9 +63,9 @@ func TestSecretValuesAreNotTold(t *testing.T) {
 	chart.Files["templates/fail.yaml"] = `{{ if .Values.loud }}{{ fail (printf "bad password %s" .Values.password) }}{{ end }}`
 
 	for _, name := range []string{"schema", "template"} {
-		secret := helm.Layer{From: "s", Text: []byte("password: canary-password"), Secret: true}
+		secret := values.Layer{From: "s", Text: []byte("password: canary-password"), Secret: true}
 
-		values, err := helm.Merge(t.Context(), []helm.Layer{secret, {From: "inline", Text: []byte("loud: true")}})
+		merged, err := values.Merge(t.Context(), []values.Layer{secret, {From: "inline", Text: []byte("loud: true")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestSecretValuesAreNotTold(t *testing.T) {
 		}
 
 		err = r.client.Run(t.Context(), helm.Request{
-			Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: packed{chart}, Values: values,
+			Decision: helm.Decision{Action: helm.ActionInstall}, Settings: r.settings, Chart: packed{chart}, Values: merged,
 		})
 		wantReason(t, err, helm.ReasonFailed)
 

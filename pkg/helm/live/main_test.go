@@ -20,6 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/rendertest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
@@ -150,10 +151,10 @@ func (r *release) observe() helm.Observed {
 }
 
 // decide says what is next for a chart and values.
-func (r *release) decide(packed chartserver.Chart, values string) (helm.Decision, helm.Request) {
+func (r *release) decide(packed chartserver.Chart, inline string) (helm.Decision, helm.Request) {
 	r.t.Helper()
 
-	merged, err := helm.Merge(r.t.Context(), []helm.Layer{{From: "inline", Text: []byte(values)}})
+	merged, err := values.Merge(r.t.Context(), []values.Layer{{From: "inline", Text: []byte(inline)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

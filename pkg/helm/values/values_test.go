@@ -1,4 +1,4 @@
-package helm
+package values
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package helm
+package values
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
-// MaxValuesBytes is how many bytes all texts of the values of one release may have together, as they come and once
+// MaxBytes is how many bytes all texts of the values of one release may have together, as they come and once
 // their aliases are replaced by what they stand for. Helm keeps the values, with the chart, in a Secret of 1 MiB.
-const MaxValuesBytes = 4 << 20
+const MaxBytes = 4 << 20
 
 const (
-	// maxValuesNodes is how many keys and values there may be in all values of one release. The largest charts have
+	// maxNodes is how many keys and values there may be in all values of one release. The largest charts have
 	// some ten thousand.
-	maxValuesNodes = 100_000
-	// maxValuesDepth is how deep values may be nested.
-	maxValuesDepth = 100
+	maxNodes = 100_000
+	// maxDepth is how deep values may be nested.
+	maxDepth = 100
 )
 
 // errTooLong is a target path with too many names.
-var errTooLong = fmt.Errorf("targetPath has more than %d names: make it shorter", maxValuesDepth-1)
+var errTooLong = fmt.Errorf("targetPath has more than %d names: make it shorter", maxDepth-1)
 
 // room is what the values of one release may still take.
 type room struct {
@@ -31,7 +31,7 @@ type room struct {
 }
 
 func newRoom() *room {
-	return &room{left: foreign.Limits{Bytes: MaxValuesBytes, Depth: maxValuesDepth, Nodes: maxValuesNodes, Expanded: MaxValuesBytes}}
+	return &room{left: foreign.Limits{Bytes: MaxBytes, Depth: maxDepth, Nodes: maxNodes, Expanded: MaxBytes}}
 }
 
 // admit decides whether a layer may be parsed.
@@ -55,13 +55,13 @@ func (r *room) together(err error) error {
 		return err
 	}
 
-	limit := MaxValuesBytes
+	limit := MaxBytes
 
 	switch exceeded.What { //nolint:exhaustive // the others count bytes
 	case foreign.Depth:
 		return err
 	case foreign.Nodes:
-		limit = maxValuesNodes
+		limit = maxNodes
 	}
 
 	whole := &foreign.LimitError{What: exceeded.What, Limit: limit}

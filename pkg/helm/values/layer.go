@@ -1,4 +1,4 @@
-package helm
+package values
 
 import (
 	"bufio"
@@ -59,7 +59,7 @@ func (l *Layer) tree() (map[string]any, error) {
 			return nil, err
 		}
 
-		if len(path) >= maxValuesDepth {
+		if len(path) >= maxDepth {
 			return nil, errTooLong
 		}
 

@@ -1,4 +1,7 @@
-package helm
+// Package values merges the values of a release: from which layers, within which bounds, with which digest, and what of
+// them came from Secrets and is kept out of texts. pkg/controllers/omnihelmrelease makes the layers, and pkg/helm renders
+// charts with what comes of them.
+package values
 
 import (
 	"context"
@@ -8,6 +11,7 @@ import (
 	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
 // Values are merged values. They do not change.
@@ -69,6 +73,10 @@ func (v Values) Tree() map[string]any {
 
 	return copied
 }
+
+// Encode writes the values for a worker, which restores them with the types of their numbers (see render.EncodeValues).
+// The error is that of a value that JSON does not have; merged values hold none.
+func (v Values) Encode() ([]byte, error) { return render.EncodeValues(v.tree) }
 
 func copyValue(value any) any {
 	switch typed := value.(type) {

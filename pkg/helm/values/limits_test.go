@@ -1,43 +1,27 @@
-package helm
+package values
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
-// aliased is a text of some KiB that becomes count times that size.
-func aliased(kib, count int) []byte {
-	return []byte("a: &a " + strings.Repeat("x", kib<<10) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a,", count), ",") + "]\n")
-}
-
-// doubled is a text that becomes 2 to the power of lines values.
-func doubled(lines int) []byte {
-	text := bytes.NewBufferString("a0: &a0 [x, x]\n")
-	for i := range lines {
-		fmt.Fprintf(text, "a%d: &a%d [*a%d, *a%d]\n", i+1, i+1, i, i)
-	}
-
-	return text.Bytes()
-}
-
 // Each of these took hundreds of MiB, or would without end.
 func TestHostileValues(t *testing.T) {
-	half := Layer{From: "before", Text: append([]byte("a: "), bytes.Repeat([]byte("x"), MaxValuesBytes/2-100)...)}
-	list := []byte("a: [" + strings.Repeat("1,", maxValuesNodes*2/3) + "1]")
+	half := Layer{From: "before", Text: append([]byte("a: "), bytes.Repeat([]byte("x"), MaxBytes/2-100)...)}
+	list := []byte("a: [" + strings.Repeat("1,", maxNodes*2/3) + "1]")
 
 	for name, test := range map[string]struct {
 		layers []Layer
 		want   string
 	}{
-		"aliases of a long value": {[]Layer{{From: "x", Text: aliased(30, 2000)}}, "x: grows to more than 4194304 bytes"},
-		"in a later document":     {[]Layer{{From: "x", Text: append([]byte("a: 1\n---\n"), aliased(30, 2000)...)}}, "x: grows to more than 4194304 bytes"},
-		"aliases of aliases":      {[]Layer{{From: "x", Text: doubled(17)}}, "x: has more than 100000 values"},
+		"aliases of a long value": {[]Layer{{From: "x", Text: foreigntest.Aliased(30, 2000)}}, "x: grows to more than 4194304 bytes"},
+		"in a later document":     {[]Layer{{From: "x", Text: append([]byte("a: 1\n---\n"), foreigntest.Aliased(30, 2000)...)}}, "x: grows to more than 4194304 bytes"},
+		"aliases of aliases":      {[]Layer{{From: "x", Text: foreigntest.Doubled(17)}}, "x: has more than 100000 values"},
 		"many values":             {[]Layer{{From: "x", Text: bytes.Repeat([]byte("- a\n"), 120_000)}}, "x: has more than 100000 values"},
 		"many values in JSON":     {[]Layer{{From: "x", Text: []byte(`{"a":[` + strings.Repeat("{},", 200_000) + `{}]}`)}}, "x: has more than 100000 values"},
 		"many documents":          {[]Layer{{From: "x", Text: bytes.Repeat([]byte("---\n"), 110_000)}}, "x: has more than 100000 values"},
@@ -45,7 +29,7 @@ func TestHostileValues(t *testing.T) {
 		"a long text together":    {[]Layer{half, half, half}, "with the values before it, it has more than 4194304 bytes"},
 		"a long value together":   {[]Layer{half, half, {From: "x", Text: half.Text, TargetPath: "b"}}, "x: with the values before it, it has more than 4194304 bytes"},
 		"many values together":    {[]Layer{{From: "x", Text: list}, {From: "y", Text: list}}, "y: with the values before it, it has more than 100000 values"},
-		"a long value":            {[]Layer{{From: "x", Text: make([]byte, MaxValuesBytes+1), TargetPath: "b"}}, "x: has more than 4194304 bytes"},
+		"a long value":            {[]Layer{{From: "x", Text: make([]byte, MaxBytes+1), TargetPath: "b"}}, "x: has more than 4194304 bytes"},
 		"a deep path":             {[]Layer{{From: "x", Text: []byte("v"), TargetPath: strings.Repeat("a.", 125) + "a"}}, "x: targetPath has more than 99 names"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +45,7 @@ func TestHostileValues(t *testing.T) {
 func TestAliasesInValues(t *testing.T) {
 	values, err := Merge(t.Context(), []Layer{
 		text("x", "base: &base {cpu: 1, memory: 1Gi}\nweb:\n  <<: *base\n  cpu: 2\nall: [*base, *base]\n---\nlater: &l [1]\nagain: *l\n"),
-		{From: "y", Text: aliased(30, 100)},
+		{From: "y", Text: foreigntest.Aliased(30, 100)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +74,7 @@ func TestMergeEndsWithItsContext(t *testing.T) {
 
 func FuzzValues(f *testing.F) {
 	for _, seed := range [][]byte{
-		[]byte("a: 1.10\nb: [yes, ~, 0x10]\n---\nc: {d: e}\n"), []byte(`{"a":123456789012345678901234567890,"b":1e400}`), aliased(30, 2000), doubled(17),
+		[]byte("a: 1.10\nb: [yes, ~, 0x10]\n---\nc: {d: e}\n"), []byte(`{"a":123456789012345678901234567890,"b":1e400}`), foreigntest.Aliased(30, 2000), foreigntest.Doubled(17),
 		[]byte("a: &a [*a]"), []byte("? {a: b}\n: c\n"), []byte("a: !!binary aGVsbG8=\n<<: [{b: 1}, {c: 2}]\n"), bytes.Repeat([]byte("---\n"), 10_000),
 	} {
 		f.Add(seed, "")

@@ -1,4 +1,4 @@
-package helm
+package values
 
 import (
 	"slices"
@@ -6,9 +6,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// withOlder also keeps older values out of texts, as far as they are not among
-// the current ones that came from no Secret.
-func (v Values) withOlder(config map[string]any) Values {
+// WithOlder returns values that also keep older ones out of texts, as far as they are not among
+// the current ones that came from no Secret. Config is what Helm's record of an older revision has.
+func (v Values) WithOlder(config map[string]any) Values {
 	known := map[string]bool{} // which of them came from a Secret
 
 	for _, text := range redact.Leaves(v.tree) {
