@@ -14,8 +14,10 @@ import (
 	"helm.sh/helm/v4/pkg/release"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
@@ -41,7 +43,7 @@ type Target struct {
 	// Tenant shares the places of Charts with all targets of the same one.
 	Tenant string
 	// Validated remembers the kinds whose fields the API server behind Config validates. Nil remembers none.
-	Validated Kinds
+	Validated kubeclient.Kinds
 }
 
 // Client works on one release. It is safe for concurrent use, but two actions
@@ -78,6 +80,16 @@ func New(target Target, log logr.Logger, grace time.Duration) *Client {
 	return &Client{target: target, log: log, grace: grace}
 }
 
+// metadata is a client that reads nothing but metadata.
+func (c *Client) metadata(ctx context.Context) (metadata.Interface, error) {
+	client, err := metadata.NewForConfig(kubeclient.Bounded(ctx, c.target.Config))
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the workload cluster: %w", err)
+	}
+
+	return client, nil
+}
+
 // attempt is what one action uses.
 type attempt struct {
 	config  *action.Configuration
@@ -98,7 +110,7 @@ func (s *attempt) releaseMemory() {
 
 // open makes Helm's configuration for one action. All its requests end with ctx.
 func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, error) {
-	clients, err := newGetter(bounded(ctx, c.target.Config), c.target.Namespace)
+	clients, err := kubeclient.NewGetter(kubeclient.Bounded(ctx, c.target.Config), c.target.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +122,7 @@ func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, erro
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	if err := rememberKinds(config, c.target.Validated); err != nil {
+	if err := kubeclient.RememberKinds(config, c.target.Validated); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 

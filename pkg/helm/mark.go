@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
@@ -26,7 +27,7 @@ type Mark struct {
 // Mark writes a hub into the mark of ownership on a record, with one write that changes nothing else: Helm knows nothing of
 // it, and no revision is made. It updates instead of patching, because Helm needs the right to update records anyway.
 func (c *Client) Mark(ctx context.Context, mark Mark) error {
-	client, err := typedcorev1.NewForConfig(bounded(ctx, c.target.Config))
+	client, err := typedcorev1.NewForConfig(kubeclient.Bounded(ctx, c.target.Config))
 	if err != nil {
 		return fmt.Errorf("make a client for the workload cluster: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/client-go/discovery"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -170,7 +171,7 @@ func (c *Client) render(ctx context.Context, s *attempt, request Request, job re
 		APIVersions: capabilities.APIVersions,
 	}
 
-	lookups, err := c.newLookups(ctx, s)
+	lookup, err := kubeclient.NewLookup(ctx, c.target.Config, s.config.RESTClientGetter)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func (c *Client) render(ctx context.Context, s *attempt, request Request, job re
 		return c.reserveMemory(ctx, s, one)
 	}
 
-	if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookups.answer); err != nil {
+	if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookup); err != nil {
 		return nil, explainRendering(request.Chart, err)
 	}
 

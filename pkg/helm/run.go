@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
@@ -243,7 +244,7 @@ func versionLabel(version string) string {
 // createNamespace makes the release's namespace if it is missing. Who may not
 // make namespaces may still use one that is there.
 func (c *Client) createNamespace(ctx context.Context, request Request) error {
-	client, err := kubernetes.NewForConfig(bounded(ctx, c.target.Config))
+	client, err := kubernetes.NewForConfig(kubeclient.Bounded(ctx, c.target.Config))
 	if err != nil {
 		return fmt.Errorf("make a client for the workload cluster: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 )
 
 func (c *Client) uninstall(soft context.Context, s *attempt, request Request) error {
@@ -29,10 +31,10 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 		return err
 	}
 
-	left := &deletions{}
+	left := &kubeclient.Deletions{}
 	// Objects that are left need a record that knows them.
 	s.storage.keep = onceFine(func() error {
-		err := cmp.Or(left.failure(), soft.Err())
+		err := cmp.Or(left.Failure(), soft.Err())
 		if err == nil {
 			err = c.allGone(s, record.Manifest)
 		}
@@ -44,7 +46,7 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 		return nil
 	})
 
-	if err := left.watch(s.config); err != nil {
+	if err := left.Watch(s.config); err != nil {
 		return err
 	}
 

@@ -97,10 +97,10 @@ func TestFewRequests(t *testing.T) {
 // kindSet is a set of kinds for tests of one goroutine.
 type kindSet map[schema.GroupVersionKind]bool
 
-// Has implements helm.Kinds.
+// Has implements kubeclient.Kinds.
 func (s kindSet) Has(kind schema.GroupVersionKind) bool { return s[kind] }
 
-// Add implements helm.Kinds.
+// Add implements kubeclient.Kinds.
 func (s kindSet) Add(kind schema.GroupVersionKind) { s[kind] = true }
 
 // Whether the API server validates the fields of a kind is asked once for all actions, and it validates them every time.

@@ -1,4 +1,4 @@
-package helm
+package kubeclient
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"helm.sh/helm/v4/pkg/action"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,13 +26,15 @@ type lookups struct {
 	client *rest.RESTClient
 }
 
-func (c *Client) newLookups(ctx context.Context, s *attempt) (*lookups, error) {
-	kinds, err := s.config.RESTClientGetter.ToDiscoveryClient()
+// NewLookup makes what answers the lookups of templates from the cluster behind config, whose kinds clients knows. An
+// answer has render.MaxReply bytes at most. All its requests end with ctx.
+func NewLookup(ctx context.Context, config *rest.Config, clients action.RESTClientGetter) (render.Lookup, error) {
+	kinds, err := clients.ToDiscoveryClient()
 	if err != nil {
 		return nil, err
 	}
 
-	config := bounded(ctx, c.target.Config)
+	config = Bounded(ctx, config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.DisableCompression = true
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &shortAnswers{next} })
@@ -41,7 +44,7 @@ func (c *Client) newLookups(ctx context.Context, s *attempt) (*lookups, error) {
 		return nil, fmt.Errorf("make a client for the workload cluster: %w", err)
 	}
 
-	return &lookups{kinds: kinds, client: client}, nil
+	return (&lookups{kinds: kinds, client: client}).answer, nil
 }
 
 // answer implements render.Lookup.

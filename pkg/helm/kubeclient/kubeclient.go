@@ -1,4 +1,7 @@
-package helm
+// Package kubeclient is what stands between Helm and a workload cluster: requests that end, the clients that Helm makes
+// of them, one question for each kind whether the API server validates its fields, the lookups of templates, and what
+// came of waiting for deletions. Only pkg/helm uses it, for each action anew.
+package kubeclient
 
 import (
 	"context"
@@ -8,9 +11,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
@@ -20,10 +23,10 @@ import (
 // requestTimeout bounds one request that is no watch.
 const requestTimeout = 30 * time.Second
 
-// bounded makes a copy of a configuration whose requests all end with ctx, and
-// after requestTimeout unless they watch. Helm itself gives its requests
+// Bounded makes a copy of a configuration whose requests all end with ctx, and
+// after 30 seconds unless they watch. Helm itself gives its requests
 // neither end.
-func bounded(ctx context.Context, config *rest.Config) *rest.Config {
+func Bounded(ctx context.Context, config *rest.Config) *rest.Config {
 	copied := rest.CopyConfig(config)
 	copied.Wrap(func(next http.RoundTripper) http.RoundTripper { return &boundedTransport{ctx: ctx, next: next} })
 	// The workload cluster protects itself; a small limit here only makes large charts slow.
@@ -78,16 +81,6 @@ func (b *endingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// metadata is a client that reads nothing but metadata.
-func (c *Client) metadata(ctx context.Context) (metadata.Interface, error) {
-	client, err := metadata.NewForConfig(bounded(ctx, c.target.Config))
-	if err != nil {
-		return nil, fmt.Errorf("make a client for the workload cluster: %w", err)
-	}
-
-	return client, nil
-}
-
 // getter gives Helm its clients. Objects without a namespace land in the
 // release's, whatever a kubeconfig's context says.
 type getter struct {
@@ -97,7 +90,9 @@ type getter struct {
 	mapper    meta.ResettableRESTMapper
 }
 
-func newGetter(config *rest.Config, namespace string) (*getter, error) {
+// NewGetter makes what gives Helm its clients for a cluster, none of which is connected yet. Namespace is that of the
+// release: objects that name none land there. The error is that of a configuration that no client can be made of.
+func NewGetter(config *rest.Config, namespace string) (genericclioptions.RESTClientGetter, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client for the workload cluster: %w", err)

@@ -1,4 +1,4 @@
-package helm
+package kubeclient
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ type waiter struct {
 func (w waiter) WaitForDelete(kube.ResourceList, time.Duration) error { return w.err }
 
 func TestDeletions(t *testing.T) {
-	d := &deletions{}
+	d := &Deletions{}
 	left := errors.New("a ConfigMap is still there")
 
 	for _, err := range []error{nil, left, errors.New("and another"), nil} {
@@ -29,12 +29,12 @@ func TestDeletions(t *testing.T) {
 		}
 	}
 
-	if !errors.Is(d.failure(), left) {
-		t.Errorf("the failure is %v", d.failure())
+	if !errors.Is(d.Failure(), left) {
+		t.Errorf("the failure is %v", d.Failure())
 	}
 
 	config := &action.Configuration{KubeClient: &kube.Client{}}
-	if err := d.watch(config); err != nil {
+	if err := d.Watch(config); err != nil {
 		t.Fatal(err)
 	}
 
@@ -42,7 +42,7 @@ func TestDeletions(t *testing.T) {
 		t.Error("the client has lost its options")
 	}
 
-	if err := d.watch(&action.Configuration{}); err == nil {
+	if err := d.Watch(&action.Configuration{}); err == nil {
 		t.Error("no client is not told of")
 	}
 }

@@ -1,4 +1,4 @@
-package helm
+package kubeclient
 
 import (
 	"fmt"
@@ -9,23 +9,24 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 )
 
-// deletions notes whether objects were seen to be gone. Helm removes the records
+// Deletions notes whether objects were seen to be gone. Helm removes the records
 // of a release even if they were not. It is safe for concurrent use.
-type deletions struct {
+type Deletions struct {
 	mu  sync.Mutex
 	err error
 }
 
-// failure is why objects may be left; nil if none are.
-func (d *deletions) failure() error {
+// Failure is the first error of waiting for deletions, which is why objects may be left; nil if none are.
+func (d *Deletions) Failure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	return d.err
 }
 
-// watch makes an action tell what came of waiting for deletions.
-func (d *deletions) watch(config *action.Configuration) error {
+// Watch makes an action tell what came of waiting for deletions. The error is that of a configuration without the client
+// that Helm makes.
+func (d *Deletions) Watch(config *action.Configuration) error {
 	client, ok := config.KubeClient.(*kube.Client)
 	if !ok {
 		return fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
@@ -40,7 +41,7 @@ func (d *deletions) watch(config *action.Configuration) error {
 type deletingClient struct {
 	*kube.Client
 
-	deletions *deletions
+	deletions *Deletions
 }
 
 // GetWaiterWithOptions implements kube.InterfaceWaitOptions.
@@ -57,7 +58,7 @@ func (c *deletingClient) GetWaiterWithOptions(strategy kube.WaitStrategy, option
 type deletingWaiter struct {
 	kube.Waiter
 
-	deletions *deletions
+	deletions *Deletions
 }
 
 // WaitForDelete implements kube.Waiter.

@@ -1,4 +1,4 @@
-package helm
+package kubeclient
 
 import (
 	"fmt"
@@ -21,10 +21,11 @@ type Kinds interface {
 	Add(kind schema.GroupVersionKind)
 }
 
-// rememberKinds makes Helm ask a workload cluster once for each kind whether its API server validates fields, and not
+// RememberKinds makes Helm ask a workload cluster once for each kind whether its API server validates fields, and not
 // once for each action: the answer is in the OpenAPI document of the kind's group, and reading that takes more
-// processor time than the rest of a small chart's installation.
-func rememberKinds(config *action.Configuration, kinds Kinds) error {
+// processor time than the rest of a small chart's installation. Kinds are those that the cluster is known to validate;
+// nil asks in each action. The error is that of a configuration without the client that Helm makes.
+func RememberKinds(config *action.Configuration, kinds Kinds) error {
 	client, ok := config.KubeClient.(*kube.Client)
 	if !ok {
 		return fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
