@@ -10,6 +10,8 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
 
 // coverAll adds to the newest revision what older ones may have left: Helm
@@ -74,7 +76,7 @@ func unfinished(numbers []int, statuses map[int]Status) []int {
 
 // joined is a manifest and those objects of an older one that it does not name.
 func (c *Client) joined(manifest, older string) (string, error) {
-	known := map[Object]bool{}
+	known := map[drift.Object]bool{}
 
 	objects, err := objectsOf(manifest)
 	if err != nil {
@@ -124,11 +126,11 @@ func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
 
 // named tells objects of manifests apart: by no version, and by the namespace in
 // which they land, if they have one.
-func (c *Client) named(object *unstructured.Unstructured) Object {
+func (c *Client) named(object *unstructured.Unstructured) drift.Object {
 	kind, namespace := object.GroupVersionKind(), object.GetNamespace()
 	if namespace == "" {
 		namespace = c.target.Namespace
 	}
 
-	return Object{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: object.GetName()}
+	return drift.Object{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: object.GetName()}
 }

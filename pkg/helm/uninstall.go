@@ -12,8 +12,8 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 )
 
@@ -110,14 +110,14 @@ func (c *Client) allGone(s *attempt, manifest string) error {
 			continue
 		}
 
-		live, err := getObject(info)
+		live, err := drift.Get(info)
 
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return fmt.Errorf("whether %s is gone cannot be told: %w", identify(info), err)
-		case c.owns(live):
-			return fmt.Errorf("%s is still there", identify(info))
+			return fmt.Errorf("whether %s is gone cannot be told: %w", drift.Identify(info), err)
+		case c.release().Owns(live):
+			return fmt.Errorf("%s is still there", drift.Identify(info))
 		}
 	}
 
@@ -145,13 +145,4 @@ func toDelete(manifest string) (string, error) {
 	}
 
 	return due.String(), nil
-}
-
-// owns reports whether a live object bears the marks of the release.
-func (c *Client) owns(live map[string]any) bool {
-	object := unstructured.Unstructured{Object: live}
-	annotations := object.GetAnnotations()
-
-	return object.GetLabels()[managedByLabel] == managedByHelm &&
-		annotations[releaseAnnotation] == c.target.Name && annotations[namespaceAnnotation] == c.target.Namespace
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
@@ -21,7 +22,7 @@ type cluster struct {
 	refuse      error         // of every action, before it changes anything
 	during      func()        // in every action
 	hold        chan struct{}
-	differences []helm.Difference
+	differences []drift.Difference
 	compared    error         // of every comparison
 	slow        time.Duration // every comparison takes so long
 	lost        error         // of every observation
@@ -114,7 +115,7 @@ func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 	return c.fail
 }
 
-func (c *cluster) Drift(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
+func (c *cluster) Drift(context.Context, int, []drift.Ignore) ([]drift.Difference, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -123,7 +124,7 @@ func (c *cluster) Drift(context.Context, int, []helm.Ignore) ([]helm.Difference,
 	return c.differences, c.compared
 }
 
-func (c *cluster) Correct(context.Context, int, []helm.Ignore) ([]helm.Difference, error) {
+func (c *cluster) Correct(context.Context, int, []drift.Ignore) ([]drift.Difference, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

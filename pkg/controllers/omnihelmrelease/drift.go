@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -31,7 +32,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 
 	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
 
-	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (differences []helm.Difference, err error) {
+	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (differences []drift.Difference, err error) {
 		err = recoverPanic(func() (err error) {
 			differences, err = engine.Drift(ctx, revision, ignores)
 
@@ -59,7 +60,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 
 // correct applies differing objects again. It corrects what was found once; the next comparison shows whether that
 // lasts.
-func (r *reconciler) correct(s *scope, found asynccache.Answer[[]helm.Difference], revision int, ignores []helm.Ignore) loop.Outcome {
+func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Difference], revision int, ignores []drift.Ignore) loop.Outcome {
 	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
 		if s.last.err == nil && found.Err != nil {
 			return r.explainCluster(s, found.Err)
@@ -98,7 +99,7 @@ func keepDrift(fresh time.Duration, err error, failures int) time.Duration {
 }
 
 // notCompared returns the message about objects that could not be compared; empty if there are none.
-func notCompared(found asynccache.Answer[[]helm.Difference]) string {
+func notCompared(found asynccache.Answer[[]drift.Difference]) string {
 	if found.Err == nil {
 		return ""
 	}
@@ -106,11 +107,11 @@ func notCompared(found asynccache.Answer[[]helm.Difference]) string {
 	return ". Not everything could be compared: " + found.Err.Error()
 }
 
-func ignored(rules []v1alpha1.DriftIgnore) []helm.Ignore {
-	var ignores []helm.Ignore
+func ignored(rules []v1alpha1.DriftIgnore) []drift.Ignore {
+	var ignores []drift.Ignore
 
 	for _, rule := range rules {
-		ignores = append(ignores, helm.Ignore{
+		ignores = append(ignores, drift.Ignore{
 			Group: rule.Target.Group, Version: rule.Target.Version, Kind: rule.Target.Kind,
 			Namespace: rule.Target.Namespace, Name: rule.Target.Name, Paths: rule.Paths,
 		})
@@ -119,7 +120,7 @@ func ignored(rules []v1alpha1.DriftIgnore) []helm.Ignore {
 	return ignores
 }
 
-func listed(differences []helm.Difference) string {
+func listed(differences []drift.Difference) string {
 	var texts []string
 
 	for i, difference := range differences {

@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -43,8 +44,8 @@ type engine interface {
 	Observe(ctx context.Context) (helm.Observed, error)
 	Details(ctx context.Context, revision int) (helm.Details, error)
 	Run(ctx context.Context, request helm.Request) error
-	Drift(ctx context.Context, revision int, ignores []helm.Ignore) ([]helm.Difference, error)
-	Correct(ctx context.Context, revision int, ignores []helm.Ignore) ([]helm.Difference, error)
+	Drift(ctx context.Context, revision int, ignores []drift.Ignore) ([]drift.Difference, error)
+	Correct(ctx context.Context, revision int, ignores []drift.Ignore) ([]drift.Difference, error)
 	Mark(ctx context.Context, mark helm.Mark) error
 }
 
@@ -76,7 +77,7 @@ type reconciler struct {
 
 	runner *runner
 	found  *asynccache.Cache[types.NamespacedName, string, *charts.Resolved]
-	drift  *asynccache.Cache[types.NamespacedName, string, []helm.Difference]
+	drift  *asynccache.Cache[types.NamespacedName, string, []drift.Difference]
 	wake   *trigger.Trigger[types.NamespacedName]
 }
 
@@ -101,7 +102,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	limits := limiter.Limits[string]{PerKey: workers, Total: actionsPerWorker * workers}
 	r.runner = newRunner(limits, options.Now, r.wake.Fire)
 	r.found = newCache[*charts.Resolved](r, limits, keepChart)
-	r.drift = newCache[[]helm.Difference](r, limits, keepDrift)
+	r.drift = newCache[[]drift.Difference](r, limits, keepDrift)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Access != nil {

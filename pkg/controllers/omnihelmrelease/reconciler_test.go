@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
@@ -192,7 +193,7 @@ func TestDrift(t *testing.T) {
 	b.settle()
 	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
 
-	b.cluster.differences = []helm.Difference{{Object: helm.Object{Kind: "ConfigMap", Name: "app"}, Paths: []string{"/data/a"}}}
+	b.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Paths: []string{"/data/a"}}}
 	b.run() // too soon to look again
 	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
 	b.pass(10 * time.Minute)
@@ -260,7 +261,7 @@ func TestDeletion(t *testing.T) {
 // An object that cannot be compared keeps nothing of the others back.
 func TestDriftThatIsNotWhole(t *testing.T) {
 	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
-	b.cluster.differences = []helm.Difference{{Object: helm.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+	b.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
 	b.cluster.compared = &helm.Error{Reason: helm.ReasonFailed, Message: "compare Secret x: a webhook refuses dry runs"}
 	b.settle()
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -22,7 +23,7 @@ func driftChart() chartserver.Chart {
 	return chart
 }
 
-func texts(differences []helm.Difference) []string {
+func texts(differences []drift.Difference) []string {
 	var all []string
 	for _, difference := range differences {
 		all = append(all, difference.String())
@@ -72,7 +73,7 @@ func TestDrift(t *testing.T) {
 	r := newRelease(t)
 	r.want(helm.ActionInstall, driftChart(), "")
 
-	drift := func(want []string, ignores ...helm.Ignore) {
+	wantDrift := func(want []string, ignores ...drift.Ignore) {
 		t.Helper()
 
 		found, err := r.client.Drift(t.Context(), 1, ignores)
@@ -85,7 +86,7 @@ func TestDrift(t *testing.T) {
 		}
 	}
 
-	drift(nil)
+	wantDrift(nil)
 
 	ctx, core := t.Context(), cluster.Client().CoreV1()
 	ns := r.namespace
@@ -107,10 +108,10 @@ func TestDrift(t *testing.T) {
 	// A field that the release does not set, such as the replicas here, is nobody's drift.
 	changed := "ConfigMap " + ns + "/demo differs at /data/a, /data/b"
 	gone := "Secret " + ns + "/pass is missing"
-	drift([]string{gone, changed})
-	drift([]string{gone, "ConfigMap " + ns + "/demo differs at /data/b"}, helm.Ignore{Kind: "ConfigMap", Paths: []string{"/data/a"}})
+	wantDrift([]string{gone, changed})
+	wantDrift([]string{gone, "ConfigMap " + ns + "/demo differs at /data/b"}, drift.Ignore{Kind: "ConfigMap", Paths: []string{"/data/a"}})
 
-	found, err := r.client.Correct(ctx, 1, []helm.Ignore{{Paths: []string{"/data/a"}}})
+	found, err := r.client.Correct(ctx, 1, []drift.Ignore{{Paths: []string{"/data/a"}}})
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%v, %v", found, err)
 	}
@@ -119,13 +120,13 @@ func TestDrift(t *testing.T) {
 		t.Error(diff)
 	}
 
-	drift([]string{"ConfigMap " + ns + "/demo differs at /data/a"})
+	wantDrift([]string{"ConfigMap " + ns + "/demo differs at /data/a"})
 
 	if _, err := r.client.Correct(ctx, 1, nil); err != nil {
 		t.Fatal(err)
 	}
 
-	drift(nil)
+	wantDrift(nil)
 
 	if diff := cmp.Diff([]string{"1 deployed"}, r.numbers()); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,169 @@
+package drift
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// Marks that Helm puts on every object of a release. They are not in the
+// stored manifest, but applied together with it.
+const (
+	managedByLabel      = "app.kubernetes.io/managed-by"
+	managedByHelm       = "Helm"
+	releaseAnnotation   = "meta.helm.sh/release-name"
+	namespaceAnnotation = "meta.helm.sh/release-namespace"
+)
+
+// maxDifferentPaths is how many paths of one object are named.
+const maxDifferentPaths = 10
+
+// Release is the release whose objects are compared. They bear marks with its name and namespace.
+type Release struct {
+	// Name is Helm's name of the release, Namespace where it is.
+	Name, Namespace string
+	// FieldManager is the name under which the release owns fields.
+	FieldManager string
+}
+
+// Compare tells how an object of the stored manifest differs from what the cluster has: by a server-side dry run, whose
+// changes are what differs. It is nil if nothing does, and names 10 pointers at most and how many more there are. With correct, an object that differs
+// is applied again; what ignored pointers lead to stays as it is. Errors are those of the cluster; one of applying an
+// object that is missing comes with the difference.
+func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*Difference, error) {
+	wanted, err := r.marked(info)
+	if err != nil || info.Name == "" { // a generated name has no counterpart
+		return nil, err
+	}
+
+	object := Identify(info)
+	ignored := pathsFor(object, ignores)
+
+	live, err := Get(info)
+	if apierrors.IsNotFound(err) {
+		if correct {
+			_, err = r.apply(info, wanted, false)
+		} else {
+			err = nil
+		}
+
+		return &Difference{Object: object, Missing: true}, err
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	for _, pointer := range ignored {
+		copyPath(live, wanted, pointer)
+	}
+
+	result, err := r.apply(info, wanted, true)
+	if err != nil {
+		return nil, err
+	}
+
+	paths := diff(live, result, append(ignored, serverPaths()...))
+	if len(paths) == 0 {
+		return nil, nil //nolint:nilnil // nothing differs, nothing failed
+	}
+
+	if correct {
+		if _, err := r.apply(info, wanted, false); err != nil {
+			return nil, err
+		}
+	}
+
+	if len(paths) > maxDifferentPaths {
+		paths = append(paths[:maxDifferentPaths], fmt.Sprintf("and %d more", len(paths)-maxDifferentPaths))
+	}
+
+	return &Difference{Object: object, Paths: paths}, nil
+}
+
+// Identify names an object of a manifest as the cluster knows it.
+func Identify(info *resource.Info) Object {
+	kind := info.Mapping.GroupVersionKind
+
+	return Object{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: info.Namespace, Name: info.Name}
+}
+
+// marked is an object of the manifest as Helm applies it.
+func (r Release) marked(info *resource.Info) (map[string]any, error) {
+	object, ok := info.Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, errors.New("the object is not readable")
+	}
+
+	marked := object.DeepCopy()
+	labels, annotations := marked.GetLabels(), marked.GetAnnotations()
+
+	if labels == nil {
+		labels = map[string]string{}
+	}
+
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+
+	labels[managedByLabel] = managedByHelm
+	annotations[releaseAnnotation], annotations[namespaceAnnotation] = r.Name, r.Namespace
+	marked.SetLabels(labels)
+	marked.SetAnnotations(annotations)
+
+	return marked.Object, nil
+}
+
+// Get reads an object as the cluster has it. The error is that of the cluster, also if the object does not exist.
+func Get(info *resource.Info) (map[string]any, error) {
+	found, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	return asMap(found)
+}
+
+// apply applies an object as the release does, or only asks what that would give.
+func (r Release) apply(info *resource.Info, object map[string]any, dryRun bool) (map[string]any, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("write the object: %w", err)
+	}
+
+	force := true
+
+	result, err := resource.NewHelper(info.Client, info.Mapping).DryRun(dryRun).WithFieldManager(r.FieldManager).
+		WithFieldValidation(string(kube.FieldValidationDirectiveIgnore)).
+		Patch(info.Namespace, info.Name, types.ApplyPatchType, data, &metav1.PatchOptions{Force: &force})
+	if err != nil {
+		return nil, err
+	}
+
+	return asMap(result)
+}
+
+func asMap(object any) (map[string]any, error) {
+	typed, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("the answer has the unknown type %T", object)
+	}
+
+	return typed.Object, nil
+}
+
+// Owns reports whether a live object bears the marks of the release.
+func (r Release) Owns(live map[string]any) bool {
+	object := unstructured.Unstructured{Object: live}
+	annotations := object.GetAnnotations()
+
+	return object.GetLabels()[managedByLabel] == managedByHelm &&
+		annotations[releaseAnnotation] == r.Name && annotations[namespaceAnnotation] == r.Namespace
+}
