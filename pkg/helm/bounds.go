@@ -12,17 +12,9 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
-
-// textLimits bound all objects of a release together, and all CRDs of a chart: Helm
-// decodes them several times, and keeps them while it waits.
-//
-//nolint:gochecknoglobals // a constant, but Go has none of this type
-var textLimits = foreign.Limits{Bytes: 2 * render.MaxText, Depth: 200, Nodes: 500_000, Expanded: 2 * render.MaxText}
-
-// separator stands between two YAML documents.
-const separator = "\n---\n"
 
 // notesFile is the name of the file that is no manifest.
 const notesFile = "NOTES.txt"
@@ -51,10 +43,10 @@ func look(ctx context.Context, files map[string]string) manifests {
 
 		// Helm separates documents in its own way, and more often than YAML does.
 		documents := releaseutil.SplitManifests(text)
-		texts[name] = strings.Join(slices.Collect(maps.Values(documents)), separator)
+		texts[name] = strings.Join(slices.Collect(maps.Values(documents)), manifest.Separator)
 	}
 
-	size, name, err := checkTexts(ctx, texts)
+	size, name, err := manifest.Check(ctx, texts)
 
 	return manifests{size: size, name: name, err: err}
 }
@@ -77,32 +69,6 @@ func (c *Client) checkManifests(ctx context.Context, request Request, files map[
 	}
 
 	return fmt.Errorf("YAML parse error on %s: %w", found.name, found.err)
-}
-
-// checkTexts checks texts together. It returns their size, or the name of the one that is
-// wrong, or of the one with which they are too much.
-func checkTexts(ctx context.Context, texts map[string]string) (foreign.Size, string, error) {
-	names := slices.Sorted(maps.Keys(texts))
-
-	var all strings.Builder
-
-	for _, name := range names {
-		all.WriteString(texts[name])
-		all.WriteString(separator)
-	}
-
-	size, err := foreign.Measure(ctx, []byte(all.String()), textLimits)
-	if err == nil {
-		return size, "", nil
-	}
-
-	for _, name := range names {
-		if err := foreign.Check(ctx, []byte(texts[name]), textLimits); err != nil {
-			return size, name, err
-		}
-	}
-
-	return size, fmt.Sprintf("all of %d files", len(names)), err
 }
 
 // outOfBounds is the error of something that must not be parsed here; nil if err is.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
 // coverAll adds to the newest revision what older ones may have left: Helm
@@ -108,12 +109,12 @@ func (c *Client) joined(manifest, older string) (string, error) {
 }
 
 // objectsOf are the objects of a stored manifest.
-func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
+func objectsOf(stored string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 
-	documents := releaseutil.SplitManifests(manifest)
+	documents := releaseutil.SplitManifests(stored)
 	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		some, err := readObjects([]byte(documents[name]))
+		some, err := manifest.Objects([]byte(documents[name]))
 		if err != nil {
 			return nil, err
 		}

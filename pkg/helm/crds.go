@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -44,7 +45,7 @@ func (c *Client) missingCRDs(ctx context.Context, files []render.CRD) ([]render.
 	var missing []render.CRD
 
 	for i := range files {
-		file, err := withoutCRDs(&files[i], exists)
+		file, err := manifest.WithoutCRDs(&files[i], exists)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +61,7 @@ func (c *Client) missingCRDs(ctx context.Context, files []render.CRD) ([]render.
 // installCRDs installs the CRDs of a chart that the cluster does not have, as Helm
 // does it before an install.
 func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []render.CRD) error {
-	if _, name, err := checkTexts(soft, crdTexts(files)); err != nil {
+	if _, name, err := manifest.Check(soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
 	}
 
@@ -95,7 +96,7 @@ func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []ren
 func crdTexts(files []render.CRD) map[string]string {
 	texts := map[string]string{}
 	for _, file := range files {
-		texts[file.Name] += string(file.Data) + separator
+		texts[file.Name] += string(file.Data) + manifest.Separator
 	}
 
 	return texts

@@ -12,6 +12,7 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
 // checkRecordTexts bounds the manifests inside of a record, which are one value each there: Helm parses them for every
@@ -52,15 +53,15 @@ func checkRecordTexts(ctx context.Context, record []byte) error {
 // checkDocuments checks texts together, and each for itself if one is no YAML. Such a one is for Helm to refuse, as long as
 // it cannot have an alias: what one parser refuses, another may read.
 func checkDocuments(ctx context.Context, texts map[string]string) error {
-	all := strings.Join(slices.Collect(maps.Values(texts)), separator)
+	all := strings.Join(slices.Collect(maps.Values(texts)), manifest.Separator)
 
-	err := foreign.Check(ctx, []byte(all), textLimits)
+	err := foreign.Check(ctx, []byte(all), manifest.Limits())
 	if !errors.Is(err, foreign.ErrSyntax) {
 		return inManifests(err)
 	}
 
 	for _, text := range texts {
-		err := foreign.Check(ctx, []byte(text), textLimits)
+		err := foreign.Check(ctx, []byte(text), manifest.Limits())
 		if errors.Is(err, foreign.ErrSyntax) && !(strings.Contains(text, "&") && strings.Contains(text, "*")) {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -130,7 +131,7 @@ func (c *Client) reserveMemory(ctx context.Context, s *attempt, one *renderedCha
 	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
 
 	if len(one.answer.CRDs) > 0 {
-		size, _, err := checkTexts(ctx, crdTexts(one.answer.CRDs))
+		size, _, err := manifest.Check(ctx, crdTexts(one.answer.CRDs))
 		if err != nil {
 			return nil // it is refused before it is used
 		}

@@ -1,4 +1,4 @@
-package helm
+package manifest
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func TestFilesOfCRDs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := &render.CRD{Name: "crds/all.yaml", Data: []byte(test.text)}
 
-			got, err := withoutCRDs(file, exists)
+			got, err := WithoutCRDs(file, exists)
 			if err != nil || string(file.Data) != test.text || (got == file) != test.same || (got == nil) != (test.want == nil) {
 				t.Fatalf("%+v, %v", got, err)
 			}
@@ -43,7 +43,7 @@ func TestFilesOfCRDs(t *testing.T) {
 				return
 			}
 
-			objects, err := readObjects(got.Data)
+			objects, err := Objects(got.Data)
 			if err != nil || got.Name != file.Name || len(objects) != len(test.want) {
 				t.Fatalf("%s: %v", got.Data, err)
 			}
@@ -57,7 +57,7 @@ func TestFilesOfCRDs(t *testing.T) {
 	}
 
 	refused := func(string) (bool, error) { return false, errors.New("may not look") }
-	if _, err := withoutCRDs(&render.CRD{Data: []byte(crd("a"))}, refused); err == nil || !strings.Contains(err.Error(), "may not look") {
+	if _, err := WithoutCRDs(&render.CRD{Data: []byte(crd("a"))}, refused); err == nil || !strings.Contains(err.Error(), "may not look") {
 		t.Errorf("got %v", err)
 	}
 }
