@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
@@ -126,7 +127,7 @@ func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, erro
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	kept, err := newRecords(ctx, config, c.target.Namespace)
+	kept, err := records.New(ctx, config, c.target.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 )
 
 // Reason says what kind of failure an Error is.
@@ -68,6 +70,11 @@ func classify(doing string, err error, secrets *redactor) error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
+	}
+
+	var refused *records.RefusedError
+	if errors.As(err, &refused) {
+		return &Error{Reason: ReasonRecord, Message: refused.Message}
 	}
 
 	return &Error{Reason: reasonOf(err), Message: fmt.Sprintf("%s: %s", doing, secrets.redact(err.Error()))}

@@ -1,4 +1,7 @@
-package helm
+// Package records is Helm's storage of releases in Secrets, within bounds: anybody may write a record who may write
+// Secrets, and Helm decodes what it finds. pkg/helm gives it to Helm, for each action anew, below what decides which
+// records Helm gets to see at all (storage.go there).
+package records
 
 import (
 	"bytes"
@@ -23,12 +26,12 @@ import (
 // namespace. The record of a chart with CRDs and dashboards of several MiB has 5 MiB when it is not compressed, and
 // some ten thousand values: files and manifests are one value each.
 const (
-	maxRecordBytes    = corev1.MaxSecretSize
-	maxRecordInflated = 32 << 20
+	maxBytes    = corev1.MaxSecretSize
+	maxInflated = 32 << 20
 )
 
 //nolint:gochecknoglobals // a constant, but Go has none of this type
-var recordLimits = foreign.Limits{Bytes: maxRecordInflated, Depth: 200, Nodes: 200_000, Expanded: maxRecordInflated}
+var limits = foreign.Limits{Bytes: maxInflated, Depth: 200, Nodes: 200_000, Expanded: maxInflated}
 
 // reading is the one place of the process for a record that is decoded: for a moment it takes several times its size.
 //
@@ -43,8 +46,11 @@ type records struct {
 	secrets *recordSecrets
 }
 
-// newRecords makes the storage for one action, whose requests end with ctx.
-func newRecords(ctx context.Context, config *action.Configuration, namespace string) (*records, error) {
+// New makes the storage for one action, whose requests end with ctx. Records are in the namespace of the release. The
+// storage lists none: what it is asked for is one record, by its name. A record is not read, and RefusedError says why, if
+// it has more than 1 MiB, more than 32 MiB without compression, or manifests beyond manifest.Limits; none of that size is
+// written. The error is that of a configuration that no client can be made of.
+func New(ctx context.Context, config *action.Configuration, namespace string) (driver.Driver, error) {
 	rest, err := config.RESTClientGetter.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -61,6 +67,15 @@ func newRecords(ctx context.Context, config *action.Configuration, namespace str
 
 	return &records{Driver: wrapped, secrets: secrets}, nil
 }
+
+// RefusedError is a record that is larger than what is read, or damaged. The action that met it writes and removes none.
+type RefusedError struct {
+	// Message says which Secret it is, what is wrong with it, and what to do. It is fit for conditions.
+	Message string
+}
+
+// Error returns the message.
+func (e *RefusedError) Error() string { return e.Message }
 
 // Get implements driver.Driver.
 func (r *records) Get(name string) (release.Releaser, error) {
@@ -106,7 +121,7 @@ func (s *recordSecrets) Get(ctx context.Context, name string, options metav1.Get
 			return nil, err
 		}
 
-		s.refused = &Error{Reason: ReasonRecord, Message: fmt.Sprintf("Helm's record of the release, Secret %s in namespace %s of the workload cluster, "+
+		s.refused = &RefusedError{Message: fmt.Sprintf("Helm's record of the release, Secret %s in namespace %s of the workload cluster, "+
 			"is not read, and nothing was changed: it %s. Helm does not write such a record: find out who did, then restore the Secret from a backup. "+
 			"If its revision is not needed, delete the Secret", name, s.namespace, err)}
 
@@ -164,8 +179,8 @@ func (s *recordSecrets) Delete(ctx context.Context, name string, options metav1.
 
 // checkRecord decides whether Helm may decode a record: JSON, compressed with gzip or not, in base64.
 func checkRecord(ctx context.Context, encoded []byte) error {
-	if len(encoded) > maxRecordBytes {
-		return &foreign.LimitError{What: foreign.Bytes, Limit: maxRecordBytes}
+	if len(encoded) > maxBytes {
+		return &foreign.LimitError{What: foreign.Bytes, Limit: maxBytes}
 	}
 
 	text := make([]byte, base64.StdEncoding.DecodedLen(len(encoded)))
@@ -176,7 +191,7 @@ func checkRecord(ctx context.Context, encoded []byte) error {
 	}
 
 	if text = text[:length]; bytes.HasPrefix(text, []byte{0x1f, 0x8b, 0x08}) { // as Helm tells gzip
-		if text, err = foreign.Gunzip(text, maxRecordInflated); err != nil {
+		if text, err = foreign.Gunzip(text, maxInflated); err != nil {
 			return err
 		}
 	}
@@ -186,9 +201,9 @@ func checkRecord(ctx context.Context, encoded []byte) error {
 		return errors.New("is damaged")
 	}
 
-	if err := foreign.Check(ctx, text, recordLimits); err != nil {
+	if err := foreign.Check(ctx, text, limits); err != nil {
 		return err
 	}
 
-	return checkRecordTexts(ctx, text)
+	return checkTexts(ctx, text)
 }

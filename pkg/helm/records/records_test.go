@@ -1,4 +1,4 @@
-package helm
+package records_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"helm.sh/helm/v4/pkg/action"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -23,7 +24,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -86,15 +89,39 @@ func (c *clusterWith) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-func clientWith(t *testing.T, record []byte) (*Client, *clusterWith) {
+// serve makes a cluster with one record, and what leads there.
+func serve(t *testing.T, record []byte) (*rest.Config, *clusterWith) {
 	t.Helper()
 
 	cluster := &clusterWith{record: record}
 	server := httptest.NewServer(cluster)
 	t.Cleanup(server.Close)
 
-	return New(Target{Config: &rest.Config{Host: server.URL}, Name: "demo", Namespace: "default"}, logr.Discard(), 0), cluster
+	return &rest.Config{Host: server.URL}, cluster
 }
+
+func clientWith(t *testing.T, record []byte) (*helm.Client, *clusterWith) {
+	t.Helper()
+
+	config, cluster := serve(t, record)
+
+	return helm.New(helm.Target{Config: config, Name: "demo", Namespace: "default"}, logr.Discard(), 0), cluster
+}
+
+// packed is a chart that nobody has refused.
+type packed struct{ chartserver.Chart }
+
+// String implements helm.Chart.
+func (p packed) String() string { return p.Name + " " + p.Version }
+
+// Archive implements helm.Chart.
+func (p packed) Archive() []byte { return p.Pack() }
+
+// Accept implements helm.Chart.
+func (packed) Accept(*chart.Metadata) error { return nil }
+
+// Invalid implements helm.Chart.
+func (packed) Invalid(why string) error { return errors.New(why) }
 
 // hostileRecords are records that Helm must not see, and what is said about them.
 func hostileRecords(t testing.TB) map[string]struct {
@@ -136,7 +163,7 @@ func hostileRecords(t testing.TB) map[string]struct {
 		"YAML with aliases":                    {compressed(t, bytes.NewReader(foreigntest.Aliased(30, 2000))), "is damaged"},
 		"no base64":                            {[]byte("{}"), "is not base64"},
 		"damaged gzip":                         {compressed(t, strings.NewReader(spaces))[:200], "its compression is damaged"},
-		"a large record":                       {bytes.Repeat([]byte("a"), maxRecordBytes+1), "has more than 1048576 bytes"},
+		"a large record":                       {bytes.Repeat([]byte("a"), corev1.MaxSecretSize+1), "has more than 1048576 bytes"},
 	}
 }
 
@@ -144,7 +171,7 @@ func TestHostileRecords(t *testing.T) {
 	for name, test := range hostileRecords(t) {
 		t.Run(name, func(t *testing.T) {
 			client, cluster := clientWith(t, test.record)
-			observed := Observed{Revisions: []Revision{{Number: 2, Status: StatusDeployed}}}
+			observed := helm.Observed{Revisions: []helm.Revision{{Number: 2, Status: helm.StatusDeployed}}}
 			demo := packed{chartserver.ConfigMapChart("demo", "1.0.0")}
 
 			attempts := map[string]func() error{
@@ -155,10 +182,10 @@ func TestHostileRecords(t *testing.T) {
 				},
 			}
 
-			for _, action := range []Action{ActionUninstall, ActionUpgrade, ActionInstall, ActionTest, ActionRollback} {
+			for _, action := range []helm.Action{helm.ActionUninstall, helm.ActionUpgrade, helm.ActionInstall, helm.ActionTest, helm.ActionRollback} {
 				attempts[string(action)] = func() error {
-					return client.Run(t.Context(), Request{
-						Decision: Decision{Action: action, Revision: 2}, Chart: demo, Observed: &observed, Settings: Settings{Timeout: time.Minute},
+					return client.Run(t.Context(), helm.Request{
+						Decision: helm.Decision{Action: action, Revision: 2}, Chart: demo, Observed: &observed, Settings: helm.Settings{Timeout: time.Minute},
 					})
 				}
 			}
@@ -168,8 +195,8 @@ func TestHostileRecords(t *testing.T) {
 				foreigntest.WantAllocated(t, 224<<20, func() {
 					err := attempt()
 
-					var failure *Error
-					if !errors.As(err, &failure) || failure.Reason != ReasonRecord || !strings.Contains(failure.Message, test.want) ||
+					var failure *helm.Error
+					if !errors.As(err, &failure) || failure.Reason != helm.ReasonRecord || !strings.Contains(failure.Message, test.want) ||
 						!strings.Contains(failure.Message, "Secret sh.helm.release.v1.demo.v2 in namespace default") {
 						t.Errorf("%s: %v, want %s", what, err, test.want)
 					}
@@ -211,15 +238,25 @@ func TestRecordsWithinTheBounds(t *testing.T) {
 
 // What could not be read later is not written.
 func TestARecordThatIsTooLargeIsNotWritten(t *testing.T) {
-	client, cluster := clientWith(t, nil)
+	leads, cluster := serve(t, nil)
 
-	s, err := client.open(t.Context(), values.Values{})
+	clients, err := kubeclient.NewGetter(leads, "default")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	err = s.config.Releases.Driver.(*resumable).Driver.Create("x", &releasev1.Release{
-		Name: "demo", Version: 1, Info: &releasev1.Info{}, Manifest: strings.Repeat("a", maxRecordInflated),
+	config := action.NewConfiguration()
+	if err := config.Init(clients, "default", "secret"); err != nil {
+		t.Fatal(err)
+	}
+
+	storage, err := records.New(t.Context(), config, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	err = storage.Create("x", &releasev1.Release{
+		Name: "demo", Version: 1, Info: &releasev1.Info{}, Manifest: strings.Repeat("a", 32<<20),
 	})
 	if err == nil || !strings.Contains(err.Error(), "the chart is too large") || !strings.Contains(err.Error(), "33554432 bytes") {
 		t.Error(err)

@@ -1,4 +1,4 @@
-package helm
+package records
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
-// checkRecordTexts bounds the manifests inside of a record, which are one value each there: Helm parses them for every
+// checkTexts bounds the manifests inside of a record, which are one value each there: Helm parses them for every
 // comparison, upgrade and uninstallation.
-func checkRecordTexts(ctx context.Context, record []byte) error {
+func checkTexts(ctx context.Context, record []byte) error {
 	// Read as Helm reads it, so that nobody can show us other manifests than Helm.
 	var kept struct {
 		Manifest string `json:"manifest"`
