@@ -1,4 +1,4 @@
-// Package drift compares one object of a release with what the workload cluster has, and tells whose an object there is.
-// pkg/helm uses it for all objects of a revision (Client.Drift and Client.Correct), and to see that those of a release
-// are gone; pkg/controllers/omnihelmrelease says what to ignore, and tells of the differences.
+// Package drift compares one object of a release with the workload cluster, and tells whether that object belongs to the
+// release. pkg/helm uses it to find and correct drift (Client.Drift, Client.Correct), and after an uninstall to see that
+// nothing is left. pkg/controllers/omnihelmrelease says which differences to ignore.
 package drift

@@ -34,9 +34,9 @@ type Release struct {
 }
 
 // Compare tells how an object of the stored manifest differs from what the cluster has: by a server-side dry run, whose
-// changes are what differs. It is nil if nothing does, and names 10 pointers at most and how many more there are. With correct, an object that differs
-// is applied again; what ignored pointers lead to stays as it is. Errors are those of the cluster; one of applying an
-// object that is missing comes with the difference.
+// changes are what differs. It is nil if nothing does, and names 10 pointers at most and how many more there are. With
+// correct, an object that differs is applied again; what ignored pointers lead to stays as it is. Errors are those of
+// the cluster; one of applying an object that is missing comes with the difference.
 func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*Difference, error) {
 	wanted, err := r.marked(info)
 	if err != nil || info.Name == "" { // a generated name has no counterpart

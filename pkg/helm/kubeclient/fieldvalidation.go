@@ -24,7 +24,7 @@ type Kinds interface {
 // RememberKinds makes Helm ask a workload cluster once for each kind whether its API server validates fields, and not
 // once for each action: the answer is in the OpenAPI document of the kind's group, and reading that takes more
 // processor time than the rest of a small chart's installation. Kinds are those that the cluster is known to validate;
-// nil asks in each action. The error is that of a configuration without the client that Helm makes.
+// a kind that it does not validate is asked about again, and nil asks in each action. The error is that of a configuration without the client that Helm makes.
 func RememberKinds(config *action.Configuration, kinds Kinds) error {
 	client, ok := config.KubeClient.(*kube.Client)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package kubeclient is what stands between Helm and a workload cluster: requests that end, the clients that Helm makes
-// of them, one question for each kind whether the API server validates its fields, the lookups of templates, and what
-// came of waiting for deletions. Only pkg/helm uses it, for each action anew.
+// Package kubeclient makes what Helm uses to talk to a workload cluster: requests that end, clients, lookups of
+// templates, and a note of deletions that failed. It remembers the kinds whose fields the API server validates; it asks
+// about the others in every action. Only pkg/helm uses it.
 package kubeclient
 
 import (

@@ -1,4 +1,3 @@
-// Package manifest reads the YAML texts of a release and of a chart's CRDs: within which bounds, which objects they hold,
-// and what is left of a file of CRDs without those that exist. It knows no cluster and no release. pkg/helm uses it for
-// what a chart prints and for what a record says.
+// Package manifest bounds and reads YAML texts of objects: what a chart prints, its CRDs, and what Helm's records say. It
+// knows no cluster. pkg/helm and pkg/helm/records use it.
 package manifest

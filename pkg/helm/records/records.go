@@ -1,6 +1,6 @@
-// Package records is Helm's storage of releases in Secrets, within bounds: anybody may write a record who may write
-// Secrets, and Helm decodes what it finds. pkg/helm gives it to Helm, for each action anew, below what decides which
-// records Helm gets to see at all (storage.go there).
+// Package records lets Helm keep its releases in Secrets, within bounds. Whoever may write Secrets can write a record,
+// and Helm decodes all that it finds; so each record is checked first. pkg/helm makes the storage for each action;
+// pkg/helm/storage.go, above it, decides which records Helm sees.
 package records
 
 import (
@@ -150,17 +150,21 @@ func (s *recordSecrets) Create(ctx context.Context, secret *corev1.Secret, optio
 		return nil, s.refused
 	}
 
-	if err := checkRecord(s.ctx, secret.Data["release"]); err != nil {
-		return nil, fmt.Errorf("the chart is too large: with its values and manifests, which Helm keeps in Secret %s, it %w", secret.Name, err)
+	if err := s.checkWritten(secret); err != nil {
+		return nil, err
 	}
 
 	return s.SecretInterface.Create(ctx, secret, options)
 }
 
-// Update implements SecretInterface.
+// Update implements SecretInterface. An update may replace the whole record, so it is checked as a new one is.
 func (s *recordSecrets) Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
 	if s.refused != nil {
 		return nil, s.refused
+	}
+
+	if err := s.checkWritten(secret); err != nil {
+		return nil, err
 	}
 
 	return s.SecretInterface.Update(ctx, secret, options)
@@ -175,6 +179,15 @@ func (s *recordSecrets) Delete(ctx context.Context, name string, options metav1.
 	}
 
 	return s.SecretInterface.Delete(ctx, name, options)
+}
+
+// checkWritten returns why a record may not be written.
+func (s *recordSecrets) checkWritten(secret *corev1.Secret) error {
+	if err := checkRecord(s.ctx, secret.Data["release"]); err != nil {
+		return fmt.Errorf("the chart is too large: with its values and manifests, which Helm keeps in Secret %s, it %w", secret.Name, err)
+	}
+
+	return nil
 }
 
 // checkRecord decides whether Helm may decode a record: JSON, compressed with gzip or not, in base64.

@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v4/pkg/action"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -255,11 +256,13 @@ func TestARecordThatIsTooLargeIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	err = storage.Create("x", &releasev1.Release{
-		Name: "demo", Version: 1, Info: &releasev1.Info{}, Manifest: strings.Repeat("a", 32<<20),
-	})
-	if err == nil || !strings.Contains(err.Error(), "the chart is too large") || !strings.Contains(err.Error(), "33554432 bytes") {
-		t.Error(err)
+	for name, write := range map[string]func(string, release.Releaser) error{"create": storage.Create, "update": storage.Update} {
+		err := write("x", &releasev1.Release{
+			Name: "demo", Version: 1, Info: &releasev1.Info{}, Manifest: strings.Repeat("a", 32<<20),
+		})
+		if err == nil || !strings.Contains(err.Error(), "the chart is too large") || !strings.Contains(err.Error(), "33554432 bytes") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 
 	if len(cluster.writes) > 0 {

@@ -1,6 +1,6 @@
-// Package values merges the values of a release: from which layers, within which bounds, with which digest, and what of
-// them came from Secrets and is kept out of texts. pkg/controllers/omnihelmrelease makes the layers, and pkg/helm renders
-// charts with what comes of them.
+// Package values merges the layers of a release's values, within bounds. It gives the result a digest, and removes what
+// came from Secrets from messages. pkg/controllers/omnihelmrelease makes the layers; pkg/helm renders charts with the
+// result.
 package values
 
 import (
