@@ -10,6 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnirolloutpolicy"
@@ -126,13 +127,13 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	pacing := trigger.Pacing{Delay: wakeDelay, Spacing: wakeSpacing, LongestSpacing: wakeLongest}
 	connectionHealth, clusterHealth := trigger.New[string](pacing), trigger.New[string](pacing)
-	clusterChanged := trigger.New[omnicluster.Remote](pacing)
+	clusterChanged := trigger.New[watches.Remote](pacing)
 
 	// The sessions outlive the context by the time that a graceful stop takes:
 	// what a worker has begun it may finish. They end with the process.
 	pool := session.NewPool(context.WithoutCancel(ctx), session.PoolOptions{
 		ClusterChanged: func(uid, cluster string) {
-			clusterChanged.Fire(omnicluster.Remote{Connection: uid, Cluster: cluster})
+			clusterChanged.Fire(watches.Remote{Connection: uid, Cluster: cluster})
 		},
 		HealthChanged: func(uid string) {
 			connectionHealth.Fire(uid)

@@ -1,7 +1,6 @@
 package omnicluster
 
 import (
-	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -11,20 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
-
-// Remote names a cluster in Omni.
-type Remote struct {
-	// Connection is the UID of the OmniConnection.
-	Connection string
-	// Cluster is the cluster's name in Omni.
-	Cluster string
-}
 
 // Options are what the controller needs besides the manager. All are required except ManagementCluster and Now.
 type Options struct {
@@ -33,7 +25,7 @@ type Options struct {
 	// Objects receives the metrics.
 	Objects *metrics.Objects
 	// ClusterChanged fires for a cluster in Omni when something about it changed.
-	ClusterChanged *trigger.Trigger[Remote]
+	ClusterChanged *trigger.Trigger[watches.Remote]
 	// HealthChanged fires with the UID of a connection when the health of its session changed.
 	HealthChanged *trigger.Trigger[string]
 	// SettleTime is how long destructive changes must be unchanged before they are applied.
@@ -60,31 +52,26 @@ func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
 	failures := loop.NewFailures()
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	watcher := &mapper{client: mgr.GetClient()}
+	mapper := watches.NewMapper(mgr.GetClient())
 
 	clusters := builder.ControllerManagedBy(mgr)
 	if options.Rollouts {
-		clusters = clusters.Watches(&v1alpha1.OmniRolloutPolicy{}, watcher.ofPolicy())
+		clusters = clusters.Watches(&v1alpha1.OmniRolloutPolicy{}, mapper.EnqueueForPolicy())
 	}
 
 	return clusters.
 		Named("omnicluster").
-		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(moreThanStatus())).
-		Watches(&v1alpha1.OmniCluster{}, later(statusEcho), builder.WithPredicates(statusOnly())).
-		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
-		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
-		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfDocument), changedSpec).
-		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(watcher.clustersOfConnection)).
-		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(watcher.otherClaimants), builder.WithPredicates(onlyGoing())).
-		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(watcher.clustersOfSecret)).
-		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(watcher.clustersOfConfigMap)).
-		WatchesRawSource(options.ClusterChanged.Source(watcher.clustersOfRemote)).
-		WatchesRawSource(options.HealthChanged.Source(watcher.clustersOfConnectionUID)).
+		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(watches.MoreThanStatus())).
+		Watches(&v1alpha1.OmniCluster{}, watches.EnqueueStatusEcho(), builder.WithPredicates(watches.StatusOnly())).
+		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConnection)).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(mapper.OtherClaimants), builder.WithPredicates(watches.OnlyGoing())).
+		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfSecret)).
+		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConfigMap)).
+		WatchesRawSource(options.ClusterChanged.Source(mapper.ClustersOfRemote)).
+		WatchesRawSource(options.HealthChanged.Source(mapper.ClustersOfConnectionUID)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: failures}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Failures: failures}))
-}
-
-// contextWithDeadline returns a context for lookups of event handlers, which have none of their own.
-func contextWithDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, 10*time.Second)
 }

@@ -5,4 +5,6 @@
 // Package consent decides everything that could destroy something: to whom the cluster belongs, which part of a plan
 // may be applied now, and what a deletion does. This package collects the facts for these decisions, and carries them
 // out.
+//
+// Package watches says which OmniClusters a change concerns.
 package omnicluster

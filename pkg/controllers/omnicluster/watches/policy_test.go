@@ -1,4 +1,4 @@
-package omnicluster
+package watches
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ import (
 // prodPolicy selects clusters of the tier prod, and has given a ticket to the cluster prod.
 func prodPolicy(changes ...func(*v1alpha1.OmniRolloutPolicy)) *v1alpha1.OmniRolloutPolicy {
 	policy := &v1alpha1.OmniRolloutPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace, Name: "production", Generation: 2},
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "production", Generation: 2},
 		Spec: v1alpha1.OmniRolloutPolicySpec{
 			ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
 			Stages:          []v1alpha1.RolloutStage{{Name: "all"}},
@@ -41,7 +41,7 @@ func admits(tickets ...v1alpha1.RolloutTicket) func(*v1alpha1.OmniRolloutPolicy)
 }
 
 // fleetOfPolicies has clusters of the tiers prod and canary, one that the policy held before, and one elsewhere.
-func fleetOfPolicies(t *testing.T) *bench {
+func fleetOfPolicies(t *testing.T) *Mapper {
 	t.Helper()
 
 	var fleet []*v1alpha1.OmniCluster
@@ -55,7 +55,7 @@ func fleetOfPolicies(t *testing.T) *bench {
 	fleet[2].Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: "production"}
 	fleet[3].Namespace, fleet[3].Labels = "elsewhere", fleet[0].Labels
 
-	return newBench(t, fleet[0], fleet[1], fleet[2], fleet[3])
+	return newMapper(t, fleet[0], fleet[1], fleet[2], fleet[3])
 }
 
 // woken returns the clusters that an event wakes.
@@ -85,8 +85,7 @@ const (
 // TestPolicyWakesClusters: a policy that comes or goes wakes the clusters that it selects, and those whose status names
 // it. One that cannot be read may be for any cluster.
 func TestPolicyWakesClusters(t *testing.T) {
-	b := fleetOfPolicies(t)
-	handler := (&mapper{client: b.client}).ofPolicy()
+	handler := fleetOfPolicies(t).EnqueueForPolicy()
 	unreadable := prodPolicy(func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.ClusterSelector.MatchLabels = map[string]string{"a b": ""} })
 
 	for name, test := range map[string]struct {
@@ -109,8 +108,7 @@ func TestPolicyWakesClusters(t *testing.T) {
 // TestPolicyUpdateWakes: only what lets others begin wakes all clusters of a policy. A fleet that waits is not read
 // again for each number in the status.
 func TestPolicyUpdateWakes(t *testing.T) {
-	b := fleetOfPolicies(t)
-	handler := (&mapper{client: b.client}).ofPolicy()
+	handler := fleetOfPolicies(t).EnqueueForPolicy()
 	promoted := metav1.NewTime(time.Date(2026, 11, 28, 6, 0, 0, 0, time.UTC))
 	condition := func(name string) func(*v1alpha1.OmniRolloutPolicy) {
 		return func(p *v1alpha1.OmniRolloutPolicy) {

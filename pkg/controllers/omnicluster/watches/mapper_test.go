@@ -1,4 +1,4 @@
-package omnicluster
+package watches
 
 import (
 	"slices"
@@ -30,38 +30,37 @@ func TestMapper(t *testing.T) {
 	other.Name, other.UID, other.Spec.ConnectionRef.Name = "other", "uid-other", "elsewhere"
 	other.Spec.Patches = []v1alpha1.Patch{{ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "s", Key: "k"}}}}
 
-	w := newWorkers("w", machineClass, 1)
+	w := newWorkers("w")
 	w.Spec.Patches = []v1alpha1.Patch{
 		{ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "s", Key: "k"}}},
 		{ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "m", Key: "k"}}},
 	}
 
-	b := newBench(t, demo, claimant, other, w)
-	m := &mapper{client: b.client}
+	m := newMapper(t, demo, claimant, other, w)
 	ctx := t.Context()
 
 	secret, configMap := index.SecretMetadata(), index.ConfigMapMetadata()
-	secret.SetNamespace(benchNamespace)
+	secret.SetNamespace(testNamespace)
 	secret.SetName("s")
-	configMap.SetNamespace(benchNamespace)
+	configMap.SetNamespace(testNamespace)
 	configMap.SetName("m")
 
-	connection := &v1alpha1.OmniConnection{ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace, Name: "omni"}}
+	connection := &v1alpha1.OmniConnection{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "omni"}}
 
 	for name, test := range map[string]struct {
 		got  []reconcile.Request
 		want string
 	}{
-		"document":                {clusterOfDocument(ctx, w), "team/demo"},
-		"document of nothing":     {clusterOfDocument(ctx, &v1alpha1.OmniMachine{}), ""},
-		"connection":              {m.clustersOfConnection(ctx, connection), "team/demo team/rival"},
-		"connection by UID":       {m.clustersOfConnectionUID(ctx, "uid-connection"), "team/demo team/rival"},
-		"unknown UID":             {m.clustersOfConnectionUID(ctx, "uid-unknown"), ""},
-		"cluster in Omni":         {m.clustersOfRemote(ctx, Remote{"uid-connection", "demo"}), "team/demo team/rival"},
-		"unknown cluster in Omni": {m.clustersOfRemote(ctx, Remote{"uid-connection", "unknown"}), ""},
-		"rivals":                  {m.otherClaimants(ctx, demo), "team/demo team/rival"},
-		"Secret":                  {m.clustersOfSecret(ctx, secret), "team/demo team/other"},
-		"ConfigMap":               {m.clustersOfConfigMap(ctx, configMap), "team/demo"},
+		"document":                {ClusterOfDocument(ctx, w), "team/demo"},
+		"document of nothing":     {ClusterOfDocument(ctx, &v1alpha1.OmniMachine{}), ""},
+		"connection":              {m.ClustersOfConnection(ctx, connection), "team/demo team/rival"},
+		"connection by UID":       {m.ClustersOfConnectionUID(ctx, "uid-connection"), "team/demo team/rival"},
+		"unknown UID":             {m.ClustersOfConnectionUID(ctx, "uid-unknown"), ""},
+		"cluster in Omni":         {m.ClustersOfRemote(ctx, Remote{"uid-connection", "demo"}), "team/demo team/rival"},
+		"unknown cluster in Omni": {m.ClustersOfRemote(ctx, Remote{"uid-connection", "unknown"}), ""},
+		"rivals":                  {m.OtherClaimants(ctx, demo), "team/demo team/rival"},
+		"Secret":                  {m.ClustersOfSecret(ctx, secret), "team/demo team/other"},
+		"ConfigMap":               {m.ClustersOfConfigMap(ctx, configMap), "team/demo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, strings.Join(names(test.got), " ")); diff != "" {

@@ -1,4 +1,4 @@
-package omnicluster
+package watches
 
 import (
 	"context"
@@ -39,13 +39,13 @@ func sameVersion(e event.UpdateEvent) bool {
 	return e.ObjectOld != nil && e.ObjectNew != nil && e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 }
 
-// moreThanStatus accepts every change except those of only the status.
-func moreThanStatus() predicate.Predicate {
+// MoreThanStatus accepts every change except those of only the status.
+func MoreThanStatus() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !sameVersion(e) && !onlyStatusChanged(e) }}
 }
 
-// statusOnly accepts the changes of only the status.
-func statusOnly() predicate.Predicate {
+// StatusOnly accepts the changes of only the status.
+func StatusOnly() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
@@ -53,6 +53,9 @@ func statusOnly() predicate.Predicate {
 		UpdateFunc:  func(e event.UpdateEvent) bool { return !sameVersion(e) && onlyStatusChanged(e) },
 	}
 }
+
+// EnqueueStatusEcho enqueues an object a second after an update, for what StatusOnly accepts.
+func EnqueueStatusEcho() handler.EventHandler { return later(statusEcho) }
 
 // later enqueues an updated object after a pause.
 func later(pause time.Duration) handler.EventHandler {
@@ -63,8 +66,8 @@ func later(pause time.Duration) handler.EventHandler {
 	}
 }
 
-// onlyGoing accepts the changes that free a cluster's name.
-func onlyGoing() predicate.Predicate {
+// OnlyGoing accepts only that an object is gone, which frees the cluster's name.
+func OnlyGoing() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },

@@ -1,4 +1,4 @@
-package omnicluster
+package watches
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ofPolicy enqueues the clusters that a change of a rollout policy concerns. If only tickets changed, it enqueues the
+// EnqueueForPolicy enqueues the clusters that a change of an OmniRolloutPolicy concerns. If only tickets changed, it enqueues the
 // clusters of these tickets: the others wait for something else. If the policy allows other changes than before, it
 // enqueues all that wait.
-func (m *mapper) ofPolicy() handler.EventHandler {
+func (m *Mapper) EnqueueForPolicy() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { m.wakeAll(ctx, e.Object, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { m.wakeAll(ctx, e.Object, q) },
@@ -43,8 +43,8 @@ func (m *mapper) ofPolicy() handler.EventHandler {
 }
 
 // wakeAll enqueues the clusters of a namespace that a policy selects, or whose status names it.
-func (m *mapper) wakeAll(ctx context.Context, object client.Object, q queue) {
-	ctx, cancel := contextWithDeadline(ctx)
+func (m *Mapper) wakeAll(ctx context.Context, object client.Object, q queue) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 
 	list := &v1alpha1.OmniClusterList{}

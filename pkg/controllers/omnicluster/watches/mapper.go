@@ -1,7 +1,8 @@
-package omnicluster
+package watches
 
 import (
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -10,11 +11,26 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
-// mapper returns the OmniClusters that a change concerns, by the indexes of the cache. A cluster that it misses is
-// reconciled at its sync interval.
-type mapper struct {
-	client client.Client
+// lookupTimeout bounds a list of OmniClusters: the context of an event has no deadline of its own.
+const lookupTimeout = 10 * time.Second
+
+// Remote names a cluster in Omni.
+type Remote struct {
+	// Connection is the UID of the OmniConnection.
+	Connection string
+	// Cluster is the cluster's name in Omni.
+	Cluster string
 }
+
+// Mapper returns the OmniClusters that a change concerns, by the indexes of the cache. Its methods return no error: what
+// cannot be read, they leave out, and a cluster that is missed is reconciled at its sync interval. They may return a
+// cluster twice.
+type Mapper struct {
+	client client.Reader
+}
+
+// NewMapper returns a Mapper over a cache with the indexes of package index.
+func NewMapper(cache client.Reader) *Mapper { return &Mapper{client: cache} }
 
 func request(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
@@ -34,7 +50,9 @@ func clusterRefOf(object client.Object) string {
 	return ""
 }
 
-func clusterOfDocument(_ context.Context, object client.Object) []reconcile.Request {
+// ClusterOfDocument returns the cluster that an OmniControlPlane, OmniWorkers or OmniMachine refers to, whether it exists
+// or not; nothing for an object of another kind, or one that refers to none.
+func ClusterOfDocument(_ context.Context, object client.Object) []reconcile.Request {
 	name := clusterRefOf(object)
 	if name == "" {
 		return nil
@@ -43,12 +61,14 @@ func clusterOfDocument(_ context.Context, object client.Object) []reconcile.Requ
 	return []reconcile.Request{request(object.GetNamespace(), name)}
 }
 
-func (m *mapper) clustersOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
+// ClustersOfConnection returns the clusters of an OmniConnection.
+func (m *Mapper) ClustersOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
 	return m.clusters(ctx, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()})
 }
 
-// otherClaimants returns the other objects that claim the same cluster in Omni.
-func (m *mapper) otherClaimants(ctx context.Context, object client.Object) []reconcile.Request {
+// OtherClaimants returns the objects that claim the same cluster in Omni as an OmniCluster, itself included if the cache
+// still has it.
+func (m *Mapper) OtherClaimants(ctx context.Context, object client.Object) []reconcile.Request {
 	cluster, ok := object.(*v1alpha1.OmniCluster)
 	if !ok {
 		return nil
@@ -58,16 +78,18 @@ func (m *mapper) otherClaimants(ctx context.Context, object client.Object) []rec
 		client.MatchingFields{index.ByRemote: index.RemoteKey(cluster.Spec.ConnectionRef.Name, cluster.EffectiveClusterName())})
 }
 
-func (m *mapper) clustersOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+// ClustersOfSecret returns the clusters of which a document reads a Secret.
+func (m *Mapper) ClustersOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	return m.clustersOfValue(ctx, secret, index.ByValueSecret)
 }
 
-func (m *mapper) clustersOfConfigMap(ctx context.Context, configMap client.Object) []reconcile.Request {
+// ClustersOfConfigMap returns the clusters of which a document reads a ConfigMap.
+func (m *Mapper) ClustersOfConfigMap(ctx context.Context, configMap client.Object) []reconcile.Request {
 	return m.clustersOfValue(ctx, configMap, index.ByValueConfigMap)
 }
 
-// clustersOfValue returns the clusters whose documents read a ConfigMap or Secret.
-func (m *mapper) clustersOfValue(ctx context.Context, source client.Object, by string) []reconcile.Request {
+// clustersOfValue returns the clusters of which a document reads a ConfigMap or Secret.
+func (m *Mapper) clustersOfValue(ctx context.Context, source client.Object, by string) []reconcile.Request {
 	options := []client.ListOption{client.InNamespace(source.GetNamespace()), client.MatchingFields{by: source.GetName()}}
 	requests := m.clusters(ctx, options...)
 
@@ -101,17 +123,19 @@ func (m *mapper) clustersOfValue(ctx context.Context, source client.Object, by s
 	return requests
 }
 
-func (m *mapper) clustersOfConnectionUID(ctx context.Context, uid string) []reconcile.Request {
+// ClustersOfConnectionUID returns the clusters of the OmniConnection with a UID.
+func (m *Mapper) ClustersOfConnectionUID(ctx context.Context, uid string) []reconcile.Request {
 	var requests []reconcile.Request
 
 	m.eachConnection(ctx, uid, func(connection *v1alpha1.OmniConnection) {
-		requests = append(requests, m.clustersOfConnection(ctx, connection)...)
+		requests = append(requests, m.ClustersOfConnection(ctx, connection)...)
 	})
 
 	return requests
 }
 
-func (m *mapper) clustersOfRemote(ctx context.Context, remote Remote) []reconcile.Request {
+// ClustersOfRemote returns the clusters that claim a cluster in Omni.
+func (m *Mapper) ClustersOfRemote(ctx context.Context, remote Remote) []reconcile.Request {
 	var requests []reconcile.Request
 
 	m.eachConnection(ctx, remote.Connection, func(connection *v1alpha1.OmniConnection) {
@@ -122,7 +146,7 @@ func (m *mapper) clustersOfRemote(ctx context.Context, remote Remote) []reconcil
 	return requests
 }
 
-func (m *mapper) eachConnection(ctx context.Context, uid string, do func(*v1alpha1.OmniConnection)) {
+func (m *Mapper) eachConnection(ctx context.Context, uid string, do func(*v1alpha1.OmniConnection)) {
 	list := &v1alpha1.OmniConnectionList{}
 	if err := m.client.List(ctx, list, client.MatchingFields{index.ByUID: uid}); err != nil {
 		return
@@ -133,8 +157,8 @@ func (m *mapper) eachConnection(ctx context.Context, uid string, do func(*v1alph
 	}
 }
 
-func (m *mapper) clusters(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	ctx, cancel := contextWithDeadline(ctx)
+func (m *Mapper) clusters(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 
 	list := &v1alpha1.OmniClusterList{}

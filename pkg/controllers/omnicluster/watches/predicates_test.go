@@ -1,4 +1,4 @@
-package omnicluster
+package watches
 
 import (
 	"testing"
@@ -40,7 +40,7 @@ func TestPredicates(t *testing.T) {
 			for _, p := range []struct {
 				predicate.Predicate
 				want bool
-			}{{moreThanStatus(), test.now}, {statusOnly(), test.echoed}} {
+			}{{MoreThanStatus(), test.now}, {StatusOnly(), test.echoed}} {
 				if got := p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != p.want {
 					t.Errorf("got %v, want %v", got, p.want)
 				}
@@ -48,11 +48,11 @@ func TestPredicates(t *testing.T) {
 		})
 	}
 
-	if p := moreThanStatus(); !p.Create(event.CreateEvent{}) || !p.Delete(event.DeleteEvent{}) {
+	if p := MoreThanStatus(); !p.Create(event.CreateEvent{}) || !p.Delete(event.DeleteEvent{}) {
 		t.Error("objects come and go unseen")
 	}
 
-	if p := statusOnly(); p.Create(event.CreateEvent{}) || p.Delete(event.DeleteEvent{}) || p.Generic(event.GenericEvent{}) {
+	if p := StatusOnly(); p.Create(event.CreateEvent{}) || p.Delete(event.DeleteEvent{}) || p.Generic(event.GenericEvent{}) {
 		t.Error("objects that come and go are seen twice")
 	}
 }
@@ -65,7 +65,7 @@ func TestLater(t *testing.T) {
 		started := time.Now()
 		later(50*time.Millisecond).Update(t.Context(), event.UpdateEvent{ObjectOld: newCluster(), ObjectNew: newCluster()}, queue)
 
-		if got, _ := queue.Get(); got != request(benchNamespace, benchCluster) {
+		if got, _ := queue.Get(); got != request(testNamespace, testCluster) {
 			t.Errorf("got %v", got)
 		}
 
