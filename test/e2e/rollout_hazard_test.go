@@ -117,18 +117,24 @@ func TestRolloutHazard(t *testing.T) {
 		f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1") })
 	})
 
-	t.Run("two policies", func(t *testing.T) {
-		t.Parallel()
+	// The conflict ends at once, whichever way the other policy leaves the cluster.
+	for name, leave := range map[string][]string{
+		"two policies":                   {"delete", "orp", "second"},
+		"two policies, another selector": {"patch", "orp", "second", "--type=merge", "-p", `{"spec":{"clusterSelector":{"matchLabels":{"tier":"none"}}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-		f := newFleet(t)
-		f.apply(rolloutPolicy())
-		f.apply(strings.Replace(rolloutPolicy(), "name: fleet", "name: second", 1))
-		f.upgradeHeld(v1alpha1.ReasonPolicyConflict)
-		f.nothingWritten()
-		f.run("delete", "orp", "second")
-		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
-		f.nothingWritten()
-	})
+			f := newFleet(t)
+			f.apply(rolloutPolicy())
+			f.apply(strings.Replace(rolloutPolicy(), "name: fleet", "name: second", 1))
+			f.upgradeHeld(v1alpha1.ReasonPolicyConflict)
+			f.nothingWritten()
+			f.run(leave...)
+			f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
+			f.nothingWritten()
+		})
+	}
 
 	// The stage goes by its other cluster.
 	for name, pause := range map[string]func(*fleet) string{

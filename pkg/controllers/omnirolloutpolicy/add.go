@@ -43,15 +43,17 @@ func Add(mgr manager.Manager, options Options) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("omnirolloutpolicy").
 		For(&v1alpha1.OmniRolloutPolicy{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1alpha1.OmniCluster{}, r.ofCluster()).
+		Watches(&v1alpha1.OmniCluster{}, r.ofNamespace()).
+		Watches(&v1alpha1.OmniRolloutPolicy{}, r.ofNamespace(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ofCluster enqueues the policies of a changed cluster's namespace, after a moment.
-func (r *reconciler) ofCluster() handler.EventHandler {
+// ofNamespace enqueues the policies of a changed object's namespace, after a moment: its clusters are theirs, and what
+// one policy selects is in conflict with another.
+func (r *reconciler) ofNamespace() handler.EventHandler {
 	later := func(ctx context.Context, q queue, object client.Object) {
 		list := &v1alpha1.OmniRolloutPolicyList{}
 		if object == nil || r.client.List(ctx, list, client.InNamespace(object.GetNamespace())) != nil {

@@ -14,11 +14,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// TestClusterWakesPolicies: a cluster that is made, changed or deleted wakes every policy of its namespace, a second
-// later, so that many changes of a fleet make one run.
-func TestClusterWakesPolicies(t *testing.T) {
+// TestNamespaceWakesPolicies: a cluster or policy that is made, changed or deleted wakes every policy of its namespace, a
+// second later, so that many changes of a fleet make one run.
+func TestNamespaceWakesPolicies(t *testing.T) {
 	b := newBench(t, newPolicy("production"), newPolicy("nights"), newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Namespace = "homelab" }))
-	handler := (&reconciler{client: b.client}).ofCluster()
+	handler := (&reconciler{client: b.client}).ofNamespace()
 	cluster := newCluster("c1", "canary")
 
 	for name, wake := range map[string]func(queue){
@@ -26,7 +26,8 @@ func TestClusterWakesPolicies(t *testing.T) {
 		"changed": func(q queue) {
 			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: cluster, ObjectNew: cluster}, q)
 		},
-		"deleted": func(q queue) { handler.Delete(t.Context(), event.DeleteEvent{Object: cluster}, q) },
+		"deleted":        func(q queue) { handler.Delete(t.Context(), event.DeleteEvent{Object: cluster}, q) },
+		"another policy": func(q queue) { handler.Delete(t.Context(), event.DeleteEvent{Object: newPolicy("gone")}, q) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// EnqueueForPolicy enqueues the clusters that a change of an OmniRolloutPolicy concerns. If only tickets changed, it enqueues the
-// clusters of these tickets: the others wait for something else. If the policy allows other changes than before, it
-// enqueues all that wait.
+// EnqueueForPolicy enqueues the clusters that a change of an OmniRolloutPolicy concerns. If only tickets changed, it
+// enqueues the clusters of these tickets: the others wait for something else. If the policy allows other changes than
+// before, it enqueues all that wait. A cluster that the policy no longer selects may be another policy's alone now.
 func (m *Mapper) EnqueueForPolicy() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { m.wakeAll(ctx, e.Object, q) },
@@ -31,6 +31,8 @@ func (m *Mapper) EnqueueForPolicy() handler.EventHandler {
 
 			switch {
 			case !wasPolicy || !isPolicy:
+			case before.Generation != after.Generation:
+				m.wake(ctx, after.Namespace, q, freed(before, after))
 			case letsOthersBegin(before, after):
 				m.wakeAll(ctx, after, q)
 			default:
@@ -42,28 +44,48 @@ func (m *Mapper) EnqueueForPolicy() handler.EventHandler {
 	}
 }
 
-// wakeAll enqueues the clusters of a namespace that a policy selects, or whose status names it.
+// wakeAll enqueues the clusters that a policy concerns.
 func (m *Mapper) wakeAll(ctx context.Context, object client.Object, q queue) {
+	if policy, isPolicy := object.(*v1alpha1.OmniRolloutPolicy); isPolicy {
+		m.wake(ctx, policy.Namespace, q, concerns(policy))
+	}
+}
+
+// wake enqueues the clusters of a namespace for which concerned is true.
+func (m *Mapper) wake(ctx context.Context, namespace string, q queue, concerned func(*v1alpha1.OmniCluster) bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 
 	list := &v1alpha1.OmniClusterList{}
-	if err := m.client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
+	if err := m.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return // found again at the sync interval
 	}
 
-	policy, isPolicy := object.(*v1alpha1.OmniRolloutPolicy)
-	if !isPolicy {
-		return
-	}
-
-	read, err := rollout.New(policy)
-
 	for i := range list.Items {
-		cluster := &list.Items[i]
-		if err != nil || read.Selects(cluster) || cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == policy.Name {
+		if cluster := &list.Items[i]; concerned(cluster) {
 			q.Add(request(cluster.Namespace, cluster.Name))
 		}
+	}
+}
+
+// freed returns whether a cluster's changes may no longer wait for a policy whose spec changed: it does not select the
+// cluster any more, or can be read again.
+func freed(before, after *v1alpha1.OmniRolloutPolicy) func(*v1alpha1.OmniCluster) bool {
+	was, wasUnreadable := rollout.New(before)
+	is, isUnreadable := rollout.New(after)
+
+	return func(cluster *v1alpha1.OmniCluster) bool {
+		return (wasUnreadable != nil || was.Selects(cluster)) && isUnreadable == nil && !is.Selects(cluster)
+	}
+}
+
+// concerns returns whether a cluster's changes may wait for a policy: it selects the cluster, or cannot be read, or is
+// named by the cluster's status.
+func concerns(policy *v1alpha1.OmniRolloutPolicy) func(*v1alpha1.OmniCluster) bool {
+	read, err := rollout.New(policy)
+
+	return func(cluster *v1alpha1.OmniCluster) bool {
+		return err != nil || read.Selects(cluster) || cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == policy.Name
 	}
 }
 

@@ -125,7 +125,18 @@ func TestPolicyUpdateWakes(t *testing.T) {
 	}{
 		"nothing": {want: ""},
 		"a spec that its controller has not looked at": {after: func(p *v1alpha1.OmniRolloutPolicy) { p.Generation, p.Spec.Hold = 3, true }},
-		"a spec that it has looked at":                 {after: func(p *v1alpha1.OmniRolloutPolicy) { p.Status.ObservedGeneration = 3 }, want: ofPolicy},
+		"another selector": {after: func(p *v1alpha1.OmniRolloutPolicy) {
+			p.Generation, p.Spec.ClusterSelector.MatchLabels = 3, map[string]string{"tier": "canary"}
+		}, want: "team/prod"},
+		"readable again": {
+			before: func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.ClusterSelector.MatchLabels = map[string]string{"a b": ""} },
+			after:  func(p *v1alpha1.OmniRolloutPolicy) { p.Generation = 3 },
+			want:   "team/before team/canary",
+		},
+		"not readable any more": {after: func(p *v1alpha1.OmniRolloutPolicy) {
+			p.Generation, p.Spec.ClusterSelector.MatchLabels = 3, map[string]string{"a b": ""}
+		}},
+		"a spec that it has looked at": {after: func(p *v1alpha1.OmniRolloutPolicy) { p.Status.ObservedGeneration = 3 }, want: ofPolicy},
 		"numbers": {after: stage(func(s *v1alpha1.RolloutStageStatus) {
 			s.Clusters, s.Held, s.Admitted, s.Failed, s.NotReady = 9, 9, 9, 9, 9
 			s.Soaking = []v1alpha1.SoakingVersion{{Kubernetes: "v1.36.1", Clusters: 1, Needed: 2}}
