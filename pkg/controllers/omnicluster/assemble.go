@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -97,29 +98,29 @@ func isOlder(a, b *v1alpha1.OmniCluster) bool {
 
 // validate renders the template and checks it with Omni's own rules.
 func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Outcome, error) {
-	confidential := &secrets{}
+	confidential := &values.Secrets{}
 
-	text, err := s.documents.Render(boundedValues(ctx, r.values(ctx, s.cluster.Namespace, confidential)), template.MarkOf(s.cluster, r.hubFor(s)))
+	text, err := s.documents.Render(values.From(ctx, r.live, s.cluster.Namespace, confidential), template.MarkOf(s.cluster, r.hubFor(s)))
 
-	var missing *missingValueError
+	var missing *values.MissingError
 
-	var unreadable *unreadableValueError
+	var unreadable *values.UnreadableError
 
 	switch {
 	case errors.As(err, &missing):
 		// The renderer's error names the object and the field that hold the reference.
-		return nil, loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", confidential.clean(ctx, strings.TrimPrefix(err.Error(), "render template: "))), nil
+		return nil, loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", confidential.Clean(ctx, strings.TrimPrefix(err.Error(), "render template: "))), nil
 	case sources.Refused(err) != nil:
 		return nil, loop.Stall(v1alpha1.ReasonSecretProtected, "%s", strings.TrimPrefix(err.Error(), "render template: ")), nil
 	case errors.As(err, &unreadable):
 		return nil, loop.Outcome{}, err
 	case err != nil:
-		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.clean(ctx, err.Error())), nil
+		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, err.Error())), nil
 	}
 
 	checked, err := r.checked.of(client.ObjectKeyFromObject(s.cluster)).Load(text)
 	if err != nil {
-		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.clean(ctx, omni.Message(err))), nil
+		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, omni.Message(err))), nil
 	}
 
 	return &rendered{template: checked, hash: template.Hash(text), secrets: confidential}, loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil

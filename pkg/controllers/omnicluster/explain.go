@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -26,8 +27,8 @@ const (
 
 // explainApply converts the error of an apply into the outcome for the user. It names the changes that were made before
 // the error; they stay.
-func explainApply(ctx context.Context, secrets *secrets, done []plan.Change, err error) (loop.Outcome, error) {
-	message := secrets.clean(ctx, omni.Message(err))
+func explainApply(ctx context.Context, secrets *values.Secrets, done []plan.Change, err error) (loop.Outcome, error) {
+	message := secrets.Clean(ctx, omni.Message(err))
 	if len(done) > 0 {
 		message = fmt.Sprintf("%s; before that Omni took %s", message, consent.ChangeNames(done))
 	}
@@ -56,7 +57,7 @@ func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownR
 	told := make([]string, 0, maxRefusalsTold)
 
 	for _, one := range found.refused[:min(maxRefusalsTold, len(found.refused))] {
-		text := s.rendered.secrets.clean(ctx, omni.Message(one.ChangeError))
+		text := s.rendered.secrets.Clean(ctx, omni.Message(one.ChangeError))
 		if documents := documentsOf(s, one.Change); len(documents) > 0 {
 			text = documents[0].Kind + " " + fmt.Sprintf("%q: ", documents[0].Name) + text
 		}
@@ -103,7 +104,7 @@ func refusalStatus(ctx context.Context, s *scope) []v1alpha1.RefusedChange {
 	for _, one := range s.synced.refused[:min(maxRefusals, len(s.synced.refused))] {
 		shown = append(shown, v1alpha1.RefusedChange{
 			Action: consent.ActionOf(one.Change), Type: one.Change.Type, ID: one.Change.ID,
-			Message: s.rendered.secrets.clean(ctx, omni.Message(one.ChangeError)), Documents: documentsOf(s, one.Change),
+			Message: s.rendered.secrets.Clean(ctx, omni.Message(one.ChangeError)), Documents: documentsOf(s, one.Change),
 		})
 	}
 

@@ -68,7 +68,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 }
 
 func (r *reconciler) explainPlan(ctx context.Context, s *scope, err error) (loop.Outcome, error) {
-	message := s.rendered.secrets.clean(ctx, omni.Message(err))
+	message := s.rendered.secrets.Clean(ctx, omni.Message(err))
 
 	switch {
 	case errors.Is(err, omni.ErrTemplate):

@@ -1,4 +1,4 @@
-package omnicluster
+package values
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 
 // readAll reads a text through the bounds, so many times.
 func readAll(ctx context.Context, text string, times int) (got string, err error) {
-	values := boundedValues(ctx, func(v1alpha1.ValueSource) (string, error) { return text, nil })
+	read := bounded(ctx, func(v1alpha1.ValueSource) (string, error) { return text, nil })
 
 	for range times {
-		if got, err = values(v1alpha1.ValueSource{}); err != nil {
+		if got, err = read(v1alpha1.ValueSource{}); err != nil {
 			return got, err
 		}
 	}
@@ -78,7 +78,7 @@ func TestReferencesEndWithTheirContext(t *testing.T) {
 
 	_, err := readAll(ctx, "a: b", 1)
 
-	var unreadable *unreadableValueError
+	var unreadable *UnreadableError
 	if err != nil && !errors.As(err, &unreadable) {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package omnicluster
+package values
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// missingValueError is the error for a valueFrom that refers to something that does not exist yet. The renderer adds
-// the object, the field and the reference.
-type missingValueError struct {
+// MissingError is the error for a valueFrom that refers to something that does not exist yet: an object, or a key in it.
+// The renderer adds the object, the field and the reference.
+type MissingError struct {
 	kind  string
 	noKey bool
 }
 
 // Error implements error.
-func (e *missingValueError) Error() string {
+func (e *MissingError) Error() string {
 	if e.noKey {
 		return "the " + e.kind + " has no such key"
 	}
@@ -30,18 +30,26 @@ func (e *missingValueError) Error() string {
 	return "the " + e.kind + " does not exist"
 }
 
-// unreadableValueError is the error for a valueFrom that the API server cannot return now.
-type unreadableValueError struct{ cause error }
+// UnreadableError is the error for a valueFrom that the API server cannot return now.
+type UnreadableError struct{ cause error }
 
 // Error implements error.
-func (e *unreadableValueError) Error() string { return e.cause.Error() }
+func (e *UnreadableError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
-func (e *unreadableValueError) Unwrap() error { return e.cause }
+func (e *UnreadableError) Unwrap() error { return e.cause }
 
-// values returns a function that reads the texts of valueFrom from the API server, each object once, and records what
-// came from a Secret.
-func (r *reconciler) values(ctx context.Context, namespace string, confidential *secrets) template.ValueFunc {
+// From returns a function that reads the texts of valueFrom in one namespace, each object once, and records in
+// confidential what came from a Secret. It is for one template: a text has at most 1 MiB, and all together 8 MiB.
+//
+// The function returns a MissingError, an UnreadableError, a refusal to read a Secret (sources.Refused), an error of
+// pkg/foreign for a text beyond the bounds, or an error for a source that names neither a ConfigMap nor a Secret.
+func From(ctx context.Context, live client.Reader, namespace string, confidential *Secrets) template.ValueFunc {
+	return bounded(ctx, unbounded(ctx, live, namespace, confidential))
+}
+
+// unbounded is From without the bounds.
+func unbounded(ctx context.Context, live client.Reader, namespace string, confidential *Secrets) template.ValueFunc {
 	secrets, configMaps := map[string]*corev1.Secret{}, map[string]*corev1.ConfigMap{}
 
 	return func(source v1alpha1.ValueSource) (string, error) {
@@ -49,14 +57,14 @@ func (r *reconciler) values(ctx context.Context, namespace string, confidential 
 		case source.SecretKeyRef != nil:
 			ref := source.SecretKeyRef
 
-			secret, err := readOnce(ctx, r.live, secrets, "Secret", client.ObjectKey{Namespace: namespace, Name: ref.Name}, &corev1.Secret{})
+			secret, err := readOnce(ctx, live, secrets, "Secret", client.ObjectKey{Namespace: namespace, Name: ref.Name}, &corev1.Secret{})
 			if err != nil {
 				return "", err
 			}
 
 			value, found := secret.Data[ref.Key]
 			if !found {
-				return "", &missingValueError{kind: "Secret", noKey: true}
+				return "", &MissingError{kind: "Secret", noKey: true}
 			}
 
 			confidential.add(value)
@@ -65,7 +73,7 @@ func (r *reconciler) values(ctx context.Context, namespace string, confidential 
 		case source.ConfigMapKeyRef != nil:
 			ref := source.ConfigMapKeyRef
 
-			configMap, err := readOnce(ctx, r.live, configMaps, "ConfigMap", client.ObjectKey{Namespace: namespace, Name: ref.Name}, &corev1.ConfigMap{})
+			configMap, err := readOnce(ctx, live, configMaps, "ConfigMap", client.ObjectKey{Namespace: namespace, Name: ref.Name}, &corev1.ConfigMap{})
 			if err != nil {
 				return "", err
 			}
@@ -78,7 +86,7 @@ func (r *reconciler) values(ctx context.Context, namespace string, confidential 
 				return string(value), nil
 			}
 
-			return "", &missingValueError{kind: "ConfigMap", noKey: true}
+			return "", &MissingError{kind: "ConfigMap", noKey: true}
 		}
 
 		return "", errors.New("valueFrom names neither a ConfigMap nor a Secret")
@@ -93,7 +101,7 @@ func readOnce[O client.Object](ctx context.Context, reader client.Reader, known 
 
 	err := reader.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
-		return into, &missingValueError{kind: kind}
+		return into, &MissingError{kind: kind}
 	}
 
 	if refused := sources.Refused(err); refused != nil {
@@ -101,7 +109,7 @@ func readOnce[O client.Object](ctx context.Context, reader client.Reader, known 
 	}
 
 	if err != nil {
-		return into, &unreadableValueError{fmt.Errorf("read %s %q: %w", kind, key.Name, err)}
+		return into, &UnreadableError{fmt.Errorf("read %s %q: %w", kind, key.Name, err)}
 	}
 
 	known[key.Name] = into

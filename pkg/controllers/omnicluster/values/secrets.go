@@ -1,4 +1,4 @@
-package omnicluster
+package values
 
 import (
 	"bytes"
@@ -15,18 +15,18 @@ import (
 //nolint:gochecknoglobals // a constant
 var leafLimits = foreign.Limits{Bytes: 1 << 20, Depth: 100, Nodes: 100_000, Expanded: 1 << 20}
 
-// secrets removes the content of Secrets from texts. Errors of Omni's own rules quote what they refuse, in whole or in
-// part.
-type secrets struct {
+// Secrets removes the content of Secrets from texts. Errors of Omni's own rules quote what they refuse, in whole or in
+// part. From records the content. Without any, also as nil, it leaves a text as it is.
+type Secrets struct {
 	values [][]byte
 }
 
 // add records a value that was read from a Secret.
-func (s *secrets) add(value []byte) { s.values = append(s.values, value) }
+func (s *Secrets) add(value []byte) { s.values = append(s.values, value) }
 
-// clean removes the values from a text, and the leaves of values that are YAML: a leaf that is short, or written with
+// Clean removes the values from a text, and the leaves of values that are YAML: a leaf that is short, or written with
 // quotes, is a secret of its own.
-func (s *secrets) clean(ctx context.Context, text string) string {
+func (s *Secrets) Clean(ctx context.Context, text string) string {
 	if s == nil || len(s.values) == 0 {
 		return text
 	}

@@ -1,4 +1,4 @@
-package omnicluster
+package values
 
 import "testing"
 
@@ -21,12 +21,12 @@ func TestSecretsAreRemoved(t *testing.T) {
 		"a key of its own": {`unknown: machine`, `unknown: machine`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s secrets
+			var s Secrets
 
 			s.add([]byte(secret))
 			s.add([]byte("{no: YAML"))
 
-			if got := s.clean(t.Context(), test.text); got != test.want {
+			if got := s.Clean(t.Context(), test.text); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -34,9 +34,9 @@ func TestSecretsAreRemoved(t *testing.T) {
 }
 
 func TestNoSecrets(t *testing.T) {
-	var s secrets
+	var s Secrets
 
-	if got := s.clean(t.Context(), "as it is"); got != "as it is" {
+	if got := s.Clean(t.Context(), "as it is"); got != "as it is" {
 		t.Error(got)
 	}
 }
