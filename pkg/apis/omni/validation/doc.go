@@ -3,8 +3,9 @@
 //
 // Each kind has one file with four functions, named alike: Validate<Kind> (create),
 // Validate<Kind>Update (main resource), Validate<Kind>StatusUpdate (status subresource) and
-// WarningsFor<Kind> (advice that refuses nothing). Rules that need a second object belong to
-// admission; rules that need every document of a cluster belong to the controller.
+// WarningsFor<Kind> (advice that refuses nothing); a kind that can be scaled has
+// Validate<Kind>Scale, too. Rules that need a second object belong to admission; rules that need
+// every document of a cluster belong to the controller.
 //
 // Errors carry the exact path and name the remedy. Values that can hold a credential (patches,
 // URLs with user info) are never repeated in an error.

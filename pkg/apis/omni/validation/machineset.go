@@ -116,6 +116,28 @@ func validateStrategy(strategy *v1alpha1.Strategy, path *field.Path) field.Error
 	return errs
 }
 
+// validateScale checks the number of machines that the scale subresource asks for.
+func validateScale(machines *v1alpha1.MachineSetMachines, replicas, lowest int32, tooFew string) field.ErrorList {
+	path := field.NewPath("spec", "replicas")
+
+	if machines.MachineClass == nil {
+		return field.ErrorList{field.Forbidden(path,
+			"this set lists its machines: add UUIDs to spec.machines or remove them there; only a set with spec.machineClass can be scaled")}
+	}
+
+	_, unlimited, err := machines.MachineClass.Machines()
+
+	switch {
+	case unlimited || err != nil:
+		return field.ErrorList{field.Forbidden(path,
+			"this set takes every machine of its class: set spec.machineClass.size to a number first")}
+	case replicas < lowest:
+		return field.ErrorList{field.Invalid(path, replicas, tooFew)}
+	default:
+		return nil
+	}
+}
+
 // warningsForPatches returns warnings about numbers in inline patches.
 func warningsForPatches(patches []v1alpha1.Patch, path *field.Path) []string {
 	var warnings []string

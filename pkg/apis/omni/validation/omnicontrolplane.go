@@ -31,6 +31,12 @@ func ValidateOmniControlPlaneStatusUpdate(obj, old *v1alpha1.OmniControlPlane) f
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
+// ValidateOmniControlPlaneScale checks whether the scale subresource may set a control plane to this number of
+// machines. Errors are at spec.replicas of the Scale.
+func ValidateOmniControlPlaneScale(obj *v1alpha1.OmniControlPlane, replicas int32) field.ErrorList {
+	return validateScale(&obj.Spec.MachineSetMachines, replicas, 1, "a control plane needs at least one machine")
+}
+
 // WarningsForOmniControlPlane returns advice on an OmniControlPlane, as "path: message".
 func WarningsForOmniControlPlane(obj *v1alpha1.OmniControlPlane) []string {
 	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))

@@ -28,6 +28,12 @@ func ValidateOmniWorkersStatusUpdate(obj, old *v1alpha1.OmniWorkers) field.Error
 	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
 }
 
+// ValidateOmniWorkersScale checks whether the scale subresource may set a worker set to this number of machines.
+// Errors are at spec.replicas of the Scale.
+func ValidateOmniWorkersScale(obj *v1alpha1.OmniWorkers, replicas int32) field.ErrorList {
+	return validateScale(&obj.Spec.MachineSetMachines, replicas, 0, "must be 0 or more")
+}
+
 // WarningsForOmniWorkers returns advice on an OmniWorkers, as "path: message".
 func WarningsForOmniWorkers(obj *v1alpha1.OmniWorkers) []string {
 	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))
