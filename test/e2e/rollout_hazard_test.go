@@ -118,7 +118,7 @@ func TestRolloutHazard(t *testing.T) {
 	})
 
 	// The conflict ends at once, whichever way the other policy leaves the cluster.
-	for name, leave := range map[string][]string{
+	for name, ends := range map[string][]string{
 		"two policies":                   {"delete", "orp", "second"},
 		"two policies, another selector": {"patch", "orp", "second", "--type=merge", "-p", `{"spec":{"clusterSelector":{"matchLabels":{"tier":"none"}}}}`},
 	} {
@@ -130,7 +130,7 @@ func TestRolloutHazard(t *testing.T) {
 			f.apply(strings.Replace(rolloutPolicy(), "name: fleet", "name: second", 1))
 			f.upgradeHeld(v1alpha1.ReasonPolicyConflict)
 			f.nothingWritten()
-			f.run(leave...)
+			f.run(ends...)
 			f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
 			f.nothingWritten()
 		})
