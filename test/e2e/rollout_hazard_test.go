@@ -117,24 +117,25 @@ func TestRolloutHazard(t *testing.T) {
 		f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1") })
 	})
 
-	// The conflict ends at once, whichever way the other policy leaves the cluster.
-	for name, ends := range map[string][]string{
-		"two policies":                   {"delete", "orp", "second"},
-		"two policies, another selector": {"patch", "orp", "second", "--type=merge", "-p", `{"spec":{"clusterSelector":{"matchLabels":{"tier":"none"}}}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	// The conflict ends at once, whichever way the other policy lets the cluster go.
+	twoPolicies := func(t *testing.T, ends ...string) {
+		t.Parallel()
 
-			f := newFleet(t)
-			f.apply(rolloutPolicy())
-			f.apply(strings.Replace(rolloutPolicy(), "name: fleet", "name: second", 1))
-			f.upgradeHeld(v1alpha1.ReasonPolicyConflict)
-			f.nothingWritten()
-			f.run(ends...)
-			f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
-			f.nothingWritten()
-		})
+		f := newFleet(t)
+		f.apply(rolloutPolicy())
+		f.apply(strings.Replace(rolloutPolicy(), "name: fleet", "name: second", 1))
+		f.upgradeHeld(v1alpha1.ReasonPolicyConflict)
+		f.nothingWritten()
+		f.run(ends...)
+		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
+		f.nothingWritten()
 	}
+
+	t.Run("two policies", func(t *testing.T) { twoPolicies(t, "delete", "orp", "second") })
+
+	t.Run("two policies, another selector", func(t *testing.T) {
+		twoPolicies(t, "patch", "orp", "second", "--type=merge", "-p", `{"spec":{"clusterSelector":{"matchLabels":{"tier":"none"}}}}`)
+	})
 
 	// The stage goes by its other cluster.
 	for name, pause := range map[string]func(*fleet) string{
