@@ -4,7 +4,7 @@ SHELL := /usr/bin/env bash
 
 # kustomize, which the Omni client brings along, can load Go plugins. A program that can keeps every method of
 # every package, and only the system's linker can link it: twice the size, and a minute for each test binary.
-# apimachinery holds equal managedFields once with fieldsv1string: a sixth of omni-apiserver's heap with 1,000 clusters.
+# apimachinery holds equal managedFields once with fieldsv1string: an eighth of omni-apiserver's heap with 1,000 clusters.
 export GOFLAGS := $(GOFLAGS) -tags=kustomize_disable_go_plugin_support,fieldsv1string
 
 # Packages that need no process, no etcd and no race detector.
