@@ -57,6 +57,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Named("omnihelmrelease").
 		For(&v1alpha1.OmniHelmRelease{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.dependents)).
+		Watches(&v1alpha1.OmniHelmRelease{}, r.enqueueOtherClaimants()).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfCluster),
 			builder.WithPredicates(clusteraccess.ParentChanged())).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfConnection),

@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -98,6 +101,43 @@ func TestSecondExportWithOneTarget(t *testing.T) {
 	b.export = "automation"
 	b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "elsewhere" })
 	b.ready()
+	b.export = "second"
+	b.ready()
+}
+
+// TestOwnerLeavesItsSecret: an export with adopt waits for the owner of its target. With deletionPolicy Orphan nothing about
+// the Secret changes when the owner goes, so the export itself wakes it.
+func TestOwnerLeavesItsSecret(t *testing.T) {
+	b := newBench(t)
+	b.ready()
+
+	second := newExport("second")
+	second.Spec.Adopt = true
+	b.must(b.client.Create(t.Context(), second))
+	b.export = "second"
+	b.expect(metav1.ConditionFalse, v1alpha1.ReasonConflict, `belongs to OmniKubeconfigExport "automation"`)
+
+	b.export = "automation"
+	b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = v1alpha1.DeletionOrphan })
+	b.ready()
+
+	gone := b.get()
+	b.must(b.client.Delete(t.Context(), gone))
+	b.run()
+
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+
+	b.reconciler.enqueueOtherClaimants().Delete(t.Context(), event.DeleteEvent{Object: gone}, q)
+
+	if q.Len() != 1 {
+		t.Fatalf("%d exports are woken, want 1", q.Len())
+	}
+
+	if request, _ := q.Get(); request.Name != "second" {
+		t.Errorf("woken: %s", request)
+	}
+
 	b.export = "second"
 	b.ready()
 }

@@ -43,6 +43,7 @@ func Add(mgr manager.Manager, options Options) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("omnisecretsync").
 		For(&v1alpha1.OmniSecretSync{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.OmniSecretSync{}, r.enqueueOtherClaimants()).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfCluster),
 			builder.WithPredicates(clusteraccess.ParentChanged())).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfConnection),
