@@ -134,6 +134,21 @@ func TestHelmReleaseOwnership(t *testing.T) {
 	r.wantRecords("app", "1 superseded", "2 superseded", "3 deployed")
 }
 
+// An object is renamed in Git: the new one is there before the old one is pruned. It installs what the old one takes
+// with it, and does not wait for its interval of ten minutes.
+func TestHelmReleaseRenamed(t *testing.T) {
+	t.Parallel()
+
+	r := newReleasing(t)
+	r.apply(r.releaseOf("old", "1.0.0", "  releaseName: app"))
+	r.ready("ohr", "old")
+	r.apply(r.releaseOf("new", "1.0.0", "  releaseName: app"))
+	r.stalls("new", v1alpha1.ReasonConflict, "/old")
+	r.run("delete", "ohr", "old", "--timeout=60s")
+	r.ready("ohr", "new")
+	r.wantRecords("app", "1 deployed")
+}
+
 // A value from a Secret is shown nowhere, also when the cluster refuses an object and repeats it.
 func TestHelmReleaseSecretValues(t *testing.T) {
 	t.Parallel()
