@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -18,21 +17,10 @@ import (
 var limits = foreign.Limits{Bytes: 1 << 20, Depth: 20, Nodes: 10_000, Expanded: 1 << 20}
 
 // aliases is a list of one value of some KiB and many aliases of it.
-func aliases(kib, count int) string {
-	return "a: &a " + strings.Repeat("x", kib<<10) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a,", count), ",") + "]\n"
-}
+func aliases(kib, count int) string { return string(foreigntest.Aliased(kib, count)) }
 
 // laughs doubles what it becomes with each line.
-func laughs(lines int) string {
-	text := &strings.Builder{}
-	text.WriteString("a0: &a0 [x, x]\n")
-
-	for i := range lines {
-		fmt.Fprintf(text, "a%d: &a%d [*a%d, *a%d]\n", i+1, i+1, i, i)
-	}
-
-	return text.String()
-}
+func laughs(lines int) string { return string(foreigntest.Doubled(lines)) }
 
 func TestLimits(t *testing.T) {
 	for name, test := range map[string]struct {

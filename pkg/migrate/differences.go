@@ -132,7 +132,7 @@ func noteReferences(all []*Converted) {
 	}
 
 	for _, c := range all {
-		field, to := "spec.clusterRef.name", clusterOf(c.Object)
+		field, to := "spec.clusterRef.name", v1alpha1.ClusterRefOf(c.Object)
 		of := "OmniCluster"
 
 		if cluster, ok := c.Object.(*v1alpha1.OmniCluster); ok {
@@ -142,25 +142,5 @@ func noteReferences(all []*Converted) {
 		if to != "" && !there[of+" "+c.Namespace+"/"+to] {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: there is no %s %s in the namespace", field, of, to))
 		}
-	}
-}
-
-// clusterOf returns the name of the OmniCluster that an object names; empty for a kind without such a reference.
-func clusterOf(obj runtime.Object) string {
-	switch obj := obj.(type) {
-	case *v1alpha1.OmniControlPlane:
-		return obj.Spec.ClusterRef.Name
-	case *v1alpha1.OmniWorkers:
-		return obj.Spec.ClusterRef.Name
-	case *v1alpha1.OmniMachine:
-		return obj.Spec.ClusterRef.Name
-	case *v1alpha1.OmniKubeconfigExport:
-		return obj.Spec.ClusterRef.Name
-	case *v1alpha1.OmniSecretSync:
-		return obj.Spec.ClusterRef.Name
-	case *v1alpha1.OmniHelmRelease:
-		return obj.Spec.ClusterRef.Name
-	default:
-		return ""
 	}
 }

@@ -158,7 +158,7 @@ func (m *Migration) unseenDocument(ctx context.Context, cluster *Converted, all 
 			continue
 		}
 
-		if c.Namespace != cluster.Namespace || clusterOf(c.Object) != cluster.Name {
+		if c.Namespace != cluster.Namespace || v1alpha1.ClusterRefOf(c.Object) != cluster.Name {
 			continue
 		}
 

@@ -265,6 +265,14 @@ func TestKubeconfigExportConflicts(t *testing.T) {
 		t.Errorf("target %+v", got)
 	}
 
+	// The second leaves its Secret behind, which tells nobody: a third that may take it does so at once.
+	e.run("patch", "oke", "second", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Orphan"}}`)
+	e.apply(exportManifest("third", "shared", "robot", "deployers"))
+	e.run("patch", "oke", "third", "--type=merge", "-p", `{"spec":{"adopt":true}}`)
+	e.waitCondition("oke", "third", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConflict)
+	e.run("delete", "oke", "second", "--timeout=60s")
+	e.ready("third")
+
 	e.run("delete", "oke", "--all", "--timeout=60s")
 
 	if out := e.run("get", "secret", "theirs", "-o", "name"); !strings.Contains(out, "theirs") {

@@ -227,6 +227,21 @@ func TestSecretSyncForeignTarget(t *testing.T) {
 	d.waitEvent("LeftBehind", d.apps+"/theirs", "Orphan")
 }
 
+// An object is renamed in Git: the new one is there before the old one is pruned. It copies again what the old one takes
+// with it, and does not wait for its interval of five minutes.
+func TestSecretSyncRenamed(t *testing.T) {
+	t.Parallel()
+
+	d := newDelivery(t)
+	d.apply(d.syncManifest("shared", deletes))
+	d.ready("oss", "registry")
+	d.apply(strings.Replace(d.syncManifest("shared", deletes), "name: registry", "name: renamed", 1))
+	d.waitCondition("oss", "renamed", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonForeignTarget)
+	d.run("delete", "oss", "registry", "--timeout=60s")
+	d.ready("oss", "renamed")
+	d.waitTarget("shared", map[string]string{"username": "robot", "password": "one"})
+}
+
 // A namespace that is missing is made only if that is asked for.
 func TestSecretSyncNamespace(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func membersOf(kind, cluster string, list runtime.Object, err error) []member {
 	var found []member
 
 	_ = apimeta.EachListItem(list, func(item runtime.Object) error {
-		if one, ours := item.(object); ours && clusterOf(one) == cluster {
+		if one, ours := item.(object); ours && v1alpha1.ClusterRefOf(one) == cluster {
 			found = append(found, member{kind: kind, name: one.GetName(), object: one})
 		}
 
@@ -131,26 +131,6 @@ func machinesOf(set object) []string {
 		return o.Spec.MachineIDs()
 	default:
 		return nil
-	}
-}
-
-// clusterOf is the OmniCluster that an object names.
-func clusterOf(o object) string {
-	switch o := o.(type) {
-	case *v1alpha1.OmniControlPlane:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniWorkers:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniMachine:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniKubeconfigExport:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniSecretSync:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniHelmRelease:
-		return o.Spec.ClusterRef.Name
-	default:
-		return ""
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *reconciler[O]) ofCluster(ctx context.Context, cluster client.Object) []
 
 // family returns the documents that refer to the same cluster as the given one.
 func (r *reconciler[O]) family(ctx context.Context, sibling client.Object) []reconcile.Request {
-	return r.requests(ctx, sibling.GetNamespace(), clusterRefOf(sibling))
+	return r.requests(ctx, sibling.GetNamespace(), v1alpha1.ClusterRefOf(sibling))
 }
 
 func (r *reconciler[O]) requests(ctx context.Context, namespace, cluster string) []reconcile.Request {
@@ -97,17 +97,4 @@ func (r *reconciler[O]) requests(ctx context.Context, namespace, cluster string)
 	})
 
 	return requests
-}
-
-func clusterRefOf(object client.Object) string {
-	switch o := object.(type) {
-	case *v1alpha1.OmniControlPlane:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniWorkers:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniMachine:
-		return o.Spec.ClusterRef.Name
-	}
-
-	return ""
 }

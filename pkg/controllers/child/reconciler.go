@@ -46,7 +46,7 @@ func (r *reconciler[O]) kind() loop.Kind[O, *scope[O]] {
 		Report: func(_ context.Context, s *scope[O]) { r.document.report(s.object, s.cluster, s.accepted) },
 		Marks:  (*scope[O]).marks,
 		Reported: func(object O) {
-			r.objects.SetInfo(r.metricsName(client.ObjectKeyFromObject(object)), object.GetReconcileStatus().Conditions, clusterRefOf(object))
+			r.objects.SetInfo(r.metricsName(client.ObjectKeyFromObject(object)), object.GetReconcileStatus().Conditions, v1alpha1.ClusterRefOf(object))
 		},
 		Gone: func(name types.NamespacedName) { r.objects.Forget(r.metricsName(name)) },
 	}
@@ -58,7 +58,7 @@ func (r *reconciler[O]) metricsName(name types.NamespacedName) metrics.Object {
 
 // accept gets the cluster and checks whether the document counts for it.
 func (r *reconciler[O]) accept(ctx context.Context, s *scope[O]) (loop.Outcome, error) {
-	name := clusterRefOf(s.object)
+	name := v1alpha1.ClusterRefOf(s.object)
 	cluster := &v1alpha1.OmniCluster{}
 
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.object.GetNamespace(), Name: name}, cluster)

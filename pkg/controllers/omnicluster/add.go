@@ -67,7 +67,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConnection)).
-		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(mapper.OtherClaimants), builder.WithPredicates(watches.OnlyGoing())).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(mapper.OtherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfSecret)).
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConfigMap)).
 		WatchesRawSource(options.ClusterChanged.Source(mapper.ClustersOfRemote)).

@@ -57,7 +57,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Named("omnihelmrelease").
 		For(&v1alpha1.OmniHelmRelease{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.dependents)).
-		Watches(&v1alpha1.OmniHelmRelease{}, r.enqueueOtherClaimants()).
+		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.otherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfCluster),
 			builder.WithPredicates(clusteraccess.ParentChanged())).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfConnection),
@@ -74,6 +74,30 @@ func Add(mgr manager.Manager, options Options) error {
 // dependents returns the releases that wait for a release.
 func (r *reconciler) dependents(ctx context.Context, release client.Object) []reconcile.Request {
 	return r.requests(ctx, release.GetNamespace(), index.ByDependency, release.GetName())
+}
+
+// otherClaimants returns the objects that claim the same release in the same cluster: one of them may have waited for the
+// owner to go. Where a release is cannot be changed, so nothing else frees it.
+func (r *reconciler) otherClaimants(ctx context.Context, object client.Object) []reconcile.Request {
+	release, ok := object.(*v1alpha1.OmniHelmRelease)
+	if !ok {
+		return nil
+	}
+
+	list := &v1alpha1.OmniHelmReleaseList{}
+	if err := r.client.List(ctx, list, client.InNamespace(release.Namespace), client.MatchingFields{index.ByCluster: release.Spec.ClusterRef.Name}); err != nil {
+		return nil
+	}
+
+	var requests []reconcile.Request
+
+	for i := range list.Items {
+		if other := &list.Items[i]; other.Name != release.Name && fullName(other) == fullName(release) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
+		}
+	}
+
+	return requests
 }
 
 func (r *reconciler) releasesOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {

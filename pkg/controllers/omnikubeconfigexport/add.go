@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -51,31 +49,12 @@ func Add(mgr manager.Manager, options Options) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("omnikubeconfigexport").
 		For(&v1alpha1.OmniKubeconfigExport{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1alpha1.OmniKubeconfigExport{}, r.enqueueOtherClaimants()).
+		Watches(&v1alpha1.OmniKubeconfigExport{}, handler.EnqueueRequestsFromMapFunc(r.otherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.exportsOfSecret)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfConnection), builder.WithPredicates(connectionChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
-}
-
-// enqueueOtherClaimants enqueues, when an export is gone, those with the same target: one of them may have waited for it.
-// The Secret tells them as well if it goes with its export; with deletionPolicy Orphan it stays as it is.
-func (r *reconciler) enqueueOtherClaimants() handler.EventHandler {
-	return handler.Funcs{
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			gone, ok := e.Object.(*v1alpha1.OmniKubeconfigExport)
-			if !ok {
-				return
-			}
-
-			for _, target := range []types.NamespacedName{gone.EffectiveTarget(), gone.WrittenTarget()} {
-				for _, request := range r.exports(ctx, metav1.NamespaceAll, index.ByTargetSecret, target.String()) {
-					q.Add(request)
-				}
-			}
-		},
-	}
 }
 
 // clusterChanged accepts the changes that an export can depend on: a cluster's status changes far more often than its
@@ -116,6 +95,18 @@ func (r *reconciler) exportsOfSecret(ctx context.Context, secret client.Object) 
 	}
 
 	return append(requests, reconcile.Request{NamespacedName: writer})
+}
+
+// otherClaimants returns the exports with the targets of an export: one of them may have waited for it to go. The Secret
+// tells them as well if it goes with its export; with deletionPolicy Orphan it stays as it is.
+func (r *reconciler) otherClaimants(ctx context.Context, object client.Object) []reconcile.Request {
+	export, ok := object.(*v1alpha1.OmniKubeconfigExport)
+	if !ok {
+		return nil
+	}
+
+	return append(r.exports(ctx, metav1.NamespaceAll, index.ByTargetSecret, export.EffectiveTarget().String()),
+		r.exports(ctx, metav1.NamespaceAll, index.ByTargetSecret, export.WrittenTarget().String())...)
 }
 
 func (r *reconciler) exportsOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {

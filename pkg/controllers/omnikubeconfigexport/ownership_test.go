@@ -1,6 +1,7 @@
 package omnikubeconfigexport
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -125,17 +124,9 @@ func TestOwnerLeavesItsSecret(t *testing.T) {
 	b.must(b.client.Delete(t.Context(), gone))
 	b.run()
 
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
-
-	b.reconciler.enqueueOtherClaimants().Delete(t.Context(), event.DeleteEvent{Object: gone}, q)
-
-	if q.Len() != 1 {
-		t.Fatalf("%d exports are woken, want 1", q.Len())
-	}
-
-	if request, _ := q.Get(); request.Name != "second" {
-		t.Errorf("woken: %s", request)
+	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "second"}}}
+	if diff := cmp.Diff(want, slices.Compact(b.reconciler.otherClaimants(t.Context(), gone))); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
 	}
 
 	b.export = "second"

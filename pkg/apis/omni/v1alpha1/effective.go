@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -51,4 +52,25 @@ func (s *OmniHelmReleaseSpec) RollsBack() bool {
 	rollback := cmp.Or(s.RollbackOnFailure, s.Atomic)
 
 	return rollback != nil && *rollback
+}
+
+// ClusterRefOf returns the name of the OmniCluster that an object refers to with spec.clusterRef; empty if it refers to
+// none, and for a kind without that field.
+func ClusterRefOf(object runtime.Object) string {
+	switch o := object.(type) {
+	case *OmniControlPlane:
+		return o.Spec.ClusterRef.Name
+	case *OmniWorkers:
+		return o.Spec.ClusterRef.Name
+	case *OmniMachine:
+		return o.Spec.ClusterRef.Name
+	case *OmniKubeconfigExport:
+		return o.Spec.ClusterRef.Name
+	case *OmniSecretSync:
+		return o.Spec.ClusterRef.Name
+	case *OmniHelmRelease:
+		return o.Spec.ClusterRef.Name
+	default:
+		return ""
+	}
 }

@@ -36,24 +36,10 @@ func request(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
 }
 
-// clusterRefOf returns the name of the cluster that a template document refers to.
-func clusterRefOf(object client.Object) string {
-	switch o := object.(type) {
-	case *v1alpha1.OmniControlPlane:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniWorkers:
-		return o.Spec.ClusterRef.Name
-	case *v1alpha1.OmniMachine:
-		return o.Spec.ClusterRef.Name
-	}
-
-	return ""
-}
-
 // ClusterOfDocument returns the cluster that an OmniControlPlane, OmniWorkers or OmniMachine refers to, whether it exists
 // or not; nothing for an object of another kind, or one that refers to none.
 func ClusterOfDocument(_ context.Context, object client.Object) []reconcile.Request {
-	name := clusterRefOf(object)
+	name := v1alpha1.ClusterRefOf(object)
 	if name == "" {
 		return nil
 	}
@@ -94,7 +80,7 @@ func (m *Mapper) clustersOfValue(ctx context.Context, source client.Object, by s
 	requests := m.clusters(ctx, options...)
 
 	add := func(object client.Object) {
-		if name := clusterRefOf(object); name != "" {
+		if name := v1alpha1.ClusterRefOf(object); name != "" {
 			requests = append(requests, request(object.GetNamespace(), name))
 		}
 	}

@@ -29,13 +29,17 @@ func (m *Mapper) EnqueueForPolicy() handler.EventHandler {
 			before, wasPolicy := e.ObjectOld.(*v1alpha1.OmniRolloutPolicy)
 			after, isPolicy := e.ObjectNew.(*v1alpha1.OmniRolloutPolicy)
 
-			switch {
-			case !wasPolicy || !isPolicy:
-			case before.Generation != after.Generation:
+			if !wasPolicy || !isPolicy {
+				return
+			}
+
+			if before.Generation != after.Generation {
 				m.wake(ctx, after.Namespace, q, freed(before, after))
-			case letsOthersBegin(before, after):
+			}
+
+			if letsOthersBegin(before, after) {
 				m.wakeAll(ctx, after, q)
-			default:
+			} else {
 				for _, name := range ticketsChanged(before, after) {
 					q.Add(request(after.Namespace, name))
 				}

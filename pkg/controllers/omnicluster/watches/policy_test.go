@@ -128,6 +128,9 @@ func TestPolicyUpdateWakes(t *testing.T) {
 		"another selector": {after: func(p *v1alpha1.OmniRolloutPolicy) {
 			p.Generation, p.Spec.ClusterSelector.MatchLabels = 3, map[string]string{"tier": "canary"}
 		}, want: "team/prod"},
+		"another selector, looked at in the same event": {after: func(p *v1alpha1.OmniRolloutPolicy) {
+			p.Generation, p.Status.ObservedGeneration, p.Spec.ClusterSelector.MatchLabels = 3, 3, map[string]string{"tier": "canary"}
+		}, want: everyone},
 		"readable again": {
 			before: func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.ClusterSelector.MatchLabels = map[string]string{"a b": ""} },
 			after:  func(p *v1alpha1.OmniRolloutPolicy) { p.Generation = 3 },

@@ -65,12 +65,3 @@ func later(pause time.Duration) handler.EventHandler {
 		},
 	}
 }
-
-// OnlyGoing accepts only that an object is gone, which frees the cluster's name.
-func OnlyGoing() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
