@@ -138,7 +138,7 @@ func runCheckPod(ctx context.Context, hub *env.Hub, binary, kubeconfig string) s
 		return err.Error()
 	}
 
-	args := append(slices.Clone(pod.Spec.Containers[0].Args), "--timeout=10s", "--kubeconfig="+kubeconfig)
+	args := append(slices.Clone(pod.Spec.Containers[0].Args), "--timeout=30s", "--kubeconfig="+kubeconfig)
 	output, err := exec.CommandContext(ctx, binary, args...).CombinedOutput()
 
 	pod.Status.Phase = corev1.PodSucceeded

@@ -28,6 +28,7 @@ type checkedHub struct {
 
 	unreadable string // a kind that cannot be listed
 	forbidden  string // "verb resource in namespace" that the account may not
+	unanswered string // the same for one that the hub cannot answer
 	lease      *coordinationv1.Lease
 }
 
@@ -55,6 +56,12 @@ func (h *checkedHub) review(w http.ResponseWriter, r *http.Request) {
 	}
 
 	asked := review.Spec.ResourceAttributes
+	if described(*asked) == h.unanswered {
+		writeStatus(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+
+		return
+	}
+
 	review.Status.Allowed = described(*asked) != h.forbidden
 	writeJSON(w, http.StatusCreated, &review)
 }
@@ -123,10 +130,13 @@ func TestCheck(t *testing.T) {
 		breaks func(*checkedHub)
 		want   string
 	}{
-		"collision":      {func(h *checkedHub) { h.definitions = map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK} }, "custom resource definitions omniclusters.omni.texashpc.com exist"},
-		"not served":     {func(h *checkedHub) { h.served = h.served[1:] }, "does not serve omniconnections"},
-		"not readable":   {func(h *checkedHub) { h.unreadable = "omniworkers" }, "list omniworkers"},
-		"a right less":   {func(h *checkedHub) { h.forbidden = "patch secrets in team-a" }, "it may not patch secrets in team-a"},
+		"collision":    {func(h *checkedHub) { h.definitions = map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK} }, "custom resource definitions omniclusters.omni.texashpc.com exist"},
+		"not served":   {func(h *checkedHub) { h.served = h.served[1:] }, "does not serve omniconnections"},
+		"not readable": {func(h *checkedHub) { h.unreadable = "omniworkers" }, "list omniworkers"},
+		"a right less": {func(h *checkedHub) { h.forbidden = "patch secrets in team-a" }, "it may not patch secrets in team-a"},
+		"not all answered": {func(h *checkedHub) {
+			h.forbidden, h.unanswered = "patch secrets in team-a", "get secrets in team-a"
+		}, "it may not patch secrets in team-a\nask for the rights of the account: "},
 		"no exports":     {func(h *checkedHub) { h.forbidden = "delete secrets in flux-system" }, "it may not delete secrets in flux-system"},
 		"no lease":       {func(h *checkedHub) { h.lease = nil }, "get the lease team-a/omni-controller"},
 		"a lease let go": {func(h *checkedHub) { h.lease = heldLease("", time.Second) }, "nobody holds the lease"},

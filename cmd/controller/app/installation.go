@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -15,6 +16,10 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
+
+// rightsAtOnce is how many questions for a right are open at a time. There are about a hundred, and kube-apiserver may
+// have to ask a webhook for each.
+const rightsAtOnce = 10
 
 // installation asks the hub about an installation, with the rights of the controller's account.
 type installation struct {
@@ -79,24 +84,42 @@ func (in *installation) readObjects(ctx context.Context) error {
 	return nil
 }
 
-// findRights asks the hub for each right that a controller needs.
+// findRights asks the hub for each right that a controller needs. What it has found out is in the error even if the
+// time does not suffice for all of them.
 func (in *installation) findRights(ctx context.Context) error {
-	var problems []error
+	rights := rightsOf(in.served(), in.options)
+	problems := make([]error, len(rights))
 
-	for _, right := range rightsOf(in.served(), in.options) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+	var asked errgroup.Group
 
-		answer, err := in.reviews.Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("ask for the rights of the account: %w", err)
-		}
+	asked.SetLimit(rightsAtOnce)
 
-		if !answer.Status.Allowed {
-			problems = append(problems, fmt.Errorf("it may not %s", described(right)))
-		}
+	for i, right := range rights {
+		asked.Go(func() error {
+			allowed, err := in.allowed(ctx, right)
+			if err == nil && !allowed {
+				problems[i] = fmt.Errorf("it may not %s", described(right))
+			}
+
+			return err
+		})
 	}
 
-	return errors.Join(problems...)
+	err := asked.Wait()
+
+	return errors.Join(append(problems, err)...)
+}
+
+// allowed asks the hub for one right.
+func (in *installation) allowed(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+
+	answer, err := in.reviews.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask for the rights of the account: %w", err)
+	}
+
+	return answer.Status.Allowed, nil
 }
 
 // findLeader checks that a controller renews the lease.

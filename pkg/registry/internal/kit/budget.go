@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"bytes"
 	"context"
 	"reflect"
 	"time"
@@ -100,6 +99,10 @@ func sizeOf(value reflect.Value) size {
 			return size{}
 		}
 
+		if value.Type() == reflect.TypeFor[*metav1.FieldsV1]() {
+			return sizeOfText(value.Interface().(*metav1.FieldsV1).GetRawString()) //nolint:forcetypeassert // asked just before
+		}
+
 		return sizeOf(value.Elem())
 	case reflect.Struct:
 		if value.Type() == reflect.TypeFor[metav1.Time]() {
@@ -130,10 +133,14 @@ func sizeOf(value reflect.Value) size {
 }
 
 // sizeOfText counts the values of a JSON text: one of these characters precedes each value but the first.
-func sizeOfText(text []byte) size {
+func sizeOfText[Text string | []byte](text Text) size {
 	total := size{values: 1, bytes: int64(len(text))}
-	for _, indicator := range []byte(",:[{") {
-		total.values += int64(bytes.Count(text, []byte{indicator}))
+
+	for i := range len(text) {
+		switch text[i] {
+		case ',', ':', '[', '{':
+			total.values++
+		}
 	}
 
 	return total
