@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// heldBack is how long a replica keeps requests waiting before it asks their clients to leave (pkg/apiserver/drain.go).
+// heldBack is how long a replica keeps requests waiting before it asks their clients to leave (pkg/apiserver/goaway.go).
 // A write that fails because it crossed that has at most one request before it, of the same client, that waited; the one
 // before came earlier. So it fails this long after its last but one began, or later.
 const heldBack = 300 * time.Millisecond

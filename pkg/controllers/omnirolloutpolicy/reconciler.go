@@ -26,6 +26,8 @@ const (
 	interval = 10 * time.Minute
 	// maxSkew is how far our clock may differ from the API server's.
 	maxSkew = 30 * time.Second
+	// skewInterval is how soon the clocks are compared again: no watch says that they agree.
+	skewInterval = time.Minute
 )
 
 // reconciler has what the phases need.
@@ -85,7 +87,8 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 	}
 
 	if ahead := r.options.Skew(); ahead.Abs() > maxSkew {
-		return loop.Stall(v1alpha1.ReasonClockSkew, "the API server's clock is %s ahead of omni-controller's: nothing begins until they agree", ahead.Round(time.Second)), nil
+		return loop.Stall(v1alpha1.ReasonClockSkew, "the clocks of the API server and of omni-controller differ by %s: nothing begins until they agree",
+			ahead.Abs().Round(time.Second)).Within(skewInterval), nil
 	}
 
 	if s.members, err = r.membersOf(ctx, policy); err != nil {

@@ -286,11 +286,16 @@ func TestUnusable(t *testing.T) {
 	b.skew = -31 * time.Second
 	b.put(newCluster("c1", "canary", isDone(0)))
 
-	policy, _ = b.run("production")
+	policy, next := b.run("production")
 	wantTickets(t, policy, "c1 (canary)")
 
-	if got := condition(policy, "Stalled"); !strings.HasPrefix(got, "True ClockSkew: the API server's clock is -31s ahead of omni-controller's") {
+	if got := condition(policy, "Stalled"); !strings.HasPrefix(got, "True ClockSkew: the clocks of the API server and of omni-controller differ by 31s: ") {
 		t.Error(got)
+	}
+
+	// No watch says that the clocks agree again.
+	if next > time.Minute {
+		t.Errorf("the clocks are compared again after %s", next)
 	}
 
 	b.skew = 30 * time.Second
