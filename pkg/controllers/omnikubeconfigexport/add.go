@@ -58,14 +58,16 @@ func Add(mgr manager.Manager, options Options) error {
 }
 
 // clusterChanged accepts the changes that an export can depend on: a cluster's status changes far more often than its
-// identity.
+// identity. A cluster that is no longer Stalled may own what it did not own before, under the same ID.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.OmniCluster)
 		after, also := e.ObjectNew.(*v1alpha1.OmniCluster)
 
 		return !ok || !also || before.UID != after.UID || before.Generation != after.Generation ||
-			before.Status.OmniClusterID != after.Status.OmniClusterID
+			before.Status.OmniClusterID != after.Status.OmniClusterID ||
+			apimeta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionStalled) !=
+				apimeta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionStalled)
 	}}
 }
 

@@ -43,6 +43,34 @@ func TestConnectionChanged(t *testing.T) {
 	}
 }
 
+// What a cluster can change for an export wakes it: a cluster that owned nothing in Omni may own it now. Its status
+// changes all the time.
+func TestClusterChanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.OmniCluster)
+		want   bool
+	}{
+		"nothing":           {func(*v1alpha1.OmniCluster) {}, false},
+		"it runs":           {func(c *v1alpha1.OmniCluster) { c.Status.Conditions = append(c.Status.Conditions, ready()...) }, false},
+		"another spec":      {func(c *v1alpha1.OmniCluster) { c.Generation = 2 }, true},
+		"made again":        {func(c *v1alpha1.OmniCluster) { c.UID = "b" }, true},
+		"another ID":        {func(c *v1alpha1.OmniCluster) { c.Status.OmniClusterID = "0b7c" }, true},
+		"no longer Stalled": {func(c *v1alpha1.OmniCluster) { c.Status.Conditions = nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 1}}
+			before.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNotOwned}}
+
+			after := before.DeepCopy()
+			test.change(after)
+
+			if got := clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
 func ready() []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 }
