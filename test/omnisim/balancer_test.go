@@ -43,7 +43,11 @@ func TestLoadBalancerOfANewCluster(t *testing.T) {
 	}
 
 	for range 2 {
+		// The order needs both machines to begin with the same step, however long the template takes to be written.
+		sim.Pause()
 		apply(deadline(t), t, st, listed("alpha", machines[0], machines[1]))
+		sim.Resume()
+
 		stepUntil(t, sim, "stopped", func() bool { return now() == seen{stopped: true} })
 		stepUntil(t, sim, "the first word", func() bool { return now().healthy })
 		stepUntil(t, sim, "all seems to be well", func() bool { return now() == seen{healthy: true, ready: true} })
