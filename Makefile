@@ -88,7 +88,7 @@ test-omni: ## Run contract and cluster tests against a real Omni (opt-in: OMNI_E
 	hack/test-omni.sh
 
 .PHONY: bench
-bench: ## Run every benchmark, with real processes (30-40 minutes; ARGS, see docs/development/benchmarks.md).
+bench: ## Run every benchmark, with real processes (about an hour; ARGS, see docs/development/benchmarks.md).
 	hack/bench.sh -out bin/bench-results $(ARGS)
 
 .PHONY: bench-smoke

@@ -91,8 +91,7 @@ type step struct {
 
 func (b *stage) steps() []step {
 	s := b.settings
-	small := s.runs("b") || s.runs("c") || s.runs("d") || s.runs("e") || s.runs("f") || s.runs("i") || s.runs("j")
-	large := s.runs("c") || s.runs("e") || s.runs("f") || s.runs("i") || s.runs("j")
+	small, large := strings.ContainsAny(s.Parts, "bcdefijk"), strings.ContainsAny(s.Parts, "cefijk")
 
 	return []step{
 		{"memory without clusters", s.runs("f"), func(context.Context) error { return b.readMemory("settled", atRest(0, s.Settle), nil) }},
@@ -107,6 +106,7 @@ func (b *stage) steps() []step {
 		{"requests of the idle fleet", s.runs("c"), b.idleRequests},
 		{"restart of omni-controller", s.runs("e"), b.restartController},
 		{"restart of omni-apiserver", s.runs("e"), b.restartAPIServer},
+		{"status traffic", s.runs("k"), b.traffic},
 		{"clusters that wait for their turn", s.runs("i"), b.hold},
 		{"a rollout", s.runs("i"), b.rollOut},
 		{"our API against a CRD", s.runs("a"), b.compareAPIs},

@@ -33,9 +33,12 @@ func (b *stage) memoryOfFleet(ctx context.Context) error {
 	return b.heapProfiles(ctx, fmt.Sprintf("%d-clusters", b.size))
 }
 
+// ourPrograms are those whose memory is reported.
+func ourPrograms() []string { return []string{"omni-apiserver", "omni-controller"} }
+
 // readMemory reports the memory of both of our programs, for benchstat in a state of one word.
 func (b *stage) readMemory(state, when string, bound *aim) error {
-	for _, name := range []string{"omni-apiserver", "omni-controller"} {
+	for _, name := range ourPrograms() {
 		now, err := memoryOf(b.stack.ProcessIDs()[name])
 		if err != nil {
 			return err

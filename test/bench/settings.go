@@ -39,6 +39,8 @@ type settings struct {
 	// memory may take to be given back.
 	IdleWindow time.Duration `json:"idleWindow"`
 	Settle     time.Duration `json:"settle"`
+	// Traffic is how long the clusters' status changes all the time.
+	Traffic time.Duration `json:"traffic"`
 	// CRDRest is how long the hub's controllers may take to find the CRD before it is measured.
 	CRDRest time.Duration `json:"crdRest"`
 	// HubFsync lets the hub's etcd sync to disk as ours does.
@@ -64,9 +66,9 @@ type settings struct {
 }
 
 const (
-	allParts = "abcdefghij"
+	allParts = "abcdefghijk"
 	// smokeParts leaves out what has to build Flux first.
-	smokeParts = "abcdefhij"
+	smokeParts = "abcdefhijk"
 	// shortestInterval is the shortest that an OmniHelmRelease may have.
 	shortestInterval = 30 * time.Second
 )
@@ -74,7 +76,7 @@ const (
 func fullSettings() settings {
 	return settings{
 		Parts: allParts, Clients: 32, Objects: 2000, Rounds: 3, Lists: 10, ConcurrentLists: 64, Samples: 100,
-		Few: 100, Many: 1000, Connections: 1, IdleWindow: time.Minute, Settle: 2 * time.Minute, CRDRest: 40 * time.Second, HubFsync: true,
+		Few: 100, Many: 1000, Connections: 1, IdleWindow: time.Minute, Settle: 2 * time.Minute, Traffic: 10 * time.Minute, CRDRest: 40 * time.Second, HubFsync: true,
 		Stored: 10000, Releases: 100, Workloads: 4, ReleaseRounds: 2, ReleaseInterval: time.Minute, ReleaseWindow: 5 * time.Minute,
 	}
 }
@@ -82,7 +84,7 @@ func fullSettings() settings {
 func smokeSettings() settings {
 	return settings{
 		Parts: smokeParts, Clients: 8, Objects: 60, Rounds: 1, Lists: 3, ConcurrentLists: 8, Samples: 5,
-		Few: 5, Many: 15, Connections: 2, Spare: 3, IdleWindow: 3 * time.Second, Settle: 2 * time.Second, CRDRest: time.Second, HubFsync: true,
+		Few: 5, Many: 15, Connections: 2, Spare: 3, IdleWindow: 3 * time.Second, Settle: 2 * time.Second, Traffic: 5 * time.Second, CRDRest: time.Second, HubFsync: true,
 		Stored: 50, Releases: 8, Workloads: 2, ReleaseRounds: 2, ReleaseInterval: shortestInterval, ReleaseWindow: 35 * time.Second,
 	}
 }
@@ -99,7 +101,7 @@ func parseSettings(args []string) (settings, error) {
 
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Bool("smoke", false, "small sizes: shows in a minute or two that everything works")
-	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux, h the API server with many objects, i a rollout, j a storm")
+	flags.StringVar(&s.Parts, "parts", s.Parts, "the parts to run: a API against CRD, b latency, c idle requests, d new clusters, e restarts, f memory, g Helm releases next to Flux, h the API server with many objects, i a rollout, j a storm, k lasting status traffic")
 	flags.IntVar(&s.Clients, "clients", s.Clients, "(a) clients at the same time")
 	flags.IntVar(&s.Objects, "objects", s.Objects, "(a) objects")
 	flags.IntVar(&s.Rounds, "rounds", s.Rounds, "(a) rounds; the report has the median of their ratios")
@@ -115,6 +117,7 @@ func parseSettings(args []string) (settings, error) {
 	flags.StringVar(&s.APIServerArgs, "apiserver-args", s.APIServerArgs, "further flags of omni-apiserver, separated by spaces")
 	flags.DurationVar(&s.IdleWindow, "idle", s.IdleWindow, "(c, i) how long requests are counted")
 	flags.DurationVar(&s.Settle, "settle", s.Settle, "(f) rest before the memory of a settled fleet is read")
+	flags.DurationVar(&s.Traffic, "traffic", s.Traffic, "(k) how long the clusters' status changes all the time")
 	flags.DurationVar(&s.CRDRest, "crd-rest", s.CRDRest, "(a) rest between making the CRD and measuring")
 	flags.BoolVar(&s.HubFsync, "hub-fsync", s.HubFsync, "(a) let the hub's etcd sync writes to disk, as ours always does")
 	flags.IntVar(&s.Stored, "stored", s.Stored, "(h) objects that the API server is started with")
@@ -174,6 +177,10 @@ func (s settings) validate() error {
 
 	if s.IdleWindow <= 0 || s.Settle < 0 {
 		problems = append(problems, errors.New("-idle must be positive and -settle not negative"))
+	}
+
+	if s.Traffic < time.Second {
+		problems = append(problems, errors.New("-traffic must be at least 1s"))
 	}
 
 	if s.ReleaseInterval < shortestInterval || s.ReleaseWindow <= 0 {

@@ -36,6 +36,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"-concurrent-lists=-1":  "-concurrent-lists",
 		"-rounds=0":             "-rounds",
 		"-settle=-1s":           "-settle",
+		"-traffic=1ms":          "-traffic",
 		"-samples=-1":           "-samples",
 		"-objects=0":            "-objects",
 		"-hub-fsync=perhaps":    "hub-fsync",
