@@ -23,6 +23,8 @@ func Run(ctx context.Context, options *Options) error {
 
 	garbage.Configure(garbage.APIServer)
 
+	go garbage.GiveBack(ctx)
+
 	err := run(ctx, options)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		klog.InfoS("Stopped before it served, because it was told to", "whileItTriedTo", err.Error())

@@ -135,7 +135,7 @@ func TestCheck(t *testing.T) {
 		"not readable": {func(h *checkedHub) { h.unreadable = "omniworkers" }, "list omniworkers"},
 		"a right less": {func(h *checkedHub) { h.forbidden = "patch secrets in team-a" }, "it may not patch secrets in team-a"},
 		"not all answered": {func(h *checkedHub) {
-			h.forbidden, h.unanswered = "patch secrets in team-a", "get secrets in team-a"
+			h.forbidden, h.unanswered = "patch secrets in team-a", "delete secrets in flux-system"
 		}, "it may not patch secrets in team-a\nask for the rights of the account: "},
 		"no exports":     {func(h *checkedHub) { h.forbidden = "delete secrets in flux-system" }, "it may not delete secrets in flux-system"},
 		"no lease":       {func(h *checkedHub) { h.lease = nil }, "get the lease team-a/omni-controller"},

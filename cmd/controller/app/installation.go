@@ -90,8 +90,7 @@ func (in *installation) findRights(ctx context.Context) error {
 	rights := rightsOf(in.served(), in.options)
 	problems := make([]error, len(rights))
 
-	var asked errgroup.Group
-
+	asked, ctx := errgroup.WithContext(ctx)
 	asked.SetLimit(rightsAtOnce)
 
 	for i, right := range rights {

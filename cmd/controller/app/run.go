@@ -25,6 +25,8 @@ import (
 func Run(ctx context.Context, options *Options) error {
 	garbage.Configure(garbage.Controller)
 
+	go garbage.GiveBack(ctx)
+
 	config, err := options.Config()
 	if err != nil {
 		return err

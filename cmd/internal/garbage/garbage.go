@@ -1,4 +1,4 @@
-// Package garbage configures how much garbage Go lets accumulate in omni-apiserver and omni-controller.
+// Package garbage bounds the memory that omni-apiserver and omni-controller hold without using it.
 package garbage
 
 import (
