@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -26,10 +27,16 @@ func GiveBack(ctx context.Context) {
 	var rest rest
 
 	wait.UntilWithContext(ctx, func(context.Context) {
-		if rest.worthwhile(readUsage()) {
-			debug.FreeOSMemory()
-			rest.given(readUsage())
+		before := readUsage()
+		if !rest.worthwhile(before) {
+			return
 		}
+
+		debug.FreeOSMemory()
+
+		after := readUsage()
+		rest.given(after)
+		klog.V(2).InfoS("Gave memory that is not in use back to the kernel", "heldBefore", int64(before.held), "heldNow", int64(after.held), "inUse", int64(after.live))
 	}, restInterval)
 }
 
