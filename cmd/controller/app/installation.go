@@ -106,7 +106,7 @@ func (in *installation) findRights(ctx context.Context) error {
 
 	err := asked.Wait()
 
-	return errors.Join(append(problems, err)...)
+	return errors.Join(errors.Join(problems...), err)
 }
 
 // allowed asks the hub for one right.

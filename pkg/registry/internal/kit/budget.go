@@ -100,7 +100,7 @@ func sizeOf(value reflect.Value) size {
 		}
 
 		if value.Type() == reflect.TypeFor[*metav1.FieldsV1]() {
-			return sizeOfText(value.Interface().(*metav1.FieldsV1).GetRawString()) //nolint:forcetypeassert // asked just before
+			return sizeOfText(value.Interface().(*metav1.FieldsV1).GetRawString())
 		}
 
 		return sizeOf(value.Elem())
