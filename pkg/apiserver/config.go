@@ -64,7 +64,7 @@ func NewConfig() (*Config, error) {
 
 // StorageCodec encodes objects the way they are stored.
 func (c *Config) StorageCodec() runtime.Codec {
-	return install.StorageCodec(c.codecs)
+	return install.StorageCodec(c.scheme)
 }
 
 // Complete fills in what follows from the rest. Call it once, after all options were applied.

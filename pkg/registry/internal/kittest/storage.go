@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -56,7 +55,7 @@ func (s *suite[T]) storage(t *testing.T, decorator generic.StorageDecorator) *ki
 		t.Fatal(err)
 	}
 
-	config := storagebackend.NewDefaultConfig("/registry", install.StorageCodec(serializer.NewCodecFactory(scheme)))
+	config := storagebackend.NewDefaultConfig("/registry", install.StorageCodec(scheme))
 	config.Transport.ServerList = []string{s.etcd.Endpoint()}
 	config.EventsHistoryWindow = storagebackend.DefaultEventsHistoryWindow
 
