@@ -13,8 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 )
 
-// TestAuditOfRefusals: the audit log has the message of a refusal at every level, and the message nothing of what the user
-// wrote where secrets may be.
+// TestAuditOfRefusals: the audit log has the message of a refusal although it has no bodies, and the message nothing of what
+// the user wrote where secrets may be.
 func TestAuditOfRefusals(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.log")
 	s := startServerWith(t, func(config *apiserver.Config) {
@@ -31,28 +31,34 @@ func TestAuditOfRefusals(t *testing.T) {
 		asJSON   = "application/json"
 		apply    = "application/apply-patch+yaml"
 		cluster  = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniCluster","metadata":{"name":"refused"},"spec":{"connectionRef":{"name":"main"},"kubernetes":{"version":"v1.34.1"},"talos":{"version":"v1.11.2"},"patches":[%s]}}`
-		connects = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniConnection","metadata":{"name":"refused"},"spec":{"serviceAccountSecretRef":{"name":"key"},"endpoint":"%s"}}`
-		release  = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniHelmRelease","metadata":{"name":"refused"},"spec":{"values":%s}}`
+		connects = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniConnection","metadata":{"name":"refused"},"spec":{"auth":{"serviceAccountSecretRef":{"name":"key"}},"endpoint":"%s"}}`
+		release  = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniHelmRelease","metadata":{"name":"refused"},"spec":{"chart":{"values":%s}}}`
 	)
 
-	for _, request := range []struct{ name, method, path, contentType, body string }{
-		{"a patch that Talos does not know", http.MethodPost, "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"env":"`+inline+`"}}}`)},
-		{"a patch with an unknown field", http.MethodPost, "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"token":["`+inline+`"]}}}`)},
-		{"a patch that is a text", http.MethodPost, "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":"`+inline+`"}`)},
-		{"a patch whose text ends", http.MethodPost, "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"token":"`+inline+`}`)},
-		{"an applied patch with broken YAML", http.MethodPatch, "omniclusters/refused?fieldManager=f", apply, "apiVersion: omni.texashpc.com/v1alpha1\nkind: OmniCluster\nspec:\n  patches:\n  - inline: {token: " + inline + "\n"},
-		{"an applied patch with a key twice", http.MethodPatch, "omniclusters/refused?fieldManager=f", apply,
-			"apiVersion: omni.texashpc.com/v1alpha1\nkind: OmniCluster\nmetadata: {name: refused}\nspec:\n  patches:\n  - inline:\n      token: a\n      token: " + inline + "\n"},
-		{"credentials in an endpoint", http.MethodPost, "omniconnections", asJSON, fmt.Sprintf(connects, "https://user:"+inline+"@omni.example.com")},
-		{"an endpoint that is no URL", http.MethodPost, "omniconnections", asJSON, fmt.Sprintf(connects, "https://user:"+inline+"@omni.example.com:port%zz")},
-		{"values that are a text", http.MethodPost, "omnihelmreleases", asJSON, fmt.Sprintf(release, `"`+inline+`"`)},
-		{"values with a number too large", http.MethodPost, "omnihelmreleases", asJSON, fmt.Sprintf(release, `{"a":1e9999,"password":"`+inline+`"}`)},
+	for _, request := range []struct{ name, path, contentType, body, want string }{
+		{"a text where Talos wants a map", "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"env":"`+inline+`"}}}`), "a value is of type str"},
+		{"a list where Talos wants a text", "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"token":["`+inline+`"]}}}`), "a value is of type seq"},
+		{"a patch that is a text", "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":"`+inline+`"}`), "must be an object"},
+		{"a patch whose text ends", "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"token":"`+inline+`}`), "unexpected end of JSON"},
+		{"an applied patch with broken YAML", "omniclusters/refused?fieldManager=f", apply, "spec:\n  patches:\n  - inline: {token: " + inline + "\n", "neither YAML nor JSON"},
+		{"an applied patch with a key twice", "omniclusters/refused?fieldManager=f&fieldValidation=Strict", apply,
+			"apiVersion: omni.texashpc.com/v1alpha1\nkind: OmniCluster\nmetadata: {name: refused}\nspec:\n  connectionRef: {name: main}\n  kubernetes: {version: v1.34.1}\n" +
+				"  talos: {version: v1.11.2}\n  patches:\n  - name: p\n    inline: {machine: {token: " + inline + ", token: " + inline + "}}\n", "already set in map"},
+		{"credentials in an endpoint", "omniconnections", asJSON, fmt.Sprintf(connects, "https://user:"+inline+"@omni.example.com"), "spec.endpoint: Invalid value: must have no user info"},
+		{"an endpoint that is no URL", "omniconnections", asJSON, fmt.Sprintf(connects, "https://user:"+inline+"@omni.example.com:port%zz"), "spec.endpoint: Invalid value: must be a URL"},
+		{"values that are a text", "omnihelmreleases", asJSON, fmt.Sprintf(release, `"`+inline+`"`), "must be an object"},
+		{"values with a number too large", "omnihelmreleases", asJSON, fmt.Sprintf(release, `{"a":1e9999,"password":"`+inline+`"}`), "1e9999"},
 	} {
-		status, object := s.call(t, request.method, base+request.path, request.contentType, request.body)
+		method := http.MethodPost
+		if request.contentType == apply {
+			method = http.MethodPatch
+		}
+
+		status, object := s.call(t, method, base+request.path, request.contentType, request.body)
 		answer := fmt.Sprint(object)
 
-		if status < http.StatusBadRequest || status >= http.StatusInternalServerError {
-			t.Errorf("%s: status %d: %s", request.name, status, answer)
+		if status < http.StatusBadRequest || status >= http.StatusInternalServerError || !strings.Contains(answer, request.want) {
+			t.Errorf("%s: status %d, want %q: %s", request.name, status, request.want, answer)
 		}
 
 		if strings.Contains(answer, inline) {

@@ -108,7 +108,7 @@ func verbBars(runs []*results) bars {
 func memoryCurves(runs []*results) curves {
 	c := curves{title: "Memory at rest, without files", x: "clusters", y: "anonymous memory, MiB"}
 
-	for color, process := range []string{"omni-apiserver", "omni-controller"} {
+	for color, process := range ourPrograms() {
 		c.add(curve{name: process, color: color}, runs, func(r *results, size int) (float64, bool) {
 			return r.figure("f", anonymousName(memoryName(process, atRest(size, r.Settings.Settle))))
 		})

@@ -24,7 +24,7 @@ func measuredRun() *results {
 	}
 
 	for _, size := range []int{0, 5, 15} {
-		for _, process := range []string{"omni-apiserver", "omni-controller"} {
+		for _, process := range ourPrograms() {
 			r.add(memoryFigures("f", memoryName(process, atRest(size, time.Second)), memory{resident: uint64(size+3) << 20, file: 1 << 20}, nil)...)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// restInterval is how often GiveBack looks whether the program rests.
+	// restInterval is how often GiveBack looks whether the program rests: a rest costs one collection in that time at most.
 	restInterval = 15 * time.Second
 	// growth is the share of the memory in use that a resting program allocates in an interval at most, and that may be
-	// held beyond it. It bounds what a rest costs: one collection in an interval.
+	// held beyond it.
 	growth = 0.25
 )
 

@@ -53,9 +53,7 @@ func TestReadUsage(t *testing.T) {
 		t.Errorf("before %+v, with a block of 64 MiB %+v", before, full)
 	}
 
-	runtime.KeepAlive(block)
-
-	block = nil //nolint:wastedassign,ineffassign // nothing holds it
+	runtime.KeepAlive(block) // and no longer
 	debug.FreeOSMemory()
 
 	if after := readUsage(); after.held > full.held-size/2 {

@@ -28,15 +28,20 @@ func TestStoredMeta(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Without what follows only a short look can tell the kind.
+		// The text ends here, so that the library could not tell the kind.
 		start := text[:strings.Index(string(text), "v1alpha1")+len(`v1alpha1",`)]
 		if got, err := meta.Interpret(start); err != nil || got.Kind != kind || got.GroupVersion() != v1alpha1.SchemeGroupVersion {
 			t.Errorf("%s: %v, %v", start, got, err)
 		}
+
+		// What does not end is no object, although its beginning is one.
+		if got, err := runtime.Decode(codec, text[:len(text)-2]); err == nil {
+			t.Errorf("%s: decoded as %v", text[:len(text)-2], got)
+		}
 	}
 
 	for _, text := range []string{
-		``, `{`, `{}`, `"`, `{"kind":"OmniCluster"}`, `{"kind":"OmniCluster","apiVersion":"omni.texashpc.com/v1alpha1"}`,
+		``, `{`, `{}`, `"`, `,`, `{"a":1,`, `{"kind":"OmniCluster"}`, `{"kind":"OmniCluster","apiVersion":"omni.texashpc.com/v1alpha1"}`,
 		`{"kind":"OmniCluster","apiVersion":"omni.texashpc.com/v1beta1","spec":{}}`, `{"kind":"Other","apiVersion":"omni.texashpc.com/v1alpha1","spec":{}}`,
 		`{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniCluster","spec":{}}`, `{ "kind":"OmniCluster","apiVersion":"omni.texashpc.com/v1alpha1"}`,
 		`{"kind":"Omni\"Cluster","apiVersion":"omni.texashpc.com/v1alpha1","a":""}`,

@@ -44,7 +44,7 @@ func TestRoundTrip(t *testing.T) {
 func kinds() []string {
 	return []string{
 		"OmniConnection", "OmniCluster", "OmniControlPlane", "OmniWorkers", "OmniMachine",
-		"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease",
+		"OmniKubeconfigExport", "OmniSecretSync", "OmniHelmRelease", "OmniRolloutPolicy",
 	}
 }
 

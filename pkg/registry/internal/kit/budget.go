@@ -99,6 +99,7 @@ func sizeOf(value reflect.Value) size {
 			return size{}
 		}
 
+		// By the build tag fieldsv1string its text is a string, which would count as one value.
 		if value.Type() == reflect.TypeFor[*metav1.FieldsV1]() {
 			return sizeOfText(value.Interface().(*metav1.FieldsV1).GetRawString())
 		}
