@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// buildTimeout bounds a cold build, which takes about five minutes on two cores.
-const buildTimeout = 45 * time.Minute
+// buildTimeout bounds a cold build. On two cores Kubernetes takes about six minutes, Omni with its dependencies an hour.
+const buildTimeout = 2 * time.Hour
 
 // build is a set of programs from one nested module, kept in the cache.
 type build struct {
