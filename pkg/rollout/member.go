@@ -145,6 +145,12 @@ func (m *Member) counts() bool {
 	return !m.Paused && (m.Healthy || m.isAdmitted() || m.hasFailed())
 }
 
+// broke reports whether the cluster runs a version, and not well. Such a cluster is one of those that a percentage is
+// taken of: the version may be the cause.
+func (m *Member) broke(kind v1alpha1.ChangeKind, version string) bool {
+	return !m.Paused && !m.counts() && versionOf(kind, m.Kubernetes, m.Talos) == version
+}
+
 // asks reports whether changes of one of the kinds are held or in progress.
 func (m *Member) asks(kinds func(v1alpha1.ChangeKind) bool) bool {
 	if m.Rollout.State != v1alpha1.RolloutHeld && m.Rollout.State != v1alpha1.RolloutAdmitted {

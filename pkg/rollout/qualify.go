@@ -128,11 +128,6 @@ func quietSince(members []*Member, before v1alpha1.RolloutStageStatus, now time.
 func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []*Member, now time.Time) (next time.Time) {
 	counted := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !m.counts() })
 
-	needed, err := stage.Needed(orOne(spec.MinQualified), len(counted))
-	if err != nil {
-		needed = len(counted) + 1 // New has refused it: nothing is proved
-	}
-
 	soak := spec.SoakTime.OrDefault(defaultOf(v1alpha1.DefaultSoakTime))
 	qualified, soaking := slices.Clone(status.Qualified), []v1alpha1.SoakingVersion(nil)
 	proved := map[string]time.Time{} // since when those are that the clusters run now
@@ -140,6 +135,7 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.ChangeKubernetesVersion, v1alpha1.ChangeTalosVersion} {
 		for _, version := range versionsRun(counted, kind) {
 			running, pending := runVersion(counted, kind, version)
+			needed := neededOf(spec, len(counted)+count(members, func(m *Member) bool { return m.broke(kind, version) }))
 			known := slices.ContainsFunc(qualified, func(one v1alpha1.QualifiedVersion) bool { return versionOf(kind, one.Kubernetes, one.Talos) == version })
 
 			var since time.Time // zero: too few run it, or others still have to get it
@@ -171,6 +167,16 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 	status.Qualified, status.Soaking = latest(qualified, proved), mostSoaked(soaking)
 
 	return next
+}
+
+// neededOf returns how many clusters have to run a version well, of a number of clusters.
+func neededOf(spec v1alpha1.RolloutStage, clusters int) int {
+	needed, err := stage.Needed(orOne(spec.MinQualified), clusters)
+	if err != nil {
+		return clusters + 1 // New has refused it: nothing is proved
+	}
+
+	return needed
 }
 
 // versionsRun returns the versions that clusters run, sorted.

@@ -79,6 +79,9 @@ func TestQualified(t *testing.T) {
 		"half of three are two":                  {needed: "50%", members: list(c(1, long), c(2), c(3))},
 		"and that they are":                      {needed: "50%", members: list(c(1, long), c(2, long), c(3)), want: true},
 		"half of those that count":               {needed: "50%", members: list(c(1, long), c(2), c(3, dead), c(4, paused)), want: true},
+		"all have to, one broke with it":         {needed: "100%", members: list(c(1, long), c(2, long, dead))},
+		"all have to, one broke before it":       {needed: "100%", members: list(c(1, long), c(2, dead)), want: true},
+		"all have to, one is paused with it":     {needed: "100%", members: list(c(1, long), c(2, long, dead, paused)), want: true},
 		"more than there are":                    {needed: "3", members: list(c(1, long), c(2, long))},
 	} {
 		t.Run(name, func(t *testing.T) {

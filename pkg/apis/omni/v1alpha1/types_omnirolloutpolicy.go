@@ -126,7 +126,8 @@ type RolloutStage struct {
 	SoakTime Duration `json:"soakTime,omitempty"`
 
 	// minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default) to 100,
-	// or a percentage of the stage's clusters, which is rounded up.
+	// or a percentage of the stage's clusters, which is rounded up. Of the clusters that are not Ready, those that run
+	// the version are among them.
 	// +optional
 	MinQualified *intstr.IntOrString `json:"minQualified,omitempty"`
 

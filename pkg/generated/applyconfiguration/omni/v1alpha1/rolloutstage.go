@@ -41,7 +41,8 @@ type RolloutStageApplyConfiguration struct {
 	// 720h; 1h by default.
 	SoakTime *omniv1alpha1.Duration `json:"soakTime,omitempty"`
 	// minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default) to 100,
-	// or a percentage of the stage's clusters, which is rounded up.
+	// or a percentage of the stage's clusters, which is rounded up. Of the clusters that are not Ready, those that run
+	// the version are among them.
 	MinQualified *intstr.IntOrString `json:"minQualified,omitempty"`
 	// promotion says who may begin this stage: Automatic (the default) or Manual.
 	Promotion *omniv1alpha1.RolloutPromotion `json:"promotion,omitempty"`
