@@ -190,9 +190,7 @@ func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
 		return 0
 	}
 
-	asked := max(s.sync.Annotations[v1alpha1.AnnotationReconcileRequestedAt], s.sync.Annotations[v1alpha1.AnnotationFluxRequestedAt])
-
-	if status.LastHandledReconcileAt != asked {
+	if status.LastHandledReconcileAt != loop.RequestedAt(s.sync) {
 		return 0 // somebody asks for it
 	}
 

@@ -68,7 +68,7 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 	}
 
 	status.ObservedGeneration = object.GetGeneration()
-	status.LastHandledReconcileAt = requestedAt(object)
+	status.LastHandledReconcileAt = RequestedAt(object)
 
 	switch {
 	case deleting:

@@ -188,10 +188,17 @@ func TestRequestedAtIsEchoed(t *testing.T) {
 		annotations map[string]string
 		want        string
 	}{
-		"none":                  {nil, ""},
-		"ours":                  {map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "2026-01-01T00:00:00Z"}, "2026-01-01T00:00:00Z"},
-		"Flux":                  {map[string]string{v1alpha1.AnnotationFluxRequestedAt: "2026-01-02T00:00:00Z"}, "2026-01-02T00:00:00Z"},
-		"both: the later":       {map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "2026-01-03T00:00:00Z", v1alpha1.AnnotationFluxRequestedAt: "2026-01-02T00:00:00Z"}, "2026-01-03T00:00:00Z"},
+		"none":                        {nil, ""},
+		"ours":                        {map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "2026-01-01T00:00:00Z"}, "2026-01-01T00:00:00Z"},
+		"Flux":                        {map[string]string{v1alpha1.AnnotationFluxRequestedAt: "2026-01-02T00:00:00Z"}, "2026-01-02T00:00:00Z"},
+		"both: the later":             {map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "2026-01-03T00:00:00Z", v1alpha1.AnnotationFluxRequestedAt: "2026-01-02T00:00:00Z"}, "2026-01-03T00:00:00Z"},
+		"both: the later, in seconds": {map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "2026-01-03T00:00:00Z", v1alpha1.AnnotationFluxRequestedAt: "1767484800"}, "1767484800"},
+		"both: the later, in another time zone": {map[string]string{
+			v1alpha1.AnnotationReconcileRequestedAt: "2026-01-03T12:00:00Z", v1alpha1.AnnotationFluxRequestedAt: "2026-01-03T10:00:00.5-05:00",
+		}, "2026-01-03T10:00:00.5-05:00"},
+		"both: the earlier, in another time zone": {map[string]string{
+			v1alpha1.AnnotationReconcileRequestedAt: "2026-01-03T12:00:00Z", v1alpha1.AnnotationFluxRequestedAt: "2026-01-03T13:00:00+02:00",
+		}, "2026-01-03T12:00:00Z"},
 		"both: the later, Flux": {map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "2026-01-03T00:00:00Z", v1alpha1.AnnotationFluxRequestedAt: "2026-01-04T00:00:00Z"}, "2026-01-04T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

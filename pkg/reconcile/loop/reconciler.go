@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 const (
@@ -104,7 +102,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 
 // contentOf returns a key of everything that users set in an object, without its status.
 func contentOf(object client.Object) string {
-	return fmt.Sprintf("%s %d %t %s", object.GetUID(), object.GetGeneration(), object.GetDeletionTimestamp().IsZero(), requestedAt(object))
+	return fmt.Sprintf("%s %d %t %s", object.GetUID(), object.GetGeneration(), object.GetDeletionTimestamp().IsZero(), RequestedAt(object))
 }
 
 // isConflict reports whether somebody else changed an object since it was read, so that the next run sees more.
@@ -259,12 +257,4 @@ func (r *Reconciler[O, S]) pause(object O, last Outcome) time.Duration {
 	}
 
 	return pause
-}
-
-// requestedAt returns the request by annotation that an object carries. With both annotations the later one counts, so
-// that neither tool waits for the other.
-func requestedAt(object client.Object) string {
-	annotations := object.GetAnnotations()
-
-	return max(annotations[v1alpha1.AnnotationReconcileRequestedAt], annotations[v1alpha1.AnnotationFluxRequestedAt])
 }
