@@ -79,7 +79,7 @@ func selectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCl
 	switch {
 	case len(names) > 1:
 		return conflictOf(names, cluster)
-	case len(names) == 0 && before != nil && cluster.Status.Rollout.State != "":
+	case len(names) == 0 && before != nil && consent.HoldsChanges(cluster.Status.Rollout):
 		found.name, found.left, found.revision = before.Name, true, "left "+revisionOf(before)
 		found.policy, found.unusable = rollout.New(before)
 	}
@@ -105,11 +105,14 @@ func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {
 }
 
 // isGoverned reports whether the changes of a cluster wait for their turn: from the time when it was Ready first. A
-// cluster that ran before a policy selected it is governed at once, and so is an adopted one.
+// cluster that ran before a policy selected it is governed at once, and so is an adopted one, and one that Omni has as
+// ours although the status does not say where: the status was lost.
 func isGoverned(s *scope) bool {
 	status := s.cluster.Status
 
 	switch {
+	case s.seen != nil && status.Endpoint == "" && s.owns(s.seen.live):
+		return true
 	case status.Rollout != nil && status.Rollout.Governed, s.seen != nil && s.seen.adopting, status.Adopting,
 		apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady):
 		return true

@@ -2,12 +2,10 @@ package omnicluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,26 +15,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// mayBegin asks the API server, without the cache, whether the changes of a decision may still begin. A new cluster is
-// not asked about: no policy holds its changes.
+// mayBegin asks the API server, without the cache, whether the changes of a decision may still begin: the cache may lack a
+// new policy, or a new label of the cluster. A new cluster is not asked about: no policy holds its changes.
 func (r *reconciler) mayBegin(ctx context.Context, s *scope, decision consent.Decision) (bool, error) {
-	if isGoverned(s) && decision.BeginsWithoutTurn() {
-		if current, err := r.isGateCurrent(ctx, s); err != nil || !current {
-			return false, err
-		}
+	begins, withoutTurn := decision.Begins(), r.options.Rollouts && isGoverned(s) && decision.BeginsWithoutTurn()
+	if !begins && !withoutTurn {
+		return true, nil
 	}
-
-	if decision.Begins() {
-		return r.isTurn(ctx, s, decision)
-	}
-
-	return true, nil
-}
-
-// isTurn reads the ticket or the override from the API server, without the cache, and reports whether the changes may
-// still begin.
-func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Decision) (bool, error) {
-	status := decision.Rollout()
 
 	now := &v1alpha1.OmniCluster{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(s.cluster), now); err != nil {
@@ -47,33 +32,39 @@ func (r *reconciler) isTurn(ctx context.Context, s *scope, decision consent.Deci
 		return false, nil
 	}
 
+	found, err := findSelection(ctx, now, r.live)
+	if err != nil {
+		return false, err
+	}
+
+	if withoutTurn && found.revision != s.gate.Revision {
+		return false, nil
+	}
+
+	return !begins || r.isTurn(now, found, decision), nil
+}
+
+// isTurn reports whether a cluster, as the API server has it now with its policies, still has the turn or the override of
+// a decision.
+func (r *reconciler) isTurn(now *v1alpha1.OmniCluster, found selection, decision consent.Decision) bool {
+	status := decision.Rollout()
+
 	// Changes that have begun go on, whatever becomes of the policy and the ticket.
 	if isOverridden(now, status) || decision.HasBegun() {
-		return true, nil
+		return true
 	}
 
-	object := &v1alpha1.OmniRolloutPolicy{}
-
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: status.Policy}, object)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	policy := found.policy
+	if policy == nil || found.left || found.name != status.Policy {
+		return false // the next run says so
 	}
 
-	if err != nil {
-		return false, fmt.Errorf("read OmniRolloutPolicy %q again: %w", status.Policy, err)
-	}
-
-	policy, err := rollout.New(object)
-	if err != nil {
-		return false, nil //nolint:nilerr // the next run says so
-	}
-
-	ticket := ticketOf(object, s.cluster)
+	ticket := ticketOf(policy.Object, now)
 	if ticket == nil || ticket.Hash != status.Hash || rollout.IsUsed(*ticket, *status) {
-		return false, nil
+		return false
 	}
 
-	return policy.Selects(now) && isOfStage(policy, *ticket, now) && r.judge(s.cluster, policy, *status).Reason == "", nil
+	return isOfStage(policy, *ticket, now) && r.judge(now, policy, *status).Reason == ""
 }
 
 // isOverridden reports whether the changes of a decision are overridden in the API, and the decision does not say that this
@@ -84,18 +75,6 @@ func isOverridden(now *v1alpha1.OmniCluster, decided *v1alpha1.OmniClusterRollou
 	}
 
 	return consent.IsOverridden(now, now.Status.Rollout.Override, decided.Hash)
-}
-
-// isGateCurrent lists the policies from the API server, without the cache, and reports whether the same one decides about
-// the cluster. A policy that was written just before a change must hold it.
-func (r *reconciler) isGateCurrent(ctx context.Context, s *scope) (bool, error) {
-	if !r.options.Rollouts {
-		return true, nil
-	}
-
-	now, err := findSelection(ctx, s.cluster, r.live)
-
-	return err == nil && now.revision == s.gate.Revision, err
 }
 
 // isOfStage reports whether a cluster is still in the stage of its ticket.

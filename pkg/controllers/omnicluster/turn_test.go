@@ -9,6 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
@@ -16,6 +17,7 @@ import (
 type lastLook struct {
 	cluster *v1alpha1.OmniCluster
 	policy  *v1alpha1.OmniRolloutPolicy
+	second  *v1alpha1.OmniRolloutPolicy // nil if there is none
 }
 
 // wednesday is inside of the window of newLastLook.
@@ -61,8 +63,19 @@ func newLastLook() (lastLook, consent.Decision) {
 	}
 	policy.Status.ObservedGeneration = 3
 	policy.Status.Admitted = []v1alpha1.RolloutTicket{ticket}
+	facts.Cluster = cluster.DeepCopy() // tests change the other one
 
-	return lastLook{cluster, policy}, consent.Decide(facts)
+	return lastLook{cluster: cluster, policy: policy}, consent.Decide(facts)
+}
+
+// objects are what the API has.
+func (l *lastLook) objects() []client.Object {
+	objects := []client.Object{l.cluster, l.policy}
+	if l.second != nil {
+		objects = append(objects, l.second)
+	}
+
+	return objects
 }
 
 // override has the API what somebody writes who overrides changes.
@@ -97,6 +110,14 @@ func TestIsTurn(t *testing.T) {
 			s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		})},
 		"the cluster is in another stage": {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Stages[0].Name = "renamed" })},
+		"a second policy selects it": {change: func(l *lastLook) {
+			l.second = l.policy.DeepCopy()
+			l.second.Name = "a-second"
+		}},
+		"the cluster has another label now": {change: func(l *lastLook) {
+			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "free", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+			l.cluster.Labels = map[string]string{"free": "yes"}
+		}},
 		"somebody failed":                 {change: func(l *lastLook) { l.policy.Status.FailedCount = 1 }},
 		"the ticket is gone":              {change: func(l *lastLook) { l.policy.Status.Admitted = nil }},
 		"the ticket is for other changes": {change: func(l *lastLook) { l.policy.Status.Admitted[0].Hash = "other" }},
@@ -131,11 +152,11 @@ func TestIsTurn(t *testing.T) {
 			}
 
 			r := &reconciler{
-				live:    newAPI(t, now.cluster, now.policy).Build(),
+				live:    newAPI(t, now.objects()...).Build(),
 				options: Options{Now: func() time.Time { return wednesday.Add(test.at) }},
 			}
 
-			if got, err := r.isTurn(t.Context(), s, decision); err != nil || got != test.want {
+			if got, err := r.mayBegin(t.Context(), s, decision); err != nil || got != test.want {
 				t.Errorf("%t %v, want %t", got, err, test.want)
 			}
 		})
@@ -159,7 +180,7 @@ func TestABegunTurnGoesOn(t *testing.T) {
 			change(&now)
 
 			r := &reconciler{
-				live:    newAPI(t, now.cluster, now.policy).Build(),
+				live:    newAPI(t, now.objects()...).Build(),
 				options: Options{Now: func() time.Time { return wednesday }},
 			}
 
@@ -175,7 +196,7 @@ func TestABegunTurnGoesOn(t *testing.T) {
 				t.Fatal("the turn does not go on")
 			}
 
-			if got, err := r.isTurn(t.Context(), &scope{cluster: now.cluster, name: benchCluster}, decision); err != nil || !got {
+			if got, err := r.mayBegin(t.Context(), &scope{cluster: now.cluster, name: benchCluster}, decision); err != nil || !got {
 				t.Errorf("%t %v", got, err)
 			}
 		})
@@ -265,6 +286,8 @@ func TestANewPolicyHolds(t *testing.T) {
 	for name, test := range map[string]struct {
 		cached, stored bool
 		change         func(*lastLook)
+		labels         map[string]string // that the cache does not have yet
+		ours           bool              // Omni has the cluster, with our mark
 		want           bool
 	}{
 		"no policy":             {want: true},
@@ -273,7 +296,14 @@ func TestANewPolicyHolds(t *testing.T) {
 		"a policy that does not select": {stored: true, want: true, change: func(l *lastLook) {
 			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		}},
-		"a cluster that was never Ready": {stored: true, want: true, change: func(l *lastLook) { l.cluster.Status = v1alpha1.OmniClusterStatus{} }},
+		"a new label": {cached: true, stored: true, labels: map[string]string{"a": "b"}, change: func(l *lastLook) {
+			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}},
+		"another new label": {cached: true, stored: true, want: true, labels: map[string]string{"a": "c"}, change: func(l *lastLook) {
+			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}},
+		"a cluster whose status was lost": {stored: true, ours: true, change: func(l *lastLook) { l.cluster.Status = v1alpha1.OmniClusterStatus{} }},
+		"a cluster that was never Ready":  {stored: true, want: true, change: func(l *lastLook) { l.cluster.Status = v1alpha1.OmniClusterStatus{} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now, _ := newLastLook()
@@ -283,16 +313,22 @@ func TestANewPolicyHolds(t *testing.T) {
 				test.change(&now)
 			}
 
-			with := func(has bool) client.Client {
+			with := func(has bool, labels map[string]string) client.Client {
+				cluster := now.cluster.DeepCopy()
+				cluster.Labels = labels
+
 				if !has {
-					return newAPI(t).Build()
+					return newAPI(t, cluster).Build()
 				}
 
-				return newAPI(t, now.policy.DeepCopy()).Build()
+				return newAPI(t, cluster, now.policy.DeepCopy()).Build()
 			}
 
-			r := &reconciler{client: with(test.cached), live: with(test.stored), options: Options{Rollouts: true}}
-			s := &scope{cluster: now.cluster, name: benchCluster}
+			r := &reconciler{client: with(test.cached, nil), live: with(test.stored, test.labels), options: Options{Rollouts: true}}
+			s := &scope{cluster: now.cluster, name: benchCluster, seen: &seen{}}
+			if test.ours {
+				s.seen.live = omni.Live{Exists: true, Marks: omni.Marks{UID: string(now.cluster.UID)}}
+			}
 
 			var err error
 			if s.gate, err = r.findGate(t.Context(), s); err != nil {

@@ -5807,7 +5807,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "changes identifies them one by one, at most 256. More than that wait for the next turn.",
+							Description: "changes identifies them one by one, at most 256. More than that wait for the next turn. Changes that waited stay here while they cannot be made for another reason, such as a lock in Omni: they are held if the policy no longer selects the cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9535,7 +9535,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStage(ref common.ReferenceCallback) co
 					},
 					"minQualified": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default) to 100, or a percentage of the stage's clusters, which is rounded up.",
+							Description: "minQualified is how many clusters of the stage have to run a version well: a number from 1 (the default) to 100, or a percentage of the stage's clusters, which is rounded up. Of the clusters that are not Ready, those that run the version are among them.",
 							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
 						},
 					},

@@ -36,7 +36,9 @@ type OmniClusterRollout struct {
 	// +listType=set
 	Kinds []ChangeKind `json:"kinds,omitempty"`
 
-	// changes identifies them one by one, at most 256. More than that wait for the next turn.
+	// changes identifies them one by one, at most 256. More than that wait for the next turn. Changes that waited stay
+	// here while they cannot be made for another reason, such as a lock in Omni: they are held if the policy no longer
+	// selects the cluster.
 	// +optional
 	// +listType=atomic
 	Changes []string `json:"changes,omitempty"`

@@ -69,12 +69,24 @@ func (d Decision) MayBegin(change plan.Change) bool {
 		return true
 	}
 
-	digest := d.salted(change)
-	if d.facts.Gate.OnlyBefore && !slices.Contains(d.before().Changes, digest) {
+	if d.facts.Gate.OnlyBefore && !d.wasHeld(change) {
 		return true
 	}
 
-	return d.admission.admitted[digest]
+	return d.admission.admitted[d.salted(change)]
+}
+
+// wasHeld reports whether a policy held a change. A full list may have left some out, so then it held all.
+func (d Decision) wasHeld(change plan.Change) bool {
+	held := d.before().Changes
+
+	return len(held) >= maxGated || slices.Contains(held, d.salted(change))
+}
+
+// HoldsChanges reports whether a policy held changes of a cluster, by its status, or has them at work: those stay held
+// if the policy no longer selects the cluster.
+func HoldsChanges(status *v1alpha1.OmniClusterRollout) bool {
+	return status != nil && (status.State != "" || len(status.Changes) > 0)
 }
 
 // Waiting returns the changes that wait for their turn, and the changes that depend on them.
@@ -197,6 +209,27 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// toMake returns the digests of the changes that Omni has not begun to make, whatever they wait for.
+func (d Decision) toMake() []string {
+	var digests []string
+
+	for _, item := range d.Items {
+		if item.State != Requested && !item.Change.TearingDown {
+			digests = append(digests, d.salted(item.Change))
+		}
+	}
+
+	return digests
+}
+
+// stillHeld returns the changes that the status lists and that are still to make. They stay listed while they cannot be
+// made for another reason: otherwise they would be free if the policy no longer selects the cluster.
+func (d Decision) stillHeld() []string {
+	toMake := d.toMake()
+
+	return slices.DeleteFunc(slices.Clone(d.before().Changes), func(digest string) bool { return !slices.Contains(toMake, digest) })
+}
+
 // digestsOf returns the digests of items, sorted, at most maxGated.
 func (d Decision) digestsOf(items []Item) []string {
 	digests := make([]string, 0, len(items))
@@ -204,6 +237,11 @@ func (d Decision) digestsOf(items []Item) []string {
 		digests = append(digests, d.salted(item.Change))
 	}
 
+	return listed(digests)
+}
+
+// listed returns digests as the status lists them: sorted, at most maxGated.
+func listed(digests []string) []string {
 	slices.Sort(digests)
 	digests = slices.Compact(digests)
 

@@ -97,13 +97,7 @@ func (d Decision) hasBegun(before v1alpha1.OmniClusterRollout) bool {
 		return false
 	}
 
-	var toMake []string
-
-	for _, item := range d.Items {
-		if item.State != Requested && !item.Change.TearingDown {
-			toMake = append(toMake, d.salted(item.Change))
-		}
-	}
+	toMake := d.toMake()
 
 	return slices.ContainsFunc(before.Changes, func(digest string) bool { return !slices.Contains(toMake, digest) })
 }
@@ -163,11 +157,13 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 
 	asked := a.gated
 	if gate.OnlyBefore {
-		asked = d.ofTurn(asked)
+		asked = slices.DeleteFunc(slices.Clone(asked), func(item Item) bool { return !d.wasHeld(item.Change) })
 	}
 
 	next.Changes = d.digestsOf(asked)
-	next.Hash, next.Kinds = d.hashOf(next.Changes), kindsOf(asked)
+	if len(asked) == 0 || gate.OnlyBefore {
+		next.Changes = listed(append(next.Changes, d.stillHeld()...))
+	}
 
 	if len(asked) == 0 {
 		d.giveBack(next)
@@ -183,6 +179,7 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 		return next
 	}
 
+	next.Hash, next.Kinds = d.hashOf(next.Changes), kindsOf(asked)
 	d.rememberLeft(next, before)
 
 	now := d.now()

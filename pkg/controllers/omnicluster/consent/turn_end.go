@@ -132,7 +132,7 @@ func (t Turn) isOfEarlierProcess(admitted *metav1.Time) bool {
 func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s", t.Deadline) }
 
 // stopped handles a cluster that is suspended, locked or only observed, which gets no turn. What was written goes on in
-// Omni; a turn in which nothing was written is over.
+// Omni; a turn in which nothing was written is over. What was held stays listed.
 func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
 	if d.hasBegun(before) {
 		inTurn(next, before)
@@ -145,6 +145,7 @@ func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.Omn
 	}
 
 	d.giveBack(next)
+	next.Changes = d.stillHeld()
 
 	return next
 }

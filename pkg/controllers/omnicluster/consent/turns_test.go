@@ -122,6 +122,17 @@ func (tt *turns) ticket() {
 	tt.gate.Ticket = &v1alpha1.RolloutTicket{Cluster: tt.cluster.Name, UID: string(tt.cluster.UID), Stage: tt.gate.Stage, Hash: tt.status().Hash, Since: metav1.Time{Time: tt.now}}
 }
 
+// leave does what the controller does for a cluster that its policy no longer selects.
+func (tt *turns) leave() {
+	if !HoldsChanges(tt.cluster.Status.Rollout) {
+		tt.gate = Gate{}
+
+		return
+	}
+
+	tt.gate.OnlyBefore, tt.wait = true, Wait{Reason: v1alpha1.ReasonLeftPolicy, Message: "x"}
+}
+
 // override does what the API server does when somebody overrides what the cluster asks for.
 func (tt *turns) override() {
 	hash := tt.status().Hash

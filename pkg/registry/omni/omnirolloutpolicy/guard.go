@@ -61,7 +61,8 @@ func countHeld(ctx context.Context, policy string, clusters Clusters) (int, erro
 			continue
 		}
 
-		if status.State == v1alpha1.RolloutHeld || status.State == v1alpha1.RolloutAdmitted {
+		// Listed without a state are changes that were held, and cannot be made now for another reason.
+		if status.State == v1alpha1.RolloutHeld || status.State == v1alpha1.RolloutAdmitted || len(status.Changes) > 0 {
 			held++
 		}
 	}

@@ -50,6 +50,7 @@ func TestConfirmDeletion(t *testing.T) {
 	now := metav1.Now()
 	suspended := func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true }
 	observed := func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve }
+	listed := func(o *v1alpha1.OmniCluster) { o.Status.Rollout.Changes = []string{"a"} }
 	deleted := func(o *v1alpha1.OmniCluster) { o.DeletionTimestamp = &now }
 
 	for name, test := range map[string]struct {
@@ -60,6 +61,7 @@ func TestConfirmDeletion(t *testing.T) {
 		"nothing":                      {},
 		"its status":                   {held: 3, want: "changes of 3 clusters"},
 		"clusters that it holds":       {clusters: []v1alpha1.OmniCluster{cluster("a", v1alpha1.RolloutHeld), cluster("a", v1alpha1.RolloutHeld)}, want: "changes of 2 clusters"},
+		"held, and not to be made now": {clusters: []v1alpha1.OmniCluster{cluster("a", "", listed)}, want: "changes of 1 clusters"},
 		"clusters at work":             {clusters: []v1alpha1.OmniCluster{cluster("a", v1alpha1.RolloutAdmitted)}, want: "changes of 1 clusters"},
 		"both, and more in its status": {held: 3, clusters: []v1alpha1.OmniCluster{cluster("a", v1alpha1.RolloutHeld)}, want: "changes of 3 clusters"},
 		"clusters of others":           {clusters: []v1alpha1.OmniCluster{cluster("b", v1alpha1.RolloutHeld), cluster("", v1alpha1.RolloutHeld), {}}},

@@ -46,7 +46,9 @@ type OmniClusterRolloutApplyConfiguration struct {
 	Hash *string `json:"hash,omitempty"`
 	// kinds are what these changes are about.
 	Kinds []omniv1alpha1.ChangeKind `json:"kinds,omitempty"`
-	// changes identifies them one by one, at most 256. More than that wait for the next turn.
+	// changes identifies them one by one, at most 256. More than that wait for the next turn. Changes that waited stay
+	// here while they cannot be made for another reason, such as a lock in Omni: they are held if the policy no longer
+	// selects the cluster.
 	Changes []string `json:"changes,omitempty"`
 	// heldSince is since when changes have been waiting without a break.
 	HeldSince *v1.Time `json:"heldSince,omitempty"`
