@@ -110,7 +110,8 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteracces
 	}
 
 	if err := deleteExactly(ctx, cluster, where, live); err != nil {
-		return "", fmt.Errorf("delete Secret %s: %w", where, err)
+		// An admission webhook that refuses the deletion may quote the Secret.
+		return "", fmt.Errorf("delete Secret %s: %w", where, content{data: live.Data}.secrets().Error(err))
 	}
 
 	stays := ""

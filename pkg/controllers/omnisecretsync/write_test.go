@@ -184,6 +184,38 @@ func TestEchoedTokenIsRemoved(t *testing.T) {
 	}
 }
 
+// A webhook of the workload cluster that refuses a deletion quotes the Secret, as it is and in base64.
+func TestARefusedDeletionShowsNoValue(t *testing.T) {
+	cluster := clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		if r.Method == http.MethodGet {
+			fmt.Fprintf(w, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"pull","namespace":"apps","uid":"1","resourceVersion":"1","labels":{%q:"uid-1",%q:%q}},`+
+				`"data":{"password":"czNjcmV0LXZhbHVl"}}`, labelOwnerUID, labelHub, thisHub)
+
+			return
+		}
+
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,`+
+			`"message":"admission webhook denied: nobody deletes s3cret-value (czNjcmV0LXZhbHVl)"}`)
+	})
+	r := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{HubID: thisHub, Access: &clusteraccess.Access{}, Now: func() time.Time { return time.Unix(3600, 0) }})
+
+	s := scopeOf(t, cluster)
+	s.sync.UID = "uid-1"
+	s.sync.DeletionTimestamp = &metav1.Time{Time: time.Unix(1800, 0)}
+
+	blocked, err := r.cleanUp(t.Context(), s, cluster)
+	if err != nil || !blocked.Blocks() || !strings.Contains(blocked.Message(), "nobody deletes [removed]") {
+		t.Errorf("%+v %v", blocked, err)
+	}
+
+	if text := blocked.Message(); strings.Contains(text, "s3cret") || strings.Contains(text, "czNjcmV0") {
+		t.Error(text)
+	}
+}
+
 // Nothing is said to be left behind where nothing was written.
 func TestLeft(t *testing.T) {
 	for _, test := range []struct {
