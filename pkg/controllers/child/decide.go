@@ -127,7 +127,8 @@ func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1a
 }
 
 const (
-	// firstApplyTime is how long after its creation a document keeps its first status while its cluster is at work.
+	// firstApplyTime is how long a document keeps its first status while its cluster is at work: from the document's creation,
+	// or from the time when the cluster was Planned, if that was later. In a large new fleet that is minutes later.
 	firstApplyTime = 30 * time.Second
 	// queueTime is how often a document looks whether its cluster has had its first run; the cluster's status wakes it.
 	queueTime = time.Minute
@@ -145,12 +146,16 @@ func untilFirstApply(object loop.Object, cluster *v1alpha1.OmniCluster, synced l
 		return queueTime
 	}
 
-	if apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) ||
-		!apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionPlanned) {
+	planned := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionPlanned)
+	if planned == nil || planned.Status != metav1.ConditionTrue || apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) {
 		return 0
 	}
 
 	age := now.Sub(object.GetCreationTimestamp().Time)
+	if sincePlanned := now.Sub(planned.LastTransitionTime.Time); sincePlanned >= 0 {
+		age = min(age, sincePlanned)
+	}
+
 	if age < 0 { // the clocks differ
 		return 0
 	}

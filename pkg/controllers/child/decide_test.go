@@ -124,6 +124,13 @@ func TestUntilFirstApply(t *testing.T) {
 		return found
 	}
 
+	plannedAt := func(after time.Duration) *v1alpha1.OmniCluster {
+		found := cluster(1, "Planned")
+		found.Status.Conditions[0].LastTransitionTime = metav1.NewTime(created.Add(after))
+
+		return found
+	}
+
 	for name, test := range map[string]struct {
 		observed int64
 		cluster  *v1alpha1.OmniCluster
@@ -133,6 +140,9 @@ func TestUntilFirstApply(t *testing.T) {
 	}{
 		"the cluster was never looked at":      {-1, cluster(-1), waiting, time.Hour, queueTime},
 		"it is about to apply":                 {-1, cluster(1, "Planned"), waiting, age, firstApplyTime - age},
+		"it is, after a long queue":            {-1, plannedAt(time.Hour), waiting, time.Hour + age, firstApplyTime - age},
+		"it is, for too long after it":         {-1, plannedAt(time.Hour), waiting, time.Hour + firstApplyTime, 0},
+		"it was planned before the document":   {-1, plannedAt(-time.Hour), waiting, age, firstApplyTime - age},
 		"it is, for too long":                  {-1, cluster(1, "Planned"), waiting, firstApplyTime, 0},
 		"it cannot plan":                       {-1, cluster(1), waiting, age, 0},
 		"it is stalled":                        {-1, cluster(1, "Planned", "Stalled"), waiting, age, 0},

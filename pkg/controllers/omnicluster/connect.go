@@ -23,15 +23,14 @@ const slotPause = 5 * time.Second
 
 // connect finds the session with Omni and reads the cluster there.
 func (r *reconciler) connect(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
-	var err error
-
-	if s.input, err = collect(ctx, r.client, s.cluster); err != nil {
-		return nil, loop.Outcome{}, err
-	}
-
 	outcome, err := r.findSession(ctx, s)
 	if err != nil || !outcome.Continues() {
 		return nil, outcome, err
+	}
+
+	// Only now: most runs of a large new fleet end without a slot.
+	if s.input, err = collect(ctx, r.client, s.cluster); err != nil {
+		return nil, loop.Outcome{}, err
 	}
 
 	return r.look(ctx, s)

@@ -46,8 +46,7 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 		return unread, r.dropSecret(ctx, secret)
 	}
 
-	users, err := r.guardSecret(ctx, s)
-	if err != nil {
+	if err := r.guardSecret(ctx, s); err != nil {
 		return loop.Outcome{}, err
 	}
 
@@ -69,7 +68,11 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 		return keyRefused(ref, err), nil
 	}
 
-	kept := r.warnOfDeletion(s.connection, secret, users)
+	kept, err := r.warnOfDeletion(ctx, s.connection, secret)
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
 	expires, _ := key.ExpiresAt()
 	s.key, s.secretUID, s.reported = key, secret.UID, &expires
 
@@ -118,9 +121,14 @@ func (r *reconciler) warnOfExpiry(connection *v1alpha1.OmniConnection, account s
 // warnOfDeletion returns the warning, and sends one event for each Secret, that a Secret cannot be deleted because
 // clusters need it: a user who waits for the deletion, to create it again with another key, would wait for ever. It is
 // empty if the Secret is not being deleted.
-func (r *reconciler) warnOfDeletion(connection *v1alpha1.OmniConnection, secret *corev1.Secret, users []string) string {
-	if secret.DeletionTimestamp.IsZero() || len(users) == 0 {
-		return ""
+func (r *reconciler) warnOfDeletion(ctx context.Context, connection *v1alpha1.OmniConnection, secret *corev1.Secret) (string, error) {
+	if secret.DeletionTimestamp.IsZero() {
+		return "", nil
+	}
+
+	users, err := r.users(ctx, client.ObjectKeyFromObject(connection))
+	if err != nil || len(users) == 0 {
+		return "", err
 	}
 
 	text := fmt.Sprintf("Secret %q is being deleted, and kept because %s cannot do without: write the new key into it with kubectl patch, "+
@@ -135,26 +143,26 @@ func (r *reconciler) warnOfDeletion(connection *v1alpha1.OmniConnection, secret 
 		r.events.Eventf(connection, nil, corev1.EventTypeWarning, "SecretKept", "CheckKey", "%s", text)
 	}
 
-	return "; " + text
+	return "; " + text, nil
 }
 
 // guardSecret makes sure that the key's Secret outlives the OmniClusters that need it, and releases Secrets that nobody
-// needs any more. It returns the names of those OmniClusters.
-func (r *reconciler) guardSecret(ctx context.Context, s *scope) ([]string, error) {
-	users, err := r.users(ctx, client.ObjectKeyFromObject(s.connection))
+// needs any more.
+func (r *reconciler) guardSecret(ctx context.Context, s *scope) error {
+	used, err := r.isUsed(ctx, client.ObjectKeyFromObject(s.connection))
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	if len(users) > 0 {
+	if used {
 		if err := r.holdSecret(ctx, client.ObjectKey{
 			Namespace: s.connection.Namespace, Name: s.connection.Spec.Auth.ServiceAccountSecretRef.Name,
 		}); err != nil {
-			return nil, err
+			return err
 		}
 	}
 
-	return users, r.releaseSecrets(ctx, s.connection.Namespace)
+	return r.releaseSecrets(ctx, s.connection.Namespace)
 }
 
 func (r *reconciler) holdSecret(ctx context.Context, name client.ObjectKey) error {
@@ -222,9 +230,9 @@ func (r *reconciler) isNeeded(ctx context.Context, secret client.Object) (bool, 
 	}
 
 	for i := range list.Items {
-		users, err := r.users(ctx, client.ObjectKeyFromObject(&list.Items[i]))
-		if err != nil || len(users) > 0 {
-			return len(users) > 0, err
+		used, err := r.isUsed(ctx, client.ObjectKeyFromObject(&list.Items[i]))
+		if err != nil || used {
+			return used, err
 		}
 	}
 

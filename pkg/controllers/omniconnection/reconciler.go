@@ -247,23 +247,42 @@ func (r *reconciler) closeSession(ctx context.Context, s *scope) (loop.Outcome, 
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
 }
 
-// users returns the OmniClusters that refer to a connection, sorted by name.
+// users returns the names of the OmniClusters that refer to a connection, sorted.
 func (r *reconciler) users(ctx context.Context, connection types.NamespacedName) ([]string, error) {
-	list := &v1alpha1.OmniClusterList{}
-
-	err := r.client.List(ctx, list, client.InNamespace(connection.Namespace), client.MatchingFields{index.ByConnection: connection.Name})
+	list, err := r.listUsers(ctx, connection)
 	if err != nil {
-		return nil, fmt.Errorf("list the OmniClusters of connection %q: %w", connection.Name, err)
+		return nil, err
 	}
 
-	names := make([]string, 0, len(list.Items))
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
+	names := make([]string, 0, len(list))
+	for i := range list {
+		names = append(names, list[i].Name)
 	}
 
 	slices.Sort(names)
 
 	return names, nil
+}
+
+// isUsed reports whether an OmniCluster refers to a connection.
+func (r *reconciler) isUsed(ctx context.Context, connection types.NamespacedName) (bool, error) {
+	list, err := r.listUsers(ctx, connection, client.Limit(1))
+
+	return len(list) > 0, err
+}
+
+// listUsers lists the OmniClusters that refer to a connection, to be read only: they are those of the cache. Each cluster
+// that comes or goes asks, and copies of all of them would cost a large fleet more than the rest of its work.
+func (r *reconciler) listUsers(ctx context.Context, connection types.NamespacedName, options ...client.ListOption) ([]v1alpha1.OmniCluster, error) {
+	list := &v1alpha1.OmniClusterList{}
+
+	options = append(options,
+		client.InNamespace(connection.Namespace), client.MatchingFields{index.ByConnection: connection.Name}, client.UnsafeDisableDeepCopy)
+	if err := r.client.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("list the OmniClusters of connection %q: %w", connection.Name, err)
+	}
+
+	return list.Items, nil
 }
 
 // gone removes everything that is kept about an object that no longer exists.

@@ -177,14 +177,12 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 
 // addFinalizer makes sure that the finalizer exists before any phase does something that it would have to clean up.
 func (r *Reconciler[O, S]) addFinalizer(ctx context.Context, object O) error {
-	if r.kind.Finalizer == "" {
+	if r.kind.Finalizer == "" || controllerutil.ContainsFinalizer(object, r.kind.Finalizer) {
 		return nil
 	}
 
 	base := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
-	if !controllerutil.AddFinalizer(object, r.kind.Finalizer) {
-		return nil
-	}
+	controllerutil.AddFinalizer(object, r.kind.Finalizer)
 
 	if err := r.settings.Client.Patch(ctx, object, locked(base)); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)

@@ -257,7 +257,7 @@ func TestLeftPolicyAndAnotherHold(t *testing.T) {
 			func(tt *turns) { tt.cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive },
 			func(tt *turns) {
 				tt.cluster.Spec.ChangePolicy = ""
-				tt.leave()
+				tt.unselect()
 				tt.run()
 				tt.pass(2 * settleTime)
 			}},
@@ -278,18 +278,18 @@ func TestLeftPolicyAndAnotherHold(t *testing.T) {
 				held := run.status().Changes
 
 				if leaves == "before" {
-					run.leave()
+					run.unselect()
 					run.run()
 				}
 
 				tt.begin(run)
 				run.run()
-				run.leave()
+				run.unselect()
 				run.run()
 				tt.after(run)
 
 				for range 2 {
-					run.leave()
+					run.unselect()
 
 					if d := run.run(); len(d.Done()) > 0 || len(d.Waiting()) != 1 {
 						t.Errorf("done %v, waiting %v (%+v)", d.Done(), d.Waiting(), run.status())
@@ -310,7 +310,7 @@ func TestLeftPolicyForgets(t *testing.T) {
 	tt.wait = closed()
 	tt.ask("v1.35.0", "v1.36.1")
 	tt.run()
-	tt.leave()
+	tt.unselect()
 	tt.ask("v1.36.1", "v1.35.0")
 	tt.run()
 
@@ -331,7 +331,7 @@ func TestLeftPolicyWithMoreThanATurn(t *testing.T) {
 		tt.cluster.Status.Rollout.Changes = append(tt.cluster.Status.Rollout.Changes[:i], fmt.Sprintf("%016d", i))
 	}
 
-	tt.leave()
+	tt.unselect()
 
 	if d := tt.run(); len(d.Done()) > 0 || len(d.Waiting()) != 1 {
 		t.Errorf("done %v (%+v)", d.Done(), tt.status())

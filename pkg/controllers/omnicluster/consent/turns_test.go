@@ -122,8 +122,8 @@ func (tt *turns) ticket() {
 	tt.gate.Ticket = &v1alpha1.RolloutTicket{Cluster: tt.cluster.Name, UID: string(tt.cluster.UID), Stage: tt.gate.Stage, Hash: tt.status().Hash, Since: metav1.Time{Time: tt.now}}
 }
 
-// leave does what the controller does for a cluster that its policy no longer selects.
-func (tt *turns) leave() {
+// unselect does what the controller does for a cluster that its policy no longer selects.
+func (tt *turns) unselect() {
 	if !HoldsChanges(tt.cluster.Status.Rollout) {
 		tt.gate = Gate{}
 

@@ -132,9 +132,11 @@ func (m *Mapper) ClustersOfRemote(ctx context.Context, remote Remote) []reconcil
 	return requests
 }
 
+// eachConnection calls do for each OmniConnection with a UID. do may only read it: like the clusters below it is the one of
+// the cache, because each change in Omni comes by here.
 func (m *Mapper) eachConnection(ctx context.Context, uid string, do func(*v1alpha1.OmniConnection)) {
 	list := &v1alpha1.OmniConnectionList{}
-	if err := m.client.List(ctx, list, client.MatchingFields{index.ByUID: uid}); err != nil {
+	if err := m.client.List(ctx, list, client.MatchingFields{index.ByUID: uid}, client.UnsafeDisableDeepCopy); err != nil {
 		return
 	}
 
@@ -148,7 +150,7 @@ func (m *Mapper) clusters(ctx context.Context, options ...client.ListOption) []r
 	defer cancel()
 
 	list := &v1alpha1.OmniClusterList{}
-	if err := m.client.List(ctx, list, options...); err != nil {
+	if err := m.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil
 	}
 
