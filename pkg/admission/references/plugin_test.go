@@ -61,6 +61,24 @@ func release(repository, auth string) *v1alpha1.OmniHelmRelease {
 	}}
 }
 
+// releaseIn is a release with the values of Secret db, in the cluster that is reached like this.
+func releaseIn(cluster, kubeconfig, key string) *v1alpha1.OmniHelmRelease {
+	return &v1alpha1.OmniHelmRelease{Spec: v1alpha1.OmniHelmReleaseSpec{
+		ClusterRef:          v1alpha1.LocalObjectReference{Name: cluster},
+		KubeconfigSecretRef: v1alpha1.SecretKeyReference{Name: kubeconfig, Key: key},
+		Chart: v1alpha1.HelmChart{Repository: "https://a", Chart: "demo", ValuesFrom: []v1alpha1.HelmValuesReference{
+			{Kind: v1alpha1.ValuesSecret, Name: "db"}, {Kind: v1alpha1.ValuesConfigMap, Name: "map"},
+		}},
+	}}
+}
+
+func workers(cluster string) *v1alpha1.OmniWorkers {
+	o := &v1alpha1.OmniWorkers{Spec: v1alpha1.OmniWorkersSpec{ClusterRef: v1alpha1.LocalObjectReference{Name: cluster}}}
+	o.Spec.Patches = []v1alpha1.Patch{secretPatch("a", "k")}
+
+	return o
+}
+
 func TestValidate(t *testing.T) {
 	configMap := v1alpha1.Patch{ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "map", Key: "k"}}}
 
@@ -85,9 +103,29 @@ func TestValidate(t *testing.T) {
 		"another key":        {old: cluster(secretPatch("a", "k")), now: cluster(secretPatch("a", "l")), asked: []string{"get secrets a"}, refused: []string{`"a"`}},
 		"one more":           {old: cluster(secretPatch("a", "k")), now: cluster(secretPatch("a", "k"), secretPatch("b", "k")), asked: []string{"get secrets b"}, refused: []string{`"b"`}},
 		"the same elsewhere": {old: release("https://a", "access"), now: release("https://evil", "access"), asked: []string{"get secrets access"}, refused: []string{"spec.chart.authSecretRef"}},
-		"credentials stay":   {old: release("https://a", "auth"), now: release("https://a", "auth")},
-		"status":             {now: cluster(secretPatch("a", "k")), subresource: "status"},
-		"scale":              {now: cluster(secretPatch("a", "k")), subresource: "scale"},
+		"the same values, another cluster": {
+			old: releaseIn("prod", "access", "k"), now: releaseIn("prod", "mine", "k"), allowed: []string{"get secrets mine"},
+			asked: []string{"get secrets mine", "get secrets db"}, refused: []string{"spec.chart.valuesFrom[0]", `"db"`},
+		},
+		"the same values, another key of the kubeconfig": {
+			old: releaseIn("prod", "access", "k"), now: releaseIn("prod", "access", "l"), allowed: []string{"get secrets access"},
+			asked: []string{"get secrets access", "get secrets db"}, refused: []string{"spec.chart.valuesFrom[0]", `"db"`},
+		},
+		"the same values, another clusterRef": {
+			old: releaseIn("prod", "access", "k"), now: releaseIn("mine", "access", "k"),
+			asked: []string{"get secrets db"}, refused: []string{"spec.chart.valuesFrom[0]", `"db"`},
+		},
+		"the same values, another cluster, and allowed": {
+			old: releaseIn("prod", "access", "k"), now: releaseIn("mine", "other", "k"),
+			allowed: []string{"get secrets other", "get secrets db", "get configmaps map"},
+			asked:   []string{"get secrets other", "get secrets db", "get configmaps map"},
+		},
+		"the same values, the same cluster": {old: releaseIn("prod", "access", "k"), now: releaseIn("prod", "access", "k")},
+		"the same patch, another cluster":   {old: workers("prod"), now: workers("mine"), asked: []string{"get secrets a"}, refused: []string{"spec.patches[0]", `"a"`}},
+		"the same patch, the same cluster":  {old: workers("prod"), now: workers("prod")},
+		"credentials stay":                  {old: release("https://a", "auth"), now: release("https://a", "auth")},
+		"status":                            {now: cluster(secretPatch("a", "k")), subresource: "status"},
+		"scale":                             {now: cluster(secretPatch("a", "k")), subresource: "scale"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := &grants{allowed: test.allowed}

@@ -3,6 +3,7 @@ package references
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -43,18 +44,18 @@ func Of(object runtime.Object) []Reference {
 	case *v1alpha1.OmniConnection:
 		return []Reference{keyed("spec.auth.serviceAccountSecretRef", o.Spec.Auth.ServiceAccountSecretRef, o.Spec.Endpoint)}
 	case *v1alpha1.OmniCluster:
-		references := patches(o.Spec.Patches)
+		references := patches(o.Spec.Patches, "") // connectionRef cannot be changed
 		for i := range o.Spec.Kubernetes.Manifests {
-			references = append(references, valueFrom(fmt.Sprintf("spec.kubernetes.manifests[%d]", i), o.Spec.Kubernetes.Manifests[i].ValueFrom)...)
+			references = append(references, valueFrom(fmt.Sprintf("spec.kubernetes.manifests[%d]", i), o.Spec.Kubernetes.Manifests[i].ValueFrom, "")...)
 		}
 
 		return references
 	case *v1alpha1.OmniControlPlane:
-		return patches(o.Spec.Patches)
+		return patches(o.Spec.Patches, o.Spec.ClusterRef.Name)
 	case *v1alpha1.OmniWorkers:
-		return patches(o.Spec.Patches)
+		return patches(o.Spec.Patches, o.Spec.ClusterRef.Name)
 	case *v1alpha1.OmniMachine:
-		return patches(o.Spec.Patches)
+		return patches(o.Spec.Patches, o.Spec.ClusterRef.Name)
 	case *v1alpha1.OmniSecretSync:
 		return []Reference{
 			keyed("spec.kubeconfigSecretRef", o.Spec.KubeconfigSecretRef, ""),
@@ -67,14 +68,16 @@ func Of(object runtime.Object) []Reference {
 	}
 }
 
-// ofRelease lists the references of an OmniHelmRelease. The destination of values is not known: the chart decides it.
+// ofRelease lists the references of an OmniHelmRelease. What becomes of values is not known, as the chart decides it; but
+// they go into the cluster that the release goes to, where Helm's record holds all of them.
 func ofRelease(spec *v1alpha1.OmniHelmReleaseSpec) []Reference {
 	chart := spec.Chart.Repository + " " + spec.Chart.Chart
+	installed := strings.Join([]string{chart, spec.ClusterRef.Name, spec.KubeconfigSecretRef.Name, spec.KubeconfigSecretRef.Key}, " ")
 	references := []Reference{keyed("spec.kubeconfigSecretRef", spec.KubeconfigSecretRef, "")}
 
 	for i, values := range spec.Chart.ValuesFrom {
 		reference := Reference{
-			Field: fmt.Sprintf("spec.chart.valuesFrom[%d]", i), Resource: configMaps, Name: values.Name, Key: values.Key, Destination: chart,
+			Field: fmt.Sprintf("spec.chart.valuesFrom[%d]", i), Resource: configMaps, Name: values.Name, Key: values.Key, Destination: installed,
 		}
 		if values.Kind == v1alpha1.ValuesSecret {
 			reference.Resource = secrets
@@ -106,16 +109,16 @@ func keyed(field string, ref v1alpha1.SecretKeyReference, destination string) Re
 	return Reference{Field: field, Resource: secrets, Name: ref.Name, Key: ref.Key, Destination: destination}
 }
 
-func patches(patches []v1alpha1.Patch) []Reference {
+func patches(patches []v1alpha1.Patch, destination string) []Reference {
 	var references []Reference
 	for i := range patches {
-		references = append(references, valueFrom(fmt.Sprintf("spec.patches[%d]", i), patches[i].ValueFrom)...)
+		references = append(references, valueFrom(fmt.Sprintf("spec.patches[%d]", i), patches[i].ValueFrom, destination)...)
 	}
 
 	return references
 }
 
-func valueFrom(field string, source *v1alpha1.ValueSource) []Reference {
+func valueFrom(field string, source *v1alpha1.ValueSource, destination string) []Reference {
 	var references []Reference
 
 	if source == nil {
@@ -123,11 +126,11 @@ func valueFrom(field string, source *v1alpha1.ValueSource) []Reference {
 	}
 
 	if ref := source.ConfigMapKeyRef; ref != nil {
-		references = append(references, Reference{Field: field + ".valueFrom.configMapKeyRef", Resource: configMaps, Name: ref.Name, Key: ref.Key})
+		references = append(references, Reference{Field: field + ".valueFrom.configMapKeyRef", Resource: configMaps, Name: ref.Name, Key: ref.Key, Destination: destination})
 	}
 
 	if ref := source.SecretKeyRef; ref != nil {
-		references = append(references, Reference{Field: field + ".valueFrom.secretKeyRef", Resource: secrets, Name: ref.Name, Key: ref.Key})
+		references = append(references, Reference{Field: field + ".valueFrom.secretKeyRef", Resource: secrets, Name: ref.Name, Key: ref.Key, Destination: destination})
 	}
 
 	return references
