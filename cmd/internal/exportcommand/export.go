@@ -30,7 +30,7 @@ const (
 	maxKeyFile = 1 << 20
 )
 
-// Options are the flags of omni-controller export.
+// Options are the flags of the command export.
 type Options struct {
 	// Endpoint is the URL of Omni.
 	Endpoint string
@@ -54,7 +54,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Endpoint, "endpoint", "", "URL of the Omni API, such as https://omni.example.com.")
 	flags.StringArrayVar(&o.Clusters, "cluster", nil, "Name of a cluster in Omni. May be given several times.")
 	flags.BoolVar(&o.All, "all", false, "Export every cluster.")
-	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the objects. Default: none is written.")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "", "Namespace of the objects. Default: none is written.")
 	flags.StringVar(&o.Connection, "connection", defaultConnection, "Name of the OmniConnection.")
 	flags.StringVar(&o.Secret, "secret", "", "Name of the Secret with the key that the OmniConnection refers to; it is not exported. Default: CONNECTION-key.")
 	flags.StringVar(&o.KeyFile, "service-account-key-file", "", "File that holds the service account key. Default: "+keyEnvironment+" of the environment.")

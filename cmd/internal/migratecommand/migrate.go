@@ -30,8 +30,10 @@ docs/how-to/migrate.md has the whole way, also by hand.`
 // errMigrationRefused ends plan with status 1 after it has printed everything.
 var errMigrationRefused = errors.New("something is refused")
 
-// Options are the flags of omni-controller migrate.
+// Options are the flags of the command migrate.
 type Options struct {
+	// Connect finds the management cluster. Nil: Kubeconfig and Context select it, which are flags only then.
+	Connect func() (*rest.Config, error)
 	// Kubeconfig and Context select the management cluster.
 	Kubeconfig, Context string
 	// Deployments and WithoutDeployment say how the old operator runs, if its labels do not.
@@ -48,8 +50,11 @@ type Options struct {
 }
 
 func (o *Options) addHubFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig of the management cluster. Default: what kubectl uses.")
-	flags.StringVar(&o.Context, "context", "", "Context of the kubeconfig. Default: its current one.")
+	if o.Connect == nil {
+		flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "Kubeconfig of the management cluster. Default: what kubectl uses.")
+		flags.StringVar(&o.Context, "context", "", "Context of the kubeconfig. Default: its current one.")
+	}
+
 	flags.StringArrayVar(&o.Deployments, "deployment", nil, "Deployment of the old operator, as NAMESPACE/NAME, if it has not the labels of its chart. May be given several times.")
 }
 
@@ -65,16 +70,28 @@ func (o *Options) addChangeFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "Ask no question.")
 }
 
-// hub returns the configuration of the management cluster: as kubectl finds it, or with the ServiceAccount of a Pod.
-func (o *Options) hub() (*rest.Config, error) {
+// selected is the management cluster that Kubeconfig and Context select: as kubectl finds it, or with the ServiceAccount of a
+// Pod.
+func (o *Options) selected() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 
-	hub, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+}
+
+// hub returns the configuration of the management cluster.
+func (o *Options) hub() (*rest.Config, error) {
+	connect := o.Connect
+	if connect == nil {
+		connect = o.selected
+	}
+
+	hub, err := connect()
 	if err != nil {
 		return nil, fmt.Errorf("find the management cluster: %w", err)
 	}
 
+	hub = rest.CopyConfig(hub)
 	hub.UserAgent = version.Get().UserAgent("omni-controller-migrate")
 	hub.WarningHandler = rest.NoWarnings{}
 
@@ -94,8 +111,11 @@ func (o *Options) migration(progress io.Writer) (*migrate.Migration, error) {
 	})
 }
 
-// New makes the migrate subcommand.
-func New(ctx context.Context) *cobra.Command {
+// New makes the migrate subcommand, with flags of its own for the management cluster.
+func New(ctx context.Context) *cobra.Command { return NewFor(ctx, nil) }
+
+// NewFor makes the migrate subcommand of a command that has flags for the management cluster: connect finds it by them.
+func NewFor(ctx context.Context, connect func() (*rest.Config, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move from the operator with custom resource definitions",
@@ -107,13 +127,13 @@ func New(ctx context.Context) *cobra.Command {
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 	}
-	command.AddCommand(newMigratePlanCommand(ctx), newMigrateRunCommand(ctx), newMigrateUndoCommand(ctx))
+	command.AddCommand(newMigratePlanCommand(ctx, connect), newMigrateRunCommand(ctx, connect), newMigrateUndoCommand(ctx, connect))
 
 	return command
 }
 
-func newMigratePlanCommand(ctx context.Context) *cobra.Command {
-	options := &Options{Backup: "unused"}
+func newMigratePlanCommand(ctx context.Context, connect func() (*rest.Config, error)) *cobra.Command {
+	options := &Options{Connect: connect, Backup: "unused"}
 	command := &cobra.Command{
 		Use:           "plan",
 		Short:         "Say what would be done, and what has to be changed first",
@@ -167,8 +187,8 @@ func runMigratePlan(ctx context.Context, options *Options, stdout io.Writer) err
 	return nil
 }
 
-func newMigrateRunCommand(ctx context.Context) *cobra.Command {
-	options := &Options{}
+func newMigrateRunCommand(ctx context.Context, connect func() (*rest.Config, error)) *cobra.Command {
+	options := &Options{Connect: connect}
 	command := &cobra.Command{
 		Use:           "run --backup FILE",
 		Short:         "Move, or go on with a move that was stopped",
@@ -202,8 +222,8 @@ func newMigrateRunCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-func newMigrateUndoCommand(ctx context.Context) *cobra.Command {
-	options := &Options{}
+func newMigrateUndoCommand(ctx context.Context, connect func() (*rest.Config, error)) *cobra.Command {
+	options := &Options{Connect: connect}
 	command := &cobra.Command{
 		Use:           "undo --backup FILE",
 		Short:         "Put everything back, as long as the definitions are not deleted",

@@ -87,12 +87,12 @@ field it prints what to commit instead.`,
 
 // toApprove are the changes that an approval is for. An error says why there is nothing to approve.
 func toApprove(cluster *v1alpha1.OmniCluster) ([]v1alpha1.PlannedChange, error) {
-	plan := cluster.Status.Plan
+	plan, err := currentPlan(cluster)
 
 	switch {
-	case cluster.Status.ObservedGeneration != cluster.Generation:
-		return nil, errors.New("the controller has not looked at the last change yet: try again in a moment")
-	case plan == nil || plan.Hash == "":
+	case err != nil:
+		return nil, err
+	case plan.Hash == "":
 		return nil, errors.New("nothing waits for an approval")
 	case plan.OmittedChanges > 0:
 		return nil, fmt.Errorf("the plan has %d changes more than are shown: approve it with kubectl patch, after you have read the controller's log", plan.OmittedChanges)

@@ -104,10 +104,14 @@ func checkReason(reason string) error {
 }
 
 // heldChanges are the changes that wait for their turn, as far as the status lists them, and how many more wait. An error
-// says that none do.
+// says that none do, or why that is not known.
 func heldChanges(cluster *v1alpha1.OmniCluster) (listed []v1alpha1.PlannedChange, unlisted int, err error) {
-	status, plan := cluster.Status.Rollout, cluster.Status.Plan
-	if status == nil || status.State != v1alpha1.RolloutHeld || plan == nil {
+	plan, err := currentPlan(cluster)
+	if err != nil {
+		return nil, 0, err
+	}
+
+	if status := cluster.Status.Rollout; status == nil || status.State != v1alpha1.RolloutHeld {
 		return nil, 0, errors.New("no changes of this cluster wait for their turn")
 	}
 

@@ -2,12 +2,12 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -24,7 +24,7 @@ func (t *tool) planCommand() *cobra.Command {
 		Use:   "plan CLUSTER | plan -f FILE",
 		Short: "Show what would change in Omni, and what each change waits for",
 		Long: `plan shows the changes that the controller has planned for a cluster and not made yet. It ends with the status 1 if there are
-any, so that a script can ask.
+any, so that a script can ask; also if the controller has no plan of the cluster as it is now: the error says why.
 
 With -f it sends files to the API server as a dry run instead, and shows in which fields their objects differ from those that are
 there: not what Omni would do. Rules of the API are checked, and nothing is changed; it needs the right to write the objects.`,
@@ -56,9 +56,9 @@ there: not what Omni would do. Rules of the API are checked, and nothing is chan
 				return err
 			}
 
-			plan := cluster.Status.Plan
-			if plan == nil {
-				plan = &v1alpha1.OmniClusterPlan{}
+			plan, err := currentPlan(cluster)
+			if err != nil {
+				return err
 			}
 
 			done, err := t.encode(*format, plan)
@@ -66,16 +66,11 @@ there: not what Omni would do. Rules of the API are checked, and nothing is chan
 				err = t.showPlan(command.Context(), cluster)
 			}
 
-			switch stale := staleness(cluster); {
-			case err != nil:
-				return err
-			case stale != "":
-				return errors.New(stale) // there may be changes
-			case len(plan.Changes) > 0:
+			if err == nil && len(plan.Changes) > 0 {
 				return errChanges
-			default:
-				return nil
 			}
+
+			return err
 		},
 	}
 	format = addFormat(command.Flags())
@@ -84,14 +79,49 @@ there: not what Omni would do. Rules of the API are checked, and nothing is chan
 	return command
 }
 
-// staleness says that a plan is not the one of the object as it is; empty if it is.
-func staleness(cluster *v1alpha1.OmniCluster) string {
-	if cluster.Status.ObservedGeneration == cluster.Generation {
-		return ""
+// currentPlan is the plan of an object as it is now, never nil. An error says why there is none: what the status has then is
+// of an earlier run.
+func currentPlan(cluster *v1alpha1.OmniCluster) (*v1alpha1.OmniClusterPlan, error) {
+	status := &cluster.Status
+	planned := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPlanned)
+
+	switch {
+	case status.ObservedGeneration != cluster.Generation:
+		return nil, fmt.Errorf("the controller has not looked at generation %d of cluster %s yet, so what is left to do is not known: "+
+			"try again in a moment, and if that lasts look whether omni-controller runs", cluster.Generation, cluster.Name)
+	case planned == nil || planned.Status != metav1.ConditionTrue || planned.ObservedGeneration != cluster.Generation:
+		return nil, fmt.Errorf("cluster %s has no current plan, so what is left to do is not known: %s", cluster.Name, whyUnplanned(cluster))
+	case status.Plan == nil:
+		return &v1alpha1.OmniClusterPlan{}, nil
+	default:
+		return status.Plan, nil
+	}
+}
+
+// whyUnplanned says what keeps the controller from making a plan: the step that failed. Ready says the same, but not while
+// the object is suspended, and more while it is being deleted.
+func whyUnplanned(cluster *v1alpha1.OmniCluster) string {
+	conditions := cluster.Status.Conditions
+
+	for _, name := range []string{v1alpha1.ConditionConnectionReady, v1alpha1.ConditionAssembled, v1alpha1.ConditionValidated, v1alpha1.ConditionPlanned} {
+		if apimeta.IsStatusConditionFalse(conditions, name) {
+			return explained(apimeta.FindStatusCondition(conditions, name))
+		}
 	}
 
-	return fmt.Sprintf("the controller has not looked at generation %d yet; this is the plan of generation %d",
-		cluster.Generation, cluster.Status.ObservedGeneration)
+	if ready := apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady); ready != nil {
+		return explained(ready)
+	}
+
+	return "the controller has not looked at it yet"
+}
+
+func explained(condition *metav1.Condition) string {
+	if condition.Message == "" {
+		return condition.Reason
+	}
+
+	return fmt.Sprintf("%s (%s)", condition.Message, condition.Reason)
 }
 
 // showPlan shows the plan that a status has.

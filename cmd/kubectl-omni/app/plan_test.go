@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -117,21 +118,102 @@ func TestPlanWithoutPolicy(t *testing.T) {
 	}
 }
 
-// A plan of an older generation is no answer, whatever it says.
-func TestStalePlan(t *testing.T) {
+// Without a plan of the object as it is, what is left to do is not known: that is an error, which says why, and nothing on
+// standard output that a program could take for an answer.
+func TestNoCurrentPlan(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 
-	for _, format := range []string{"", "json"} {
-		s := newSession(t)
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.OmniCluster)
+		says   string
+	}{
+		"a new generation": {
+			change: func(o *v1alpha1.OmniCluster) { o.Generation++ },
+			says:   "the controller has not looked at generation 4 of cluster edge-01 yet",
+		},
+		"the template is invalid": {
+			change: func(o *v1alpha1.OmniCluster) {
+				o.Status.Plan = nil
+				setCondition(o, v1alpha1.ConditionPlanned, metav1.ConditionFalse, v1alpha1.ReasonTemplateInvalid, "patch cni is no YAML")
+				setCondition(o, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonTemplateInvalid, "patch cni is no YAML")
+			},
+			says: "patch cni is no YAML (TemplateInvalid)",
+		},
+		"no control plane": {
+			change: func(o *v1alpha1.OmniCluster) {
+				o.Status.Plan = nil
+				setCondition(o, v1alpha1.ConditionPlanned, metav1.ConditionUnknown, v1alpha1.ReasonBlocked, "waits for Assembled")
+				setCondition(o, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonControlPlaneMissing, "no OmniControlPlane names it")
+			},
+			says: "no OmniControlPlane names it (ControlPlaneMissing)",
+		},
+		"Omni is away, and there is an old plan": {
+			change: func(o *v1alpha1.OmniCluster) {
+				setCondition(o, v1alpha1.ConditionPlanned, metav1.ConditionUnknown, v1alpha1.ReasonBlocked, "waits for ConnectionReady")
+				setCondition(o, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConnectionNotReady, "Omni does not answer")
+			},
+			says: "Omni does not answer (ConnectionNotReady)",
+		},
+		"suspended, and the template is invalid": {
+			change: func(o *v1alpha1.OmniCluster) { // Ready stays as it was when it was suspended
+				o.Spec.Suspend = true
+				setCondition(o, v1alpha1.ConditionPlanned, metav1.ConditionFalse, v1alpha1.ReasonTemplateInvalid, "patch cni is no YAML")
+				setCondition(o, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRunning, "Omni runs the cluster")
+			},
+			says: "patch cni is no YAML (TemplateInvalid)",
+		},
+		"being deleted": {
+			change: func(o *v1alpha1.OmniCluster) {
+				setCondition(o, v1alpha1.ConditionPlanned, metav1.ConditionUnknown, v1alpha1.ReasonDeleting, "not looked at")
+				setCondition(o, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeleting, "2 machines leave")
+			},
+			says: "2 machines leave (Deleting)",
+		},
+		"planned for an older generation": {
+			change: func(o *v1alpha1.OmniCluster) { o.Generation, o.Status.ObservedGeneration = 4, 4 },
+			says:   "2 changes wait for an approval (AwaitingApproval)",
+		},
+		"no conditions": {
+			change: func(o *v1alpha1.OmniCluster) { o.Status.Conditions = nil },
+			says:   "the controller has not looked at it yet",
+		},
+	} {
+		for _, args := range [][]string{
+			{"plan", "edge-01"}, {"plan", "edge-01", "-o", "json"}, {"approve", "edge-01"}, {"override", "edge-01", "--reason", "the outage of tonight"},
+		} {
+			s := newSession(t)
+			s.input = "y\n"
 
-		stale := s.cluster("quiet").DeepCopy()
-		stale.Generation = stale.Status.ObservedGeneration + 1
+			changed := s.cluster("edge-01").DeepCopy()
+			test.change(changed)
+			s.put("omniclusters", changed)
 
-		s.put("omniclusters", stale)
-
-		if _, _, err := s.run("plan", "quiet", "-o", format); err == nil || !strings.Contains(err.Error(), "has not looked at generation") {
-			t.Errorf("-o %q: %v", format, err)
+			output, _, err := s.run(args...)
+			if err == nil || errors.Is(err, errChanges) || !strings.Contains(err.Error(), test.says) || output != "" || len(s.writes()) > 0 {
+				t.Errorf("%s, %v: %v, want %q; writes %v, printed\n%s", name, args, err, test.says, s.writes(), output)
+			}
 		}
+	}
+}
+
+func setCondition(o *v1alpha1.OmniCluster, name string, status metav1.ConditionStatus, reason, message string) {
+	apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
+		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: o.Generation,
+	})
+}
+
+// The screen of a cluster shows the last plan while Omni is away, and says that it is not the current one.
+func TestStatusMarksAnOldPlan(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	s := newSession(t)
+	changed := s.cluster("edge-01").DeepCopy()
+	setCondition(changed, v1alpha1.ConditionPlanned, metav1.ConditionUnknown, v1alpha1.ReasonBlocked, "waits for ConnectionReady")
+	s.put("omniclusters", changed)
+
+	const want = "1 to update, 2 to destroy; 1 held (of an earlier run: there is no current plan)"
+	if output, _, err := s.run("status", "edge-01"); err != nil || !strings.Contains(output, want) {
+		t.Errorf("%v, want %q in\n%s", err, want, output)
 	}
 }
 

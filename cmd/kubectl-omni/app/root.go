@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,13 +17,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/exportcommand"
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/migratecommand"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
-// callTimeout bounds one request.
+// callTimeout bounds one request without --request-timeout.
 const callTimeout = 30 * time.Second
 
 // errChanges ends `plan` with a status of 1 when there is something to do.
@@ -89,10 +88,7 @@ emergency stop). Flags stand behind the name of the command: kubectl omni status
 	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(), t.kubeconfigCommand(), t.supportBundleCommand(),
 		t.approveCommand(), t.overrideCommand(), t.promoteCommand(), t.holdCommand(), t.suspendCommand(), t.resumeCommand(), t.reconcileCommand())
 
-	for _, command := range []*cobra.Command{exportcommand.New(ctx), migratecommand.New(ctx)} {
-		command.GroupID = groupMove
-		root.AddCommand(command)
-	}
+	root.AddCommand(t.exportCommand(ctx), t.migrateCommand(ctx))
 
 	return root
 }
@@ -172,7 +168,7 @@ func (t *tool) config() (*rest.Config, error) {
 
 	config = rest.CopyConfig(config)
 	config.UserAgent = version.Get().UserAgent("kubectl-omni")
-	config.Timeout = callTimeout
+	config.Timeout = cmp.Or(config.Timeout, callTimeout) // --request-timeout, if it is set
 	config.WarningHandler = rest.NewWarningWriter(t.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: t.colour})
 
 	return config, nil

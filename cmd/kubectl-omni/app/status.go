@@ -213,8 +213,13 @@ func (t *tool) writeScreen(o *v1alpha1.OmniCluster) error {
 	}
 
 	if plan := o.Status.Plan; plan != nil && plan.Creates+plan.Updates+plan.Destroys > 0 {
-		facts.add(plain, "Plan", fmt.Sprintf("%d to create, %d to update, %d to destroy; %d held (kubectl omni plan %s)",
-			plan.Creates, plan.Updates, plan.Destroys, plan.Held, o.Name))
+		more := "kubectl omni plan " + o.Name
+		if _, err := currentPlan(o); err != nil {
+			more = "of an earlier run: there is no current plan"
+		}
+
+		facts.add(plain, "Plan", fmt.Sprintf("%d to create, %d to update, %d to destroy; %d held (%s)",
+			plan.Creates, plan.Updates, plan.Destroys, plan.Held, more))
 	}
 
 	if rollout := o.Status.Rollout; rollout != nil && rollout.Policy != "" {

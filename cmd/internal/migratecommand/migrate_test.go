@@ -1,0 +1,55 @@
+package migratecommand
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+)
+
+// Alone, as in omni-controller, the command has flags of its own for the management cluster. Below a command that has such
+// flags it has none, which would hide the others.
+func TestHub(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	elsewhere := func() (*rest.Config, error) { return nil, errors.New("found by others") }
+
+	for name, test := range map[string]struct {
+		make func(context.Context) *cobra.Command
+		args []string
+		want string
+	}{
+		"a kubeconfig": {make: New, args: []string{"--kubeconfig", "/nowhere/config"}, want: "find the management cluster: stat /nowhere/config"},
+		"a context":    {make: New, args: []string{"--kubeconfig", kubeconfig, "--context", "staging"}, want: `context "staging" does not exist`},
+		"by the parent": {
+			make: func(ctx context.Context) *cobra.Command { return NewFor(ctx, elsewhere) },
+			want: "find the management cluster: found by others",
+		},
+		"no flags beside the parent's": {
+			make: func(ctx context.Context) *cobra.Command { return NewFor(ctx, elsewhere) },
+			args: []string{"--context", "staging"}, want: "unknown flag: --context",
+		},
+	} {
+		for _, what := range [][]string{{"plan"}, {"run", "--yes", "--backup", "f"}, {"undo", "--yes", "--backup", "f"}} {
+			command := test.make(t.Context())
+			command.SetArgs(append(what, test.args...))
+			command.SetOut(io.Discard)
+			command.SetErr(io.Discard)
+
+			if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s, %s: %v, want %q", name, what[0], err, test.want)
+			}
+		}
+	}
+}
