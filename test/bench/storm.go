@@ -14,8 +14,9 @@ const (
 	stormRequested = 500
 	// hangingConnections are the connections to an Omni that answers nothing, beside that of the fleet.
 	hangingConnections = 10
-	// queueSample is how often the length of the controller's queues is read.
-	queueSample = 500 * time.Millisecond
+	// queueSample is how often the length of the controller's queues is read. A reading costs the controller a few
+	// milliseconds for each thousand objects.
+	queueSample = 2 * time.Second
 )
 
 // storms changes what Omni says of every cluster at once, and reports when each shows it: with one connection, and
