@@ -82,6 +82,12 @@ func TestRolloutHazard(t *testing.T) {
 		f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
 		f.run("label", "ocl", "c", "tier-")
 		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonLeftPolicy)
+
+		// Another reason to wait comes and goes.
+		f.run("patch", "ocl", "c", "--type=merge", "-p", `{"spec": {"suspend": true}}`)
+		f.wait("nothing to be held any more", func() error { return f.shows("ocl", "c", `{.status.conditions[?(@.type=="Held")].reason}`, "") })
+		f.run("patch", "ocl", "c", "--type=merge", "-p", `{"spec": {"suspend": false}}`)
+		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonLeftPolicy)
 		f.nothingWritten()
 	})
 
