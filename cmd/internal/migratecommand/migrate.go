@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/migrate"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
@@ -250,13 +251,18 @@ func newMigrateUndoCommand(ctx context.Context, connect func() (*rest.Config, er
 	return command
 }
 
-// confirm asks the user, unless --yes is set.
+// confirm asks the user, with the name of the management cluster, unless --yes is set.
 func (o *Options) confirm(command *cobra.Command, what string) error {
 	if o.Yes {
 		return nil
 	}
 
-	fmt.Fprintf(command.OutOrStdout(), "%s\nGo on? Type yes: ", what)
+	hub, err := o.hub()
+	if err != nil {
+		return err
+	}
+
+	fmt.Fprintf(command.OutOrStdout(), "Management cluster: %s\n%s\nGo on? Type yes: ", redact.Line(hub.Host), what)
 
 	answer, err := bufio.NewReader(io.LimitReader(command.InOrStdin(), 100)).ReadString('\n')
 	if strings.TrimSpace(answer) == "yes" {

@@ -53,3 +53,21 @@ func TestHub(t *testing.T) {
 		}
 	}
 }
+
+// The question names the management cluster: a forgotten --context is seen before anything is changed.
+func TestTheQuestionNamesTheHub(t *testing.T) {
+	hub := func() (*rest.Config, error) { return &rest.Config{Host: "https://hub.example.com"}, nil }
+
+	for _, what := range []string{"run", "undo"} {
+		var output strings.Builder
+
+		command := NewFor(t.Context(), hub)
+		command.SetArgs([]string{what, "--backup", filepath.Join(t.TempDir(), "backup")})
+		command.SetIn(strings.NewReader("no\n"))
+		command.SetOut(&output)
+
+		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(output.String(), "Management cluster: https://hub.example.com\n") {
+			t.Errorf("%s: %v\n%s", what, err, &output)
+		}
+	}
+}
