@@ -55,6 +55,15 @@ func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request
 		return err
 	}
 
+	replaced, err := c.replaced(s, last)
+	if err != nil {
+		return err
+	}
+
+	if err := c.spare(s, request, replaced); err != nil {
+		return err
+	}
+
 	crds, err := needsCRDs(s, request)
 	if err != nil {
 		return err
@@ -95,6 +104,20 @@ func needsCRDs(s *attempt, request Request) (bool, error) {
 	return err == nil && !request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
 }
 
+// replaced is the revision whose objects an upgrade replaces: the deployed one, or the newest if there is none.
+func (c *Client) replaced(s *attempt, last *releasev1.Release) (*releasev1.Release, error) {
+	deployed, err := s.config.Releases.Deployed(c.target.Name)
+	if errors.Is(err, driver.ErrNoDeployedReleases) {
+		return last, nil
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return asRelease(deployed)
+}
+
 func (c *Client) rollBack(soft context.Context, s *attempt, request Request) error {
 	target, err := s.config.Releases.Get(c.target.Name, request.Decision.Revision)
 	if err != nil {
@@ -108,6 +131,15 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 
 	s.values.add(record.Config)
 	s.storage.rollback = true
+
+	last, err := c.last(s)
+	if err != nil {
+		return err
+	}
+
+	if err := c.spare(s, request, last); err != nil {
+		return err
+	}
 
 	rollback := action.NewRollback(s.config)
 	rollback.Version = request.Decision.Revision

@@ -64,6 +64,11 @@ func unfinished(numbers []int, statuses map[int]Status) []int {
 		return nil
 	}
 
+	// What was uninstalled with its history has left nothing.
+	if gone := slices.IndexFunc(older, func(number int) bool { return statuses[number] == StatusUninstalled }); gone >= 0 {
+		older = older[:gone]
+	}
+
 	if deployed := slices.IndexFunc(older, func(number int) bool { return statuses[number] == StatusDeployed }); deployed >= 0 {
 		return older[:deployed+1]
 	}

@@ -20,6 +20,7 @@ func TestRevisionsThatMayHaveLeftObjects(t *testing.T) {
 		"begun to uninstall, good":    {[]Status{replaced, bad, StatusUninstalling}, []int{2}},
 		"never good":                  {[]Status{bad, bad, StatusPendingUpgrade}, []int{2, 1}},
 		"crash after it was replaced": {[]Status{replaced, replaced, StatusPendingUpgrade}, nil},
+		"uninstalled and back":        {[]Status{good, StatusUninstalled, bad, bad}, []int{3}},
 		"uninstalled by hand":         {[]Status{good, bad, StatusUninstalled}, nil},
 	} {
 		var numbers []int

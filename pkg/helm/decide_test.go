@@ -70,6 +70,13 @@ func TestDecide(t *testing.T) {
 			Decision{Action: ActionStall, Failures: 2}},
 		{"a failed install has nothing to go back to", rolling, []Revision{rev(1, StatusFailed)}, Decision{Action: ActionInstall, Failures: 1}},
 
+		{"what was uninstalled does not come back", rolling, []Revision{rev(3, StatusFailed), rev(2, StatusUninstalled, anothers), rev(1, StatusSuperseded, anothers)},
+			Decision{Action: ActionInstall, Failures: 1}},
+		{"an older rollback does not come back, either", rolling, []Revision{rev(4, StatusFailed, other), rev(3, StatusUninstalled), rev(2, StatusFailed), rev(1, StatusSuperseded)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"back to what was good since", rolling, []Revision{rev(4, StatusFailed), rev(3, StatusDeployed, other), rev(2, StatusUninstalled), rev(1, StatusSuperseded)},
+			Decision{Action: ActionRollback, Revision: 3, Failures: 1}},
+
 		{"crash during install", plain, []Revision{rev(1, StatusPendingInstall)}, Decision{Action: ActionInstall, Resume: 1}},
 		{"crash during the last allowed install", plain, []Revision{rev(3, StatusPendingInstall), rev(2, StatusFailed), rev(1, StatusFailed)},
 			Decision{Action: ActionInstall, Resume: 3, Failures: 2}},
@@ -122,5 +129,33 @@ func TestDecide(t *testing.T) {
 				t.Error("the decision does not say why")
 			}
 		})
+	}
+}
+
+// What failed attempts made is younger than the first of them.
+func TestWhenAttemptsBegan(t *testing.T) {
+	at := func(hour int) time.Time { return time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC) }
+
+	for name, test := range map[string]struct {
+		statuses []Status // the oldest first, numbered from 1 and made in that hour
+		number   int
+		want     time.Time
+	}{
+		"in effect":                       {[]Status{StatusFailed, StatusDeployed}, 2, time.Time{}},
+		"in effect, with newer ones":      {[]Status{StatusDeployed, StatusFailed}, 1, time.Time{}},
+		"failed":                          {[]Status{StatusDeployed, StatusFailed}, 2, at(2)},
+		"failed again":                    {[]Status{StatusDeployed, StatusFailed, StatusFailed}, 3, at(2)},
+		"failed after a rollback":         {[]Status{StatusSuperseded, StatusFailed, StatusDeployed, StatusFailed}, 4, at(4)},
+		"never in effect":                 {[]Status{StatusFailed, StatusFailed}, 2, at(1)},
+		"failed since it was uninstalled": {[]Status{StatusFailed, StatusUninstalled, StatusFailed}, 3, at(3)},
+	} {
+		var observed Observed
+		for i, status := range test.statuses {
+			observed.Revisions = append([]Revision{{Number: i + 1, Status: status, Created: at(i + 1)}}, observed.Revisions...)
+		}
+
+		if got := observed.attemptsBegan(test.number); !got.Equal(test.want) {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
 	}
 }

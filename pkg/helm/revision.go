@@ -118,15 +118,44 @@ func (o Observed) Latest() *Revision {
 	return &o.Revisions[0]
 }
 
-// lastGood is the newest revision before a number that was in effect, or nil.
+// lastGood is the newest revision before a number that was in effect and was not
+// uninstalled since, or nil.
 func (o Observed) lastGood(before int) *Revision {
 	for i := range o.Revisions {
-		if o.Revisions[i].Number < before && o.Revisions[i].Status.good() {
-			return &o.Revisions[i]
+		r := &o.Revisions[i]
+
+		switch {
+		case r.Number >= before:
+		case r.Status == StatusUninstalled:
+			return nil
+		case r.Status.good():
+			return r
 		}
 	}
 
 	return nil
+}
+
+// attemptsBegan is when the first of the attempts began that came to nothing: those
+// since the last revision that was in effect, up to a number. It is zero if that one
+// was in effect.
+func (o Observed) attemptsBegan(number int) time.Time {
+	var began time.Time
+
+	for i := range o.Revisions {
+		r := &o.Revisions[i]
+		if r.Number > number {
+			continue
+		}
+
+		if r.Status.good() || r.Status == StatusUninstalled {
+			break
+		}
+
+		began = r.Created
+	}
+
+	return began
 }
 
 // rollBackDue reports whether a rollback after a failed attempt was begun and did
@@ -137,7 +166,7 @@ func (o Observed) rollBackDue(attempt string) bool {
 		r := &o.Revisions[i]
 
 		switch {
-		case r.Status.good() || r.Interrupted:
+		case r.Status.good() || r.Interrupted || r.Status == StatusUninstalled:
 			return false
 		case r.Attempt == attempt && r.Status == StatusFailed:
 			return i > 0 && o.lastGood(r.Number) != nil

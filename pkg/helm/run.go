@@ -76,7 +76,8 @@ type Note string
 const (
 	// NoteNamespaceCreated is of a namespace that was made for the release. It stays.
 	NoteNamespaceCreated Note = "NamespaceCreated"
-	// NoteObjectsKept is of objects that stay when the release goes: the chart keeps them, or they are somebody else's.
+	// NoteObjectsKept is of objects that stay when the release goes, or does not name them any more: the chart keeps them, they
+	// are somebody else's, or a revision that failed took them over.
 	NoteObjectsKept Note = "ObjectsKept"
 )
 

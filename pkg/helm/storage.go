@@ -28,6 +28,9 @@ import (
 // If a stop of the controller ends the action, the record says so in the same write that says that it failed: a process that
 // dies behind that write leaves no failure, from which the next one would roll back.
 //
+// A revision that was uninstalled with its history stays uninstalled. Helm calls it superseded when the release is
+// installed again, and the rollback of that install would bring back what somebody has removed.
+//
 // The first record that an action makes is told of: from then on, what the
 // action does has to be ended in order.
 //
@@ -229,7 +232,7 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 		return fmt.Errorf("revision %d was not read and must not be written", record.Version)
 	}
 
-	if known := r.read[name]; r.rollback && known != nil && known.Info.Status == common.StatusFailed && record.Info.Status == common.StatusSuperseded {
+	if known := r.read[name]; known != nil && record.Info.Status == common.StatusSuperseded && r.neverSuperseded(known.Info.Status) {
 		return nil
 	}
 
@@ -247,6 +250,12 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 	r.note(name, record)
 
 	return nil
+}
+
+// neverSuperseded reports whether a record keeps its status where Helm calls it superseded, which stands for one that a
+// rollback may go back to.
+func (r *resumable) neverSuperseded(status common.Status) bool {
+	return r.rollback && status == common.StatusFailed || status == common.StatusUninstalled
 }
 
 // Delete implements driver.Driver.

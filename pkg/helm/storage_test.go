@@ -281,3 +281,25 @@ func TestLabelsThatWereCopied(t *testing.T) {
 		}
 	}
 }
+
+// Helm calls what was uninstalled superseded when the release is installed again.
+func TestWhatWasUninstalledStaysUninstalled(t *testing.T) {
+	store, wrapped, _ := newStorage(t, 0, record(1, common.StatusUninstalled), record(2, common.StatusUninstalled))
+
+	if _, err := store.Last("demo"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := store.Update(record(2, common.StatusSuperseded)); err != nil {
+		t.Fatal(err)
+	}
+
+	kept, err := wrapped.Driver.Get(key("demo", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got := kept.(*releasev1.Release).Info.Status; got != common.StatusUninstalled {
+		t.Errorf("the record says %s", got)
+	}
+}

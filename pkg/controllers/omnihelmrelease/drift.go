@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 		return r.explainCluster(s, found.Err), nil
 	case len(found.Value) == 0:
 		return loop.Continue(v1alpha1.ReasonNoDrift, "%s; no live object differs", deployed(s)), nil
-	case spec.Mode == v1alpha1.DriftWarn:
+	case spec.Mode == v1alpha1.DriftWarn, len(owned(found.Value)) == 0:
 		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s%s", deployed(s), listed(found.Value), notCompared(found)), nil
 	default:
 		return r.correct(s, found, revision, ignores), nil
@@ -61,17 +62,24 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 // correct applies differing objects again. It corrects what was found once; the next comparison shows whether that
 // lasts.
 func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Difference], revision int, ignores []drift.Ignore) loop.Outcome {
+	own := owned(found.Value)
+
 	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
 		if s.last.err == nil && found.Err != nil {
 			return r.explainCluster(s, found.Err)
 		}
 
+		if s.last.err == nil && len(own) < len(found.Value) {
+			return loop.Note(v1alpha1.ReasonDriftFound, "%s; these differed and were applied again: %s; these are another release's: %s", deployed(s),
+				listed(own), listed(others(found.Value)))
+		}
+
 		if s.last.err == nil {
-			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(found.Value))
+			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(own))
 		}
 
 		if at := s.last.ended.Add(retryPause(s.last.row)); at.After(r.options.Now()) {
-			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "live objects differ (%s) and could not be corrected: %s", listed(found.Value), s.last.err)
+			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "live objects differ (%s) and could not be corrected: %s", listed(own), s.last.err)
 		}
 	}
 
@@ -86,7 +94,17 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 		return redactSecrets(err, values)
 	})
 
-	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(found.Value), notCompared(found))
+	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(own), notCompared(found))
+}
+
+// owned returns the differences that are corrected: those of objects that no other release has.
+func owned(differences []drift.Difference) []drift.Difference {
+	return slices.DeleteFunc(slices.Clone(differences), func(d drift.Difference) bool { return d.Owner != "" })
+}
+
+// others returns the differences of objects that another release has by now.
+func others(differences []drift.Difference) []drift.Difference {
+	return slices.DeleteFunc(slices.Clone(differences), func(d drift.Difference) bool { return d.Owner == "" })
 }
 
 // keepDrift returns how long a comparison is valid.

@@ -279,6 +279,32 @@ func TestDriftThatIsNotWhole(t *testing.T) {
 	}
 }
 
+// What another release has by now is shown and not applied, alone or beside what is corrected.
+func TestDriftOfWhatIsAnotherReleases(t *testing.T) {
+	moved := drift.Difference{Object: drift.Object{Kind: "ConfigMap", Name: "moved"}, Owner: "ns/another"}
+	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+	b.cluster.differences = []drift.Difference{moved}
+	b.settle()
+
+	if message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound); !strings.Contains(message, "ConfigMap moved belongs to Helm release ns/another") {
+		t.Error(message)
+	}
+
+	b.wantActions(helm.ActionInstall)
+
+	b.cluster.differences = []drift.Difference{moved, {Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+	b.pass(10 * time.Minute)
+	b.settle()
+	b.wantActions(helm.ActionInstall, actionCorrect)
+
+	message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound)
+	if !strings.Contains(message, "applied again: ConfigMap app is missing; these are another release's: ConfigMap moved belongs to") {
+		t.Error(message)
+	}
+
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
+}
+
 func TestSuspended(t *testing.T) {
 	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
 	b.run()

@@ -38,6 +38,8 @@ type Difference struct {
 	Object Object
 	// Missing tells that it does not exist.
 	Missing bool
+	// Owner is the other release, as namespace/name, that has the object by now; empty if none has. Such an object is left alone.
+	Owner string
 	// Paths are JSON pointers to what differs, sorted; never what stands there.
 	Paths []string
 }
@@ -46,6 +48,10 @@ type Difference struct {
 func (d Difference) String() string {
 	if d.Missing {
 		return d.Object.String() + " is missing"
+	}
+
+	if d.Owner != "" {
+		return d.Object.String() + " belongs to Helm release " + d.Owner + " and is left alone (take it out of one of the two charts)"
 	}
 
 	return d.Object.String() + " differs at " + strings.Join(d.Paths, ", ")

@@ -83,6 +83,7 @@ func TestDifferencesAreReadable(t *testing.T) {
 		"Secret shop/db is missing":              {Object: object, Missing: true},
 		"Secret shop/db differs at /a, /data/pw": {Object: object, Paths: []string{"/a", "/data/pw"}},
 		"Namespace shop is missing":              {Object: Object{Kind: "Namespace", Name: "shop"}, Missing: true},
+		"Secret shop/db belongs to Helm release shop/b and is left alone (take it out of one of the two charts)": {Object: object, Owner: "shop/b"},
 	} {
 		if got := difference.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,10 +34,24 @@ type Release struct {
 	FieldManager string
 }
 
+// owner is the other release, as namespace/name, whose marks a live object bears; empty if none does. What bears no
+// marks, or half of ours, is nobody else's: somebody removed them, or made the object again.
+func (r Release) owner(live map[string]any) string {
+	annotations := (&unstructured.Unstructured{Object: live}).GetAnnotations()
+	name, namespace := annotations[releaseAnnotation], annotations[namespaceAnnotation]
+
+	if (name == "" || name == r.Name) && (namespace == "" || namespace == r.Namespace) {
+		return ""
+	}
+
+	return cmp.Or(namespace, r.Namespace) + "/" + cmp.Or(name, r.Name)
+}
+
 // Compare tells how an object of the stored manifest differs from what the cluster has: by a server-side dry run, whose
 // changes are what differs. It is nil if nothing does, and names 10 pointers at most and how many more there are. With
-// correct, an object that differs is applied again; what ignored pointers lead to stays as it is. Errors are those of
-// the cluster; one of applying an object that is missing comes with the difference.
+// correct, an object that differs is applied again; what ignored pointers lead to stays as it is. An object that another
+// release has by now is told and never applied: the two would take turns. Errors are those of the cluster; one of
+// applying an object that is missing comes with the difference.
 func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*Difference, error) {
 	wanted, err := r.marked(info)
 	if err != nil || info.Name == "" { // a generated name has no counterpart
@@ -59,6 +74,10 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 
 	if err != nil {
 		return nil, err
+	}
+
+	if owner := r.owner(live); owner != "" {
+		return &Difference{Object: object, Owner: owner}, nil
 	}
 
 	for _, pointer := range ignored {

@@ -1,6 +1,6 @@
 // Package kubeclient makes what Helm uses to talk to a workload cluster: requests that end, clients, lookups of
-// templates, and a note of deletions that failed. It remembers the kinds whose fields the API server validates; it asks
-// about the others in every action. Only pkg/helm uses it.
+// templates, a choice of what updates remove, and a note of deletions that failed. It remembers the kinds whose fields
+// the API server validates; it asks about the others in every action. Only pkg/helm uses it.
 package kubeclient
 
 import (

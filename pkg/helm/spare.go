@@ -1,0 +1,99 @@
+package helm
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/kube"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
+)
+
+// fate is what becomes of an object that a new revision does not name any more.
+type fate int
+
+const (
+	// fateRemoved: the release made it, or had it in effect.
+	fateRemoved fate = iota
+	// fateForeign: it does not bear the marks of the release.
+	fateForeign
+	// fateAdopted: a revision that was never in effect took it over.
+	fateAdopted
+)
+
+// spare makes an upgrade or a rollback leave objects that are not the release's: Helm removes what the replaced revision
+// named and the new one does not, whoever has it by now. Helm's own uninstall looks at the marks.
+func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release) error {
+	observed, err := s.storage.list()
+	if err != nil {
+		return err
+	}
+
+	began := observed.attemptsBegan(replaced.Version)
+
+	return kubeclient.Choose(s.config, func(due kube.ResourceList) (kube.ResourceList, error) {
+		if len(due) > 0 {
+			s.values.add(replaced.Config) // names of objects may come from older values
+		}
+
+		sorted := map[fate]kube.ResourceList{}
+
+		for _, info := range due {
+			found, err := c.fateOf(info, began)
+			if err != nil {
+				return nil, fmt.Errorf("no object was changed, because %s is not in the chart any more, and whether it is still this release's cannot be told: %w",
+					drift.Identify(info), err)
+			}
+
+			sorted[found] = append(sorted[found], info)
+		}
+
+		tellKept(s, request, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[fateForeign])
+		tellKept(s, request, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[fateAdopted])
+
+		return sorted[fateRemoved], nil
+	})
+}
+
+// fateOf looks at the live object. What was there before the attempts began that were never in effect was not made by
+// them: both times are the workload cluster's.
+func (c *Client) fateOf(info *resource.Info, began time.Time) (fate, error) {
+	if info.Name == "" { // a generated name has no counterpart
+		return fateRemoved, nil
+	}
+
+	live, err := drift.Get(info)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return fateRemoved, nil
+	case err != nil:
+		return fateRemoved, err
+	case !c.release().Owns(live):
+		return fateForeign, nil
+	}
+
+	object := unstructured.Unstructured{Object: live}
+	if made := object.GetCreationTimestamp(); made.Time.Before(began) {
+		return fateAdopted, nil
+	}
+
+	return fateRemoved, nil
+}
+
+func tellKept(s *attempt, request Request, why string, objects kube.ResourceList) {
+	var names []string
+	for _, info := range objects {
+		names = append(names, drift.Identify(info).String())
+	}
+
+	if len(names) > 0 {
+		request.note(NoteObjectsKept, s.values.redact(why+strings.Join(names, ", ")))
+	}
+}
