@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -101,11 +102,23 @@ func TestListsWait(t *testing.T) {
 
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, clusterJSON("small"))
 
-	watching, err := s.client.OmniV1alpha1().OmniClusters("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		t.Errorf("watch: %v", err)
-	} else {
-		watching.Stop()
+	one := &metav1.PartialObjectMetadata{}
+	if _, body := s.get(t, clusters+"/c1", asJSON); json.Unmarshal(body, one) != nil || one.ResourceVersion == "" {
+		t.Fatalf("%.300s", body)
+	}
+
+	// A watch that goes on somewhere does not wait; one that begins with all objects is a list.
+	for query, want := range map[string]int{
+		"resourceVersion=" + one.ResourceVersion: http.StatusOK, "resourceVersion=0": http.StatusTooManyRequests, "": http.StatusTooManyRequests,
+		"sendInitialEvents=yes&resourceVersionMatch=NotOlderThan": http.StatusTooManyRequests,
+	} {
+		if status, body := s.get(t, clusters+"?watch=1&timeoutSeconds=1&"+query, asJSON); status != want {
+			t.Errorf("watch %s: status %d: %.300s", query, status, body)
+		}
+	}
+
+	if status, body := s.call(t, http.MethodDelete, clusters+"?dryRun=All", asJSON, "{}"); status != http.StatusTooManyRequests {
+		t.Errorf("delete all: status %d: %v", status, body["message"])
 	}
 
 	cancel()

@@ -11,6 +11,7 @@ import (
 // builder translates objects into documents.
 type builder struct {
 	values ValueFunc
+	within *budget // of the text of all blocks
 }
 
 func (b builder) cluster(cluster *v1alpha1.OmniCluster, mark Mark) (*clusterDocument, error) {

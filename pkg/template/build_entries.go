@@ -67,7 +67,7 @@ func (b builder) healthchecks(in []v1alpha1.Healthcheck) ([]healthcheckEntry, er
 			return nil, fmt.Errorf("healthcheck %q: job is missing", name)
 		}
 
-		text, err := canonicalText(*check.Job)
+		text, err := canonicalText(b.within, *check.Job)
 		if err != nil {
 			return nil, fmt.Errorf("healthcheck %q: %w", name, err)
 		}
@@ -89,7 +89,7 @@ func (b builder) healthchecks(in []v1alpha1.Healthcheck) ([]healthcheckEntry, er
 func (b builder) text(inline []v1alpha1.FreeForm, from *v1alpha1.ValueSource) (literal, error) {
 	switch {
 	case len(inline) > 0 && from == nil:
-		text, err := canonicalText(inline...)
+		text, err := canonicalText(b.within, inline...)
 
 		return literal(text), err
 	case from != nil && len(inline) == 0:
@@ -112,6 +112,10 @@ func (b builder) value(from v1alpha1.ValueSource) (literal, error) {
 
 	if !utf8.ValidString(text) {
 		return "", fmt.Errorf("key %q of %s %q: %w", key.ref.Key, key.kind, key.ref.Name, errNotText)
+	}
+
+	if err := b.within.take(len(text)); err != nil {
+		return "", err
 	}
 
 	return literal(text), nil

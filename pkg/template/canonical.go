@@ -21,28 +21,17 @@ const indent = 2
 // canonicalText writes the blocks as YAML documents, separated by ---. The text depends on the content only:
 // keys are sorted, and the order in which they were written and the white space between them are gone. Numbers
 // are kept as they were written, digit for digit.
-func canonicalText(blocks ...v1alpha1.FreeForm) (string, error) {
-	var text bytes.Buffer
-
-	encoder := yaml.NewEncoder(&text)
-	encoder.SetIndent(indent)
-
-	for i, block := range blocks {
-		content, err := decodeBlock(block)
+func canonicalText(within *budget, blocks ...v1alpha1.FreeForm) (string, error) {
+	text, err := within.encode(len(blocks), func(i int) (any, error) {
+		content, err := decodeBlock(blocks[i])
 		if err != nil {
-			return "", fmt.Errorf("object %d: %w", i+1, err)
+			return nil, fmt.Errorf("object %d: %w", i+1, err)
 		}
 
-		if err := encoder.Encode(canonicalNode(content)); err != nil {
-			return "", fmt.Errorf("object %d: %w", i+1, err)
-		}
-	}
+		return canonicalNode(content), nil
+	})
 
-	if err := encoder.Close(); err != nil {
-		return "", fmt.Errorf("finish the text: %w", err)
-	}
-
-	return text.String(), nil
+	return string(text), err
 }
 
 func decodeBlock(block v1alpha1.FreeForm) (any, error) {

@@ -55,7 +55,7 @@ func TestCanonicalText(t *testing.T) {
 				blocks = append(blocks, freeForm(t, raw))
 			}
 
-			got, err := canonicalText(blocks...)
+			got, err := canonicalText(newBudget(), blocks...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestCanonicalText(t *testing.T) {
 
 func TestCanonicalTextOfBrokenBlock(t *testing.T) {
 	for _, raw := range []string{`{`, `[1]`, `{"a":1}{"b":2}`, `{"a":01}`} {
-		if text, err := canonicalText(v1alpha1.FreeForm{Raw: []byte(raw)}); err == nil {
+		if text, err := canonicalText(newBudget(), v1alpha1.FreeForm{Raw: []byte(raw)}); err == nil {
 			t.Errorf("%s gives %q, want an error", raw, text)
 		}
 	}
@@ -92,7 +92,7 @@ func FuzzCanonicalText(f *testing.F) {
 			return // not an object: refused before it gets here
 		}
 
-		text, err := canonicalText(block)
+		text, err := canonicalText(newBudget(), block)
 		if err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}

@@ -1,13 +1,10 @@
 package template
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-
-	"go.yaml.in/yaml/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -56,27 +53,17 @@ func (d *Documents) Render(values ValueFunc, mark Mark) ([]byte, error) {
 		return nil, errors.New("render template: the owner's UID is missing")
 	}
 
-	documents, err := d.build(builder{values: values}, mark)
+	documents, err := d.build(builder{values: values, within: newBudget()}, mark)
 	if err != nil {
 		return nil, fmt.Errorf("render template: %w", err)
 	}
 
-	var text bytes.Buffer
-
-	encoder := yaml.NewEncoder(&text)
-	encoder.SetIndent(indent)
-
-	for _, document := range documents {
-		if err := encoder.Encode(document); err != nil {
-			return nil, fmt.Errorf("render template: %w", err)
-		}
-	}
-
-	if err := encoder.Close(); err != nil {
+	text, err := newBudget().encode(len(documents), func(i int) (any, error) { return documents[i], nil })
+	if err != nil {
 		return nil, fmt.Errorf("render template: %w", err)
 	}
 
-	return text.Bytes(), nil
+	return text, nil
 }
 
 // Hash is the sha256 of a rendered template in hexadecimal, as in status.templateHash.

@@ -2,6 +2,7 @@ package template
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 func configMap(name, key string) *v1alpha1.ValueSource {
@@ -249,5 +251,42 @@ func TestRenderErrorKeepsTheCallersType(t *testing.T) {
 	_, err = documents.Render(func(v1alpha1.ValueSource) (string, error) { return "", errAbsent }, MarkOf(in.Cluster, Hub{}))
 	if !errors.Is(err, errAbsent) {
 		t.Errorf("got %v, want the caller's error inside", err)
+	}
+}
+
+// A hundred kilobytes of nested lists become twelve megabytes of YAML: forty such patches must not become half a gigabyte.
+func TestRenderIsBounded(t *testing.T) {
+	const (
+		depth  = 120
+		values = 50_000
+		bound  = 128 << 20 // twelve megabytes of text as they grow, and the tree of one patch
+	)
+
+	nested := `{"a":` + strings.Repeat("[", depth) + "1" + strings.Repeat(",1", values-1) + strings.Repeat("]", depth) + "}"
+
+	for name, change := range map[string]func(*v1alpha1.Patch){
+		"inline": func(p *v1alpha1.Patch) { p.Inline = &v1alpha1.FreeForm{Raw: []byte(nested)} },
+		"values": func(p *v1alpha1.Patch) { p.ValueFrom = configMap("large", "key") },
+	} {
+		in := loadInput(t, "minimal")
+
+		for i := range 40 {
+			set := workers(fmt.Sprintf("w%d", i), fmt.Sprintf("pool%d", i))
+			set.Spec.Patches = []v1alpha1.Patch{{Name: "p"}}
+			change(&set.Spec.Patches[0])
+			in.Workers = append(in.Workers, set)
+		}
+
+		documents, err := Assemble(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		large := func(v1alpha1.ValueSource) (string, error) { return strings.Repeat("x: y\n", 200_000), nil }
+
+		peak := foreigntest.PeakBytes(t, func() { _, err = documents.Render(large, MarkOf(in.Cluster, Hub{})) })
+		if !errors.As(err, new(tooLargeError)) || peak > bound {
+			t.Errorf("%s: %v, %d MiB", name, err, peak>>20)
+		}
 	}
 }

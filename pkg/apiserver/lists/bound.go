@@ -63,9 +63,10 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 
 		r = plainTables(r)
 		query := r.URL.Query()
-		isWatch := info.Verb == "watch" && query.Get("sendInitialEvents") == "true"
+		isWatch := info.Verb == "watch" && beginsWithList(query)
 
-		if info.Verb != "list" && !isWatch {
+		// The answer to the deletion of a collection has all of its objects.
+		if info.Verb != "list" && info.Verb != "deletecollection" && !isWatch {
 			next.ServeHTTP(w, r)
 
 			return
@@ -100,7 +101,7 @@ func listCost(info *genericapirequest.RequestInfo, query url.Values, accept stri
 
 	if info.Name != "" { // a list or watch of metadata.name
 		bytes = min(bytes, largestObject)
-	} else if limit, err := strconv.ParseInt(query.Get("limit"), 10, 64); err == nil && limit > 0 && limit < stored.Objects {
+	} else if limit := limitOf(query); limit > 0 && limit < stored.Objects {
 		bytes = min(bytes, max(bytes/stored.Objects*limit, largestObject))
 	}
 
@@ -113,6 +114,29 @@ func listCost(info *genericapirequest.RequestInfo, query url.Values, accept stri
 	}
 
 	return listOverhead + bytes
+}
+
+// beginsWithList reports whether a watch begins with all objects. The library asks for that itself if there is no resource
+// version, and takes any value but these two for true.
+func beginsWithList(query url.Values) bool {
+	if values, set := query["sendInitialEvents"]; set && len(values) > 0 {
+		return values[0] != "0" && !strings.EqualFold(values[0], "false")
+	}
+
+	version := query.Get("resourceVersion")
+
+	return version == "" || version == "0"
+}
+
+// limitOf returns how many objects a list has at most; 0 if there is no limit. The cache answers resource version 0 with all
+// objects.
+func limitOf(query url.Values) int64 {
+	limit, err := strconv.ParseInt(query.Get("limit"), 10, 64)
+	if err != nil || query.Get("resourceVersion") == "0" {
+		return 0
+	}
+
+	return limit
 }
 
 // plainTables encodes tables, and lists of metadata, as JSON without white space. Indented JSON of a table with

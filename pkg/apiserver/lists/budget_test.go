@@ -84,6 +84,7 @@ func TestListCost(t *testing.T) {
 		{"a limit above all", "a", "", "limit=500", "application/json", 10 * mebibyte},
 		{"one by its name", "a", "x", "", "application/json", largestObject},
 		{"a table", "a", "", "", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 40 * mebibyte},
+		{"a page from the cache, which ignores limits", "a", "", "limit=1&resourceVersion=0", "application/json", 30 * mebibyte},
 		{"the next page", "a", "", "limit=500&continue=x", "application/json", 30 * mebibyte},
 		{"an old state", "a", "", "resourceVersion=5&resourceVersionMatch=Exact", "application/json", 30 * mebibyte},
 	} {
@@ -95,6 +96,24 @@ func TestListCost(t *testing.T) {
 		info := &genericapirequest.RequestInfo{Resource: "omniclusters", Namespace: test.namespace, Name: test.selected}
 		if got := listCost(info, query, test.accept, stored); got != listOverhead+test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, listOverhead+test.want)
+		}
+	}
+}
+
+// TestBeginsWithList: which watches begin with all objects, as the library reads the parameters.
+func TestBeginsWithList(t *testing.T) {
+	for query, want := range map[string]bool{
+		"watch=1": true, "watch=1&resourceVersion=0": true, "watch=1&resourceVersion=7": false,
+		"sendInitialEvents=true&resourceVersion=7": true, "sendInitialEvents=1": true, "sendInitialEvents=yes": true, "sendInitialEvents": true,
+		"sendInitialEvents=false": false, "sendInitialEvents=FALSE": false, "sendInitialEvents=0&resourceVersion=0": false,
+	} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := beginsWithList(values); got != want {
+			t.Errorf("%s: %t", query, got)
 		}
 	}
 }

@@ -39,19 +39,11 @@ type weighed struct {
 	held int64
 }
 
-// UpdatedObject implements rest.UpdatedObjectInfo. After a conflict the store calls it again, with an object of about
-// the same size.
+// UpdatedObject implements rest.UpdatedObjectInfo. After a conflict the store calls it again, and the object may be larger by
+// then.
 func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	if w.held == 0 {
-		waiting, cancel := context.WithTimeout(ctx, updateWait)
-		defer cancel()
-
-		cost := min(costOf(old), updatesBudget)
-		if err := updates.Acquire(waiting, cost); err != nil {
-			return nil, apierrors.NewTooManyRequests("too many large objects are being changed: try again", 1)
-		}
-
-		w.held = cost
+	if err := w.hold(ctx, min(costOf(old), updatesBudget)); err != nil {
+		return nil, err
 	}
 
 	updated, err := w.UpdatedObjectInfo.UpdatedObject(ctx, old)
@@ -72,8 +64,32 @@ func forgetKind(objects ...runtime.Object) {
 	}
 }
 
+// hold waits until the update has its part of the budget. What it had is given back before: two updates that each hold a part
+// and wait for more would wait for each other.
+func (w *weighed) hold(ctx context.Context, cost int64) error {
+	if cost <= w.held {
+		return nil
+	}
+
+	w.release()
+
+	waiting, cancel := context.WithTimeout(ctx, updateWait)
+	defer cancel()
+
+	if err := updates.Acquire(waiting, cost); err != nil {
+		return apierrors.NewTooManyRequests("too many large objects are being changed: try again", 1)
+	}
+
+	w.held = cost
+
+	return nil
+}
+
 // release gives back what the update holds.
-func (w *weighed) release() { updates.Release(w.held) }
+func (w *weighed) release() {
+	updates.Release(w.held)
+	w.held = 0
+}
 
 // costOf estimates the memory that an update of an object takes, in bytes.
 func costOf(object runtime.Object) int64 {

@@ -79,7 +79,18 @@ func TestUpdatesShareABudget(t *testing.T) {
 		t.Error(err)
 	}
 
+	// A conflict shows an object that has become large meanwhile: it is weighed again.
+	if _, err := small.UpdatedObject(impatient, large); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("got %v, want to be asked to come again", err)
+	}
+
+	small.release() // as at the end of the request, which holds nothing
 	second.release()
+
+	if _, err := small.UpdatedObject(t.Context(), large); err != nil {
+		t.Error(err)
+	}
+
 	small.release()
 
 	if !updates.TryAcquire(updatesBudget) {
