@@ -129,3 +129,47 @@ func TestListsWait(t *testing.T) {
 		return status == http.StatusOK
 	})
 }
+
+// TestUnreadAnswersEnd: a client that reads nothing of a list, and does not go, gives its room back when its request has taken
+// too long. Other requests of its connection go on.
+func TestUnreadAnswersEnd(t *testing.T) {
+	s := startServerWith(t, func(config *apiserver.Config) {
+		config.ListBytes = 1 << 20
+		config.ListsWaitFor(100 * time.Millisecond)
+		config.Generic.RequestTimeout = 2 * time.Second
+	})
+
+	for i := range 16 {
+		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
+	}
+
+	s.waitUntilCounted(t, 16)
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+clusters, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	response, err := smallBuffers().RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	if status, body := s.get(t, clusters, asJSON); status != http.StatusTooManyRequests {
+		t.Errorf("a second list: status %d: %.300s", status, body)
+	}
+
+	waitFor(t, "the room of the client that reads nothing", func() bool {
+		status, _ := s.get(t, clusters, asJSON)
+
+		return status == http.StatusOK
+	})
+
+	// Longer than the deadline of the requests before, on the same connection.
+	time.Sleep(3 * time.Second)
+
+	if status, body := s.get(t, clusters+"/c1", asJSON); status != http.StatusOK {
+		t.Errorf("get: status %d: %.300s", status, body)
+	}
+}

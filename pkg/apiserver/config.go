@@ -70,6 +70,7 @@ func (c *Config) StorageCodec() runtime.Codec {
 // Complete fills in what follows from the rest. Call it once, after all options were applied.
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = requestbody.MaxBytes
+	boundAnswers(&c.Generic.Config)
 	requestbody.Bound(&c.Generic.Config)
 	requireRequestHeaderCA(&c.Generic.Config)
 	sendClientsAway(&c.Generic.Config)

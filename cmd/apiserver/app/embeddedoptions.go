@@ -54,8 +54,8 @@ func (o *EmbeddedEtcdOptions) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.SnapshotRetention, "etcd-snapshot-retention", o.SnapshotRetention,
 		"How many of these snapshots are kept; older ones are removed once a new one is complete.")
 	flags.DurationVar(&o.DefragmentInterval, "etcd-defragment-interval", o.DefragmentInterval,
-		"Least time between two defragmentations of --etcd-data-dir, which happen only when at least half of the file is "+
-			"free space, or a fifth of a file that has reached 80 % of its quota. Requests wait for the duration of one. "+
+		"Least time between two defragmentations of --etcd-data-dir, which happen only when nothing needed at least half "+
+			"of the file for that long, or a fifth of a file that has reached 80 % of its quota is free. Requests wait for the duration of one. "+
 			"0: only a full database is defragmented.")
 }
 

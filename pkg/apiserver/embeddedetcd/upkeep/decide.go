@@ -8,7 +8,9 @@ import (
 const (
 	// worthwhileSize is the size of the file below which free space in it does not matter, in bytes.
 	worthwhileSize = 64 << 20
-	// manyFree is the share of free space in the file, in percent, above which the file is defragmented.
+	// manyFree is the share of the file, in percent, above which it is defragmented if nothing needed that space for an
+	// interval. Each compaction leaves much free under lasting writes, which need it again: there a defragmentation would
+	// stop the API for a moment, and take memory for the copy, for nothing.
 	manyFree = 50
 	// manyFreeNearQuota is the same share for a file whose size is near the quota (nearQuota).
 	manyFreeNearQuota = 20
@@ -25,6 +27,7 @@ const (
 type state struct {
 	size     int64 // of the file
 	inUse    int64 // of the file without free pages
+	needed   int64 // the most that was in use within an interval
 	quota    int64
 	revision int64
 	full     bool // the alarm NOSPACE: writes are refused
@@ -50,8 +53,9 @@ func percent(part, whole int64) int64 {
 	return part * 100 / whole
 }
 
-func (s state) free() int64 { return percent(s.size-s.inUse, s.size) }
-func (s state) used() int64 { return percent(s.size, s.quota) }
+func (s state) free() int64   { return percent(s.size-s.inUse, s.size) }
+func (s state) unused() int64 { return percent(s.size-max(s.needed, s.inUse), s.size) }
+func (s state) used() int64   { return percent(s.size, s.quota) }
 
 // decide returns the next action for a state. due says whether a defragmentation that is not urgent may happen now.
 func decide(s state, due bool) action {
@@ -62,7 +66,7 @@ func decide(s state, due bool) action {
 		return makeRoom
 	case s.size < worthwhileSize || !due:
 		return nothing
-	case s.free() >= manyFree, s.used() >= nearQuota && s.free() >= manyFreeNearQuota:
+	case s.unused() >= manyFree, s.used() >= nearQuota && s.free() >= manyFreeNearQuota:
 		return defragment
 	}
 

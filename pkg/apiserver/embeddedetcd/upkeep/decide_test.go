@@ -18,6 +18,9 @@ func TestDecide(t *testing.T) {
 		{"small file", state{size: 60 * mib, inUse: mib, quota: 2048 * mib}, true, nothing},
 		{"half is free", state{size: 100 * mib, inUse: 50 * mib, quota: 2048 * mib}, true, defragment},
 		{"half is free, not yet due", state{size: 100 * mib, inUse: 50 * mib, quota: 2048 * mib}, false, nothing},
+		{"half is free, and was needed", state{size: 100 * mib, inUse: 50 * mib, needed: 90 * mib, quota: 2048 * mib}, true, nothing},
+		{"half is free, and was not needed", state{size: 100 * mib, inUse: 40 * mib, needed: 50 * mib, quota: 2048 * mib}, true, defragment},
+		{"much was needed near the quota", state{size: 1700 * mib, inUse: 1300 * mib, needed: 1700 * mib, quota: 2048 * mib}, true, defragment},
 		{"less is free", state{size: 100 * mib, inUse: 51 * mib, quota: 2048 * mib}, true, nothing},
 		{"less is free near the quota", state{size: 1700 * mib, inUse: 1300 * mib, quota: 2048 * mib}, true, defragment},
 		{"little is free near the quota", state{size: 1700 * mib, inUse: 1600 * mib, quota: 2048 * mib}, true, nothing},
@@ -91,5 +94,36 @@ func TestDue(t *testing.T) {
 		if got := due(now.Add(-test.ago), now, test.interval); got != test.want {
 			t.Errorf("%s after an attempt, every %s: %t", test.ago, test.interval, got)
 		}
+	}
+}
+
+// What was needed is known when an interval is over, and counts once.
+func TestNeededOf(t *testing.T) {
+	k := &Keeper{DefragmentInterval: time.Hour, since: time.Now()}
+	look := func(inUse int64) int64 { return k.neededOf(state{size: 100 * mib, inUse: inUse * mib}) / mib }
+
+	if got := look(90); got != 100 {
+		t.Errorf("within the interval: %d", got)
+	}
+
+	k.since = time.Now().Add(-time.Hour)
+
+	if got := look(20); got != 90 {
+		t.Errorf("at its end: %d", got)
+	}
+
+	if got := look(30); got != 100 {
+		t.Errorf("within the next one: %d", got)
+	}
+
+	k.since = time.Now().Add(-time.Hour)
+
+	if got := look(20); got != 30 {
+		t.Errorf("at the end of the next one: %d", got)
+	}
+
+	k.DefragmentInterval = 0
+	if got := look(20); got != 100 {
+		t.Errorf("never: %d", got)
 	}
 }

@@ -31,19 +31,22 @@ type Keeper struct {
 	DataDir string
 	// Quota is the limit that etcd was started with, in bytes.
 	Quota int64
-	// DefragmentInterval is the least time between defragmentations, and before the first one. 0 means never, except
-	// for a full database.
+	// DefragmentInterval is the least time between defragmentations, and before the first one, and how long space has to be
+	// unused. 0 means never, except for a full database.
 	DefragmentInterval time.Duration
 	// Metrics say how it goes.
 	Metrics *Metrics
 
 	notice atomic.Pointer[string]
 	last   time.Time // end of the last attempt to defragment, or the start
+	since  time.Time // begin of the interval in which nothing may need the free space
+	needed int64     // the most that was in use in it, in bytes
 }
 
 // Run maintains the database until the context ends. It logs failures and tries again.
 func (k *Keeper) Run(ctx context.Context) {
 	k.last = time.Now()
+	k.since = k.last
 
 	for {
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
@@ -74,6 +77,8 @@ func (k *Keeper) Look(ctx context.Context) error {
 		return err
 	}
 
+	s.needed = k.neededOf(s)
+
 	switch decide(s, due(k.last, time.Now(), k.DefragmentInterval)) {
 	case defragment:
 		err = k.defragment(ctx, s)
@@ -92,6 +97,22 @@ func (k *Keeper) Look(ctx context.Context) error {
 	_, err = k.state(ctx)
 
 	return err
+}
+
+// neededOf returns how much of the file was needed within an interval. Until the interval is over that is not known: all of
+// it.
+func (k *Keeper) neededOf(s state) int64 {
+	k.needed = max(k.needed, s.inUse)
+
+	now := time.Now()
+	if !due(k.since, now, k.DefragmentInterval) {
+		return s.size
+	}
+
+	needed := k.needed
+	k.since, k.needed = now, 0
+
+	return needed
 }
 
 // state reads etcd's state, and publishes it in the metrics and the notice.
@@ -201,6 +222,7 @@ func (k *Keeper) defragment(ctx context.Context, before state) error {
 	}
 
 	k.last = time.Now()
+	k.since, k.needed = k.last, 0
 	took := k.last.Sub(begin)
 	k.Metrics.observeDefragmentation(took, err)
 
