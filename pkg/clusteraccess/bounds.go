@@ -84,8 +84,8 @@ func resourcePath(path string) []string {
 
 // bound applies the limits to an answer.
 func (s *sameHost) bound(request *http.Request, response *http.Response) error {
-	if response.StatusCode == http.StatusSwitchingProtocols {
-		return nil
+	if err := answer.CheckProtocol(response); err != nil {
+		return err
 	}
 
 	if err := checkForm(request, response); err != nil {

@@ -3,9 +3,11 @@ package clusteraccess
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -162,6 +164,32 @@ func TestHostileAnswers(t *testing.T) {
 
 			if err == nil || !strings.Contains(cluster.Message(err), "of memory, which is refused") {
 				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestSwitchedProtocols checks that a server which switches to another protocol bounds nothing away: neither memory nor time.
+func TestSwitchedProtocols(t *testing.T) {
+	for name, endless := range map[string]bool{"endless": true, "silent": false} {
+		t.Run(name, func(t *testing.T) {
+			cluster := get(t, NewClusters(nil, loopback()), serve(t, func(w http.ResponseWriter, _ *http.Request) { foreigntest.SwitchProtocols(w, endless) }))
+
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+
+			for what, ask := range map[string]func() error{
+				"probe": func() error { _, err := identifyFinally(t, cluster); return err },
+				"get":   func() error { _, err := cluster.Core().Secrets("x").Get(ctx, "a", metav1.GetOptions{}); return err },
+				"watch": func() error { _, err := cluster.Core().Secrets("x").Watch(ctx, metav1.ListOptions{}); return err },
+				"write": func() error { return cluster.Core().Secrets("x").Delete(ctx, "a", metav1.DeleteOptions{}) },
+			} {
+				var err error
+
+				peak := foreigntest.PeakBytes(t, func() { err = ask() })
+				if err == nil || !strings.Contains(err.Error(), "another protocol") || ctx.Err() != nil || peak > 32<<20 {
+					t.Errorf("%s: %v, %d MiB", what, err, peak>>20)
+				}
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
@@ -55,5 +56,35 @@ func TestHostileRegistries(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A host that switches to another protocol is no registry: neither memory nor time is spent on it.
+func TestRegistriesThatSwitchProtocols(t *testing.T) {
+	for path, source := range map[string]charts.Source{
+		"/v2/demo/manifests/1.0.0": {Chart: "oci://%s/demo", Version: "1.0.0"},
+		"/v2/demo/tags/list":       {Chart: "oci://%s/demo"},
+		"/index.yaml":              {Repository: "https://%s", Chart: "demo"},
+	} {
+		for _, endless := range []bool{true, false} {
+			registry := chartserver.StartTLSRepository()
+			registry.Handle(path, func(w http.ResponseWriter, _ *http.Request) { foreigntest.SwitchProtocols(w, endless) })
+
+			host := strings.TrimPrefix(registry.URL(), "https://")
+			one := source
+			one.Chart, one.Repository = strings.ReplaceAll(one.Chart, "%s", host), strings.ReplaceAll(one.Repository, "%s", host)
+			one.CA = registry.CA()
+
+			var err error
+
+			begin := time.Now()
+			peak := foreigntest.PeakBytes(t, func() { _, err = fetch(newFetcher(charts.Options{}), one) })
+
+			if err == nil || !strings.Contains(err.Error(), "another protocol") || peak > 32<<20 || time.Since(begin) > 20*time.Second {
+				t.Errorf("%s, endless %t: %v, %d MiB, %s", path, endless, err, peak>>20, time.Since(begin))
+			}
+
+			registry.Close()
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 )
 
 const (
@@ -149,6 +151,10 @@ func (s *sourceClient) do(ctx context.Context, method, location string, header h
 	response, err := s.client.Do(request)
 	if err != nil {
 		return nil, explain(err, shown(request.URL))
+	}
+
+	if err := answer.CheckProtocol(response); err != nil {
+		return nil, fail(Invalid, "%s: %v", shown(request.URL), err)
 	}
 
 	return response, nil

@@ -306,7 +306,7 @@ func TestApplyNoticesAnotherOwner(t *testing.T) {
 				Create:  []resource.Resource{omnitest.Labelled(omnires.NewConfigPatch("new"), "demo")},
 				Destroy: [][]resource.Resource{{patch}},
 			}
-			plan := planBuilder{cluster: "demo"}.build(result, seen)
+			plan := planBuilder{cluster: "demo"}.build(t.Context(), result, seen)
 
 			change(st)
 

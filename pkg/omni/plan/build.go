@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ type planBuilder struct {
 	keeping   []resource.Resource // full manifest groups that the template wants
 }
 
-func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *Plan {
+func (b planBuilder) build(ctx context.Context, result *template.SyncResult, seen *omnires.Cluster) *Plan {
 	plan := &Plan{Cluster: b.cluster, seen: seen}
 	if seen != nil {
 		plan.locked = omni.LiveOf(seen, omni.MarkKeys{}).Locked
@@ -54,12 +55,12 @@ func (b planBuilder) build(result *template.SyncResult, seen *omnires.Cluster) *
 	b.keeping = keeping(b.keeping, plan.Waiting)
 
 	for _, item := range first {
-		b.addStep(plan, b.destroyStep(item, 0))
+		b.addStep(plan, b.destroyStep(ctx, item, 0))
 	}
 
 	for phase, items := range result.Destroy {
 		for _, item := range items {
-			b.addStep(plan, b.destroyStep(item, phase))
+			b.addStep(plan, b.destroyStep(ctx, item, phase))
 		}
 	}
 
@@ -224,7 +225,7 @@ func keepAnnotation(old, updated resource.Resource, key string) {
 	}
 }
 
-func (b planBuilder) destroyStep(item resource.Resource, phase int) step {
+func (b planBuilder) destroyStep(ctx context.Context, item resource.Resource, phase int) step {
 	s := newStep(ActionDestroy, item)
 	s.old, s.phase = item, phase
 	s.change.Created = item.Metadata().Created()
@@ -246,7 +247,7 @@ func (b planBuilder) destroyStep(item resource.Resource, phase int) step {
 	case siderolink.LinkType:
 		s.change.Reason = "removes the disconnected machine from Omni"
 	case TypeManifestGroup:
-		b.judgeManifests(&s)
+		b.judgeManifests(ctx, &s)
 	}
 
 	if s.change.Reason == "" && b.options.EveryDestroyIsDestructive {

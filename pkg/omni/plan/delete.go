@@ -52,7 +52,7 @@ func Delete(ctx context.Context, st state.State, cluster string, options DeleteO
 		return nil, err
 	}
 
-	plan := planBuilder{cluster: cluster, nodes: nodes}.build(result, seen)
+	plan := planBuilder{cluster: cluster, nodes: nodes}.build(ctx, result, seen)
 	plan.deletion = true
 
 	return plan, nil

@@ -30,39 +30,12 @@ const (
 	reasonLeavesFull = "leaves mode full, which removes its objects from the running cluster"
 )
 
-// manifestObject names a Kubernetes object as Omni's inventory does: without the version of its API.
-type manifestObject struct{ group, kind, namespace, name string }
-
 // isFull reports whether a resource is a manifest group whose objects Omni removes with the group: one of mode full,
 // which is every mode but one-time.
 func isFull(item resource.Resource) bool {
 	group, isGroup := item.(*omnires.KubernetesManifestGroup)
 
 	return isGroup && group.TypedSpec().Value.GetMode() != specs.KubernetesManifestGroupSpec_ONE_TIME
-}
-
-// objectsOf lists the objects of a manifest group; known is false if the manifests cannot be read.
-func objectsOf(item resource.Resource) (objects []manifestObject, known bool) {
-	group, isGroup := item.(*omnires.KubernetesManifestGroup)
-	if !isGroup {
-		return nil, false
-	}
-
-	manifests, err := group.TypedSpec().Value.GetManifests()
-	if err != nil {
-		return nil, false
-	}
-
-	for _, manifest := range manifests {
-		kind := manifest.GroupVersionKind()
-		if kind.Kind == "" || manifest.GetName() == "" {
-			return nil, false
-		}
-
-		objects = append(objects, manifestObject{kind.Group, kind.Kind, manifest.GetNamespace(), manifest.GetName()})
-	}
-
-	return objects, true
 }
 
 // fullGroups returns the manifest groups of mode full among resources.
@@ -103,12 +76,12 @@ func liveManifests(ctx context.Context, st state.State, cluster string) ([]strin
 
 // judgeManifests decides whether the destroy of a manifest group removes objects. A group that only got another ID
 // removes none: Omni derives the ID from the place in the list of manifests, too.
-func (b planBuilder) judgeManifests(s *step) {
+func (b planBuilder) judgeManifests(ctx context.Context, s *step) {
 	if !isFull(s.old) {
 		return
 	}
 
-	if keepers, kept := keepersOf(s.old, b.keeping); kept {
+	if keepers, kept := keepersOf(ctx, s.old, b.keeping); kept {
 		s.keepers = keepers
 
 		return
@@ -137,8 +110,8 @@ func keeping(wanted []resource.Resource, waiting []Change) []resource.Resource {
 }
 
 // keepersOf returns the groups that also have objects of a group; kept is false if one object is in none of them.
-func keepersOf(group resource.Resource, groups []resource.Resource) (keepers []resource.Resource, kept bool) {
-	objects, known := objectsOf(group)
+func keepersOf(ctx context.Context, group resource.Resource, groups []resource.Resource) (keepers []resource.Resource, kept bool) {
+	objects, known := objectsOf(ctx, group)
 	if !known {
 		return nil, false
 	}
@@ -149,7 +122,7 @@ func keepersOf(group resource.Resource, groups []resource.Resource) (keepers []r
 	}
 
 	for _, other := range groups {
-		has, _ := objectsOf(other)
+		has, _ := objectsOf(ctx, other)
 		before := len(missing)
 
 		for _, object := range has {
@@ -196,7 +169,7 @@ func (a *applier) checkManifests(ctx context.Context, s step, found resource.Res
 		}
 	}
 
-	if _, kept := keepersOf(s.old, groups); !kept {
+	if _, kept := keepersOf(ctx, s.old, groups); !kept {
 		return fmt.Errorf("%w: the objects of %s %q are in no other group any more", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
@@ -275,5 +276,29 @@ func TestManifestsOfAnAdoptedCluster(t *testing.T) {
 
 	if diff := cmp.Diff(want, changes(plan.Destructive())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An Omni may send groups that no template made. What cannot be read within bounds counts as unknown, so its destroy asks.
+func TestHostileManifests(t *testing.T) {
+	for name, text := range map[string]string{
+		"millions of values": strings.Repeat("a,", 4<<20-16),
+		"a list":             "a: [" + strings.Repeat("a,", 2<<20) + "]",
+		"aliases":            string(foreigntest.Aliased(60, 20_000)),
+		"doubled aliases":    string(foreigntest.Doubled(40)),
+		"deep":               "a: " + strings.Repeat("[", 100_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, manifests("a full x"))
+			omnitest.MustCreate(t, st, groupByHand(t, "by-hand", text, specs.KubernetesManifestGroupSpec_FULL))
+
+			var plan *Plan
+
+			peak := foreigntest.PeakBytes(t, func() { plan = mustPlan(t, st, manifests("a full x"), Options{}) })
+			if found := plan.Destructive(); len(found) != 1 || found[0].ID != "by-hand" || peak > 128<<20 {
+				t.Errorf("%v, %d MiB", changes(found), peak>>20)
+			}
+		})
 	}
 }

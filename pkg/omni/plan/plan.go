@@ -173,7 +173,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 		keeping: fullGroups(expected),
 	}
 
-	plan := builder.build(result, seen)
+	plan := builder.build(ctx, result, seen)
 	plan.Wanted, plan.Live = wantedSets(expected), live
 	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
 

@@ -90,14 +90,9 @@ func (e endpoint) checkAddress(guard *dialguard.Guard) error {
 }
 
 // behindProxy reports whether the environment configures a proxy for the endpoint. gRPC uses it only with its own
-// dialer.
+// dialer, and asks for that of https also if it does not use TLS.
 func (e endpoint) behindProxy() bool {
-	scheme := "http"
-	if e.tls {
-		scheme = "https"
-	}
-
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: scheme, Host: e.address()}})
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: e.address()}})
 
 	return err != nil || proxy != nil
 }
