@@ -73,6 +73,19 @@ func decide(s state, due bool) action {
 	return nothing
 }
 
+// roomInMemory fails if the copy might not fit below the limit of memory: the process would be killed, and try again after
+// its start. A full database is copied all the same: nothing else makes it writable.
+//
+// Measured, 96 MiB in use took 196 MiB: etcd copies 10,000 keys in one transaction, which holds all its pages.
+func (s state) roomInMemory(limit, used int64) error {
+	if needed := 2 * s.inUse; !s.full && used+needed > limit {
+		return fmt.Errorf("a copy of the database takes about %s of memory, and %s of %s are free: give omni-apiserver more memory",
+			mebibytes(needed), mebibytes(max(limit-used, 0)), mebibytes(limit))
+	}
+
+	return nil
+}
+
 // decideFull says what to do about a full database after a compaction.
 func decideFull(s state) action {
 	if s.used() >= recoverable && percent(s.inUse, s.quota) < recoverable {

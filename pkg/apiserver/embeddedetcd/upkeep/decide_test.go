@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +126,22 @@ func TestNeededOf(t *testing.T) {
 	k.DefragmentInterval = 0
 	if got := look(20); got != 100 {
 		t.Errorf("never: %d", got)
+	}
+}
+
+func TestRoomInMemory(t *testing.T) {
+	for name, test := range map[string]struct {
+		state       state
+		limit, used int64
+		fits        bool
+	}{
+		"it fits":         {state{inUse: 100 * mib}, 512 * mib, 300 * mib, true},
+		"it does not":     {state{inUse: 100 * mib}, 512 * mib, 320 * mib, false},
+		"a full one":      {state{inUse: 100 * mib, full: true}, 512 * mib, 320 * mib, true},
+		"without a limit": {state{inUse: 2048 * mib}, math.MaxInt64, 320 * mib, true},
+	} {
+		if err := test.state.roomInMemory(test.limit, test.used); (err == nil) != test.fits {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

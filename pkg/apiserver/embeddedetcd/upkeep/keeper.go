@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"runtime/metrics"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -216,7 +218,7 @@ func (k *Keeper) defragment(ctx context.Context, before state) error {
 
 	begin := time.Now()
 
-	err := k.roomForCopy(before)
+	err := errors.Join(k.roomForCopy(before), before.roomInMemory(memory()))
 	if err == nil {
 		_, err = k.Client.Defragment(ctx, k.Client.Endpoints()[0])
 	}
@@ -248,4 +250,12 @@ func (k *Keeper) roomForCopy(s state) error {
 	}
 
 	return nil
+}
+
+// memory returns Go's limit of memory, and how much is in use, in bytes.
+func memory() (limit, used int64) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+
+	return debug.SetMemoryLimit(-1), int64(sample[0].Value.Uint64()) //nolint:gosec // no heap is that large
 }
