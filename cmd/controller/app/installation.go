@@ -90,7 +90,8 @@ func (in *installation) findRights(ctx context.Context) error {
 	rights := rightsOf(in.served(), in.options)
 	problems := make([]error, len(rights))
 
-	asked, ctx := errgroup.WithContext(ctx)
+	var asked errgroup.Group // one that cannot be answered ends none of the others
+
 	asked.SetLimit(rightsAtOnce)
 
 	for i, right := range rights {
