@@ -29,6 +29,9 @@ type backup struct {
 	Webhooks    []unstructured.Unstructured `json:"webhooks"`
 	Objects     []unstructured.Unstructured `json:"objects"`
 	Owned       []ownedSecret               `json:"ownedSecrets"`
+
+	// Imported are the IDs of the objects that exist with this operator, or did: one that is gone was deleted by a user.
+	Imported []string `json:"imported,omitempty"`
 }
 
 // ownedSecret is a Secret that objects of the group own.
@@ -69,14 +72,17 @@ func (b *backup) irreversible(s *state) bool {
 }
 
 // merge makes the backup of a later state of the same hub. It includes what users changed since, but not what the
-// migration itself changed. Objects that are gone stay in the backup: the old operator was stopped, so their deletion
-// had no effect.
+// migration itself changed. Objects that are gone stay in the backup if the old operator is stopped: their deletion had no
+// effect. If it runs, for example after an undo, it did what their deletion asked for, and they do not come back.
 func (b *backup) merge(s *state, now time.Time) *backup {
 	merged := backupOf(s, now)
+	merged.Imported = b.Imported
 	merged.Definitions = mergeEach(b.Definitions, merged.Definitions, later)
 	merged.Deployments = mergeEach(b.Deployments, merged.Deployments, laterDeployment)
 	merged.Webhooks = mergeEach(b.Webhooks, merged.Webhooks, later)
-	merged.Objects = mergeEach(b.Objects, merged.Objects, laterObject)
+	if !s.runs() {
+		merged.Objects = mergeEach(b.Objects, merged.Objects, laterObject)
+	}
 
 	for _, old := range b.Owned {
 		if at := slices.IndexFunc(merged.Owned, func(one ownedSecret) bool { return one.UID == old.UID }); at >= 0 {

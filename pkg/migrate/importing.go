@@ -42,27 +42,41 @@ func observed(obj runtime.Object) runtime.Object {
 }
 
 // importAll creates the objects that do not exist. It leaves an existing object unchanged: an earlier run or the user
-// made it, and may have changed it since. If one object is refused, the others are still created.
+// made it, and may have changed it since. One that an earlier run made and that is gone was deleted by its user. If one
+// object is refused, the others are still created.
 func (m *Migration) importAll(ctx context.Context) error {
 	var (
 		problems []error
 		made     int
 	)
 
+	before := map[string]bool{}
+	for _, id := range m.backup.Imported {
+		before[id] = true
+	}
+
 	for _, c := range m.converted() {
+		if before[c.ID()] {
+			continue
+		}
+
 		fresh, err := m.importOne(ctx, c)
 		if err != nil {
 			problems = append(problems, err)
+
+			continue
 		}
+
+		m.backup.Imported = append(m.backup.Imported, c.ID())
 
 		if fresh {
 			made++
 		}
 	}
 
-	m.say("      %d made, %d refused, the others were there", made, len(problems))
+	m.say("      %d made, %d refused, the others were made before", made, len(problems))
 
-	return errors.Join(problems...)
+	return errors.Join(errors.Join(problems...), m.backup.write(ctx, m.options.Backup))
 }
 
 func (m *Migration) importOne(ctx context.Context, c *Converted) (bool, error) {

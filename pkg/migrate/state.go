@@ -208,6 +208,11 @@ func (s *state) resourceOf(obj *unstructured.Unstructured) (schema.GroupVersionR
 	return schema.GroupVersionResource{}, fmt.Errorf("%s: there is no definition of its kind", idOf(obj))
 }
 
+// runs reports whether a Deployment of the operator asks for Pods.
+func (s *state) runs() bool {
+	return slices.ContainsFunc(s.Deployments, func(at unstructured.Unstructured) bool { return replicas(&at) > 0 })
+}
+
 // registered reports whether an extension server serves the group: kube-apiserver's own APIService for definitions
 // names no Service.
 func (s *state) registered() bool {

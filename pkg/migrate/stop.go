@@ -79,6 +79,12 @@ func (m *Migration) save(ctx context.Context) error {
 	next := backupOf(s, m.now())
 	if m.backup != nil {
 		next = m.backup.merge(s, m.now())
+
+		for i := range m.backup.Objects {
+			if old := &m.backup.Objects[i]; sameName(next.Objects, old) == nil {
+				m.say("      %s was deleted while the old operator ran: it is not moved, and no longer in the backup", idOf(old))
+			}
+		}
 	}
 
 	if err := next.write(ctx, m.options.Backup); err != nil {

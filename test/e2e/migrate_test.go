@@ -225,6 +225,20 @@ func (m *migrating) takesOver() {
 	}
 
 	m.writesNothing()
+	m.staysDeleted()
+}
+
+// staysDeleted runs the command once more after a user has deleted an object that it made.
+func (m *migrating) staysDeleted() {
+	m.t.Helper()
+
+	name := m.run("get", "omnisecretsyncs", "-o", "jsonpath={.items[0].metadata.name}")
+	m.run("delete", "omnisecretsync", name)
+
+	output, _, err := m.migrate("run", 0, 0)
+	if left := m.run("get", "omnisecretsync", name, "--ignore-not-found", "-o", "name"); left != "" {
+		m.t.Errorf("what its user deleted is back: %v\n%s", err, output)
+	}
 }
 
 // writesNothing runs the command once more.
