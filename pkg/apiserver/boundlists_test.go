@@ -136,7 +136,7 @@ func TestUnreadAnswersEnd(t *testing.T) {
 	s := startServerWith(t, func(config *apiserver.Config) {
 		config.ListBytes = 1 << 20
 		config.ListsWaitFor(100 * time.Millisecond)
-		config.Generic.RequestTimeout = 2 * time.Second
+		config.Generic.RequestTimeout = 4 * time.Second // its answer ends after five
 	})
 
 	for i := range 16 {
@@ -167,7 +167,7 @@ func TestUnreadAnswersEnd(t *testing.T) {
 	})
 
 	// Longer than the deadline of the requests before, on the same connection.
-	time.Sleep(3 * time.Second)
+	time.Sleep(6 * time.Second)
 
 	if status, body := s.get(t, clusters+"/c1", asJSON); status != http.StatusOK {
 		t.Errorf("get: status %d: %.300s", status, body)
