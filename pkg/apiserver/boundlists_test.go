@@ -63,6 +63,23 @@ func smallBuffers() http.RoundTripper {
 	}}
 }
 
+// readNothing asks for a path, and reads nothing of the answer until the test ends.
+func (s *server) readNothing(ctx context.Context, t *testing.T, path string) {
+	t.Helper()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	response, err := smallBuffers().RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = response.Body.Close() })
+}
+
 // TestListsWait: lists wait for each other, and are refused after the timeout; all other requests go on.
 func TestListsWait(t *testing.T) {
 	s := startServerWith(t, func(config *apiserver.Config) {
@@ -80,16 +97,7 @@ func TestListsWait(t *testing.T) {
 	slow, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	request, err := http.NewRequestWithContext(slow, http.MethodGet, s.url+clusters, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	response, err := smallBuffers().RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
+	s.readNothing(slow, t, clusters)
 
 	status, body := s.get(t, clusters, asJSON)
 	if status != http.StatusTooManyRequests || !strings.Contains(string(body), "--max-list-bytes-in-flight") {
@@ -145,16 +153,7 @@ func TestUnreadAnswersEnd(t *testing.T) {
 
 	s.waitUntilCounted(t, 16)
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+clusters, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	response, err := smallBuffers().RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
+	s.readNothing(t.Context(), t, clusters)
 
 	if status, body := s.get(t, clusters, asJSON); status != http.StatusTooManyRequests {
 		t.Errorf("a second list: status %d: %.300s", status, body)

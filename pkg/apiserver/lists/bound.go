@@ -8,10 +8,15 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/features"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
@@ -116,16 +121,18 @@ func listCost(info *genericapirequest.RequestInfo, query url.Values, accept stri
 	return listOverhead + bytes
 }
 
-// beginsWithList reports whether a watch begins with all objects. The library asks for that itself if there is no resource
-// version, and takes any value but these two for true.
+// beginsWithList reports whether a watch begins with all objects, as the library reads its parameters. What it cannot read it
+// refuses.
 func beginsWithList(query url.Values) bool {
-	if values, set := query["sendInitialEvents"]; set && len(values) > 0 {
-		return values[0] != "0" && !strings.EqualFold(values[0], "false")
+	options := metainternalversion.ListOptions{}
+	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &options); err != nil {
+		return false
 	}
 
-	version := query.Get("resourceVersion")
+	options.Watch = true // as the path or the parameters say
+	metainternalversion.SetListOptionsDefaults(&options, utilfeature.DefaultFeatureGate.Enabled(features.WatchList))
 
-	return version == "" || version == "0"
+	return options.SendInitialEvents != nil && *options.SendInitialEvents
 }
 
 // limitOf returns how many objects a list has at most; 0 if there is no limit. The cache answers resource version 0 with all

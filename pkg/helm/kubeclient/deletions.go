@@ -27,14 +27,24 @@ func (d *Deletions) Failure() error {
 // Watch makes an action tell what came of waiting for deletions. The error is that of a configuration without the client
 // that Helm makes.
 func (d *Deletions) Watch(config *action.Configuration) error {
-	client, ok := config.KubeClient.(*kube.Client)
-	if !ok {
-		return fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
+	client, err := clientOf(config)
+	if err != nil {
+		return err
 	}
 
 	config.KubeClient = &deletingClient{Client: client, deletions: d}
 
 	return nil
+}
+
+// clientOf returns the client that Helm made for a configuration. It fails if there is another one.
+func clientOf(config *action.Configuration) (*kube.Client, error) {
+	client, ok := config.KubeClient.(*kube.Client)
+	if !ok {
+		return nil, fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
+	}
+
+	return client, nil
 }
 
 // deletingClient is Helm's client; its waiters are watched.

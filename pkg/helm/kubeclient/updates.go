@@ -1,8 +1,6 @@
 package kubeclient
 
 import (
-	"fmt"
-
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 )
@@ -12,9 +10,9 @@ import (
 // anything. What an uninstall removes is not asked about. The error is that of a configuration without the client that
 // Helm makes.
 func Choose(config *action.Configuration, choose func(due kube.ResourceList) (kube.ResourceList, error)) error {
-	client, ok := config.KubeClient.(*kube.Client)
-	if !ok {
-		return fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
+	client, err := clientOf(config)
+	if err != nil {
+		return err
 	}
 
 	config.KubeClient = &choosingClient{Client: client, choose: choose}
