@@ -17,9 +17,14 @@ func boundAnswers(config *genericapiserver.Config) {
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		isBounded := func(r *http.Request) bool {
 			info, err := c.RequestInfoResolver.NewRequestInfo(r)
-			isGet := err == nil && info.Verb == "get" // holds no part of a budget, and the deadline would be a tenth of its cost
+			if err != nil {
+				return false // the chain refuses it
+			}
 
-			return err == nil && !isGet && !c.LongRunningFunc(r, info)
+			// A read of one object holds no part of a budget, and the deadline would be a tenth of its cost. A template is large.
+			isSmall := info.Verb == "get" && info.Subresource == ""
+
+			return !isSmall && !c.LongRunningFunc(r, info)
 		}
 
 		return withAnswerDeadline(build(handler, c), isBounded, c.RequestTimeout+c.RequestTimeout/4)
