@@ -155,8 +155,12 @@ func replicas(deployment *unstructured.Unstructured) int64 {
 }
 
 // laterObject keeps the finalizers and the policy from before they were removed, unless a user has set another policy
-// since.
+// since. An object that goes with its definition was saved before.
 func laterObject(old, live *unstructured.Unstructured) unstructured.Unstructured {
+	if live.GetDeletionTimestamp() != nil {
+		return *old
+	}
+
 	merged := live.DeepCopy()
 
 	if len(live.GetFinalizers()) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -60,7 +61,7 @@ func (m *Migration) nextDefinition(s *state) (*unstructured.Unstructured, error)
 			continue // its definition is going
 		}
 
-		if err := m.isSaved(obj); err != nil {
+		if err := m.isSavedAsItIs(obj); err != nil {
 			return nil, err
 		}
 
@@ -77,6 +78,32 @@ func (m *Migration) nextDefinition(s *state) (*unstructured.Unstructured, error)
 	}
 
 	return nil, nil //nolint:nilnil // there is none
+}
+
+// isSavedAsItIs fails for an object that the backup does not have, or has with another content: its definition takes it
+// along, so what a user wrote last has to be in the backup by then.
+func (m *Migration) isSavedAsItIs(obj *unstructured.Unstructured) error {
+	if err := m.isSaved(obj); err != nil {
+		return err
+	}
+
+	saved := sameName(m.backup.Objects, obj)
+	if later := laterObject(saved, obj); !equality.Semantic.DeepEqual(byUsers(saved), byUsers(&later)) {
+		return fmt.Errorf("%s was written after the backup: run this again", idOf(obj))
+	}
+
+	return nil
+}
+
+// byUsers returns what users write of an object.
+func byUsers(obj *unstructured.Unstructured) map[string]any {
+	content := obj.DeepCopy()
+	content.SetResourceVersion("")
+	content.SetGeneration(0)
+	content.SetManagedFields(nil)
+	delete(content.Object, "status")
+
+	return content.Object
 }
 
 // waitUntilGone waits until kube-apiserver has removed the definitions and its own APIService of the group: while

@@ -19,10 +19,10 @@ type step struct {
 func steps() []step {
 	return []step{
 		{"check that nothing is refused and nothing is being deleted", undoable, (*Migration).check},
-		{"save everything that is changed or removed into the backup file", undoable, (*Migration).save},
+		{"save everything that is changed or removed into the backup file", defined, (*Migration).save},
 		{"stop the old operator, and wait until it has no Pod", defined, (*Migration).stop},
 		{"delete its webhook configurations, which would refuse the next changes", defined, (*Migration).deleteWebhooks},
-		{"set the old objects to let go, should the old operator ever run again (deletePolicy.orphan, deletionPolicy: Orphan)", undoable, (*Migration).makeHarmless},
+		{"set the old objects to let go, should the old operator ever run again (deletePolicy.orphan, deletionPolicy: Orphan)", defined, (*Migration).makeHarmless},
 		{"take its finalizers and owner references off", defined, (*Migration).release},
 		{"check that nothing runs and nobody writes", undoable, (*Migration).quiet},
 		{"delete the custom resource definitions: from here on there is no undo", defined, (*Migration).deleteDefinitions},
