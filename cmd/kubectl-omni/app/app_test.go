@@ -72,6 +72,15 @@ func newSession(t *testing.T) *session {
 func (s *session) run(args ...string) (output, shown string, err error) {
 	s.t.Helper()
 
+	output, shown, _, err = s.execute(args...)
+
+	return output, shown, err
+}
+
+// execute also returns the status that the process would have.
+func (s *session) execute(args ...string) (output, shown string, status int, err error) {
+	s.t.Helper()
+
 	var out, errOut bytes.Buffer
 
 	flags := genericclioptions.NewConfigFlags(true)
@@ -85,9 +94,9 @@ func (s *session) run(args ...string) (output, shown string, err error) {
 
 	command := tool.command(s.t.Context())
 	command.SetArgs(args)
-	err = command.ExecuteContext(s.t.Context())
+	executed, err := command.ExecuteContextC(s.t.Context())
 
-	return out.String(), errOut.String(), err
+	return out.String(), errOut.String(), statusOf(executed, err), err
 }
 
 func (s *session) cluster(name string) *v1alpha1.OmniCluster {

@@ -21,10 +21,11 @@ func (t *tool) planCommand() *cobra.Command {
 	)
 
 	command := &cobra.Command{
-		Use:   "plan CLUSTER | plan -f FILE",
+		Use:   planName + " CLUSTER | plan -f FILE",
 		Short: "Show what would change in Omni, and what each change waits for",
-		Long: `plan shows the changes that the controller has planned for a cluster and not made yet. It ends with the status 1 if there are
-any, so that a script can ask; also if the controller has no plan of the cluster as it is now: the error says why.
+		Long: `plan shows the changes that the controller has planned for a cluster and not made yet. As with kubectl diff the status
+is 1 if there are any, and 2 after an error, so that a script can ask. It is an error, too, if the controller has no plan of the
+cluster as it is now: the message says why.
 
 With -f it sends files to the API server as a dry run instead, and shows in which fields their objects differ from those that are
 there: not what Omni would do. Rules of the API are checked, and nothing is changed; it needs the right to write the objects.`,

@@ -196,6 +196,38 @@ func TestNoCurrentPlan(t *testing.T) {
 	}
 }
 
+// A script tells changes from errors by the status, as it can with kubectl diff.
+func TestPlanStatus(t *testing.T) {
+	s, done := newSession(t), newSession(t)
+
+	settled := done.cluster("edge-01").DeepCopy()
+	settled.Status.Plan = nil
+	done.put("omniclusters", settled)
+
+	if _, _, status, err := done.execute("plan", "edge-01"); status != 0 {
+		t.Errorf("nothing is left to do: status %d (%v)", status, err)
+	}
+
+	for _, test := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"plan", "edge-01"}, 1},
+		{[]string{"plan", "edge-01", "-o", "json"}, 1},
+		{[]string{"plan", "missing"}, 2},
+		{[]string{"plan"}, 2},
+		{[]string{"plan", "edge-01", "--no-such-flag"}, 2},
+		{[]string{"approve", "missing"}, 1},
+		{[]string{"no-such-command"}, 1},
+		{[]string{"migrate", "plan", "--no-such-flag"}, 1},
+		{[]string{"plan", "--help"}, 0},
+	} {
+		if _, _, status, err := s.execute(test.args...); status != test.want {
+			t.Errorf("%v: status %d, want %d (%v)", test.args, status, test.want, err)
+		}
+	}
+}
+
 func setCondition(o *v1alpha1.OmniCluster, name string, status metav1.ConditionStatus, reason, message string) {
 	apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: o.Generation,

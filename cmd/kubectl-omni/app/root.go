@@ -24,6 +24,9 @@ import (
 // callTimeout bounds one request without --request-timeout.
 const callTimeout = 30 * time.Second
 
+// planName is the name of the command whose status tells changes from errors.
+const planName = "plan"
+
 // errChanges ends `plan` with a status of 1 when there is something to do.
 var errChanges = errors.New("there are changes")
 
@@ -39,7 +42,8 @@ type tool struct {
 	colour bool
 }
 
-// Main runs the plugin and returns the status of the process: 0, 1 for an error, and 1 for a plan with changes.
+// Main runs the plugin and returns the status of the process: 0, and 1 for an error. `plan` has the statuses of kubectl diff:
+// 1 for changes, and 2 for an error.
 func Main(streams genericiooptions.IOStreams, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,15 +51,23 @@ func Main(streams genericiooptions.IOStreams, args []string) int {
 	command := NewCommand(ctx, streams)
 	command.SetArgs(args)
 
-	switch err := command.ExecuteContext(ctx); {
-	case errors.Is(err, errChanges):
-		return 1
-	case err != nil:
+	executed, err := command.ExecuteContextC(ctx)
+	if err != nil && !errors.Is(err, errChanges) {
 		_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
+	}
 
-		return 1
-	default:
+	return statusOf(executed, err)
+}
+
+// statusOf is the status of the process after a command has ended.
+func statusOf(executed *cobra.Command, err error) int {
+	switch {
+	case err == nil:
 		return 0
+	case executed.CommandPath() == executed.Root().CommandPath()+" "+planName && !errors.Is(err, errChanges):
+		return 2
+	default:
+		return 1
 	}
 }
 
