@@ -234,6 +234,9 @@ type DriftDetection struct {
 	Ignore []DriftIgnore `json:"ignore,omitempty"`
 }
 
+// IsZero tells whether nothing is said about drift; an empty list of exceptions says nothing.
+func (d DriftDetection) IsZero() bool { return d.Mode == "" && len(d.Ignore) == 0 }
+
 // DriftIgnore leaves differences out.
 type DriftIgnore struct {
 	// target selects objects. Unset means all.

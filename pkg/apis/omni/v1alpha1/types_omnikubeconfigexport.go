@@ -123,6 +123,10 @@ type SecretTemplate struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
+// IsZero tells whether the template adds nothing. One with empty maps, as a manifest may have it, is then stored as none:
+// it would read back as none, and the next apply of the same manifest would count as a change.
+func (t SecretTemplate) IsZero() bool { return len(t.Labels) == 0 && len(t.Annotations) == 0 }
+
 // OmniKubeconfigExportStatus is what the controller wrote.
 type OmniKubeconfigExportStatus struct {
 	ReconcileStatus `json:",inline"`

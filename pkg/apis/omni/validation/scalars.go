@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,4 +61,13 @@ func short(d time.Duration) string {
 	default:
 		return d.String()
 	}
+}
+
+// validateEnum checks that a value is one of the allowed ones. An empty value stands for the default.
+func validateEnum[T ~string](value T, path *field.Path, words ...T) field.ErrorList {
+	if value == "" || slices.Contains(words, value) {
+		return nil
+	}
+
+	return field.ErrorList{field.NotSupported(path, value, words)}
 }
