@@ -8,6 +8,6 @@
 // omni-apiserver works on objects: there are no internal types.
 //
 // The field comments are the user documentation that `kubectl explain` prints. Defaults live in
-// defaults_<kind>.go, condition types and reasons in conditions.go, and everything that other
+// defaults.go, condition types and reasons in conditions.go, and everything that other
 // rooms compute from a spec (effective names, parsed durations) in effective.go.
 package v1alpha1
