@@ -1,6 +1,11 @@
 package plan
 
-import omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+import (
+	"slices"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+)
 
 // HeldBack returns the changes that an Apply with these options would hold: see ApplyOptions.
 func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
@@ -23,6 +28,7 @@ func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
 //   - The removal of patches, extensions and kernel arguments of sets whose own change is held, and of machines whose
 //     removal is held: they would run on without their configuration.
 //   - The teardown of a set while the removal of one of its machines is held: the set's teardown would include it.
+//   - A manifest group that gives objects to another one whose change is held: Omni would remove them in between.
 //   - New machines of a control plane while a machine that leaves it waits for its turn: a swap must not leave etcd
 //     with an even number of members until then.
 func holdBack(steps []step, consent, admit func(Change) bool) []bool {
@@ -38,7 +44,7 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 		}
 	}
 
-	waiting := waiting{sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}}
+	waiting := waiting{sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}, manifests: map[string]bool{}}
 
 	for i, s := range steps {
 		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.needsConsent()
@@ -53,6 +59,7 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 	for i, s := range steps {
 		if !held[i] && !s.change.TearingDown && waiting.holds(s) {
 			held[i] = true
+			waiting.addManifests(s) // the steps that give it objects are behind it
 		}
 	}
 
@@ -60,10 +67,12 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 }
 
 // waiting is what the held steps of a plan affect.
-type waiting struct{ sets, machines, controlPlanes map[string]bool }
+type waiting struct{ sets, machines, controlPlanes, manifests map[string]bool }
 
 // add records a held step.
 func (w waiting) add(s step, isTurn bool) {
+	w.addManifests(s)
+
 	if s.change.Type == omnires.MachineSetType {
 		w.sets[s.change.ID] = true
 	}
@@ -82,8 +91,19 @@ func (w waiting) add(s step, isTurn bool) {
 	}
 }
 
+// addManifests records a manifest group that Omni does not get yet.
+func (w waiting) addManifests(s step) {
+	if s.change.Type == TypeManifestGroup && s.change.Action != ActionDestroy {
+		w.manifests[s.change.ID] = true
+	}
+}
+
 // holds reports whether a step depends on a held one.
 func (w waiting) holds(s step) bool {
+	if slices.ContainsFunc(s.keepers, func(keeper resource.Resource) bool { return w.manifests[keeper.Metadata().ID()] }) {
+		return true
+	}
+
 	if s.change.Type == omnires.MachineSetNodeType {
 		return w.sets[s.set] || w.controlPlanes[s.set] && s.change.Action == ActionCreate
 	}

@@ -48,6 +48,10 @@ func (a *applier) create(ctx context.Context, s step) error {
 }
 
 func (a *applier) update(ctx context.Context, s step) error {
+	if err := a.checkMoved(ctx, s); err != nil {
+		return err
+	}
+
 	wanted := s.new.DeepCopy()
 
 	err := a.live.Update(ctx, wanted)

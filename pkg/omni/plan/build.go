@@ -24,6 +24,7 @@ type planBuilder struct {
 	described map[string]bool     // machines with a Machine document
 	leased    map[omni.ResourceKey]bool
 	keeping   []resource.Resource // full manifest groups that the template wants
+	moves     map[string]*manifestUpdate
 }
 
 func (b planBuilder) build(ctx context.Context, result *template.SyncResult, seen *omnires.Cluster) *Plan {
@@ -46,13 +47,14 @@ func (b planBuilder) build(ctx context.Context, result *template.SyncResult, see
 
 	var first []resource.Resource // to be destroyed before it can be created again
 
-	for _, update := range result.Update {
+	updates, moves := orderManifests(ctx, result.Update, b.keeping)
+	b.keeping, b.moves = keeping(b.keeping, updates), moves
+
+	for _, update := range updates {
 		if b.addUpdate(plan, update.Old, update.New) {
 			first = append(first, update.Old)
 		}
 	}
-
-	b.keeping = keeping(b.keeping, plan.Waiting)
 
 	for _, item := range first {
 		b.addStep(plan, b.destroyStep(ctx, item, 0))
@@ -166,6 +168,17 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 		b.addClusterUpdate(plan, s, was, wanted)
 
 		return false
+	}
+
+	if move := b.moves[s.change.ID]; move != nil && s.change.Type == TypeManifestGroup {
+		if move.waits {
+			s.change.Reason = reasonMoves
+			plan.Waiting = append(plan.Waiting, s.change)
+
+			return false
+		}
+
+		s.keepers, s.moved = move.keepers, move.moved
 	}
 
 	b.judgeUpdate(&s)

@@ -9,6 +9,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/template"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
@@ -81,14 +82,16 @@ func (b planBuilder) judgeManifests(ctx context.Context, s *step) {
 		return
 	}
 
-	if keepers, kept := keepersOf(ctx, s.old, b.keeping); kept {
-		s.keepers = keepers
+	objects, known := objectsOf(ctx, s.old)
+	keepers, missing := keepersOf(ctx, objects, b.keeping)
 
-		return
+	s.keepers = keepers
+	s.moved = slices.DeleteFunc(objects, func(object manifestObject) bool { return slices.Contains(missing, object) })
+
+	if !known || len(missing) > 0 {
+		s.change.Reason = reasonPrunes
+		s.change.Version = s.old.Metadata().Version().String()
 	}
-
-	s.change.Reason = reasonPrunes
-	s.change.Version = s.old.Metadata().Version().String()
 }
 
 // judgeMode decides whether an update of a manifest group removes objects.
@@ -100,41 +103,32 @@ func judgeMode(s *step) {
 	}
 }
 
-// keeping leaves out the groups that the plan cannot create yet.
-func keeping(wanted []resource.Resource, waiting []Change) []resource.Resource {
+// keeping leaves out the groups that have to be gone before they can be created again.
+func keeping(wanted []resource.Resource, updates []template.UpdateChange) []resource.Resource {
 	return slices.DeleteFunc(slices.Clone(wanted), func(item resource.Resource) bool {
-		return slices.ContainsFunc(waiting, func(change Change) bool {
-			return change.Type == TypeManifestGroup && change.ID == item.Metadata().ID()
+		return slices.ContainsFunc(updates, func(update template.UpdateChange) bool {
+			metadata := update.Old.Metadata()
+
+			return metadata.Type() == TypeManifestGroup && metadata.ID() == item.Metadata().ID() && metadata.Phase() == resource.PhaseTearingDown
 		})
 	})
 }
 
-// keepersOf returns the groups that also have objects of a group; kept is false if one object is in none of them.
-func keepersOf(ctx context.Context, group resource.Resource, groups []resource.Resource) (keepers []resource.Resource, kept bool) {
-	objects, known := objectsOf(ctx, group)
-	if !known {
-		return nil, false
-	}
+// keepersOf returns the groups that have some of the objects, and the objects that none of the groups has.
+func keepersOf(ctx context.Context, objects []manifestObject, groups []resource.Resource) (keepers []resource.Resource, missing []manifestObject) {
+	missing = slices.Clone(objects)
 
-	missing := make(map[manifestObject]bool, len(objects))
-	for _, object := range objects {
-		missing[object] = true
-	}
-
-	for _, other := range groups {
-		has, _ := objectsOf(ctx, other)
+	for _, group := range groups {
+		has, _ := objectsOf(ctx, group)
 		before := len(missing)
 
-		for _, object := range has {
-			delete(missing, object)
-		}
-
+		missing = slices.DeleteFunc(missing, func(object manifestObject) bool { return slices.Contains(has, object) })
 		if len(missing) < before {
-			keepers = append(keepers, other)
+			keepers = append(keepers, group)
 		}
 	}
 
-	return keepers, len(missing) == 0
+	return keepers, missing
 }
 
 // checkManifests checks that a manifest group that is about to be destroyed still is the one of the plan, and, if other
@@ -148,30 +142,5 @@ func (a *applier) checkManifests(ctx context.Context, s step, found resource.Res
 		return fmt.Errorf("%w: %s %q changed since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
 	}
 
-	if s.change.Destructive || !isFull(s.old) {
-		return nil
-	}
-
-	var groups []resource.Resource
-
-	for _, keeper := range s.keepers {
-		item, err := a.live.Get(ctx, keeper.Metadata())
-		if state.IsNotFoundError(err) {
-			continue
-		}
-
-		if err != nil {
-			return fmt.Errorf("read KubernetesManifestGroup %q again: %w", keeper.Metadata().ID(), err)
-		}
-
-		if isFull(item) && item.Metadata().Phase() == resource.PhaseRunning {
-			groups = append(groups, item)
-		}
-	}
-
-	if _, kept := keepersOf(ctx, s.old, groups); !kept {
-		return fmt.Errorf("%w: the objects of %s %q are in no other group any more", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
-	}
-
-	return nil
+	return a.checkMoved(ctx, s)
 }

@@ -20,8 +20,24 @@ var manifestLimits = foreign.Limits{Bytes: 8 << 20, Depth: 128, Nodes: 200_000, 
 // manifestObject names a Kubernetes object as Omni's inventory does: without the version of its API.
 type manifestObject struct{ group, kind, namespace, name string }
 
+// manifest is a Kubernetes object of a manifest group, with its content as JSON.
+type manifest struct {
+	object  manifestObject
+	content []byte
+}
+
 // objectsOf lists the objects of a manifest group; known is false if the manifests cannot be read.
 func objectsOf(ctx context.Context, item resource.Resource) (objects []manifestObject, known bool) {
+	manifests, known := manifestsOf(ctx, item)
+	for _, one := range manifests {
+		objects = append(objects, one.object)
+	}
+
+	return objects, known
+}
+
+// manifestsOf reads the manifests of a group; known is false if they cannot be read.
+func manifestsOf(ctx context.Context, item resource.Resource) (manifests []manifest, known bool) {
 	group, isGroup := item.(*omnires.KubernetesManifestGroup)
 	if !isGroup {
 		return nil, false
@@ -42,23 +58,24 @@ func objectsOf(ctx context.Context, item resource.Resource) (objects []manifestO
 			continue
 		}
 
-		var manifest struct {
+		var header struct {
 			metav1.TypeMeta `json:",inline"`
 
 			Metadata struct{ Name, Namespace string } `json:"metadata"`
 		}
 
-		if err := foreign.Unmarshal(ctx, document, manifestLimits, &manifest); err != nil {
+		if err := foreign.Unmarshal(ctx, document, manifestLimits, &header); err != nil {
 			return nil, false
 		}
 
-		kind := manifest.GroupVersionKind()
-		if kind.Kind == "" || manifest.Metadata.Name == "" {
+		kind := header.GroupVersionKind()
+		if kind.Kind == "" || header.Metadata.Name == "" {
 			return nil, false
 		}
 
-		objects = append(objects, manifestObject{kind.Group, kind.Kind, manifest.Metadata.Namespace, manifest.Metadata.Name})
+		object := manifestObject{kind.Group, kind.Kind, header.Metadata.Namespace, header.Metadata.Name}
+		manifests = append(manifests, manifest{object, document})
 	}
 
-	return objects, true
+	return manifests, true
 }

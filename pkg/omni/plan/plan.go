@@ -62,8 +62,10 @@ type step struct {
 	machines []string // the machines that the resource is about
 	// controlPlane is true for a resource of the control plane's machine set.
 	controlPlane bool
-	// keepers are other manifest groups that have this group's objects, so that its destroy removes nothing.
+	// keepers are other manifest groups that have the objects which this step takes from a group, and moved these objects:
+	// Omni removes none of them, as long as it has the keepers.
 	keepers []resource.Resource
+	moved   []manifestObject
 	// joined are the other changes that the same write makes.
 	joined []Change
 }
