@@ -230,9 +230,12 @@ func (d Decision) stillHeld() []string {
 	return slices.DeleteFunc(slices.Clone(d.before().Changes), func(digest string) bool { return !slices.Contains(toMake, digest) })
 }
 
-// digestsOf returns the digests of items, sorted, at most maxGated.
+// digestsOf returns the digests of items, sorted: the first maxGated in the plan's order, in which what replaces something
+// comes before what goes.
 func (d Decision) digestsOf(items []Item) []string {
+	items = items[:min(len(items), maxGated)]
 	digests := make([]string, 0, len(items))
+
 	for _, item := range items {
 		digests = append(digests, d.salted(item.Change))
 	}
