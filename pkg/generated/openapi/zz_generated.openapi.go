@@ -3972,6 +3972,13 @@ func schema_pkg_apis_omni_v1alpha1_ApprovedChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version of the Omni resource that a shrinking update or the removal of a manifest group starts from: another version was not approved.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"type", "id"},
 			},

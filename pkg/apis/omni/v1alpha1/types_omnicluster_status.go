@@ -231,6 +231,11 @@ type ApprovedChange struct {
 	// Omni took from a class.
 	// +optional
 	Members string `json:"members,omitempty"`
+
+	// version of the Omni resource that a shrinking update or the removal of a manifest group starts from: another
+	// version was not approved.
+	// +optional
+	Version string `json:"version,omitempty"`
 }
 
 // RefusedChange is one change that Omni refused.

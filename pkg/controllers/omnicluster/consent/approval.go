@@ -79,6 +79,7 @@ func approvalsOf(changes []plan.Change) []v1alpha1.ApprovedChange {
 func approvalOf(change plan.Change) v1alpha1.ApprovedChange {
 	approval := v1alpha1.ApprovedChange{
 		Type: change.Type, ID: change.ID, OldSize: change.OldSize, NewSize: change.NewSize, Members: change.Members,
+		Version: change.Version,
 	}
 
 	if !change.Created.IsZero() {
@@ -104,7 +105,7 @@ func approvalKey(approval v1alpha1.ApprovedChange) string {
 		created = ShownTime(approval.Created.Time)
 	}
 
-	return strings.Join([]string{approval.Type, approval.ID, created, approval.OldSize, approval.NewSize, approval.Members}, "|")
+	return strings.Join([]string{approval.Type, approval.ID, created, approval.OldSize, approval.NewSize, approval.Members, approval.Version}, "|")
 }
 
 // approvals returns the approvals that a status remembers.

@@ -18,11 +18,16 @@ func TestApprove(t *testing.T) {
 	begun.TearingDown = true
 	again := teardown("a", created.Add(time.Hour))
 
+	changed := a
+	changed.Version = "8"
+
 	approvalA := v1alpha1.ApprovedChange{
 		Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "3", Created: &metav1.Time{Time: time.Unix(1700000000, 0).UTC()},
 	}
 	approvalB := approvalA
 	approvalB.ID = "b"
+	approvalChanged := approvalA
+	approvalChanged.Version = "8"
 
 	for name, test := range map[string]struct {
 		approvedPlan string
@@ -40,10 +45,12 @@ func TestApprove(t *testing.T) {
 		"all done":                         {"older", planned(), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
 		"something new":                    {"older", planned(a, b), []v1alpha1.ApprovedChange{approvalA}, false, []v1alpha1.ApprovedChange{approvalA}},
 		"made again since":                 {"older", planned(again), []v1alpha1.ApprovedChange{approvalA}, false, nil},
+		"changed in Omni since":            {"older", planned(changed), []v1alpha1.ApprovedChange{approvalA}, false, nil},
 		"an empty approval approves nothing": {
 			"", &plan.Plan{Changes: []plan.Change{a}}, nil, false, nil,
 		},
-		"taken back": {"", planned(a, b), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
+		"approved as it is now": {"older", planned(changed), []v1alpha1.ApprovedChange{approvalChanged}, true, []v1alpha1.ApprovedChange{approvalChanged}},
+		"taken back":            {"", planned(a, b), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			approved, remember := approve(test.approvedPlan, test.plan, test.plan.Destructive(), test.remembered)

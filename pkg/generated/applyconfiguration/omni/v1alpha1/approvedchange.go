@@ -40,6 +40,9 @@ type ApprovedChangeApplyConfiguration struct {
 	// members identifies the machines that a machine set held when its destruction was approved, but for those that
 	// Omni took from a class.
 	Members *string `json:"members,omitempty"`
+	// version of the Omni resource that a shrinking update or the removal of a manifest group starts from: another
+	// version was not approved.
+	Version *string `json:"version,omitempty"`
 }
 
 // ApprovedChangeApplyConfiguration constructs a declarative configuration of the ApprovedChange type for use with
@@ -93,5 +96,13 @@ func (b *ApprovedChangeApplyConfiguration) WithNewSize(value string) *ApprovedCh
 // If called multiple times, the Members field is set to the value of the last call.
 func (b *ApprovedChangeApplyConfiguration) WithMembers(value string) *ApprovedChangeApplyConfiguration {
 	b.Members = &value
+	return b
+}
+
+// WithVersion sets the Version field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Version field is set to the value of the last call.
+func (b *ApprovedChangeApplyConfiguration) WithVersion(value string) *ApprovedChangeApplyConfiguration {
+	b.Version = &value
 	return b
 }
