@@ -50,6 +50,8 @@ const (
 // Decide returns the next step. The outcome has the message for users.
 func (d Deletion) Decide() (Step, loop.Outcome) {
 	switch {
+	case d.Observe && d.Session.Continues() && d.Owned() && d.Live.TearingDown:
+		return StepLetGo, d.tearsDown("spec.changePolicy: Observe")
 	case d.Observe:
 		return StepLetGo, Released("spec.changePolicy is Observe: cluster %q stays in Omni as it is", d.Name)
 	case d.Behind:
@@ -105,9 +107,7 @@ func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 		return StepLetGo, Released("spec.deletePolicy.orphan is set: nothing is changed at %s, and cluster %q, which was last seen at %s, stays with this object's mark",
 			d.Endpoint, d.Name, d.LastSeen)
 	case d.Session.Continues() && d.Owned() && d.Live.TearingDown:
-		return StepLetGo, Released("cluster %q does not stay: it is being torn down in Omni since %s, which cannot be undone. "+
-			"spec.deletePolicy.orphan came too late, and this object does not look after it any more: omnictl cluster delete %s finishes the teardown",
-			d.Name, ShownTime(d.Live.TearingDownSince), d.Name)
+		return StepLetGo, d.tearsDown("spec.deletePolicy.orphan")
 	case d.Session.Continues() && d.Owned() && d.SecondWriter != "":
 		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because it has a second writer: %s", d.Name, d.SecondWriter)
 	case d.Session.Continues() && d.Owned():
@@ -120,6 +120,13 @@ func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 	default:
 		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because Omni cannot be used: %s", d.Name, d.Session.Message())
 	}
+}
+
+// tearsDown releases an object whose cluster is being torn down: a field came too late to keep it.
+func (d Deletion) tearsDown(field string) loop.Outcome {
+	return Released("cluster %q does not stay: it is being torn down in Omni since %s, which cannot be undone. "+
+		"%s came too late, and this object does not look after it any more: omnictl cluster delete %s finishes the teardown",
+		d.Name, ShownTime(d.Live.TearingDownSince), field, d.Name)
 }
 
 func (d Deletion) decideDestroy() (Step, loop.Outcome) {

@@ -34,6 +34,7 @@ func TestDeletionDecision(t *testing.T) {
 	}{
 		"ours":                           {Deletion{Claim: Claim{Live: ours}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, "being destroyed"},
 		"ours, being torn down":          {Deletion{Claim: Claim{Live: leaving}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
+		"observed, being torn down":      {Deletion{Claim: Claim{Live: leaving}, Observe: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "does not stay: it is being torn down"},
 		"locked":                         {Deletion{Claim: Claim{Live: locked}, EverSynced: true, Session: working}, StepWait, "RemoteLocked", true, "unlock"},
 		"without a mark":                 {Deletion{Claim: Claim{Live: omni.Live{Exists: true}}, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "left alone"},
 		"another's":                      {Deletion{Claim: Claim{Live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}}, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "left alone"},
