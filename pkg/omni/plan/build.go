@@ -170,15 +170,10 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 		return false
 	}
 
-	if move := b.moves[s.change.ID]; move != nil && s.change.Type == TypeManifestGroup {
-		if move.waits {
-			s.change.Reason = reasonMoves
-			plan.Waiting = append(plan.Waiting, s.change)
+	if s.change.Type == TypeManifestGroup && !b.judgeManifestUpdate(&s) {
+		plan.Waiting = append(plan.Waiting, s.change)
 
-			return false
-		}
-
-		s.keepers, s.moved = move.keepers, move.moved
+		return false
 	}
 
 	b.judgeUpdate(&s)
@@ -195,10 +190,8 @@ func movesMachine(old, updated resource.Resource) bool {
 	return old.Metadata().Type() == omnires.MachineSetNodeType && from != to
 }
 
-// judgeUpdate decides whether an update removes machines or objects.
+// judgeUpdate decides whether an update removes machines.
 func (b planBuilder) judgeUpdate(s *step) {
-	judgeMode(s)
-
 	updated, isSet := s.new.(*omnires.MachineSet)
 	old, wasSet := s.old.(*omnires.MachineSet)
 

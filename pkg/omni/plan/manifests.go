@@ -29,6 +29,8 @@ const (
 	reasonPrunes = "removes its objects from the running cluster"
 	// reasonLeavesFull is why an update that makes a group one-time is destructive.
 	reasonLeavesFull = "leaves mode full, which removes its objects from the running cluster"
+	// reasonPrunesTheirs is why, in an adoption, an update is destructive that takes objects from a full group.
+	reasonPrunesTheirs = "removes objects from the running cluster that were there before the cluster was adopted"
 )
 
 // isFull reports whether a resource is a manifest group whose objects Omni removes with the group: one of mode full,
@@ -94,13 +96,28 @@ func (b planBuilder) judgeManifests(ctx context.Context, s *step) {
 	}
 }
 
-// judgeMode decides whether an update of a manifest group removes objects.
-func judgeMode(s *step) {
-	if isFull(s.old) && !isFull(s.new) {
+// judgeManifestUpdate decides whether an update of a manifest group removes objects, and returns false if it has to wait.
+func (b planBuilder) judgeManifestUpdate(s *step) bool {
+	move := b.moves[s.change.ID]
+	s.keepers, s.moved = move.keepers, move.moved
+
+	switch {
+	case move.waits:
+		s.change.Reason = reasonMoves
+
+		return false
+	case isFull(s.old) && !isFull(s.new):
 		s.change.Reason = reasonLeavesFull
-		s.change.Destructive = true
-		s.change.Version = s.old.Metadata().Version().String()
+	case move.removes && b.options.EveryDestroyIsDestructive:
+		s.change.Reason = reasonPrunesTheirs
+	default:
+		return true
 	}
+
+	s.change.Destructive = true
+	s.change.Version = s.old.Metadata().Version().String()
+
+	return true
 }
 
 // keeping leaves out the groups that have to be gone before they can be created again.

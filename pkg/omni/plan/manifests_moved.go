@@ -34,6 +34,8 @@ type manifestUpdate struct {
 	// keepers are the groups that have the objects which this group gives away, and moved these objects.
 	keepers []resource.Resource
 	moved   []manifestObject
+	// removes is true if the group loses objects that the template does not want, or that nobody can read.
+	removes bool
 	// waits is true if the update cannot be made yet.
 	waits bool
 
@@ -74,7 +76,8 @@ func (m *manifestMoves) visit(ctx context.Context, u *manifestUpdate) {
 	}
 
 	u.visiting = true
-	lost := m.lost(ctx, u)
+	lost, known := m.lost(ctx, u)
+	u.removes = !known
 
 	for _, object := range lost {
 		for _, taker := range m.takers(ctx, u, object) {
@@ -102,7 +105,8 @@ func (m *manifestMoves) settle(ctx context.Context, u *manifestUpdate, lost []ma
 		})
 
 		switch {
-		case len(takers) == 0: // the template does not want it
+		case len(takers) == 0:
+			u.removes = true
 		case at < 0:
 			kept = append(kept, object)
 		default:
@@ -121,18 +125,22 @@ func (m *manifestMoves) settle(ctx context.Context, u *manifestUpdate, lost []ma
 // isGoing reports whether the group has to be gone before it can be created again.
 func (u *manifestUpdate) isGoing() bool { return u.Old.Metadata().Phase() == resource.PhaseTearingDown }
 
-// lost returns the objects that an update takes from a group from which Omni removes them.
-func (m *manifestMoves) lost(ctx context.Context, u *manifestUpdate) []manifestObject {
+// lost returns the objects that an update takes from a group from which Omni removes them; known is false if the group
+// cannot be read.
+func (m *manifestMoves) lost(ctx context.Context, u *manifestUpdate) (lost []manifestObject, known bool) {
 	if !isFull(u.Old) || u.isGoing() {
-		return nil
+		return nil, true
 	}
 
-	stay := []manifestObject(nil)
+	lost, known = objectsOf(ctx, u.Old)
+	m.objects[u.Old] = slices.Clone(lost)
+
 	if isFull(u.New) {
-		stay = m.objectsOf(ctx, u.New)
+		stay := m.objectsOf(ctx, u.New)
+		lost = slices.DeleteFunc(lost, func(object manifestObject) bool { return slices.Contains(stay, object) })
 	}
 
-	return slices.DeleteFunc(slices.Clone(m.objectsOf(ctx, u.Old)), func(object manifestObject) bool { return slices.Contains(stay, object) })
+	return lost, known
 }
 
 // takers returns the other full groups of the template that have an object.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
@@ -276,6 +277,35 @@ func TestManifestsOfAnAdoptedCluster(t *testing.T) {
 
 	if diff := cmp.Diff(want, changes(plan.Destructive())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// So does an update that takes objects from a group, and only such an update.
+func TestObjectsOfAnAdoptedCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after []string
+		want          []string
+	}{
+		"an object less":          {[]string{"a full x,y"}, []string{"a full x"}, []string{"update KubernetesManifestGroup 200-cluster-demo-a"}},
+		"an object more":          {[]string{"a full x"}, []string{"a full x,y"}, nil},
+		"an object moves":         {[]string{"a full x,y", "b full z"}, []string{"a full x", "b full z,y"}, nil},
+		"an object less one-time": {[]string{"a one-time x,y"}, []string{"a one-time x"}, nil},
+	} {
+		st := omnitest.NewFakeOmni()
+		mustSync(t, st, manifests(test.before...))
+
+		plan := mustPlan(t, st, manifests(test.after...), Options{EveryDestroyIsDestructive: true})
+		if diff := cmp.Diff(test.want, changes(plan.Destructive()), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+
+		if _, err := Apply(t.Context(), st, plan, ApplyOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+
+		if left := mustPlan(t, st, manifests(test.after...), Options{EveryDestroyIsDestructive: true}); len(left.Changes) != len(test.want) {
+			t.Errorf("%s: left %v", name, lines(left))
+		}
 	}
 }
 
