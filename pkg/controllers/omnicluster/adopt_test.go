@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -336,5 +339,31 @@ func TestReplacedClusterThenDeleted(t *testing.T) {
 
 	if b.view().Exists {
 		t.Error("the cluster is still there")
+	}
+}
+
+// An Omni that lacks the cluster for a moment, because it was restored or is another one, ends no adoption.
+func TestAdoptionOutlastsAnAbsence(t *testing.T) {
+	known, unknown := consent.Claim{KnownID: "id-1"}, consent.Claim{}
+	back := known
+	back.Live = omni.Live{Exists: true, UUID: "id-1"}
+
+	for name, test := range map[string]struct {
+		claim consent.Claim
+		plan  *plan.Plan
+		want  bool
+	}{
+		"it is gone":                {known, nil, true},
+		"it is back":                {back, nil, true},
+		"it never had an ID":        {unknown, nil, false},
+		"back, and nothing is left": {back, &plan.Plan{}, false},
+	} {
+		cluster := newCluster()
+		cluster.Status.Adopting = true
+
+		s := &scope{cluster: cluster, seen: &seen{}, plan: test.plan}
+		if reportAdoption(s, test.claim); cluster.Status.Adopting != test.want {
+			t.Errorf("%s: adopting is %v", name, cluster.Status.Adopting)
+		}
 	}
 }

@@ -177,6 +177,7 @@ func reportAdoption(s *scope, claim consent.Claim) {
 
 	switch {
 	case claim.LeadsElsewhere(): // what is adopted is not seen from here
+	case !claim.Live.Exists && claim.KnownID != "": // it may come back, with an Omni that was restored
 	case !claim.Live.Exists, s.plan != nil && s.plan.Empty():
 		status.Adopting = false
 	case s.seen.adopting && claim.Owned():
