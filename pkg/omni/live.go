@@ -63,17 +63,25 @@ func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys)
 		live = LiveOf(found, keys)
 	}
 
+	if live.UUID, err = ReadUUID(ctx, st, cluster); err != nil {
+		return Live{}, err
+	}
+
+	return live, nil
+}
+
+// ReadUUID reads the ID that Omni gave a cluster; empty if there is none, or not yet. Errors are those of the state.
+func ReadUUID(ctx context.Context, st state.State, cluster string) (string, error) {
 	identity, err := safe.StateGetByID[*omnires.ClusterUUID](ctx, st, cluster)
 
 	switch {
 	case state.IsNotFoundError(err):
+		return "", nil
 	case err != nil:
-		return Live{}, fmt.Errorf("read UUID of cluster %q: %w", cluster, err)
+		return "", fmt.Errorf("read UUID of cluster %q: %w", cluster, err)
 	default:
-		live.UUID = identity.TypedSpec().Value.GetUuid()
+		return identity.TypedSpec().Value.GetUuid(), nil
 	}
-
-	return live, nil
 }
 
 // LiveOf returns what a Cluster itself holds: all but the UUID.

@@ -46,18 +46,33 @@ func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
 		return fmt.Errorf("%w: annotations of cluster %q changed since", omni.ErrPlanOutdated, plan.Cluster)
 	}
 
-	return nil
+	return a.checkUUID(ctx, plan, found)
 }
 
-// checkIdentity reads a resource that holds machines or objects once more before its teardown: it must not hit a
-// resource of the same name that was created in the meantime.
-func (a *applier) checkIdentity(ctx context.Context, s step) error {
-	switch s.change.Type {
-	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, TypeManifestGroup:
-	case siderolink.LinkType:
-		return a.checkMachine(ctx, s)
-	default:
+// checkUUID checks, before anything is destroyed, that the Cluster has the ID of the plan: the copy's streams are
+// independent, so it may show a new Cluster with the ID of the old one. Omni takes the ID away during a teardown.
+func (a *applier) checkUUID(ctx context.Context, plan *Plan, found *omnires.Cluster) error {
+	if !slices.ContainsFunc(plan.steps, func(s step) bool { return s.change.Action == ActionDestroy || s.change.Destructive }) {
 		return nil
+	}
+
+	uuid, err := omni.ReadUUID(ctx, a.live, plan.Cluster)
+	if err != nil {
+		return err
+	}
+
+	if uuid == plan.uuid || uuid == "" && found.Metadata().Phase() == resource.PhaseTearingDown {
+		return nil
+	}
+
+	return fmt.Errorf("%w: cluster %q has another ID in Omni", omni.ErrPlanOutdated, plan.Cluster)
+}
+
+// checkIdentity reads a resource once more before its teardown: it must not hit a resource of the same name that was
+// created in the meantime, or that belongs to another cluster now.
+func (a *applier) checkIdentity(ctx context.Context, s step) error {
+	if s.change.Type == siderolink.LinkType {
+		return a.checkMachine(ctx, s)
 	}
 
 	found, err := a.live.Get(ctx, s.old.Metadata())
@@ -67,6 +82,11 @@ func (a *applier) checkIdentity(ctx context.Context, s step) error {
 
 	if !found.Metadata().Created().Equal(s.change.Created) {
 		return fmt.Errorf("%w: %s %q was made again since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
+	}
+
+	was, _ := s.old.Metadata().Labels().Get(omnires.LabelCluster)
+	if is, _ := found.Metadata().Labels().Get(omnires.LabelCluster); is != was {
+		return fmt.Errorf("%w: %s %q belongs to another cluster now", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
 	}
 
 	if s.change.Type == TypeManifestGroup {

@@ -55,6 +55,10 @@ func Delete(ctx context.Context, st state.State, cluster string, options DeleteO
 	plan := planBuilder{cluster: cluster, nodes: nodes}.build(ctx, result, seen)
 	plan.deletion = true
 
+	if plan.uuid, err = omni.ReadUUID(ctx, st, cluster); err != nil {
+		return nil, err
+	}
+
 	return plan, nil
 }
 

@@ -48,6 +48,7 @@ type Plan struct {
 	steps  []step
 	locked bool
 	seen   *omnires.Cluster // the Cluster when the plan was made; nil if there was none
+	uuid   string           // the ID of the Cluster then
 	// deletion is true for a plan to delete: it is no error then if the Cluster is gone already.
 	deletion bool
 }
@@ -176,6 +177,10 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	}
 
 	plan := builder.build(ctx, result, seen)
+	if plan.uuid, err = omni.ReadUUID(ctx, st, cluster); err != nil {
+		return nil, err
+	}
+
 	plan.Wanted, plan.Live = wantedSets(expected), live
 	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
 
