@@ -140,6 +140,6 @@ func (r *reconciler) left(s *scope, why string) {
 
 // stays announces a release that is left, with its cluster and the reason.
 func (r *reconciler) stays(s *scope, inCluster string) {
-	r.events.Eventf(s.release, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "%s",
-		limited(fmt.Sprintf("Helm release %s/%s stays %s", s.release.Status.Namespace, s.release.Status.ReleaseName, inCluster)))
+	r.events.Eventf(s.release, nil, corev1.EventTypeWarning, "LeftBehind", "Delete",
+		"Helm release %s/%s stays %s", s.release.Status.Namespace, s.release.Status.ReleaseName, inCluster)
 }

@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
@@ -33,16 +32,12 @@ func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action,
 		return
 	}
 
-	r.events.Eventf(release, nil, corev1.EventTypeWarning, names[action]+"Failed", names[action], "%s",
-		limited(string(action)+" of release "+fullName(release)+": "+err.Error()))
+	r.events.Eventf(release, nil, corev1.EventTypeWarning, names[action]+"Failed", names[action], "%s of release %s: %v", action, fullName(release), err)
 }
 
 // note returns a function that sends events about what an action did besides its result.
 func (r *reconciler) note(release *v1alpha1.OmniHelmRelease) func(helm.Note, string) {
 	return func(note helm.Note, text string) {
-		r.events.Eventf(release, nil, corev1.EventTypeNormal, string(note), "Helm", "%s", limited("release "+fullName(release)+": "+text))
+		r.events.Eventf(release, nil, corev1.EventTypeNormal, string(note), "Helm", "release %s: %s", fullName(release), text)
 	}
 }
-
-// limited shortens a text for an event.
-func limited(text string) string { return redact.Bounded(text, maxEventBytes) }

@@ -11,12 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
-const (
-	// shownRevisions is how many revisions the status lists.
-	shownRevisions = 5
-	// maxEventBytes is less than the 1024 bytes that the API accepts.
-	maxEventBytes = 1000
-)
+// shownRevisions is how many revisions the status lists.
+const shownRevisions = 5
 
 // report writes the results of a run and of the last action into the status.
 func (r *reconciler) report(ctx context.Context, s *scope) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -15,14 +14,12 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
-// Limits of texts, in bytes. The API accepts 32768 in a condition, which is more than anybody reads, and 1024 in an
-// event.
-const (
-	maxMessageBytes = 4096
-	maxEventBytes   = 1000
-)
+// maxMessageBytes is how long the message of a condition is at most. The API accepts 32768 bytes, which is more than
+// anybody reads.
+const maxMessageBytes = 4096
 
 // errNoOutcome is the error of a phase that returned neither an outcome nor an error.
 var errNoOutcome = errors.New("a phase ended without an outcome")
@@ -150,7 +147,7 @@ func (w conditionWriter) set(conditionType string, status metav1.ConditionStatus
 	}
 
 	apimeta.SetStatusCondition(w.conditions, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: shorten(message, maxMessageBytes), ObservedGeneration: w.generation,
+		Type: conditionType, Status: status, Reason: reason, Message: redact.Bounded(strings.ToValidUTF8(message, "?"), maxMessageBytes), ObservedGeneration: w.generation,
 	})
 }
 
@@ -269,22 +266,5 @@ func (r *Reconciler[O, S]) announce(object O, ready metav1.Condition) {
 		message = ready.Reason
 	}
 
-	r.settings.Events.Eventf(object, nil, eventType, ready.Reason, "Reconcile", "%s", shorten(message, maxEventBytes))
-}
-
-// shorten cuts a text between two characters and marks that it did.
-func shorten(text string, limit int) string {
-	const mark = "..."
-
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= limit {
-		return text
-	}
-
-	cut := limit - len(mark)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-
-	return text[:cut] + mark
+	r.settings.Events.Eventf(object, nil, eventType, ready.Reason, "Reconcile", "%s", message)
 }

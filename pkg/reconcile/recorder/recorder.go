@@ -3,12 +3,15 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 const (
@@ -18,6 +21,9 @@ const (
 	// drainTime is how long a replaced broadcaster may go on writing what it has taken. What the hub has not accepted by
 	// then is lost.
 	drainTime = 30 * time.Second
+	// maxNoteBytes is how long a note is at most. The API refuses an event whose note has more than 1024 bytes, and
+	// client-go then drops it.
+	maxNoteBytes = 1000
 )
 
 // Recorder records events of one reporting controller. The same event (object, type, reason and action) again is written
@@ -84,20 +90,24 @@ func (b *broadcaster) stop() {
 	b.cancel()
 }
 
-// Eventf implements events.EventRecorder. It does not wait for the write.
+// Eventf implements events.EventRecorder. It does not wait for the write. A note of more than 1000 bytes is cut.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	if recorder := r.next(); recorder != nil {
-		recorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+		recorder.Eventf(regarding, related, eventtype, reason, action, "%s", noteOf(note, args))
 	}
 }
 
-// AnnotatedEventf implements events.AnnotatedEventRecorder. It does not wait for the write.
+// AnnotatedEventf implements events.AnnotatedEventRecorder, as Eventf does.
 func (r *Recorder) AnnotatedEventf(
 	regarding, related runtime.Object, annotations map[string]string, eventtype, reason, action, note string, args ...any,
 ) {
 	if annotated, ok := r.next().(events.AnnotatedEventRecorder); ok {
-		annotated.AnnotatedEventf(regarding, related, annotations, eventtype, reason, action, note, args...)
+		annotated.AnnotatedEventf(regarding, related, annotations, eventtype, reason, action, "%s", noteOf(note, args))
 	}
+}
+
+func noteOf(format string, args []any) string {
+	return redact.Bounded(strings.ToValidUTF8(fmt.Sprintf(format, args...), "?"), maxNoteBytes)
 }
 
 // next returns what records the next event; nil after Stop.

@@ -3,9 +3,11 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,7 @@ type written struct {
 	objects     map[string]int
 	patches     int
 	annotations map[string]string
+	note        string
 }
 
 func (w *written) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
@@ -35,7 +38,7 @@ func (w *written) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.
 	}
 
 	w.objects[event.Regarding.Name]++
-	w.annotations = event.Annotations
+	w.annotations, w.note = event.Annotations, event.Note
 
 	return event, nil
 }
@@ -192,5 +195,23 @@ func TestManyEventsTakeBoundedMemory(t *testing.T) {
 
 	if peak > bound {
 		t.Errorf("%d events took %d KiB at most, the bound is %d", total, peak>>10, bound>>10)
+	}
+}
+
+// The API refuses a note of more than 1024 bytes, and the event would be lost.
+func TestLongNotesAreCut(t *testing.T) {
+	for name, note := range map[string]string{"long": strings.Repeat("ä", 600), "no text": "\xff" + strings.Repeat("x", 2000)} {
+		r, sink := startRecorder(t)
+
+		r.Eventf(object("a"), nil, corev1.EventTypeNormal, "Long", "Test", "%s", note)
+		sink.waitFor(t, 1, 0)
+		first := sink.note
+
+		r.AnnotatedEventf(object("b"), nil, nil, corev1.EventTypeNormal, "Long", "Test", "%s", note)
+		sink.waitFor(t, 2, 0)
+
+		if first != sink.note || len(first) > 1024 || !utf8.ValidString(first) || !strings.HasSuffix(first, "...") {
+			t.Errorf("%s: notes of %d and %d bytes", name, len(first), len(sink.note))
+		}
 	}
 }
