@@ -2,6 +2,7 @@ package template
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,29 @@ type Input struct {
 	Workers []v1alpha1.OmniWorkers
 	// Machines are the settings of single machines.
 	Machines []v1alpha1.OmniMachine
+}
+
+// All returns the objects without the cluster.
+func (i Input) All() iter.Seq[metav1.Object] {
+	return func(yield func(metav1.Object) bool) {
+		for at := range i.ControlPlanes {
+			if !yield(&i.ControlPlanes[at]) {
+				return
+			}
+		}
+
+		for at := range i.Workers {
+			if !yield(&i.Workers[at]) {
+				return
+			}
+		}
+
+		for at := range i.Machines {
+			if !yield(&i.Machines[at]) {
+				return
+			}
+		}
+	}
 }
 
 // Documents are the objects that make up one cluster template. They share memory with the Input and must

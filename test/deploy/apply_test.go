@@ -16,6 +16,8 @@ import (
 // TestApply: a real kube-apiserver accepts everything that is rendered, first as a server-side dry run, then for real,
 // without a warning, and keeps every field as it is written.
 func TestApply(t *testing.T) {
+	t.Parallel()
+
 	hub := startHub(t)
 	sets := valueSets(t)
 

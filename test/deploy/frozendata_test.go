@@ -19,6 +19,8 @@ import (
 // TestFrozenData: the programs of now serve what earlier ones stored, every object of every kind as it was: spec, status,
 // owners of fields, and its resourceVersion, with which clients go on.
 func TestFrozenData(t *testing.T) {
+	t.Parallel()
+
 	hub := startHub(t)
 
 	binaries, err := env.BuildBinaries(t.Context(), t.Output())

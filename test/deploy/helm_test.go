@@ -23,6 +23,8 @@ const claim = "data-omni-apiserver-0"
 // TestHelm installs, upgrades and uninstalls with Helm itself, as the how-to says: the claim with the objects outlives
 // the release, another writer's caBundle outlives an upgrade, and nothing else stays.
 func TestHelm(t *testing.T) {
+	t.Parallel()
+
 	hub := startHub(t)
 	helm := newHelm(t, hub)
 

@@ -113,6 +113,8 @@ func TestOwnCertificatesAlone(t *testing.T) {
 // TestRunWithOwnCertificates: on a real hub, with the user's Secrets and authority, kube-apiserver recognises omni-apiserver,
 // and Prometheus the controllers.
 func TestRunWithOwnCertificates(t *testing.T) {
+	t.Parallel()
+
 	hub := startHub(t)
 
 	binaries, err := env.BuildBinaries(t.Context(), t.Output())

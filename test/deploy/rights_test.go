@@ -31,6 +31,8 @@ var (
 
 // TestRights asks the authoriser of a real hub what the programs may do with what is rendered, and what they may not.
 func TestRights(t *testing.T) {
+	t.Parallel()
+
 	hub := startHub(t)
 	sets := valueSets(t)
 	sets["own accounts"] = merged(t, sets["everything"], `controller: {serviceAccount: {create: false, name: robot}}`)

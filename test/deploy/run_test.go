@@ -35,6 +35,8 @@ resources:
 // nothing from the environment, the tokens of their service accounts and the rights that are rendered. Then objects go
 // through kube-apiserver, and the controller brings them to an Omni.
 func TestRun(t *testing.T) {
+	t.Parallel()
+
 	hub := startHub(t)
 
 	binaries, err := env.BuildBinaries(t.Context(), t.Output())

@@ -19,6 +19,8 @@ import (
 // TestUpgrade: what earlier charts rendered is installed on a real hub, by Helm and without it, and becomes what this one
 // renders from the same values, in place: no object is made anew.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
+
 	hub := startHub(t)
 
 	for _, set := range frozenSets(t) {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -82,7 +84,16 @@ func TestDeletionGuardHasNoWayAround(t *testing.T) {
 
 	// The garbage collector is refused, too.
 	s.run("delete", "configmap", "owner")
-	time.Sleep(2 * time.Second)
+	s.wait("the refusal of the garbage collector", func() error {
+		if !slices.ContainsFunc(s.auditEvents(), func(event auditv1.Event) bool {
+			return event.Verb == "delete" && event.ObjectRef.Name == "guarded" && event.ResponseStatus != nil &&
+				event.ResponseStatus.Code == http.StatusForbidden && strings.HasSuffix(event.User.Username, ":generic-garbage-collector")
+		}) {
+			return errors.New("it is not in the audit log")
+		}
+
+		return nil
+	})
 
 	left := must(client.Get(t.Context(), "guarded", metav1.GetOptions{}))(t)
 	if left.GetDeletionTimestamp() != nil {

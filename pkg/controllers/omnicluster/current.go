@@ -29,22 +29,10 @@ func (r *reconciler) documentsAreCurrent(ctx context.Context, s *scope) (bool, e
 func versions(input template.Input) map[types.UID]int64 {
 	found := map[types.UID]int64{}
 
-	note := func(document client.Object) {
+	for document := range input.All() {
 		if document.GetDeletionTimestamp().IsZero() {
 			found[document.GetUID()] = document.GetGeneration()
 		}
-	}
-
-	for i := range input.ControlPlanes {
-		note(&input.ControlPlanes[i])
-	}
-
-	for i := range input.Workers {
-		note(&input.Workers[i])
-	}
-
-	for i := range input.Machines {
-		note(&input.Machines[i])
 	}
 
 	return found

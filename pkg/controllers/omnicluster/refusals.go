@@ -7,8 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // refusalPause is how soon after a refusal the same change is tried again, if the cluster is reconciled because
@@ -55,12 +55,7 @@ func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
 
 // askedFor returns a key of the desired state: when it changes, refused changes are tried again at once.
 func askedFor(s *scope) string {
-	annotations := s.cluster.Annotations
-
-	return strings.Join([]string{
-		string(s.cluster.UID), s.rendered.hash, s.cluster.Spec.ApprovedPlan,
-		annotations[v1alpha1.AnnotationReconcileRequestedAt], annotations[v1alpha1.AnnotationFluxRequestedAt],
-	}, "|")
+	return strings.Join([]string{string(s.cluster.UID), s.rendered.hash, s.cluster.Spec.ApprovedPlan, loop.Requests(s.cluster)}, "|")
 }
 
 // knownRefusals are recent refusals.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // A resource that had to be changed back this often within this time has a second writer that is no person: another hub
@@ -90,7 +92,7 @@ func intentOf(s *scope) intent {
 	cluster := s.cluster
 	read := intent{
 		uid: cluster.UID, deleting: !cluster.DeletionTimestamp.IsZero(),
-		asked: cluster.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + "|" + cluster.Annotations[v1alpha1.AnnotationFluxRequestedAt],
+		asked: loop.Requests(cluster),
 	}
 
 	// A deletion is a new generation by itself, the other documents may go before the cluster does, and a user who sets
@@ -99,19 +101,7 @@ func intentOf(s *scope) intent {
 		return read
 	}
 
-	documents := []client.Object{cluster}
-
-	for i := range s.input.ControlPlanes {
-		documents = append(documents, &s.input.ControlPlanes[i])
-	}
-
-	for i := range s.input.Workers {
-		documents = append(documents, &s.input.Workers[i])
-	}
-
-	for i := range s.input.Machines {
-		documents = append(documents, &s.input.Machines[i])
-	}
+	documents := append([]metav1.Object{cluster}, slices.Collect(s.input.All())...)
 
 	generations := make([]string, 0, len(documents))
 	for _, document := range documents {

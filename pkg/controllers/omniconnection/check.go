@@ -10,6 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 const (
@@ -58,7 +59,7 @@ func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnect
 
 	return r.ask(ctx, connection.UID, check{
 		session:   session,
-		requested: connection.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + connection.Annotations[v1alpha1.AnnotationFluxRequestedAt],
+		requested: loop.Requests(connection),
 		refusals:  session.Client().Refusals(),
 	}, session.Client().Check)
 }

@@ -136,12 +136,7 @@ func sourceKey(source charts.Source, release *v1alpha1.OmniHelmRelease) string {
 	}
 
 	return helm.Digest(source.Repository, source.Chart, source.Version, source.Digest, source.Credentials.Username, source.Credentials.Password,
-		string(source.CA), keyring, requested(release))
-}
-
-// requested returns the requests of people, by annotation.
-func requested(release *v1alpha1.OmniHelmRelease) string {
-	return release.Annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + release.Annotations[v1alpha1.AnnotationFluxRequestedAt]
+		string(source.CA), keyring, loop.Requests(release))
 }
 
 // explainChart returns the outcome for a chart that could not be had; it is tried again after a while.

@@ -29,7 +29,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	revision, ignores, engine, values := s.latest().Number, ignored(spec.Ignore), s.engine, s.values
-	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), requested(s.release), s.opened.ClusterID)
+	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), loop.Requests(s.release), s.opened.ClusterID)
 
 	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
 

@@ -6,6 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // settings returns the settings of the release's actions.
@@ -30,7 +31,7 @@ func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDi
 
 	content := helm.Digest(archiveDigest, valuesDigest, strconv.FormatBool(spec.DisableHooks), strconv.FormatBool(spec.SkipCRDs))
 	attempt := helm.Digest(content, fmt.Sprintf("%+v", how), strconv.FormatBool(spec.RollsBack()), strconv.Itoa(int(retries)),
-		requested(release))
+		loop.Requests(release))
 
 	want := helm.Wanted{
 		Content: content, Attempt: attempt, Owner: string(release.UID), Retries: int(retries), RollBack: spec.RollsBack(),

@@ -29,6 +29,13 @@ func RequestedAt(object client.Object) string {
 	}
 }
 
+// Requests returns a text that changes with every request that an object carries, whichever annotation it is in.
+func Requests(object client.Object) string {
+	annotations := object.GetAnnotations()
+
+	return annotations[v1alpha1.AnnotationReconcileRequestedAt] + " " + annotations[v1alpha1.AnnotationFluxRequestedAt]
+}
+
 // timeOf reads the time of a request. Flux's command and our plugin write RFC 3339, in any time zone; people write the seconds of
 // date +%s.
 func timeOf(request string) (time.Time, bool) {
