@@ -52,6 +52,8 @@ type Wanted struct {
 	Owner string
 	// Hub is the ID of its hub.
 	Hub string
+	// Generation is that of the OmniHelmRelease.
+	Generation int64
 	// Process names the running controller; see Revision.Process.
 	Process string
 	// Failures are those of this attempt that left no revision behind, or whose revision is gone.

@@ -29,6 +29,9 @@ const (
 	labelOwner = labelPrefix + "owner"
 	// labelHub is the ID of the hub of that OmniHelmRelease. Revisions from before it was written have none.
 	labelHub = labelPrefix + "hub-id"
+	// labelGeneration is the generation of the OmniHelmRelease that made the revision. Revisions from before it was written
+	// have none.
+	labelGeneration = labelPrefix + "generation"
 	// labelRevision is the number of the revision whose labels these are.
 	labelRevision = labelPrefix + "revision"
 	// labelProcess names the process of the controller that made the revision.
@@ -90,6 +93,8 @@ type Revision struct {
 	Owner string
 	// Hub is the ID of the hub of that OmniHelmRelease; empty if another client or a former version made the revision.
 	Hub string
+	// Generation is that of the OmniHelmRelease when it made the revision; 0 if another client or a former version did.
+	Generation int64
 	// Process names the process of the controller that made the revision; empty if another client or a
 	// former version did.
 	Process string
@@ -251,8 +256,10 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		return Revision{Number: number, Status: Status(record.Labels["status"]), Created: created, Modified: modified}, true
 	}
 
+	generation, _ := strconv.ParseInt(record.Labels[labelGeneration], 10, 64) // there is none, or somebody wrote another text
+
 	return Revision{
-		Number: number, Status: Status(record.Labels["status"]),
+		Number: number, Status: Status(record.Labels["status"]), Generation: generation,
 		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner], Hub: record.Labels[labelHub], Process: record.Labels[labelProcess],
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
 		Interrupted: record.Labels[labelInterrupted] != "", Created: created, Modified: modified,

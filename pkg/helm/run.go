@@ -111,7 +111,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	}
 
 	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
-	s.storage.owner, s.storage.hub = request.Wanted.Owner, request.Wanted.Hub
+	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
 	if request.Observed != nil {
 		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
 	}

@@ -48,9 +48,10 @@ type resumable struct {
 	release string
 	hidden  int    // number of the hidden revision; 0 hides none
 	process string // that makes records now
-	owner   string // of what is made, and its hub: a rollback takes labels from the revision that it goes back to
-	hub     string
-	begun   func()
+	// owner of what is made, its hub and generation: a rollback takes labels from the revision that it goes back to.
+	owner, hub string
+	generation int64
+	begun      func()
 	// stopped reports whether the action is being ended by a stop of the controller, so that what fails now did not fail by itself.
 	stopped func() bool
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
@@ -187,7 +188,7 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 	}
 
 	labels[labelRevision], labels[labelProcess] = strconv.Itoa(record.Version), r.process
-	labels[labelOwner], labels[labelHub] = r.owner, r.hub
+	labels[labelOwner], labels[labelHub], labels[labelGeneration] = r.owner, r.hub, strconv.FormatInt(r.generation, 10)
 	record.Labels = labels
 
 	if r.hides(name) {

@@ -255,9 +255,9 @@ func TestAnInterruptedRevisionAlone(t *testing.T) {
 // Helm copies labels from revision to revision. Those that we did not write for a revision say nothing about it.
 func TestLabelsThatWereCopied(t *testing.T) {
 	store, wrapped, _ := newStorage(t, 0)
-	wrapped.owner, wrapped.hub = "uid", "hub-1"
+	wrapped.owner, wrapped.hub, wrapped.generation = "uid", "hub-1", 7
 	// As a rollback copies them from a revision that was made before the release was taken over.
-	shared := map[string]string{labelOwner: "former", labelHub: "former-hub", labelContent: "content"}
+	shared := map[string]string{labelOwner: "former", labelHub: "former-hub", labelContent: "content", labelGeneration: "2"}
 
 	made := record(3, common.StatusPendingRollback)
 	made.Labels = shared
@@ -267,16 +267,16 @@ func TestLabelsThatWereCopied(t *testing.T) {
 	}
 
 	if made.Labels[labelRevision] != "3" || made.Labels[labelProcess] != "this" || shared[labelRevision] != "" ||
-		made.Labels[labelOwner] != "uid" || made.Labels[labelHub] != "hub-1" {
+		made.Labels[labelOwner] != "uid" || made.Labels[labelHub] != "hub-1" || made.Labels[labelGeneration] != "7" {
 		t.Errorf("labels %v, shared %v", made.Labels, shared)
 	}
 
 	for version, owner := range map[string]string{"3": "uid", "4": ""} {
 		labels := map[string]string{"version": version, "status": "deployed", labelOwner: "uid", labelHub: "hub-1", labelContent: "content", labelAttempt: "attempt",
-			labelTested: "Passed", labelRevision: "3"}
+			labelTested: "Passed", labelRevision: "3", labelGeneration: "7"}
 
 		got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
-		if !ok || got.Owner != owner || (got.Hub == "hub-1") != (owner != "") || (got.Content == "") != (owner == "") || got.Status != StatusDeployed || (got.Tested == "") != (owner == "") {
+		if !ok || got.Owner != owner || (got.Hub == "hub-1") != (owner != "") || (got.Content == "") != (owner == "") || got.Status != StatusDeployed || (got.Tested == "") != (owner == "") || (got.Generation == 7) != (owner != "") {
 			t.Errorf("revision %s: %+v", version, got)
 		}
 	}

@@ -45,6 +45,7 @@ func partTitles() [][2]string {
 		{"h", "The API server alone, with many objects"},
 		{"i", "A rollout: clusters that wait for their turn, and those that take it"},
 		{"j", "A storm: every cluster changes in Omni at once"},
+		{"k", "Lasting traffic: memory while every cluster changes in Omni all the time"},
 	}
 }
 

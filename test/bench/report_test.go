@@ -86,6 +86,18 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// What was measured is in the report.
+func TestEveryPartHasATitle(t *testing.T) {
+	titles := ""
+	for _, title := range partTitles() {
+		titles += title[0]
+	}
+
+	if titles != allParts {
+		t.Errorf("titles for %s, parts %s", titles, allParts)
+	}
+}
+
 func TestGoBenchLines(t *testing.T) {
 	want := "pkg: omni.texashpc.com/omni-cluster-operator/test/bench\n" +
 		"BenchmarkAPI/get/side=ours\t      10\t        1500 ns/op\t       666.5 ops/s\n"

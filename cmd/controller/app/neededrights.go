@@ -48,6 +48,7 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 
 	add(served, "", "secrets", "", "get", "list", "watch", "create", "update", "patch", "delete")
 	add(served, "", "configmaps", "", "get", "list", "watch")
+	add(served, "", "namespaces", served, "get")
 	add(served, "events.k8s.io", "events", "", "create", "patch")
 	add(leases, "coordination.k8s.io", "leases", leaseName, "get", "update")
 	add(leases, "coordination.k8s.io", "leases", "", "create")

@@ -59,6 +59,10 @@ func Add(mgr manager.Manager, options Options) error {
 		clusters = clusters.Watches(&v1alpha1.OmniRolloutPolicy{}, mapper.EnqueueForPolicy())
 	}
 
+	for _, kind := range watchedForDeletions() {
+		clusters = clusters.Watches(kind, r.deletions.handler(r.options.Now))
+	}
+
 	return clusters.
 		Named("omnicluster").
 		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(watches.MoreThanStatus())).

@@ -37,6 +37,8 @@ func (b *bench) newClient(objects []client.Object) {
 	builder := newAPI(b.t, objects...).WithObjects(&v1alpha1.OmniConnection{
 		ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace, Name: "omni", UID: "uid-connection"},
 		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM()},
+	}, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: benchNamespace, Finalizers: []string{"kubernetes.io/everything-in-it"}},
 	}).WithStatusSubresource(&v1alpha1.OmniCluster{}).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			b.writes++
@@ -57,6 +59,12 @@ func (b *bench) newClient(objects []client.Object) {
 	}
 
 	b.client = builder.Build()
+}
+
+// deleteNamespace begins the deletion of the namespace, which waits for everything in it.
+func (b *bench) deleteNamespace() {
+	b.t.Helper()
+	b.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: benchNamespace}})
 }
 
 // checkConditions checks that every condition has a type: the API refuses a status with one that has none, and not every

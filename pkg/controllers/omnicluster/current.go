@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,27 @@ func (r *reconciler) readAgain(ctx context.Context, cluster *v1alpha1.OmniCluste
 		return nil, nil //nolint:nilnil // it wants something else
 	default:
 		return now, nil
+	}
+}
+
+// namespaceGoes says for messages, if the plan destroys anything, that the namespace is being deleted: its documents go in
+// any order then, and ask for nothing. Empty if it is not.
+func (r *reconciler) namespaceGoes(ctx context.Context, s *scope) (string, error) {
+	if len(s.plan.Destructive()) == 0 {
+		return "", nil
+	}
+
+	name, found := s.cluster.Namespace, &corev1.Namespace{}
+
+	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, found); {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("whether its namespace is being deleted is not known, because omni-controller may not get Namespace %q", name), nil
+	case client.IgnoreNotFound(err) != nil:
+		return "", fmt.Errorf("read Namespace %q: %w", name, err)
+	case err != nil, !found.DeletionTimestamp.IsZero():
+		return "its namespace is being deleted", nil
+	default:
+		return "", nil
 	}
 }
 

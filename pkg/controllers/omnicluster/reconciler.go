@@ -53,6 +53,8 @@ type reconciler struct {
 	reverts  memory[revertWatch]      // what had to be changed back in Omni
 	outages  memory[time.Time]        // since when a deletion cannot use Omni
 
+	deletions deletions // of documents, by namespace
+
 	firstLook sync.Once
 	started   time.Time // when the first object was looked at
 }

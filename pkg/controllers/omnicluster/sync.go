@@ -17,12 +17,17 @@ import (
 )
 
 // decide decides which changes of the plan may be made now, and stores the settle times.
-func (r *reconciler) decide(_ context.Context, s *scope) (*consent.Decision, loop.Outcome, error) {
+func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, loop.Outcome, error) {
 	name := client.ObjectKeyFromObject(s.cluster)
 
+	namespaceGoes, err := r.namespaceGoes(ctx, s)
+	if err != nil {
+		return nil, loop.Outcome{}, err
+	}
+
 	decision := consent.Decide(consent.Facts{
-		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, Plan: s.plan, SecondWriter: r.secondWriter(s), Gate: s.gate,
-		Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Now: r.options.Now(),
+		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, Plan: s.plan, SecondWriter: r.secondWriter(s),
+		Gate: s.gate, Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Deleted: r.deletions.in(name.Namespace), Now: r.options.Now(),
 	})
 	r.settling.keep(name, decision.Settling)
 

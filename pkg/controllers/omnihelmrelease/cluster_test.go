@@ -75,7 +75,7 @@ func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 
 	made := helm.Revision{
 		Number: len(c.revisions) + 1, Status: helm.StatusDeployed, Content: request.Wanted.Content, Attempt: request.Wanted.Attempt,
-		Owner: request.Wanted.Owner, Hub: request.Wanted.Hub, ChartVersion: "1.0.0", Modified: c.now(),
+		Owner: request.Wanted.Owner, Hub: request.Wanted.Hub, Generation: request.Wanted.Generation, ChartVersion: "1.0.0", Modified: c.now(),
 	}
 
 	switch request.Decision.Action {

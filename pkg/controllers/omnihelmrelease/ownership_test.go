@@ -145,3 +145,49 @@ func TestWhoTheOwnerIs(t *testing.T) {
 		}
 	}
 }
+
+// A snapshot that was restored brings back an older state of the object. What a later state installed is not replaced
+// before somebody says so; the deletion of the object is what somebody says.
+func TestAnOlderStateReplacesNothing(t *testing.T) {
+	values := func(text string) func(*v1alpha1.OmniHelmRelease) {
+		return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(text)} }
+	}
+
+	b := newBench(t)
+	b.settle()
+	b.edit(values(`{"a":1}`))
+	b.edit(values(`{"a":2}`))
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	// What the snapshot has: the object as it was when it was installed.
+	restored := b.get()
+	values(`{"a":0}`)(restored)
+	restored.Generation--
+
+	if err := b.client.Update(t.Context(), restored); err != nil {
+		t.Fatal(err)
+	}
+
+	b.restart()
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+	for _, words := range []string{"revision 2 of release default/app", v1alpha1.AnnotationReplaceRevision + `: "2"`} {
+		if !strings.Contains(message, words) {
+			t.Errorf("%q does not say %q", message, words)
+		}
+	}
+
+	annotated := b.get()
+	annotated.Annotations = map[string]string{v1alpha1.AnnotationReplaceRevision: "2"}
+
+	if err := b.client.Update(t.Context(), annotated); err != nil {
+		t.Fatal(err)
+	}
+
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+}

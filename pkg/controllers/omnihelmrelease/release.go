@@ -3,6 +3,7 @@ package omnihelmrelease
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,15 +63,34 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(s.decision.After, v1alpha1.ReasonLocked, "%s", s.decision.Why), nil
 	case helm.ActionStall:
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
-	case helm.ActionInstall, helm.ActionUpgrade:
+	case helm.ActionRollback, helm.ActionUpgrade:
+		if said := olderState(s.release, observed.Latest()); said != "" {
+			return loop.Stall(v1alpha1.ReasonOlderState, "%s", said), nil
+		}
+	default:
+	}
+
+	if s.decision.Action == helm.ActionInstall || s.decision.Action == helm.ActionUpgrade {
 		if said := refusal(s); said != "" {
 			return loop.Stall(v1alpha1.ReasonChartRefused, "%s", said), nil
 		}
-
-		fallthrough
-	default:
-		return r.act(ctx, s)
 	}
+
+	return r.act(ctx, s)
+}
+
+// olderState says why a release that is there must not be replaced: it was made by a later state of the object than the
+// one that the API has. Generations only fall when the API's storage was restored, and an upgrade to the older state would
+// delete what the later one made. Empty if it may be.
+func olderState(release *v1alpha1.OmniHelmRelease, latest *helm.Revision) string {
+	if latest == nil || latest.Owner != string(release.UID) || latest.Generation <= release.Generation ||
+		release.Annotations[v1alpha1.AnnotationReplaceRevision] == strconv.Itoa(latest.Number) {
+		return ""
+	}
+
+	return fmt.Sprintf("revision %d of release %s was made by generation %d of this object, which has generation %d now, as after the restore of a snapshot: "+
+		"an upgrade would delete what was made since. Write into the object what is to run, and then, to have it, set the annotation %s: %q",
+		latest.Number, fullName(release), latest.Generation, release.Generation, v1alpha1.AnnotationReplaceRevision, strconv.Itoa(latest.Number))
 }
 
 // act begins the action that was decided, if it may begin now.

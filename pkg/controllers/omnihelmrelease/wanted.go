@@ -34,7 +34,7 @@ func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDi
 		loop.Requests(release))
 
 	want := helm.Wanted{
-		Content: content, Attempt: attempt, Owner: string(release.UID), Retries: int(retries), RollBack: spec.RollsBack(),
+		Content: content, Attempt: attempt, Owner: string(release.UID), Generation: release.Generation, Retries: int(retries), RollBack: spec.RollsBack(),
 		Test: spec.Test.Enable, LockTime: how.Timeout,
 	}
 

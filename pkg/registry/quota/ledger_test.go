@@ -98,8 +98,9 @@ func TestFailedWrites(t *testing.T) {
 	}
 }
 
-// TestUpkeepMayGoATenthAbove: updates of finalizers and field ownership may exceed a limit by a tenth.
-func TestUpkeepMayGoATenthAbove(t *testing.T) {
+// Updates of finalizers and field ownership may exceed a limit by two tenths, so that small updates of others, which may
+// exceed it by one, leave room for them.
+func TestUpkeepMayGoAboveALimit(t *testing.T) {
 	l := newLedger(Limits{NamespaceBytes: 1000})
 	old := object("a", "o", "1", 800)
 	must(t, l.observe("things", old, false))
@@ -112,15 +113,42 @@ func TestUpkeepMayGoATenthAbove(t *testing.T) {
 		return l.Begin(kind, true).Updated(rest.ValidateAllObjectUpdateFunc)(t.Context(), updated, old)
 	}
 
-	must(t, grown(int(1100-bytes)))
+	must(t, grown(int(1200-bytes)))
 
-	if err := grown(int(1101 - bytes)); err == nil {
+	if err := grown(int(1201 - bytes)); err == nil {
+		t.Error("more than two tenths")
+	}
+}
+
+// A user can suspend, approve and confirm in a namespace that is full; nobody can fill it further with more than that.
+func TestSmallUpdatesMayGoAboveALimit(t *testing.T) {
+	const limit = 100 << 10
+
+	l := newLedger(Limits{NamespaceBytes: limit})
+	old := object("a", "o", "1", 90<<10)
+	must(t, l.observe("things", old, false))
+
+	bytes := l.Stored("things", "a").Bytes
+	must(t, l.observe("things", object("a", "rest", "2", limit-int(bytes)-200), false))
+
+	grown := func(by int) error {
+		return l.Begin(kind, true).Updated(rest.ValidateAllObjectUpdateFunc)(t.Context(), object("a", "o", "1", 90<<10+by), old)
+	}
+
+	must(t, grown(4<<10))
+
+	if err := grown(4<<10 + 1); err == nil {
+		t.Error("more than a small update")
+	}
+
+	must(t, l.observe("things", object("a", "more", "3", 9<<10), false))
+
+	if err := grown(4 << 10); err == nil {
 		t.Error("more than a tenth")
 	}
 
-	annotated := object("a", "o", "1", 800+int(1001-bytes))
-	if err := l.Begin(kind, true).Updated(rest.ValidateAllObjectUpdateFunc)(t.Context(), annotated, old); err == nil {
-		t.Error("an annotation is no upkeep")
+	if err := l.Begin(kind, true).Created(rest.ValidateAllObjectFunc)(t.Context(), object("a", "new", "", 10)); err == nil {
+		t.Error("a create is no update")
 	}
 }
 

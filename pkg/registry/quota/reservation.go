@@ -18,9 +18,13 @@ const (
 	// countTimeout is how long a write after a start waits until everything stored has been counted.
 	countTimeout = 10 * time.Second
 
-	// metadataOverdraftTenths is how far above a limit, in tenths of it, updates may go that change neither spec, labels nor
+	// smallUpdate is how many bytes a suspension, an approval or the confirmation of a deletion may add, with the ownership
+	// of its fields. Such updates may go a tenth above a limit: what others have stored must not keep a user from them.
+	smallUpdate         = 4 << 10
+	smallUpdateInTenths = 1
+	// upkeepInTenths is how far above a limit, in tenths of it, updates may go that change neither spec, labels nor
 	// annotations: controllers add finalizers and field ownership, and must not be stuck in a full namespace.
-	metadataOverdraftTenths = 1
+	upkeepInTenths = 2
 )
 
 // Reservation is the room that is reserved for one write. A nil Reservation limits nothing.
@@ -59,7 +63,7 @@ func (r *Reservation) Created(validate rest.ValidateObjectFunc) rest.ValidateObj
 			return apierrors.NewInternalError(err)
 		}
 
-		return r.reserve(ctx, accessor, obj, Use{Objects: 1}, 0)
+		return r.reserve(ctx, accessor, obj, Use{Objects: 1}, noOverdraft)
 	}
 }
 
@@ -90,12 +94,7 @@ func (r *Reservation) Updated(validate rest.ValidateObjectUpdateFunc) rest.Valid
 			return apierrors.NewInternalError(err)
 		}
 
-		tenths := int64(0)
-		if isMetadataOnly(updated, previous) {
-			tenths = metadataOverdraftTenths
-		}
-
-		return r.reserve(ctx, updated, obj, Use{Bytes: -before}, tenths)
+		return r.reserve(ctx, updated, obj, Use{Bytes: -before}, overdraft(isMetadataOnly(updated, previous)))
 	}
 }
 
@@ -104,6 +103,22 @@ func isMetadataOnly(updated, previous metav1.Object) bool {
 	return updated.GetGeneration() == previous.GetGeneration() &&
 		maps.Equal(updated.GetLabels(), previous.GetLabels()) && maps.Equal(updated.GetAnnotations(), previous.GetAnnotations())
 }
+
+// overdraft returns how far above a limit an update may go that adds so many bytes, in tenths of the limit.
+func overdraft(upkeep bool) func(added int64) int64 {
+	return func(added int64) int64 {
+		switch {
+		case upkeep:
+			return upkeepInTenths
+		case added <= smallUpdate:
+			return smallUpdateInTenths
+		default:
+			return 0
+		}
+	}
+}
+
+func noOverdraft(int64) int64 { return 0 }
 
 // before is the size of the object as it is stored.
 func (r *Reservation) before(previous metav1.Object, old runtime.Object) (int64, error) {
@@ -116,7 +131,7 @@ func (r *Reservation) before(previous metav1.Object, old runtime.Object) (int64,
 
 // reserve reserves room for the object, or returns an error that explains why there is none. change is what the write
 // adds besides the object's own size.
-func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj runtime.Object, change Use, tenths int64) error {
+func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj runtime.Object, change Use, overdraft func(added int64) int64) error {
 	bytes, err := r.ledger.size(obj)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -137,7 +152,7 @@ func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj r
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
 
-	if refusal := r.ledger.refusal(r.key.namespace, change, tenths); refusal != "" {
+	if refusal := r.ledger.refusal(r.key.namespace, change, overdraft(change.Bytes)); refusal != "" {
 		return apierrors.NewForbidden(r.kind, r.key.name, fmt.Errorf("%s", refusal))
 	}
 

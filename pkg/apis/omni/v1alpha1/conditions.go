@@ -343,6 +343,9 @@ const (
 	ReasonSourceNotFound = "SourceNotFound"
 	// ReasonNamespaceNotFound: The target namespace does not exist in the workload cluster.
 	ReasonNamespaceNotFound = "NamespaceNotFound"
+	// ReasonOlderState: The release was made by a later state of this object than the one that the API has now, as after
+	// the restore of a snapshot.
+	ReasonOlderState = "OlderState"
 	// ReasonForeignTarget: The target exists and is not this object's.
 	ReasonForeignTarget = "ForeignTarget"
 )

@@ -35,6 +35,9 @@ const (
 	// AnnotationPromotePrefix, with the name of a stage behind it, is for an OmniRolloutPolicy: lets the stage begin until
 	// the time that is its value (RFC 3339), whether the earlier stages have qualified a change or not.
 	AnnotationPromotePrefix = GroupName + "/promote-"
+	// AnnotationReplaceRevision allows a revision to be replaced that a later state of the OmniHelmRelease made than the
+	// one that the API has now, as after the restore of a snapshot. Its value is the number of the revision.
+	AnnotationReplaceRevision = GroupName + "/replace-revision"
 	// AnnotationAcceptCluster allows a kubeconfig to lead to another cluster than before. Its value is the
 	// new cluster's ID.
 	AnnotationAcceptCluster = GroupName + "/accept-cluster"

@@ -16,15 +16,20 @@ type Facts struct {
 	Claim Claim
 	// Adopting is true if every destroy needs an approval; see Claim.IsAdopting.
 	Adopting bool
+	// NamespaceGoes says for messages that the namespace is being deleted, or that this is not known; else empty. Documents
+	// that are gone are no wish then.
+	NamespaceGoes string
 	// Plan has the changes to make.
 	Plan *plan.Plan
 	// SecondWriter describes who else writes the cluster; empty if nobody is known.
 	SecondWriter string
 	// Gate has the conditions of the rollout policies.
 	Gate Gate
-	// Settling has the settle times that the last run recorded, and SettleTime is how long one lasts.
+	// Settling has the settle times that the last run recorded, and SettleTime is how long one lasts. Deleted is when a
+	// document in the namespace was deleted last.
 	Settling   Settling
 	SettleTime time.Duration
+	Deleted    time.Time
 	// Now is the time of the run.
 	Now time.Time
 }
@@ -51,7 +56,7 @@ type Decision struct {
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
 	d := Decision{facts: f, stop: f.stop(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
-	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.Adopting)
+	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.unasked())
 
 	var settling []string
 
@@ -62,7 +67,7 @@ func Decide(f Facts) Decision {
 		}
 	}
 
-	d.Settling = f.Settling.settle(f.Cluster.UID, settling, f.Now, f.SettleTime)
+	d.Settling = f.Settling.settle(f.Cluster.UID, settling, f.Deleted, f.Now, f.SettleTime)
 	d.allSettled = d.Settling.settled
 	d.allApproved, d.Approved = approve(spec.ApprovedPlan, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
 
@@ -72,7 +77,16 @@ func Decide(f Facts) Decision {
 // DecideDeletion returns the decision for the plan that destroys a cluster. The user asked for it as a whole, so every
 // change of it may be made.
 func DecideDeletion(planned *plan.Plan) Decision {
-	return Decision{facts: Facts{Plan: planned}, Items: itemsOf(planned, Record{}, v1alpha1.ChangePolicyApply, false)}
+	return Decision{facts: Facts{Plan: planned}, Items: itemsOf(planned, Record{}, v1alpha1.ChangePolicyApply, "")}
+}
+
+// unasked returns, for messages, why no document is enough for a destructive change; empty if that depends on the change.
+func (f Facts) unasked() string {
+	if f.Adopting {
+		return "the cluster is being adopted"
+	}
+
+	return f.NamespaceGoes
 }
 
 // stop returns the hold that applies to the whole plan.

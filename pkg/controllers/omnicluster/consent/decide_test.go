@@ -160,7 +160,12 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 			}
 			writes := !g.suspend && !g.locked && policy != v1alpha1.ChangePolicyObserve
 			trusts := (policy == "" || policy == v1alpha1.ChangePolicyApply) && !adopting
-			got := g.decideItems(itemsOf(planned, record, policy, adopting))
+			unasked := ""
+			if adopting {
+				unasked = "the cluster is being adopted"
+			}
+
+			got := g.decideItems(itemsOf(planned, record, policy, unasked))
 
 			if want := writes && (trusts && g.settled || !trusts && g.approved); got.MayDestroy(ours) != want {
 				t.Errorf("%+v: ours %v", g, !want)
@@ -183,7 +188,7 @@ func TestGateMessages(t *testing.T) {
 	record := Record{sets: appliedRecord{{ID: "demo-a", Size: "pool/3"}}}
 	hash := plan.HashOf([]plan.Change{theirs})
 	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"` + hash + `"}}'`
-	items := itemsOf(planned, record, v1alpha1.ChangePolicyApply, false)
+	items := itemsOf(planned, record, v1alpha1.ChangePolicyApply, "")
 	g := gate{waiting: 1, settled: true}
 
 	if got, want := g.decideItems(items).Outcome().Message(),
@@ -243,7 +248,7 @@ func TestNeedsApproval(t *testing.T) {
 		"not destructive": {plan.Change{Action: plan.ActionCreate}, gate{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := test.gate.decideItems(itemsOf(planned(test.change), record, v1alpha1.ChangePolicyApply, false))
+			d := test.gate.decideItems(itemsOf(planned(test.change), record, v1alpha1.ChangePolicyApply, ""))
 			if got := d.asksForApproval(d.Items[0]); got != test.want {
 				t.Errorf("got %v", got)
 			}

@@ -101,10 +101,11 @@ func (i Item) order() int {
 }
 
 // itemsOf returns the items of a plan. A destructive change needs an approval unless the policy is Apply; it always
-// needs one while a cluster is being adopted, and if this object did not make what the change destroys.
-func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, adopting bool) []Item {
+// needs one if no document is enough for the reason that unasked has, and if this object did not make what the change
+// destroys.
+func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, unasked string) []Item {
 	items := make([]Item, 0, len(planned.Changes)+len(planned.Waiting))
-	trusts := !adopting && (policy == v1alpha1.ChangePolicyApply || policy == "")
+	trusts := unasked == "" && (policy == v1alpha1.ChangePolicyApply || policy == "")
 
 	for _, change := range planned.Changes {
 		item := Item{Change: change, State: Planned}
@@ -117,8 +118,8 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, ad
 				item.Needs = NeedsSettling
 			}
 
-			if adopting {
-				item.Foreign = "the cluster is being adopted"
+			if unasked != "" {
+				item.Foreign = unasked
 			}
 		}
 

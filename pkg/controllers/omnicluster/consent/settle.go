@@ -14,29 +14,50 @@ type Settling struct {
 	keys    []string  // of the changes, sorted
 	since   time.Time
 	settled bool
+	deleted time.Time // when the last document in the namespace was deleted
+}
+
+// longestWave is how many settle times a row of deletions in a namespace may keep a change from being settled. A prune
+// deletes one kind of the whole fleet after the other: what is left of a cluster in the middle of it is not what its user
+// asked for.
+const longestWave = 30
+
+// from returns when the settle time begins.
+func (s Settling) from(settleTime time.Duration) time.Time {
+	if end := s.since.Add(longestWave * settleTime); s.deleted.After(end) {
+		return end
+	}
+
+	if s.deleted.After(s.since) {
+		return s.deleted
+	}
+
+	return s.since
 }
 
 // settle returns the state for the destructive changes that a plan has now. They are settled when they have been the
 // same for the settle time. The rest of a settled set stays settled while the set is carried out; a new change starts
-// the time again.
-func (s Settling) settle(uid types.UID, keys []string, now time.Time, settleTime time.Duration) Settling {
+// the time again, and so does a deletion in the namespace.
+func (s Settling) settle(uid types.UID, keys []string, deleted, now time.Time, settleTime time.Duration) Settling {
 	keys = slices.Sorted(slices.Values(keys))
+	anew := Settling{uid: uid, keys: keys, since: now, deleted: deleted}
 
 	switch {
 	case len(keys) == 0:
 		return Settling{uid: uid}
 	case s.uid != uid:
-		return Settling{uid: uid, keys: keys, since: now}
+		return anew
 	case s.settled && subset(keys, s.keys):
 		// A change that is no longer among them counts as new when it comes back.
 		s.keys = keys
 
 		return s
 	case !slices.Equal(keys, s.keys):
-		return Settling{uid: uid, keys: keys, since: now}
+		return anew
 	}
 
-	s.settled = now.Sub(s.since) >= settleTime
+	s.deleted = deleted
+	s.settled = now.Sub(s.from(settleTime)) >= settleTime
 
 	return s
 }
@@ -47,7 +68,7 @@ func (s Settling) remaining(now time.Time, settleTime time.Duration) time.Durati
 		return 0
 	}
 
-	return max(settleTime-now.Sub(s.since), 0)
+	return max(settleTime-now.Sub(s.from(settleTime)), 0)
 }
 
 // subset reports whether every key of a sorted list is in another sorted list.

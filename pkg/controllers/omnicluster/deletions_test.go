@@ -1,0 +1,100 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+func TestDeletionsAreNoted(t *testing.T) {
+	var noted deletions
+
+	now := time.Unix(1000, 0)
+	handler := noted.handler(func() time.Time { return now })
+	going := metav1.NewTime(now)
+	stays := &v1alpha1.OmniWorkers{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet"}}
+	goes := &v1alpha1.OmniWorkers{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", DeletionTimestamp: &going}}
+
+	update := func(before, after client.Object) {
+		handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, nil)
+	}
+	expect := func(what string, want time.Time) {
+		t.Helper()
+
+		if got := noted.in("fleet"); !got.Equal(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+
+	update(stays, stays)
+	expect("nothing is deleted", time.Time{})
+
+	update(stays, goes)
+	expect("a deletion begins", now)
+
+	begun := now
+	now = now.Add(time.Minute)
+
+	update(goes, goes)
+	handler.Delete(t.Context(), event.DeleteEvent{Object: goes}, nil)
+	expect("it goes on, and ends", begun)
+
+	handler.Delete(t.Context(), event.DeleteEvent{Object: stays}, nil)
+	expect("a deletion without a finalizer", now)
+
+	if got := noted.in("other"); !got.IsZero() {
+		t.Errorf("another namespace: %v", got)
+	}
+}
+
+// A prune of a whole fleet deletes one kind after the other. What is left of a cluster in the middle of it is no wish.
+func TestDeletionsInTheNamespaceKeepMachines(t *testing.T) {
+	b := running(t)
+	writes := b.remoteWrites()
+	other := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace}}
+
+	b.delete(newWorkers("w", machineClass, 1))
+	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+
+	for range 5 {
+		b.advance(settleTime - time.Second)
+		b.reconciler.deletions.note(other, b.clock())
+		b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	}
+
+	if got := b.remoteWrites() - writes; got != 0 {
+		t.Errorf("%d writes to Omni", got)
+	}
+
+	b.advance(settleTime)
+	b.until("Synced", metav1.ConditionTrue, "")
+	b.wantTornDown("MachineSets demo-w")
+}
+
+// In a namespace that is being deleted, kinds go in any order, with anything between them.
+func TestNamespaceThatIsDeletedKeepsMachines(t *testing.T) {
+	b := running(t)
+	writes := b.remoteWrites()
+
+	b.deleteNamespace()
+	b.delete(newWorkers("w", machineClass, 1))
+
+	cluster := b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	says(t, message(cluster, "Ready"), "its namespace is being deleted")
+
+	b.advance(100 * settleTime)
+	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+
+	if got := b.remoteWrites() - writes; got != 0 {
+		t.Errorf("%d writes to Omni", got)
+	}
+
+	b.approvePlan()
+	b.until("Synced", metav1.ConditionTrue, "")
+	b.wantTornDown("MachineSets demo-w")
+}
