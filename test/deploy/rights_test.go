@@ -104,16 +104,18 @@ func controllerRights(program string, leases, secrets, exports []string) (given,
 		}
 	}
 
-	// The UID of kube-system is the ID of the hub; there is no right to any other.
-	hub := right{program, "kube-system", "namespaces", "kube-system", []string{"get"}}
-	if len(leases) > 0 {
-		given = append(given, hub)
-	} else {
-		refused = append(refused, hub)
-	}
+	// The UID of kube-system is the ID of the hub. Of a namespace that is served it has to be known whether it is being
+	// deleted. There is no right to any other.
+	for _, in := range []string{namespace, "team-a", "team-b", "kube-system", "flux-system", "argocd"} {
+		get := right{program, in, "namespaces", in, []string{"get"}}
+		if slices.Contains(secrets, in) || in == "kube-system" && len(leases) > 0 {
+			given = append(given, get)
+		} else {
+			refused = append(refused, get)
+		}
 
-	refused = append(refused, right{program, "kube-system", "namespaces", "kube-system", append([]string{"list", "watch"}, writes...)},
-		right{program, "team-a", "namespaces", "team-a", both}, right{program, "", "namespaces", "", both})
+		refused = append(refused, right{program, in, "namespaces", in, append([]string{"list", "watch"}, writes...)})
+	}
 
 	return given, refused
 }
