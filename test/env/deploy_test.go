@@ -88,7 +88,9 @@ func testRights(t *testing.T, hub *Hub) {
 		{controller, "get", crd, crds, "", "omniclusters.omni.texashpc.com", "", true},
 		{controller, "get", crd, crds, "", "others.example.com", "", false},
 		{controller, "get", "", "namespaces", "", "kube-system", "kube-system", true},
-		{controller, "get", "", "namespaces", "", "default", "default", false},
+		{controller, "get", "", "namespaces", "", "default", "default", true}, // the one that it serves
+		{controller, "get", "", "namespaces", "", "kube-public", "kube-public", false},
+		{controller, "list", "", "namespaces", "", "", "", false},
 		{controller, "create", omni, "omniclusters", "", "", "default", false},
 		{controller, "delete", omni, "omniclusters", "", "", "default", false},
 		{controller, "get", "", "secrets", "", "", "kube-system", false},

@@ -38,6 +38,7 @@ func (o *CheckOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.ExportNamespaces, flagExportNamespaces, c.ExportNamespaces, "Namespaces (separated by commas) besides its own to which exports may write their Secrets. Default: none.")
 	flags.StringVar(&c.LeaderElectionNamespace, "leader-election-namespace", c.LeaderElectionNamespace, "Namespace of the controller's lease. Default: --namespace.")
 	flags.BoolVar(&c.Metrics.Secure, "metrics-secure", c.Metrics.Secure, "The controller serves its metrics to authorised readers only, which takes two more rights.")
+	flags.BoolVar(&c.Rollouts, "rollouts", c.Rollouts, "The controller works on OmniRolloutPolicies, which takes rights.")
 	flags.StringVar(&c.HubID, hub.FlagID, c.HubID, "The controller has an ID of the hub, and needs no right to read the UID of kube-system.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long each check is tried.")
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// programSelector finds the Pods of an installation by the label that the chart sets.
-	programSelector = "app.kubernetes.io/name=omni-cluster-operator"
+	// programSelector finds the Pods of an installation by a label that the chart sets for both programs.
+	programSelector = "app.kubernetes.io/part-of=omni-cluster-operator"
 	// maxEvents, maxPods, maxLogLines and maxLogBytes bound what a bundle has of the management cluster.
 	maxEvents   = 500
 	maxPods     = 20

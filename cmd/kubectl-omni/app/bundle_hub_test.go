@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestBundleOfTheHub(t *testing.T) {
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	pod := func(name, label string) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "operator", Labels: map[string]string{"app.kubernetes.io/name": label}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "operator", Labels: map[string]string{"app.kubernetes.io/part-of": label}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "omni-controller", Env: []corev1.EnvVar{{Name: "TOKEN", Value: canary}}, Args: []string{canary},
 			}}},
@@ -94,5 +95,24 @@ func TestBundleWithoutRights(t *testing.T) {
 
 	if strings.Count(output, "kind: OmniCluster\n") == 0 {
 		t.Errorf("our objects are not there:\n%s", output)
+	}
+}
+
+// The Pods of both programs have the label by which a bundle finds them.
+func TestBundleFindsOurPods(t *testing.T) {
+	key, value, _ := strings.Cut(programSelector, "=")
+
+	for _, program := range []string{"apiserver", "controller"} {
+		manifest, err := os.ReadFile("../../../artifacts/kustomize/base/" + program + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		_, template, found := strings.Cut(string(manifest), "\n  template:\n")
+		labels, _, _ := strings.Cut(template, "\n    spec:\n")
+
+		if !found || !strings.Contains(labels, key+": "+value) {
+			t.Errorf("the Pods of %s have other labels:\n%s", program, labels)
+		}
 	}
 }

@@ -5559,7 +5559,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterPlan(ref common.ReferenceCallback)
 					},
 					"destructive": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destructive is the number of changes, of all three kinds, that take machines away, or objects out of the running cluster. While a cluster is being adopted every destroy counts.",
+							Description: "destructive is the number of changes, of all three kinds, that take machines away, or objects out of the running cluster. While a cluster is being adopted every destroy counts, and every update that takes objects from a manifest group of mode full.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -7054,7 +7054,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseSpec(ref common.ReferenceCallb
 					},
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeout bounds one action, hooks included. Default 5m.",
+							Description: "timeout bounds one action, hooks included: 1s to 24h. Default 5m.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8084,7 +8084,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicySpec(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "stages are taken one after the other. A cluster belongs to the first whose selector matches.",
+							Description: "stages are taken one after the other, 10 at most. A cluster belongs to the first whose selector matches.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8127,7 +8127,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicySpec(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "freezes are times in which nothing begins.",
+							Description: "freezes are times in which nothing begins, 20 at most.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9081,7 +9081,7 @@ func schema_pkg_apis_omni_v1alpha1_PlannedChange(ref common.ReferenceCallback) c
 					},
 					"destructive": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of a cluster, machine set, machine set node or manifest group of mode full, and an update that takes machines away from a set.",
+							Description: "destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of a cluster, machine set, machine set node or manifest group of mode full, an update that takes machines away from a set, and one by which a manifest group leaves mode full. While a cluster is being adopted also every other destruction, and an update that takes objects from a group of mode full.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

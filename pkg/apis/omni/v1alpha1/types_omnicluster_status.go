@@ -136,7 +136,8 @@ type OmniClusterPlan struct {
 	Destroys int32 `json:"destroys"`
 
 	// destructive is the number of changes, of all three kinds, that take machines away, or objects out of the
-	// running cluster. While a cluster is being adopted every destroy counts.
+	// running cluster. While a cluster is being adopted every destroy counts, and every update that takes objects from a
+	// manifest group of mode full.
 	// +optional
 	Destructive int32 `json:"destructive,omitempty"`
 
@@ -189,8 +190,9 @@ type PlannedChange struct {
 	ID string `json:"id"`
 
 	// destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of
-	// a cluster, machine set, machine set node or manifest group of mode full, and an update that takes machines
-	// away from a set.
+	// a cluster, machine set, machine set node or manifest group of mode full, an update that takes machines
+	// away from a set, and one by which a manifest group leaves mode full. While a cluster is being adopted also every other
+	// destruction, and an update that takes objects from a group of mode full.
 	// +optional
 	Destructive bool `json:"destructive,omitempty"`
 

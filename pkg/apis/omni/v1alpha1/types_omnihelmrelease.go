@@ -57,7 +57,7 @@ type OmniHelmReleaseSpec struct {
 	// +optional
 	WaitForJobs bool `json:"waitForJobs"`
 
-	// timeout bounds one action, hooks included. Default 5m.
+	// timeout bounds one action, hooks included: 1s to 24h. Default 5m.
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 

@@ -40,7 +40,7 @@ type OmniRolloutPolicySpec struct {
 	// +listType=set
 	Changes []ChangeKind `json:"changes,omitempty"`
 
-	// stages are taken one after the other. A cluster belongs to the first whose selector matches.
+	// stages are taken one after the other, 10 at most. A cluster belongs to the first whose selector matches.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -61,7 +61,7 @@ type OmniRolloutPolicySpec struct {
 	// +optional
 	ProgressDeadline Duration `json:"progressDeadline,omitempty"`
 
-	// freezes are times in which nothing begins.
+	// freezes are times in which nothing begins, 20 at most.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

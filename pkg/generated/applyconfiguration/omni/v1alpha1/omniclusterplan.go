@@ -33,7 +33,8 @@ type OmniClusterPlanApplyConfiguration struct {
 	// destroys is the number of Omni resources to destroy.
 	Destroys *int32 `json:"destroys,omitempty"`
 	// destructive is the number of changes, of all three kinds, that take machines away, or objects out of the
-	// running cluster. While a cluster is being adopted every destroy counts.
+	// running cluster. While a cluster is being adopted every destroy counts, and every update that takes objects from a
+	// manifest group of mode full.
 	Destructive *int32 `json:"destructive,omitempty"`
 	// held is the number of changes that wait for their turn in an OmniRolloutPolicy.
 	Held *int32 `json:"held,omitempty"`

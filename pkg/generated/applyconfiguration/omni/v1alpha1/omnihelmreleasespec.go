@@ -43,7 +43,7 @@ type OmniHelmReleaseSpecApplyConfiguration struct {
 	Wait *bool `json:"wait,omitempty"`
 	// waitForJobs also waits until the release's Jobs are complete. Without wait it does nothing.
 	WaitForJobs *bool `json:"waitForJobs,omitempty"`
-	// timeout bounds one action, hooks included. Default 5m.
+	// timeout bounds one action, hooks included: 1s to 24h. Default 5m.
 	Timeout *omniv1alpha1.Duration `json:"timeout,omitempty"`
 	// rollbackOnFailure goes back to the last good revision when an upgrade fails.
 	RollbackOnFailure *bool `json:"rollbackOnFailure,omitempty"`

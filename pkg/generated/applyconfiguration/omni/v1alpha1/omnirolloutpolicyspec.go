@@ -34,7 +34,7 @@ type OmniRolloutPolicySpecApplyConfiguration struct {
 	// changes are the kinds of changes that wait: KubernetesVersion, TalosVersion, MachineConfig, MachineImage,
 	// MachineRemoval, Manifests. Unset means all of them.
 	Changes []omniv1alpha1.ChangeKind `json:"changes,omitempty"`
-	// stages are taken one after the other. A cluster belongs to the first whose selector matches.
+	// stages are taken one after the other, 10 at most. A cluster belongs to the first whose selector matches.
 	Stages []RolloutStageApplyConfiguration `json:"stages,omitempty"`
 	// arrivalTime is how long a change other than a version has to be seen before a later stage takes it, so that the
 	// earlier stages can have got it, too. From 0s to 24h; 15m by default.
@@ -45,7 +45,7 @@ type OmniRolloutPolicySpecApplyConfiguration struct {
 	// progressDeadline is how long a cluster may take until it is Ready with its changes; then it has failed. From 10m
 	// to 48h; 2h by default.
 	ProgressDeadline *omniv1alpha1.Duration `json:"progressDeadline,omitempty"`
-	// freezes are times in which nothing begins.
+	// freezes are times in which nothing begins, 20 at most.
 	Freezes []RolloutFreezeApplyConfiguration `json:"freezes,omitempty"`
 	// hold keeps everything from beginning until it is taken back.
 	Hold *bool `json:"hold,omitempty"`

@@ -34,8 +34,9 @@ type PlannedChangeApplyConfiguration struct {
 	// id of the Omni resource.
 	ID *string `json:"id,omitempty"`
 	// destructive is true for a change that can wipe a machine or remove objects from the cluster: the destruction of
-	// a cluster, machine set, machine set node or manifest group of mode full, and an update that takes machines
-	// away from a set.
+	// a cluster, machine set, machine set node or manifest group of mode full, an update that takes machines
+	// away from a set, and one by which a manifest group leaves mode full. While a cluster is being adopted also every other
+	// destruction, and an update that takes objects from a group of mode full.
 	Destructive *bool `json:"destructive,omitempty"`
 	// needsApproval is true for a change that waits until spec.approvedPlan equals the plan's hash.
 	NeedsApproval *bool `json:"needsApproval,omitempty"`
