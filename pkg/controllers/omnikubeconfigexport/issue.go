@@ -257,6 +257,10 @@ func explain(class omni.Class, s *scope, message string) loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s: %s", where, message)
 	case omni.ClassKeyExpired:
 		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s: %s", where, message)
+	case omni.ClassKeyInvalid:
+		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s: %s", where, message)
+	case omni.ClassTooMuchData:
+		return loop.Stall(v1alpha1.ReasonTooMuchData, "%s: %s", where, message)
 	case omni.ClassRefused:
 		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", where, message)
 	case omni.ClassTLS:
