@@ -274,3 +274,30 @@ func TestPendingLocationOfSomebodyElse(t *testing.T) {
 		t.Errorf("the cluster has %q", got)
 	}
 }
+
+// A replacement that the cluster refuses does not cost the copy that is there.
+func TestARefusedReplacementKeepsTheCopy(t *testing.T) {
+	for name, refused := range map[string]bool{"refused": true, "taken": false} {
+		t.Run(name, func(t *testing.T) {
+			m := newMover(t)
+			m.to("apps", "a")
+			m.settle()
+
+			before := m.store.secrets["apps/a"]
+			before.Type = "other" // so it has to be made again
+			m.store.refuses = refused
+			m.sync.Generation++
+
+			outcome := m.run()
+			after := m.store.secrets["apps/a"]
+
+			if refused && (outcome.Reason() != v1alpha1.ReasonRefused || after != before) {
+				t.Errorf("%s: %s; the Secret: %v", outcome.Reason(), outcome.Message(), after)
+			}
+
+			if !refused && (!outcome.Continues() || after == nil || after.Type == "other") {
+				t.Errorf("%s: %s; the Secret: %v", outcome.Reason(), outcome.Message(), after)
+			}
+		})
+	}
+}

@@ -48,6 +48,23 @@ func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where lo
 	return err
 }
 
+// wouldTake asks by a dry run whether the cluster would take the Secret in the place of the one that is there: what it refuses
+// must not cost the one that it has.
+func wouldTake(ctx context.Context, s *scope, wanted location) error {
+	cluster := s.opened.Cluster
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
+	s.want.fill(secret)
+
+	_, err := change(ctx, cluster, wanted, func(ctx context.Context) (*corev1.Secret, error) {
+		return cluster.Core().Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the last that a create looks at
+	}
+
+	return err
+}
+
 // create creates the Secret, and its namespace if the spec asks for that and it does not exist.
 func (r *reconciler) create(ctx context.Context, s *scope, wanted location) error {
 	cluster := s.opened.Cluster

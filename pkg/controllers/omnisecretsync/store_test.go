@@ -30,6 +30,7 @@ type secretStore struct {
 
 	version int
 	looked  func(name string) // after each look at a Secret that is there; may be nil
+	refuses bool              // creates nothing: a validation, or a policy
 }
 
 // ServeHTTP answers as far as the controller asks.
@@ -77,6 +78,20 @@ func (c *secretStore) answer(w http.ResponseWriter, r *http.Request) {
 	}
 
 	live := c.secrets[name]
+
+	if r.Method == http.MethodPost && c.refuses {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"no"}`)
+
+		return
+	}
+
+	if r.Method == http.MethodPost && r.URL.Query().Get("dryRun") != "" {
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`)
+
+		return
+	}
 
 	switch r.Method {
 	case http.MethodPost, http.MethodPut:

@@ -129,6 +129,10 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 			r.wrote(s, "Updated", wanted, "was changed there")
 		}
 	case actionReplace:
+		if err := wouldTake(ctx, s, wanted); err != nil {
+			return loop.Outcome{}, fmt.Errorf("replace Secret %s: %w", wanted, err)
+		}
+
 		if err := deleteExactly(ctx, cluster, wanted, live); err != nil {
 			return loop.Outcome{}, fmt.Errorf("delete Secret %s to make it again: %w", wanted, err)
 		}
@@ -194,7 +198,12 @@ func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
 		return 0 // somebody asks for it
 	}
 
-	return shortestPeace - r.options.Now().Sub(status.LastSyncTime.Time)
+	// A write in the future is one by a clock that was ahead.
+	if ago := r.options.Now().Sub(status.LastSyncTime.Time); ago >= 0 {
+		return shortestPeace - ago
+	}
+
+	return 0
 }
 
 // wroteThis reports whether this very content was written there before, for this generation.

@@ -316,6 +316,7 @@ func TestFightPause(t *testing.T) {
 		{"the spec changed", time.Second, func(s *scope) { s.sync.Generation++ }, 0},
 		{"asked for", time.Second, func(s *scope) { s.sync.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"} }, 0},
 		{"another place", time.Second, func(s *scope) { s.sync.Status.Target.Name = "former" }, 0},
+		{"written in the future", -6 * time.Hour, func(*scope) {}, 0},
 		{"never written", 0, func(s *scope) { s.sync.Status.LastSyncTime = nil }, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
