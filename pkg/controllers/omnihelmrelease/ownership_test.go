@@ -146,9 +146,11 @@ func TestWhoTheOwnerIs(t *testing.T) {
 	}
 }
 
-// A snapshot that was restored brings back an older state of the object. What a later state installed is not replaced
-// before somebody says so; the deletion of the object is what somebody says.
-func TestAnOlderStateReplacesNothing(t *testing.T) {
+// restored is a release whose object is in an older state than the one that made revision 2, as after the restore of a
+// snapshot.
+func restored(t *testing.T) *bench {
+	t.Helper()
+
 	values := func(text string) func(*v1alpha1.OmniHelmRelease) {
 		return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(text)} }
 	}
@@ -160,16 +162,22 @@ func TestAnOlderStateReplacesNothing(t *testing.T) {
 	b.settle()
 	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
 
-	// What the snapshot has: the object as it was when it was installed.
-	restored := b.get()
-	values(`{"a":0}`)(restored)
-	restored.Generation--
+	older := b.get()
+	values(`{"a":0}`)(older)
+	older.Generation--
 
-	if err := b.client.Update(t.Context(), restored); err != nil {
+	if err := b.client.Update(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
 
 	b.restart()
+
+	return b
+}
+
+// What a later state of the object installed is not replaced before somebody says so.
+func TestAnOlderStateReplacesNothing(t *testing.T) {
+	b := restored(t)
 	b.settle()
 	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
 
@@ -178,6 +186,13 @@ func TestAnOlderStateReplacesNothing(t *testing.T) {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q does not say %q", message, words)
 		}
+	}
+
+	before := b.get()
+	b.settle()
+
+	if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("a second run wrote the status: %+v", after.Status)
 	}
 
 	annotated := b.get()
@@ -190,4 +205,16 @@ func TestAnOlderStateReplacesNothing(t *testing.T) {
 	b.settle()
 	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
 	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+}
+
+// The deletion of the object asks for the end of the release, whichever state made it.
+func TestAnOlderStateIsUninstalled(t *testing.T) {
+	b := restored(t)
+	b.remove()
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUninstall)
+
+	if !b.gone() {
+		t.Error("the object stays")
+	}
 }

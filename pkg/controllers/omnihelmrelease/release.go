@@ -63,20 +63,30 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(s.decision.After, v1alpha1.ReasonLocked, "%s", s.decision.Why), nil
 	case helm.ActionStall:
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
-	case helm.ActionRollback, helm.ActionUpgrade:
-		if said := olderState(s.release, observed.Latest()); said != "" {
-			return loop.Stall(v1alpha1.ReasonOlderState, "%s", said), nil
-		}
 	default:
-	}
+		if reason, why := unwanted(s); why != "" {
+			return loop.Stall(reason, "%s", why), nil
+		}
 
-	if s.decision.Action == helm.ActionInstall || s.decision.Action == helm.ActionUpgrade {
-		if said := refusal(s); said != "" {
-			return loop.Stall(v1alpha1.ReasonChartRefused, "%s", said), nil
+		return r.act(ctx, s)
+	}
+}
+
+// unwanted returns why the action that was decided must not begin before somebody changes something; empty if it may.
+func unwanted(s *scope) (reason, why string) {
+	action := s.decision.Action
+
+	if action == helm.ActionUpgrade || action == helm.ActionRollback {
+		if why := olderState(s.release, s.observed.Latest()); why != "" {
+			return v1alpha1.ReasonOlderState, why
 		}
 	}
 
-	return r.act(ctx, s)
+	if action == helm.ActionInstall || action == helm.ActionUpgrade {
+		return v1alpha1.ReasonChartRefused, refusal(s)
+	}
+
+	return "", ""
 }
 
 // olderState says why a release that is there must not be replaced: it was made by a later state of the object than the

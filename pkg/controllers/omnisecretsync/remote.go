@@ -51,13 +51,7 @@ func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where lo
 // wouldTake asks by a dry run whether the cluster would take the Secret in the place of the one that is there: what it refuses
 // must not cost the one that it has.
 func wouldTake(ctx context.Context, s *scope, wanted location) error {
-	cluster := s.opened.Cluster
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
-	s.want.fill(secret)
-
-	_, err := change(ctx, cluster, wanted, func(ctx context.Context) (*corev1.Secret, error) {
-		return cluster.Core().Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	})
+	_, err := createSecret(ctx, s, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsAlreadyExists(err) {
 		return nil // the last that a create looks at
 	}
@@ -65,17 +59,19 @@ func wouldTake(ctx context.Context, s *scope, wanted location) error {
 	return err
 }
 
-// create creates the Secret, and its namespace if the spec asks for that and it does not exist.
-func (r *reconciler) create(ctx context.Context, s *scope, wanted location) error {
+func createSecret(ctx context.Context, s *scope, wanted location, options metav1.CreateOptions) (*corev1.Secret, error) {
 	cluster := s.opened.Cluster
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.namespace, Name: wanted.name}}
 	s.want.fill(secret)
 
-	write := func(ctx context.Context) (*corev1.Secret, error) {
-		return cluster.Core().Secrets(wanted.namespace).Create(ctx, secret, metav1.CreateOptions{})
-	}
+	return change(ctx, cluster, wanted, func(ctx context.Context) (*corev1.Secret, error) {
+		return cluster.Core().Secrets(wanted.namespace).Create(ctx, secret, options)
+	})
+}
 
-	_, err := change(ctx, cluster, wanted, write)
+// create creates the Secret, and its namespace if the spec asks for that and it does not exist.
+func (r *reconciler) create(ctx context.Context, s *scope, wanted location) error {
+	_, err := createSecret(ctx, s, wanted, metav1.CreateOptions{})
 	if !apierrors.IsNotFound(err) || !s.sync.Spec.CreateNamespace {
 		return wrap(err, "create Secret %s", wanted)
 	}
@@ -84,7 +80,7 @@ func (r *reconciler) create(ctx context.Context, s *scope, wanted location) erro
 		return wrap(err, "create namespace %s", wanted.namespace)
 	}
 
-	_, err = change(ctx, cluster, wanted, write)
+	_, err = createSecret(ctx, s, wanted, metav1.CreateOptions{})
 
 	return wrap(err, "create Secret %s", wanted)
 }

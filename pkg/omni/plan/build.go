@@ -48,7 +48,7 @@ func (b planBuilder) build(ctx context.Context, result *template.SyncResult, see
 	var first []resource.Resource // to be destroyed before it can be created again
 
 	updates, moves := orderManifests(ctx, result.Update, b.keeping)
-	b.keeping, b.moves = keeping(b.keeping, updates), moves
+	b.keeping, b.moves = keeping(b.keeping, moves), moves
 
 	for _, update := range updates {
 		if b.addUpdate(plan, update.Old, update.New) {

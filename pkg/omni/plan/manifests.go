@@ -9,7 +9,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-	"github.com/siderolabs/omni/client/pkg/template"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
@@ -121,13 +120,11 @@ func (b planBuilder) judgeManifestUpdate(s *step) bool {
 }
 
 // keeping leaves out the groups that have to be gone before they can be created again.
-func keeping(wanted []resource.Resource, updates []template.UpdateChange) []resource.Resource {
+func keeping(wanted []resource.Resource, updates map[string]*manifestUpdate) []resource.Resource {
 	return slices.DeleteFunc(slices.Clone(wanted), func(item resource.Resource) bool {
-		return slices.ContainsFunc(updates, func(update template.UpdateChange) bool {
-			metadata := update.Old.Metadata()
+		update := updates[item.Metadata().ID()]
 
-			return metadata.Type() == TypeManifestGroup && metadata.ID() == item.Metadata().ID() && metadata.Phase() == resource.PhaseTearingDown
-		})
+		return update != nil && update.isGoing()
 	})
 }
 

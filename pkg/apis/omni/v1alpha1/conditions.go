@@ -343,15 +343,15 @@ const (
 	ReasonSourceNotFound = "SourceNotFound"
 	// ReasonNamespaceNotFound: The target namespace does not exist in the workload cluster.
 	ReasonNamespaceNotFound = "NamespaceNotFound"
-	// ReasonOlderState: The release was made by a later state of this object than the one that the API has now, as after
-	// the restore of a snapshot.
-	ReasonOlderState = "OlderState"
 	// ReasonForeignTarget: The target exists and is not this object's.
 	ReasonForeignTarget = "ForeignTarget"
 )
 
 // Reasons of OmniHelmRelease.
 const (
+	// ReasonOlderState: The release was made by a later state of this object than the one that the API has now, as after
+	// the restore of a snapshot.
+	ReasonOlderState = "OlderState"
 	// ReasonChartFound: The repository has the chart.
 	ReasonChartFound = "ChartFound"
 	// ReasonChartNotFound: The repository answers, and has no such chart or version.
