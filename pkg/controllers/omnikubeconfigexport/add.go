@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -53,6 +54,9 @@ func Add(mgr manager.Manager, options Options) error {
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.exportsOfSecret)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfConnection), builder.WithPredicates(connectionChanged())).
+		WatchesRawSource(r.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: name}}
+		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }

@@ -34,22 +34,26 @@ const namespace = "team"
 // errDiskFull is what a write fails with that a test lets fail.
 var errDiskFull = errors.New("etcdserver: mvcc: database space exceeded")
 
+// errAnswerLost is what a creation fails with of which a test loses the answer.
+var errAnswerLost = errors.New("http2: client connection lost")
+
 // bench is the controller over a fake API and a simulated Omni.
 type bench struct {
-	t          *testing.T
-	omni       *omnisim.Server
-	key        string
-	client     client.WithWatch
-	events     *events.FakeRecorder
-	seen       []string
-	pool       *session.Pool
-	reconciler *reconciler
-	loop       *loop.Reconciler[*v1alpha1.OmniKubeconfigExport, *scope]
-	now        time.Time
-	writes     []string
-	failWrites bool   // of Secrets
-	looked     func() // before each deletion of a Secret; may be nil
-	export     string
+	t           *testing.T
+	omni        *omnisim.Server
+	key         string
+	client      client.WithWatch
+	events      *events.FakeRecorder
+	seen        []string
+	pool        *session.Pool
+	reconciler  *reconciler
+	loop        *loop.Reconciler[*v1alpha1.OmniKubeconfigExport, *scope]
+	now         time.Time
+	writes      []string
+	failWrites  bool   // of Secrets
+	loseAnswers bool   // of creations, which happen nevertheless
+	looked      func() // before each deletion of a Secret; may be nil
+	export      string
 }
 
 func newBench(t *testing.T) *bench {
@@ -221,7 +225,11 @@ func (b *bench) interceptors() interceptor.Funcs {
 				return err
 			}
 
-			return c.Create(ctx, o, opts...)
+			if err := c.Create(ctx, o, opts...); err != nil || !b.loseAnswers {
+				return err
+			}
+
+			return errAnswerLost
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if err := note("update", o); err != nil {

@@ -11,7 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -43,6 +45,9 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	s.cause = need(owner, s.found, s.want, next, r.options.Now())
 	if s.cause == causeNone {
+		// A kubeconfig that was stored although the answer was lost would not be new at the next rotation.
+		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
+
 		return issuedUntil(s.found.claims), nil
 	}
 
@@ -131,6 +136,12 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 	defer lease.Release()
 
+	release, outcome := r.enter(s)
+	if !outcome.Continues() {
+		return outcome, nil
+	}
+	defer release()
+
 	if outcome := checkCluster(ctx, lease, s); !outcome.Continues() {
 		return outcome, nil
 	}
@@ -217,6 +228,19 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 	}
 
 	return lease, loop.Continue(v1alpha1.ReasonConnected, "")
+}
+
+// enter takes one of the slots of the connection, until release is called. Without a slot the run ends, and the status
+// stays, because nothing is wrong.
+func (r *reconciler) enter(s *scope) (release func(), outcome loop.Outcome) {
+	name := client.ObjectKeyFromObject(s.export)
+
+	release, ok := r.slots.TryAcquire(s.connection.UID, 1, limiter.Waiter{Name: name.String(), Wake: func() { r.wake.Fire(name) }})
+	if !ok {
+		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other exports of OmniConnection %q come first", s.connection.Name)
+	}
+
+	return release, loop.Continue(v1alpha1.ReasonConnected, "")
 }
 
 // checkCluster makes sure, before a token is signed, that the cluster in Omni still belongs to the OmniCluster: naming

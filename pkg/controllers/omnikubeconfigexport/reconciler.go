@@ -14,7 +14,9 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 const (
@@ -26,6 +28,12 @@ const (
 	callPause = 10 * time.Second
 	// sessionGrace is how long, from the first look at any export, a missing session with Omni is not reported.
 	sessionGrace = 10 * time.Second
+	// connectionDivisor is the share of the workers that may ask one Omni for kubeconfigs: one that hangs leaves workers to
+	// the others.
+	connectionDivisor = 4
+	// slotPause is how long an export without a slot is postponed. The next free slot wakes it earlier, so this is only for
+	// lost wake-ups.
+	slotPause = 5 * time.Second
 )
 
 // reconciler has what the phases need.
@@ -35,6 +43,8 @@ type reconciler struct {
 	events  events.EventRecorder
 	options Options
 	issuing *issuing
+	slots   *limiter.Limiter[types.UID] // by OmniConnection
+	wake    *trigger.Trigger[types.NamespacedName]
 
 	firstLook sync.Once
 	started   time.Time
@@ -45,7 +55,11 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{client: cached, live: live, events: recorder, options: options, issuing: newIssuing()}
+	return &reconciler{
+		client: cached, live: live, events: recorder, options: options, issuing: newIssuing(),
+		slots: limiter.New(limiter.Limits[types.UID]{PerKey: int64(max(1, options.Concurrency/connectionDivisor))}),
+		wake:  trigger.New[types.NamespacedName](trigger.Pacing{}),
+	}
 }
 
 // scope is what the phases of one run share.
@@ -63,6 +77,8 @@ type scope struct {
 	cause  cause          // of a fresh kubeconfig
 	late   string         // why a renewal that is due did not happen; empty if all is well
 	stored bool           // the target holds what it should
+
+	onlyTarget bool // no former target is left
 
 	adopted bool // the target was somebody else's until now
 }

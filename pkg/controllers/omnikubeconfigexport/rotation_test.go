@@ -149,3 +149,27 @@ func TestIssuingIsLimited(t *testing.T) {
 	b.now = b.now.Add(time.Minute)
 	b.ready()
 }
+
+// The API server stored the kubeconfig, and its answer was lost: a kubeconfig that is stored is not new at the next
+// rotation.
+func TestStoredKubeconfigIsNotIssuedAgain(t *testing.T) {
+	b := newBench(t)
+	b.loseAnswers = true
+
+	if _, err := b.reconcile(); err == nil {
+		t.Fatal("no answer was lost")
+	}
+
+	b.loseAnswers = false
+	b.ready()
+
+	first := b.get().Status
+	b.now = first.NextRotationTime.Time
+	// Omni's clock is a real one, and a token of the same second is the same token.
+	time.Sleep(1100 * time.Millisecond)
+	b.ready()
+
+	if second := b.get().Status; b.asked() != 2 || second.KubeconfigHash == first.KubeconfigHash {
+		t.Errorf("asked %d times; status %+v", b.asked(), second)
+	}
+}

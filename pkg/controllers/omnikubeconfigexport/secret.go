@@ -66,6 +66,8 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return outcome, err
 	}
 
+	s.onlyTarget = true
+
 	if s.late != "" {
 		return loop.Continue(v1alpha1.ReasonRenewalFailing, "Secret %q: %s", s.shown(want), renewalFailing(content.claims, s.late)), nil
 	}

@@ -21,9 +21,14 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 
 	status := &s.export.Status
 	status.ClusterName = s.shape.cluster
-	status.TargetSecretRef = &v1alpha1.TargetSecretReference{
-		Name: s.secret.Name, Namespace: elsewhere(s.export, s.secret.Namespace), Key: s.shape.mainKey(),
+
+	// Only the status knows a former target in a namespace that is not served any more: it stays named until it is gone.
+	if s.onlyTarget || status.TargetSecretRef == nil {
+		status.TargetSecretRef = &v1alpha1.TargetSecretReference{
+			Name: s.secret.Name, Namespace: elsewhere(s.export, s.secret.Namespace), Key: s.shape.mainKey(),
+		}
 	}
+
 	status.KubeconfigHash = s.found.hash
 	status.ExpirationTime = timeOf(s.found.claims.expires())
 	status.LastRotationTime = timeOf(s.found.rotated)

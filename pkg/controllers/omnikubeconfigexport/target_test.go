@@ -122,6 +122,30 @@ func TestTargetNamespaceTakenAway(t *testing.T) {
 	}
 }
 
+// The target moves out of a namespace that was taken away from exports: the Secret there is not forgotten, and goes when
+// the namespace is given back.
+func TestTargetMovesOutOfANamespaceTakenAway(t *testing.T) {
+	b := newBench(t)
+	b.edit(targets(fluxNamespace, "access"))
+	b.ready()
+
+	b.reconciler.options.Namespaces = nil
+	b.edit(targets("", "target"))
+	b.expect(metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed, `Secret "flux-system/access" is to be deleted`)
+	b.expect(metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed, `Secret "flux-system/access" is to be deleted`)
+
+	if b.secret("target") == nil {
+		t.Error("the new Secret is missing")
+	}
+
+	b.reconciler.options.Namespaces = []string{fluxNamespace}
+	b.ready()
+
+	if status := b.get().Status.TargetSecretRef; b.secretIn(fluxNamespace, "access") != nil || status.Name != "target" || status.Namespace != "" {
+		t.Errorf("the Secret is still there; status %+v", status)
+	}
+}
+
 // A Secret that an export of another namespace made is theirs, whether it lives or not.
 func TestTargetOfAnotherNamespacesExport(t *testing.T) {
 	b := newBench(t)

@@ -44,12 +44,13 @@ func TestRealRefusedSetStopsNothingElse(t *testing.T) {
 		return result
 	}
 
-	if first := apply(); len(first.Applied) < 3 {
+	first := apply()
+	if len(first.Applied) < 3 {
 		t.Errorf("only %v were applied", plantest.Lines(first.Applied))
 	}
 
 	if _, err := s.live.Get(t.Context(), omnires.NewMachineSetNode(omnitest.Machine1, omnitest.SetNamed("demo", "workers")).Metadata()); err != nil {
-		t.Errorf("a machine of another set: %v", err)
+		t.Errorf("a machine of another set: %v; applied: %v", err, plantest.Lines(first.Applied))
 	}
 
 	// Omni itself may write meanwhile, so the plan is made again.
