@@ -172,6 +172,25 @@ func TestDeadCluster(t *testing.T) {
 	}
 }
 
+// TestFailedClusterFreesTheWorker uses a server that never answers and failed before: its failure stands, and nobody
+// waits for as long as for an unknown cluster.
+func TestFailedClusterFreesTheWorker(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = listener.Close() })
+
+	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t"))
+	failure := errors.New("it failed")
+	cluster.err, cluster.probed, cluster.probeWait = failure, time.Now().Add(-badFor), time.Hour
+
+	if _, err := cluster.Identify(t.Context()); !errors.Is(err, failure) {
+		t.Errorf("got %v, want the failure that is known", err)
+	}
+}
+
 // TestFailureIsRemembered identifies a closed port twice: the second failure comes from memory.
 func TestFailureIsRemembered(t *testing.T) {
 	now := time.Now()

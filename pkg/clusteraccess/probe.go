@@ -18,6 +18,9 @@ const (
 	// probeWait is how long callers wait for a probe, from its start. So a dead cluster costs each worker this time once
 	// per probe, however many objects it has.
 	probeWait = time.Second
+	// failedProbeWait is the same for a cluster whose last probe failed: when hundreds of clusters fail together, the workers
+	// are for the others. A cluster that works again usually answers within it.
+	failedProbeWait = 100 * time.Millisecond
 	// goodFor and badFor are how long a success and a failure of a probe count.
 	goodFor = time.Minute
 	badFor  = 15 * time.Second
@@ -98,8 +101,12 @@ func (c *Cluster) ask() (ended, waiting <-chan struct{}, found Identity, err err
 	}
 
 	if c.probeEnded == nil {
-		enough := make(chan struct{})
-		time.AfterFunc(c.probeWait, func() { close(enough) })
+		enough, after := make(chan struct{}), c.probeWait
+		if c.err != nil {
+			after = min(after, failedProbeWait)
+		}
+
+		time.AfterFunc(after, func() { close(enough) })
 
 		c.probeEnded, c.waitOver = make(chan struct{}), enough
 		go c.probe()

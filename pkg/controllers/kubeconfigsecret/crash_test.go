@@ -83,7 +83,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 func (w *world) run(t *testing.T, after time.Duration) (reconcile.Result, error) {
 	t.Helper()
 
-	r := &reconciler{client: w, now: func() time.Time { return noon.Add(after) }}
+	r := &reconciler{client: w, live: w, now: func() time.Time { return noon.Add(after) }}
 
 	return r.Reconcile(t.Context(), reconcile.Request{NamespacedName: access})
 }
@@ -105,6 +105,16 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // secret is held by us, and by others; deleted at noon if so.
 func secret(deleted bool, finalizers ...string) *corev1.Secret {
 	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: access.Namespace, Name: access.Name, Finalizers: finalizers}}
+	if deleted {
+		made.DeletionTimestamp = &metav1.Time{Time: noon}
+	}
+
+	return made
+}
+
+// namespace is that of the Secret; being deleted if so.
+func namespace(deleted bool) *corev1.Namespace {
+	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: access.Namespace, Finalizers: []string{theirs}}}
 	if deleted {
 		made.DeletionTimestamp = &metav1.Time{Time: noon}
 	}
@@ -159,6 +169,8 @@ func TestHolding(t *testing.T) {
 		{"both are leaving, for however long", []client.Object{secret(true, inUse), sync("ns", "access", true, ours), release("ns", "access", true, ours)}, 5 * time.Hour, []string{inUse}, 0},
 		{"the release has cleaned up and is held by others", []client.Object{secret(true, inUse, theirs), release("ns", "access", true, theirs)}, time.Minute, []string{theirs}, 0},
 		{"deleted a moment ago, the sync may follow", []client.Object{secret(true, inUse), sync("ns", "access", false, ours)}, 10 * time.Second, []string{inUse}, 20 * time.Second},
+		{"the namespace goes", []client.Object{namespace(true), secret(true, inUse), sync("ns", "access", false, ours)}, time.Hour, []string{inUse}, grace},
+		{"the namespace stays", []client.Object{namespace(false), secret(true, inUse, theirs), sync("ns", "access", false, ours)}, time.Hour, []string{theirs}, 0},
 		{"deleted alone", []client.Object{secret(true, inUse, theirs), sync("ns", "access", false, ours)}, 30 * time.Second, []string{theirs}, 0},
 		{"the clock of the server is ahead", []client.Object{secret(true, inUse), sync("ns", "access", false, ours)}, -5 * time.Second, []string{inUse}, 35 * time.Second},
 	} {
@@ -272,7 +284,7 @@ func TestUserAppearsMeanwhile(t *testing.T) {
 	}
 
 	// As the cache had it.
-	r := &reconciler{client: &behind{world: w, resourceVersion: stale.ResourceVersion}, now: time.Now}
+	r := &reconciler{client: &behind{world: w, resourceVersion: stale.ResourceVersion}, live: w, now: time.Now}
 
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: access})
 	if err != nil || result.RequeueAfter != time.Second || len(w.finalizers(t)) != 1 {

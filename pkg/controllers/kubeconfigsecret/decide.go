@@ -12,6 +12,8 @@ type use struct {
 	leaving  int // of these, those that are being deleted and have not cleaned up yet
 	deleting bool
 	since    time.Duration // since the deletion of the Secret
+
+	namespaceGoes bool // so the users will be deleted, too, also if that fails for now
 }
 
 // decide reports whether to release the Secret, and if not, when to check again (0: when something changes).
@@ -23,6 +25,8 @@ func (u use) decide() (letGo bool, again time.Duration) {
 		return false, 0
 	case u.since < grace:
 		return false, grace - u.since
+	case u.namespaceGoes:
+		return false, grace
 	default:
 		return true, 0
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,13 +26,14 @@ import (
 // reconciler reads the metadata of Secrets, never their content.
 type reconciler struct {
 	client client.Client
+	live   client.Reader // of Namespaces
 	now    func() time.Time
 }
 
 // Add adds the controller to a manager. The indexes of package index must be
 // registered.
 func Add(mgr manager.Manager) error {
-	r := &reconciler{client: mgr.GetClient(), now: time.Now}
+	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: time.Now}
 	held := predicate.NewPredicateFuncs(func(secret client.Object) bool {
 		return controllerutil.ContainsFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer)
 	})
@@ -85,6 +88,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 
 	letGo, again := current.decide()
+	if letGo && current.users > 0 {
+		if current.namespaceGoes, err = r.namespaceGoes(ctx, request.Namespace); err != nil {
+			return reconcile.Result{}, err
+		}
+
+		letGo, again = current.decide()
+	}
+
 	if !letGo {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
@@ -102,6 +113,22 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 
 	return reconcile.Result{}, nil
+}
+
+// namespaceGoes reports whether a namespace is being deleted. Without the right to get it, it counts as one that stays:
+// a Secret that is deleted alone must not be held for ever.
+func (r *reconciler) namespaceGoes(ctx context.Context, name string) (bool, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+
+	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, namespace); {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read Namespace %q: %w", name, err)
+	}
+
+	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
 // use counts the objects that refer to a Secret.

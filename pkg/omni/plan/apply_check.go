@@ -65,6 +65,10 @@ func (a *applier) checkUUID(ctx context.Context, plan *Plan, found *omnires.Clus
 		return nil
 	}
 
+	if plan.uuid == "" { // Omni creates it a moment after the Cluster
+		return fmt.Errorf("%w: Omni has given cluster %q its ID since", omni.ErrPlanOutdated, plan.Cluster)
+	}
+
 	return fmt.Errorf("%w: cluster %q has another ID in Omni", omni.ErrPlanOutdated, plan.Cluster)
 }
 

@@ -99,15 +99,7 @@ func TestRealCollisionEnds(t *testing.T) {
 	})
 	told.Take()
 
-	planned, err = s.PlanDelete(t.Context(), "holder", plan.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
-		t.Fatal(err)
-	}
-
+	deleteCluster(t, s, "holder", plan.DeleteOptions{})
 	omnitest.Eventually(t, "the waiting cluster is told", func() bool { return told.Told("demo") })
 	omnitest.Eventually(t, "nothing is in the way", func() bool {
 		_, err := s.Plan(t.Context(), "demo", plantest.Load(t, waiting), plan.Options{})

@@ -94,7 +94,12 @@ func converge(t *testing.T, s *Session, document string) {
 			t.Fatal(err)
 		}
 
-		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
+		_, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange})
+		if errors.Is(err, omni.ErrPlanOutdated) {
+			return false
+		}
+
+		if err != nil {
 			t.Fatal(err)
 		}
 
@@ -194,9 +199,15 @@ func TestLifeOfACluster(t *testing.T) {
 // deleteAll advances a deletion until the cluster is gone.
 func deleteAll(t *testing.T, s *Session, options plan.DeleteOptions) {
 	t.Helper()
+	deleteCluster(t, s, "demo", options)
+}
+
+// deleteCluster deletes a cluster until nothing is left of it.
+func deleteCluster(t *testing.T, s *Session, name string, options plan.DeleteOptions) {
+	t.Helper()
 
 	omnitest.Eventually(t, "gone", func() bool {
-		planned, err := s.PlanDelete(t.Context(), "demo", options)
+		planned, err := s.PlanDelete(t.Context(), name, options)
 		if omni.Classify(err) == omni.ClassNotReady {
 			return false
 		}
@@ -205,11 +216,16 @@ func deleteAll(t *testing.T, s *Session, options plan.DeleteOptions) {
 			t.Fatal(err)
 		}
 
-		if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
+		_, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange})
+		if errors.Is(err, omni.ErrPlanOutdated) {
+			return false
+		}
+
+		if err != nil {
 			t.Fatal(err)
 		}
 
-		progress, err := observe.Progress(t.Context(), s.Copy(), "demo")
+		progress, err := observe.Progress(t.Context(), s.Copy(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
