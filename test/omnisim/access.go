@@ -128,7 +128,7 @@ func statusTypes() []resource.Type {
 		omni.MaintenanceConfigStatusType, omni.RedactedClusterMachineConfigType, omni.SchematicConfigurationType,
 		omni.TalosUpgradeStatusType, omni.UpgradeRolloutType,
 		siderolink.JoinTokenStatusType, siderolink.LinkStatusType, siderolink.NodeUniqueTokenStatusType,
-		system.ResourceLabelsType[*omni.MachineStatus](),
+		machineLabelsType(),
 		virtual.KubernetesUsageType, virtual.LabelsCompletionType, virtual.SupportType,
 	}
 }

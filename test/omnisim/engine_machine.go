@@ -3,12 +3,14 @@ package omnisim
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 
 	"github.com/siderolabs/omni/client/api/omni/specs"
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
@@ -19,6 +21,18 @@ const disconnectSteps = 5
 
 // machineLabels is the resource that holds a copy of a machine's labels, for classes and the web interface.
 type machineLabels = system.ResourceLabels[*omni.MachineStatus]
+
+// machineLabelsType is the type of machineLabels. Its name takes a hundred regular expressions to make.
+//
+//nolint:gochecknoglobals // a constant, made at first use
+var machineLabelsType = sync.OnceValue(system.ResourceLabelsType[*omni.MachineStatus])
+
+func newMachineLabels(id string) *machineLabels {
+	labels := &machineLabels{}
+	*labels.Metadata() = resource.NewMetadata(resources.DefaultNamespace, machineLabelsType(), id, resource.VersionUndefined)
+
+	return labels
+}
 
 // reconcileMachines handles what concerns machines and not one cluster: links that are torn down, machines that fell
 // silent, and sets with a class that wait for machines.
@@ -167,7 +181,7 @@ func (e *engine) removeMachine(ctx context.Context, link *siderolink.Link) error
 	id := link.Metadata().ID()
 
 	for _, ptr := range []resource.Pointer{
-		omni.NewMachineStatus(id).Metadata(), system.NewResourceLabels[*omni.MachineStatus](id).Metadata(),
+		omni.NewMachineStatus(id).Metadata(), newMachineLabels(id).Metadata(),
 		omni.NewMachine(id).Metadata(), omni.NewMachineLabels(id).Metadata(), omni.NewKernelArgs(id).Metadata(),
 	} {
 		if err := e.drop(ctx, ptr); err != nil {
@@ -217,7 +231,7 @@ func (e *engine) putMachineStatus(ctx context.Context, id string, change func(*o
 }
 
 func (e *engine) copyLabels(ctx context.Context, machine resource.Resource) error {
-	return put(ctx, e.state, labelsController, system.NewResourceLabels[*omni.MachineStatus](machine.Metadata().ID()), func(copied *machineLabels) {
+	return put(ctx, e.state, labelsController, newMachineLabels(machine.Metadata().ID()), func(copied *machineLabels) {
 		for key := range copied.Metadata().Labels().Raw() {
 			if _, ok := machine.Metadata().Labels().Get(key); !ok {
 				copied.Metadata().Labels().Delete(key)

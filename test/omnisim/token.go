@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v4"
@@ -23,7 +24,13 @@ type tokenSigner struct {
 	id  string
 }
 
-func newTokenSigner() (*tokenSigner, error) {
+// newTokenSigner makes a signer once for all servers of a process: a key of this size is most of what the start of one
+// costs, and no Omni is told from another by it.
+//
+//nolint:gochecknoglobals // a constant, made at first use
+var newTokenSigner = sync.OnceValues(makeTokenSigner)
+
+func makeTokenSigner() (*tokenSigner, error) {
 	key, err := rsa.GenerateKey(rand.Reader, tokenKeyBits)
 	if err != nil {
 		return nil, err
