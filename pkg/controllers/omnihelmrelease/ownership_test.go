@@ -146,33 +146,132 @@ func TestWhoTheOwnerIs(t *testing.T) {
 	}
 }
 
+// withValues sets the values of the chart.
+func withValues(text string) func(*v1alpha1.OmniHelmRelease) {
+	return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(text)} }
+}
+
 // restored is a release whose object is in an older state than the one that made revision 2, as after the restore of a
 // snapshot.
 func restored(t *testing.T) *bench {
 	t.Helper()
 
-	values := func(text string) func(*v1alpha1.OmniHelmRelease) {
-		return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(text)} }
-	}
-
 	b := newBench(t)
 	b.settle()
-	b.edit(values(`{"a":1}`))
-	b.edit(values(`{"a":2}`))
+
+	snapshot := b.get()
+
+	b.edit(withValues(`{"a":1}`))
+	b.edit(withValues(`{"a":2}`))
 	b.settle()
 	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
-
-	older := b.get()
-	values(`{"a":0}`)(older)
-	older.Generation--
-
-	if err := b.client.Update(t.Context(), older); err != nil {
-		t.Fatal(err)
-	}
-
+	b.restore(snapshot)
 	b.restart()
 
 	return b
+}
+
+// restore writes an object as it was, with its status.
+func (b *bench) restore(snapshot *v1alpha1.OmniHelmRelease) {
+	b.t.Helper()
+
+	snapshot = snapshot.DeepCopy()
+	snapshot.ResourceVersion = b.get().ResourceVersion
+	status := snapshot.Status
+
+	if err := b.client.Update(b.t.Context(), snapshot); err != nil {
+		b.t.Fatal(err)
+	}
+
+	snapshot.Status = status
+	if err := b.client.Status().Update(b.t.Context(), snapshot); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func suspend(on bool) func(*v1alpha1.OmniHelmRelease) {
+	return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = on }
+}
+
+// Edits that ask for something else make no older state a later one, however often the generation rises.
+func TestAnOlderStateStaysOlder(t *testing.T) {
+	interval := func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = "7m" }
+
+	for name, edits := range map[string][]func(*v1alpha1.OmniHelmRelease){
+		"suspended and resumed": {nil, suspend(true), suspend(false)},
+		"suspended at once":     {suspend(true), suspend(false), suspend(true), suspend(false)},
+		"another interval":      {nil, interval, suspend(true), suspend(false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := restored(t)
+
+			for _, edit := range edits {
+				if edit != nil {
+					b.edit(edit)
+				}
+
+				b.settle()
+			}
+
+			b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+			b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+		})
+	}
+}
+
+// Once the object says what runs, it is as any other: later edits are upgrades.
+func TestAnOlderStateThatIsWrittenAnew(t *testing.T) {
+	b := restored(t)
+	b.settle()
+	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+
+	b.edit(withValues(`{"a":2}`))
+	b.settle()
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	b.edit(withValues(`{"a":3}`))
+	b.settle()
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+}
+
+// An object of a former version does not say what it attempted: its generation has to do.
+func TestAnOlderStateOfAFormerVersion(t *testing.T) {
+	b := restored(t)
+
+	former := b.get()
+	former.Status.LastAttemptedGeneration = 0
+
+	if err := b.client.Status().Update(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+}
+
+// A controller that dies after it began an upgrade, and an object that is edited before the next one starts, are no older
+// state.
+func TestACrashIsNoOlderState(t *testing.T) {
+	b := newBench(t)
+	b.settle()
+	b.edit(withValues(`{"a":1}`))
+	b.look() // writes what it will attempt
+
+	begun := b.get()
+
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	// The status of the end of the action is lost.
+	b.restore(begun)
+	b.restart()
+	b.edit(withValues(`{"a":2}`))
+	b.settle()
+	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
 // What a later state of the object installed is not replaced before somebody says so.

@@ -174,7 +174,9 @@ func TestTests(t *testing.T) {
 	b.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
 
 	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DisableHooks = true })
+	b.run() // writes what it will attempt
 	b.run()
+	b.wantActions(helm.ActionInstall, helm.ActionTest, helm.ActionUpgrade)
 	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "the test says no"}
 	b.settle()
 

@@ -89,18 +89,23 @@ func unwanted(s *scope) (reason, why string) {
 	return "", ""
 }
 
-// olderState says why a release that is there must not be replaced: it was made by a later state of the object than the
-// one that the API has. Generations only fall when the API's storage was restored, and an upgrade to the older state would
-// delete what the later one made. Empty if it may be.
+// olderState says why a release that is there must not be replaced: it was made by a later state of the object than those
+// that the status knows, as after the restore of the API's storage. An upgrade would delete what the later one made. Edits
+// raise the generation, so it is not compared. Empty if it may be.
 func olderState(release *v1alpha1.OmniHelmRelease, latest *helm.Revision) string {
-	if latest == nil || latest.Owner != string(release.UID) || latest.Generation <= release.Generation ||
+	known := release.Status.LastAttemptedGeneration
+	if known == 0 { // a status of a former version
+		known = release.Generation
+	}
+
+	if latest == nil || latest.Owner != string(release.UID) || latest.Generation <= known ||
 		release.Annotations[v1alpha1.AnnotationReplaceRevision] == strconv.Itoa(latest.Number) {
 		return ""
 	}
 
-	return fmt.Sprintf("revision %d of release %s was made by generation %d of this object, which has generation %d now, as after the restore of a snapshot: "+
+	return fmt.Sprintf("revision %d of release %s was made by a later state of this object (generation %d; the last that is known here is %d), as after the restore of a snapshot: "+
 		"an upgrade would delete what was made since. Write into the object what is to run, and then, to have it, set the annotation %s: %q",
-		latest.Number, fullName(release), latest.Generation, release.Generation, v1alpha1.AnnotationReplaceRevision, strconv.Itoa(latest.Number))
+		latest.Number, fullName(release), latest.Generation, known, v1alpha1.AnnotationReplaceRevision, strconv.Itoa(latest.Number))
 }
 
 // act begins the action that was decided, if it may begin now.
@@ -118,17 +123,29 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 			failureOf(s), s.decision.Action, fullName(s.release), at.UTC().Format(time.RFC3339)), nil
 	}
 
-	// The status records where a release may be before there is one. Otherwise a deletion after a crash would not look
-	// for it.
-	if s.release.Status.ReleaseName == "" {
-		s.release.Status.ReleaseName, s.release.Status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
-
+	if recordAttempt(s.release) {
 		return loop.Persist(v1alpha1.ReasonProgressing, "about to %s release %s", s.decision.Action, fullName(s.release)), nil
 	}
 
 	r.begin(s, s.decision.Action, r.action(s))
 
 	return underWay(s.release, r.runner.job(s.release.UID)), nil
+}
+
+// recordAttempt writes into the status, before an action begins, where a release may be and which generation made it, and
+// reports whether that is news. After a crash, a deletion looks for the release there, and its revision is known as this
+// object's.
+func recordAttempt(release *v1alpha1.OmniHelmRelease) bool {
+	status := &release.Status
+	news := status.ReleaseName == "" || status.LastAttemptedGeneration != release.Generation
+
+	if status.ReleaseName == "" {
+		status.ReleaseName, status.Namespace = release.EffectiveReleaseName(), release.Spec.Namespace
+	}
+
+	status.LastAttemptedGeneration = release.Generation
+
+	return news
 }
 
 // observe lists the revisions.

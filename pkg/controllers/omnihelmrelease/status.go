@@ -44,6 +44,8 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	if s.done {
 		status.ReleaseName, status.Namespace = s.release.EffectiveReleaseName(), s.release.Spec.Namespace
 		status.ChartDigest, status.ValuesDigest, status.Failures = s.resolved.ArchiveDigest, s.values.Digest(), 0
+		// The release is as the object says, whichever state of it made the revision.
+		status.LastAttemptedGeneration = max(s.release.Generation, s.latest().Generation)
 	}
 }
 

@@ -7305,6 +7305,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"lastAttemptedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastAttemptedGeneration is the metadata.generation for which the last action was begun, or that found the release as it should be. A release with a revision of a later generation was made by a state of this object that was lost.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"failures": {
 						SchemaProps: spec.SchemaProps{
 							Description: "failures counts failed actions since the last success or change.",

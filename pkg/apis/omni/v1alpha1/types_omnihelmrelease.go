@@ -337,6 +337,11 @@ type OmniHelmReleaseStatus struct {
 	// +optional
 	LastAttemptedDigest string `json:"lastAttemptedDigest,omitempty"`
 
+	// lastAttemptedGeneration is the metadata.generation for which the last action was begun, or that found the release as
+	// it should be. A release with a revision of a later generation was made by a state of this object that was lost.
+	// +optional
+	LastAttemptedGeneration int64 `json:"lastAttemptedGeneration,omitempty"`
+
 	// failures counts failed actions since the last success or change.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`

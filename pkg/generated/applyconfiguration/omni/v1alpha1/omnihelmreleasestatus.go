@@ -55,6 +55,9 @@ type OmniHelmReleaseStatusApplyConfiguration struct {
 	LastActionTime *v1.Time `json:"lastActionTime,omitempty"`
 	// lastAttemptedDigest identifies the chart, values and options of the last action, whether it succeeded or not.
 	LastAttemptedDigest *string `json:"lastAttemptedDigest,omitempty"`
+	// lastAttemptedGeneration is the metadata.generation for which the last action was begun, or that found the release as
+	// it should be. A release with a revision of a later generation was made by a state of this object that was lost.
+	LastAttemptedGeneration *int64 `json:"lastAttemptedGeneration,omitempty"`
 	// failures counts failed actions since the last success or change.
 	Failures *int32 `json:"failures,omitempty"`
 	// valuesDigest is the sha256 of the merged values that were applied.
@@ -191,6 +194,14 @@ func (b *OmniHelmReleaseStatusApplyConfiguration) WithLastActionTime(value v1.Ti
 // If called multiple times, the LastAttemptedDigest field is set to the value of the last call.
 func (b *OmniHelmReleaseStatusApplyConfiguration) WithLastAttemptedDigest(value string) *OmniHelmReleaseStatusApplyConfiguration {
 	b.LastAttemptedDigest = &value
+	return b
+}
+
+// WithLastAttemptedGeneration sets the LastAttemptedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastAttemptedGeneration field is set to the value of the last call.
+func (b *OmniHelmReleaseStatusApplyConfiguration) WithLastAttemptedGeneration(value int64) *OmniHelmReleaseStatusApplyConfiguration {
+	b.LastAttemptedGeneration = &value
 	return b
 }
 
