@@ -21,7 +21,7 @@ import (
 func Run(ctx context.Context, options *Options) error {
 	klog.InfoS("Starting omni-apiserver", "version", version.Get().String(), "objectsAreIn", options.whereObjectsAre())
 
-	garbage.Configure(garbage.APIServer)
+	garbage.Configure(garbage.APIServer, 0)
 
 	go garbage.GiveBack(ctx)
 

@@ -14,6 +14,11 @@ func (o *Options) rendering() controllers.Rendering {
 	return controllers.Rendering{Workers: o.RenderWorkers, Memory: o.RenderMemoryMiB * mebibyte, Timeout: o.RenderTimeout}
 }
 
+// renderingMemory is how many bytes these processes may take together.
+func (o *Options) renderingMemory() int64 {
+	return int64(o.RenderWorkers) * o.RenderMemoryMiB * mebibyte
+}
+
 func (o *Options) validateRendering() []error {
 	var problems []error
 

@@ -23,7 +23,7 @@ import (
 
 // Run starts the controllers and returns when the context ends. A stop while it waits for the API is no error.
 func Run(ctx context.Context, options *Options) error {
-	garbage.Configure(garbage.Controller)
+	garbage.Configure(garbage.Controller, options.renderingMemory())
 
 	go garbage.GiveBack(ctx)
 

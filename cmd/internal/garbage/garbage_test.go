@@ -29,7 +29,7 @@ func TestConfigure(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("GOGC", test.variable)
-			Configure(Controller)
+			Configure(Controller, 0)
 
 			if got := debug.SetGCPercent(100); got != test.want {
 				t.Errorf("collects at %d %%, want %d", got, test.want)
@@ -56,16 +56,20 @@ func TestMemoryLimit(t *testing.T) {
 	none := func(err error) memlimit.Provider { return func() (uint64, error) { return 0, err } }
 
 	for name, test := range map[string]struct {
-		limit memlimit.Provider
-		want  int64
+		limit    memlimit.Provider
+		children int64
+		want     int64
 	}{
-		"limit":          {memlimit.Limit(1000 << 20), 850 << 20},
-		"no limit":       {none(memlimit.ErrNoLimit), math.MaxInt64},
-		"cannot be read": {none(errors.New("nonsense")), 1 << 40}, // as it was
+		"limit":                    {memlimit.Limit(1000 << 20), 0, 850 << 20},
+		"children":                 {memlimit.Limit(1000 << 20), 300 << 20, 665 << 20},
+		"small children":           {memlimit.Limit(1000 << 20), 20 << 20, 850 << 20},
+		"the children take it all": {memlimit.Limit(1000 << 20), 900 << 20, 500 << 20},
+		"no limit":                 {none(memlimit.ErrNoLimit), 300 << 20, math.MaxInt64},
+		"cannot be read":           {none(errors.New("nonsense")), 0, 1 << 40}, // as it was
 	} {
 		t.Run(name, func(t *testing.T) {
 			debug.SetMemoryLimit(1 << 40)
-			configure(APIServer, test.limit)
+			configure(APIServer, test.children, test.limit)
 
 			if got := debug.SetMemoryLimit(-1); got != test.want {
 				t.Errorf("%d, want %d", got, test.want)
