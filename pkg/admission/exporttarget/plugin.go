@@ -2,17 +2,16 @@ package exporttarget
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	genericinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/permission"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -29,8 +28,7 @@ func Register(plugins *admission.Plugins) {
 // Secret's content.
 type Plugin struct {
 	*admission.Handler
-
-	authorizer authorizer.Authorizer
+	permission.Asker
 }
 
 var (
@@ -41,16 +39,9 @@ var (
 // New makes the plugin.
 func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
-// SetAuthorizer sets the authorizer that the plugin asks.
-func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
-
 // ValidateInitialization fails if the plugin has no authorizer.
 func (p *Plugin) ValidateInitialization() error {
-	if p.authorizer == nil {
-		return fmt.Errorf("%s has no authorizer", PluginName)
-	}
-
-	return nil
+	return p.Initialized(PluginName)
 }
 
 // Validate refuses, as forbidden, a target that the user may not write. It also refuses if the authorizer gives no
@@ -67,7 +58,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	}
 
 	for _, verb := range []string{"create", "update"} {
-		if err := p.ask(ctx, attributes, verb, target); err != nil {
+		if err := p.Ask(ctx, attributes, writes(verb, target)); err != nil {
 			return err
 		}
 	}
@@ -81,29 +72,12 @@ func sameSpec(old runtime.Object, export *v1alpha1.OmniKubeconfigExport) bool {
 	return ok && apiequality.Semantic.DeepEqual(before.Spec, export.Spec)
 }
 
-// ask asks whether the user may do this to Secrets of the namespace.
-func (p *Plugin) ask(ctx context.Context, attributes admission.Attributes, verb, namespace string) error {
-	const field = "spec.targetSecretRef.namespace"
-
-	user := attributes.GetUserInfo()
-
-	decision, reason, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: user, Verb: verb, APIVersion: "v1", Resource: "secrets", Namespace: namespace, ResourceRequest: true,
-	})
-
-	switch {
-	case decision == authorizer.DecisionAllow:
-		return nil
-	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("%s: whether you may %s Secrets in namespace %q could not be found out, try again: %v",
-			field, verb, namespace, err))
+// writes is the question whether the user may create or update the Secrets of a namespace.
+func writes(verb, namespace string) permission.Question {
+	return permission.Question{
+		Field:     "spec.targetSecretRef.namespace",
+		Right:     authorizer.AttributesRecord{Verb: verb, APIVersion: "v1", Resource: "secrets", Namespace: namespace},
+		Act:       fmt.Sprintf("%s Secrets in namespace %q", verb, namespace),
+		Otherwise: "and so cannot have a kubeconfig written there",
 	}
-
-	refusal := fmt.Sprintf("%s: user %q cannot %s Secrets in namespace %q, and so cannot have a kubeconfig written there: "+
-		"ask for that right, or have somebody with it make this change", field, user.GetName(), verb, namespace)
-	if reason != "" {
-		refusal += " (" + reason + ")"
-	}
-
-	return admission.NewForbidden(attributes, errors.New(refusal))
 }

@@ -2,16 +2,15 @@ package references
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	genericinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/permission"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -31,8 +30,9 @@ func Register(plugins *admission.Plugins) {
 type Plugin struct {
 	*admission.Handler
 
-	on         bool
-	authorizer authorizer.Authorizer
+	permission.Asker
+
+	on bool
 }
 
 var (
@@ -47,16 +47,13 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Crea
 // SetCheckReferences turns the plugin on or off.
 func (p *Plugin) SetCheckReferences(on bool) { p.on = on }
 
-// SetAuthorizer sets the authorizer that the plugin asks.
-func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
-
 // ValidateInitialization fails if the plugin is on and has no authorizer.
 func (p *Plugin) ValidateInitialization() error {
-	if p.on && p.authorizer == nil {
-		return fmt.Errorf("%s has no authorizer", PluginName)
+	if !p.on {
+		return nil
 	}
 
-	return nil
+	return p.Initialized(PluginName)
 }
 
 // Validate refuses, as forbidden, the first new or changed reference to an object that the user may not get. It also
@@ -79,7 +76,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 				"more than %d Secrets and ConfigMaps are named for the first time: name them in several steps", MaxNew))
 		}
 
-		if err := p.ask(ctx, attributes, reference); err != nil {
+		if err := p.Ask(ctx, attributes, reads(attributes.GetNamespace(), reference)); err != nil {
 			return err
 		}
 	}
@@ -105,26 +102,12 @@ func begun(before, now []Reference) []Reference {
 	return fresh
 }
 
-// ask asks whether the user may get the object that a reference names.
-func (p *Plugin) ask(ctx context.Context, attributes admission.Attributes, reference Reference) error {
-	decision, reason, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: attributes.GetUserInfo(), Verb: "get", APIVersion: "v1", Resource: reference.Resource,
-		Namespace: attributes.GetNamespace(), Name: reference.Name, ResourceRequest: true,
-	})
-
-	switch {
-	case decision == authorizer.DecisionAllow:
-		return nil
-	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("%s: whether you may get %s %q could not be found out, try again: %v",
-			reference.Field, reference.Resource, reference.Name, err))
+// reads is the question whether the user may get what a reference names.
+func reads(namespace string, reference Reference) permission.Question {
+	return permission.Question{
+		Field:     reference.Field,
+		Right:     authorizer.AttributesRecord{Verb: "get", APIVersion: "v1", Resource: reference.Resource, Namespace: namespace, Name: reference.Name},
+		Act:       fmt.Sprintf("get %s %q in namespace %q", reference.Resource, reference.Name, namespace),
+		Otherwise: "and so cannot have an object use it",
 	}
-
-	refusal := fmt.Sprintf("%s: user %q cannot get %s %q in namespace %q, and so cannot have an object use it: ask for that right, or have somebody with it make this change",
-		reference.Field, attributes.GetUserInfo().GetName(), reference.Resource, reference.Name, attributes.GetNamespace())
-	if reason != "" {
-		refusal += " (" + reason + ")"
-	}
-
-	return admission.NewForbidden(attributes, errors.New(refusal))
 }

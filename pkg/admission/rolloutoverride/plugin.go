@@ -2,16 +2,15 @@ package rolloutoverride
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	genericinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/permission"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -31,8 +30,7 @@ func Register(plugins *admission.Plugins) {
 // annotation needs no permission.
 type Plugin struct {
 	*admission.Handler
-
-	authorizer authorizer.Authorizer
+	permission.Asker
 }
 
 var (
@@ -43,16 +41,9 @@ var (
 // New makes the plugin.
 func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
-// SetAuthorizer sets the authorizer that the plugin asks.
-func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
-
 // ValidateInitialization fails if the plugin has no authorizer.
 func (p *Plugin) ValidateInitialization() error {
-	if p.authorizer == nil {
-		return fmt.Errorf("%s has no authorizer", PluginName)
-	}
-
-	return nil
+	return p.Initialized(PluginName)
 }
 
 // Validate refuses, as forbidden, an override that the user may not make. It also refuses if the authorizer gives no
@@ -63,28 +54,15 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 		return nil
 	}
 
-	user := attributes.GetUserInfo()
-
-	decision, reason, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: user, Verb: Verb, APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: "omniclusters",
-		Namespace: attributes.GetNamespace(), Name: attributes.GetName(), ResourceRequest: true,
+	return p.Ask(ctx, attributes, permission.Question{
+		Field: fmt.Sprintf("metadata.annotations[%s]", v1alpha1.AnnotationRolloutOverride),
+		Right: authorizer.AttributesRecord{
+			Verb: Verb, APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: "omniclusters",
+			Namespace: attributes.GetNamespace(), Name: attributes.GetName(),
+		},
+		Act:       fmt.Sprintf("%s omniclusters in namespace %q", Verb, attributes.GetNamespace()),
+		Otherwise: "so its changes wait for their turn",
 	})
-
-	switch {
-	case decision == authorizer.DecisionAllow:
-		return nil
-	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("metadata.annotations[%s]: whether you may %s this OmniCluster could not be found out, try again: %v",
-			v1alpha1.AnnotationRolloutOverride, Verb, err))
-	}
-
-	refusal := fmt.Sprintf("metadata.annotations[%s]: user %q cannot %s omniclusters in namespace %q, so its changes wait for their turn: "+
-		"ask for that right, or have somebody with it do this", v1alpha1.AnnotationRolloutOverride, user.GetName(), Verb, attributes.GetNamespace())
-	if reason != "" {
-		refusal += " (" + reason + ")"
-	}
-
-	return admission.NewForbidden(attributes, errors.New(refusal))
 }
 
 // overrideOf is the annotation of an OmniCluster; empty for anything else.
