@@ -29,8 +29,9 @@ const (
 	// maxBodyValues is how many maps, lists, keys and values a request body may have. A spec may have half as many
 	// (see kit); the rest is for the status and the managed fields that clients send back.
 	maxBodyValues = 100_000
-	// maxBodyDepth is what the library's own decoder of JSON allows.
-	maxBodyDepth = 10_000
+	// maxBodyDepth is far above what a spec and its field ownership may have (see kit), and far below the 10,000 levels
+	// that whoever reads JSON allows: a list, a watch event and a patch add levels of their own.
+	maxBodyDepth = 1000
 
 	// The memory that a request takes until it is answered: its text some times over, and for each value its entries
 	// in the typed object, in the stored object, and in the structures of field ownership. Measured: 50,000 empty

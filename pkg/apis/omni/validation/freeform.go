@@ -42,7 +42,7 @@ func validateFreeForm(path *field.Path, remedy string, blocks ...v1alpha1.FreeFo
 }
 
 // Depth is how deep objects and lists are nested in a valid JSON text; 0 for a text, a number or null.
-func Depth(raw []byte) int {
+func Depth[Text string | []byte](raw Text) int {
 	deepest, current, quoted := 0, 0, false
 
 	for i := 0; i < len(raw); i++ {

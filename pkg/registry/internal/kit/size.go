@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
@@ -27,6 +28,10 @@ const maxSpecDepth = 256
 // limit of a request, would make a spec that every later write has to hold in memory, at a kilobyte and more for each
 // value.
 const maxSpecValues = 50_000
+
+// maxOwnershipDepth is how deep an entry of managedFields may be nested: what the deepest spec needs, which is a level
+// for each of its own, one for spec, and one for the empty set at the end of each path.
+const maxOwnershipDepth = maxSpecDepth + 2
 
 // etcdTooLarge is the text of etcd's error. The store passes that error on with a type of its own, so only the text
 // identifies it.
@@ -62,6 +67,34 @@ func (s strategy[T]) specTooLarge(obj T) field.ErrorList {
 		Detail: fmt.Sprintf("has %d KiB, at most %d KiB fit: read parts of it with valueFrom",
 			(len(encoded)+1023)>>10, maxSpec>>10),
 	}}
+}
+
+// ownedTooDeep returns an error if an entry of the object's managedFields is nested too deep. Clients send them, and the
+// library keeps in them what the kind does not have, and writes them deeper than they came (null as {}). Stored near
+// 10,000 levels an object cannot be read again, or not inside of a list. An object with deeper ones from an older version
+// can still be changed: otherwise nobody could take its finalizers off.
+func ownedTooDeep(entries, previous []metav1.ManagedFieldsEntry) field.ErrorList {
+	allowed := maxOwnershipDepth
+	for i := range previous {
+		allowed = max(allowed, ownershipDepth(previous[i]))
+	}
+
+	for i := range entries {
+		if ownershipDepth(entries[i]) > allowed {
+			return field.ErrorList{field.Invalid(field.NewPath("metadata", "managedFields").Index(i).Child("fieldsV1"), field.OmitValueType{},
+				fmt.Sprintf("is nested deeper than %d levels, which no object of this kind needs: remove this entry", maxOwnershipDepth))}
+		}
+	}
+
+	return nil
+}
+
+func ownershipDepth(entry metav1.ManagedFieldsEntry) int {
+	if entry.FieldsV1 == nil {
+		return 0
+	}
+
+	return validation.Depth(entry.FieldsV1.GetRawString())
 }
 
 // tooLarge is etcd's error for a large object. Clients see the wrapped status. The library's handlers recognise it by

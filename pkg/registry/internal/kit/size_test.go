@@ -103,6 +103,55 @@ func TestSpecIsBounded(t *testing.T) {
 	}
 }
 
+func ownedToDepth(levels int, changes ...func(*v1alpha1.OmniCluster)) *v1alpha1.OmniCluster {
+	o := clusterOfSize(1)
+	o.ManagedFields = []metav1.ManagedFieldsEntry{{}, {FieldsV1: metav1.NewFieldsV1(strings.Repeat(`{"f:a":`, levels-1) + "{}" + strings.Repeat("}", levels-1))}}
+
+	for _, change := range changes {
+		change(o)
+	}
+
+	return o
+}
+
+// TestOwnershipIsBounded: on every write, whatever it changes.
+func TestOwnershipIsBounded(t *testing.T) {
+	const tooDeep = "metadata.managedFields[1].fieldsV1: Invalid value: is nested deeper than 258 levels, which no object of this kind needs: remove this entry"
+
+	main := clusterStrategy()
+	main.descriptor.Validation.StatusUpdate = main.descriptor.Validation.Update
+	status := statusStrategy[*v1alpha1.OmniCluster]{main}
+	deleted := func(o *v1alpha1.OmniCluster) { o.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)} }
+	other := func(o *v1alpha1.OmniCluster) { o.Spec.ClusterName = "other" }
+
+	for name, test := range map[string]struct {
+		errs field.ErrorList
+		want string
+	}{
+		"new, below":                           {main.Validate(t.Context(), ownedToDepth(258)), ""},
+		"new, beyond":                          {main.Validate(t.Context(), ownedToDepth(259)), tooDeep},
+		"changed, below":                       {main.ValidateUpdate(t.Context(), ownedToDepth(258, other), ownedToDepth(1)), ""},
+		"changed, beyond":                      {main.ValidateUpdate(t.Context(), ownedToDepth(259, other), ownedToDepth(258)), tooDeep},
+		"nothing else changed":                 {main.ValidateUpdate(t.Context(), ownedToDepth(259), ownedToDepth(1)), tooDeep},
+		"while being deleted":                  {main.ValidateUpdate(t.Context(), ownedToDepth(9000, deleted), ownedToDepth(1, deleted)), tooDeep},
+		"a status":                             {status.ValidateUpdate(t.Context(), ownedToDepth(9000), ownedToDepth(1)), tooDeep},
+		"stored by an older version":           {main.ValidateUpdate(t.Context(), ownedToDepth(400, deleted), ownedToDepth(400)), ""},
+		"stored by an older version, a status": {status.ValidateUpdate(t.Context(), ownedToDepth(400), ownedToDepth(400)), ""},
+		"stored by an older version, deeper":   {main.ValidateUpdate(t.Context(), ownedToDepth(401), ownedToDepth(400)), tooDeep},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := test.errs.ToAggregate(); err != nil {
+				got = err.Error()
+			}
+
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestExplainTooLarge(t *testing.T) {
 	const text = "etcdserver: request is too large"
 

@@ -103,13 +103,17 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 
 // Validate runs the kind's rules on a new object.
 func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return append(firstErrors(s.descriptor.Validation.Create(obj.(T))), s.specTooLarge(obj.(T))...)
+	created := obj.(T)
+	errs := append(firstErrors(s.descriptor.Validation.Create(created)), s.specTooLarge(created)...)
+
+	return append(errs, ownedTooDeep(created.GetManagedFields(), nil)...)
 }
 
 // ValidateUpdate runs the kind's rules on a change.
 func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	updated, previous := obj.(T), old.(T)
-	errs := firstErrors(s.descriptor.Validation.Update(updated, previous))
+	errs := append(firstErrors(s.descriptor.Validation.Update(updated, previous)),
+		ownedTooDeep(updated.GetManagedFields(), previous.GetManagedFields())...)
 
 	if newGeneration(updated, previous) {
 		errs = append(errs, s.specTooLarge(updated)...)

@@ -37,9 +37,12 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 	}
 }
 
-// ValidateUpdate runs the kind's rules on a status.
+// ValidateUpdate runs the kind's rules on a status. Of the metadata, a write of the status changes the managedFields.
 func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return firstErrors(s.descriptor.Validation.StatusUpdate(obj.(T), old.(T)))
+	updated, previous := obj.(T), old.(T)
+
+	return append(firstErrors(s.descriptor.Validation.StatusUpdate(updated, previous)),
+		ownedTooDeep(updated.GetManagedFields(), previous.GetManagedFields())...)
 }
 
 // WarningsOnUpdate is empty: advice on a spec is for those who write specs.
