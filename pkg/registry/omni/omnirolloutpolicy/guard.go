@@ -19,14 +19,15 @@ type Clusters interface {
 
 // confirmDeletion refuses to delete a policy that has changes of clusters wait or go on, unless its annotation
 // confirm-deletion has its name. It asks the clusters as well: the number in the policy's status follows them by a
-// second or more, in which a deletion would let all of them begin.
+// second or more, in which a deletion would let all of them begin. While nobody leads, the clusters' statuses do not follow
+// their specs either, so a spec that omni-controller has not seen counts as a change.
 func confirmDeletion(ctx context.Context, o *v1alpha1.OmniRolloutPolicy, clusters Clusters) error {
 	if o.Annotations[v1alpha1.AnnotationConfirmDeletion] == o.Name {
 		return nil
 	}
 
 	// The error is returned unwrapped: a wrapped "try again later" would become an internal server error.
-	held, err := countHeld(ctx, o.Name, clusters)
+	held, err := countHeld(ctx, o, clusters)
 	if err != nil {
 		return err
 	}
@@ -36,13 +37,13 @@ func confirmDeletion(ctx context.Context, o *v1alpha1.OmniRolloutPolicy, cluster
 	}
 
 	return apierrors.NewForbidden(v1alpha1.Resource("omnirolloutpolicies"), o.Name, fmt.Errorf(
-		"it holds changes of %d clusters, or has them at work; without it, all that wait would begin at once: annotate it with %s=%s first "+
-			"if that is meant, or change its selector, which leaves them held", held, v1alpha1.AnnotationConfirmDeletion, o.Name))
+		"it holds changes of %d clusters, has them at work, or will hold them once omni-controller has seen them; without it, all that wait "+
+			"would begin at once: annotate it with %s=%s first if that is meant, or change its selector, which leaves them held", held, v1alpha1.AnnotationConfirmDeletion, o.Name))
 }
 
-// countHeld counts the clusters whose changes wait or are at work by a policy. A cluster that makes no changes would
-// begin with nothing.
-func countHeld(ctx context.Context, policy string, clusters Clusters) (int, error) {
+// countHeld counts the clusters whose changes wait or are at work by a policy, or will wait. A cluster that makes no
+// changes would begin with nothing.
+func countHeld(ctx context.Context, policy *v1alpha1.OmniRolloutPolicy, clusters Clusters) (int, error) {
 	found, err := clusters.List(ctx, &metainternalversion.ListOptions{})
 	if err != nil {
 		return 0, err
@@ -53,19 +54,42 @@ func countHeld(ctx context.Context, policy string, clusters Clusters) (int, erro
 		return 0, apierrors.NewInternalError(fmt.Errorf("read %T for the clusters of a policy", found))
 	}
 
+	// nil: the policy was stored under other rules. omni-controller takes it for one that selects every cluster.
+	parsed, err := rollout.New(policy)
+	if err != nil {
+		parsed = nil
+	}
+
 	held := 0
 
 	for i := range list.Items {
-		status := list.Items[i].Status.Rollout
-		if status == nil || status.Policy != policy || rollout.IsPaused(&list.Items[i]) {
+		cluster := &list.Items[i]
+		if rollout.IsPaused(cluster) {
 			continue
 		}
 
-		// Listed without a state are changes that were held, and cannot be made now for another reason.
-		if status.State == v1alpha1.RolloutHeld || status.State == v1alpha1.RolloutAdmitted || len(status.Changes) > 0 {
+		if holds(cluster.Status.Rollout, policy.Name) || (isUnseen(cluster) && (parsed == nil || parsed.Selects(cluster))) {
 			held++
 		}
 	}
 
 	return held, nil
+}
+
+// holds reports whether the changes of a cluster with this status wait or are at work by a policy.
+func holds(status *v1alpha1.OmniClusterRollout, policy string) bool {
+	if status == nil || status.Policy != policy {
+		return false
+	}
+
+	// Listed without a state are changes that were held, and cannot be made now for another reason.
+	return status.State == v1alpha1.RolloutHeld || status.State == v1alpha1.RolloutAdmitted || len(status.Changes) > 0
+}
+
+// isUnseen reports whether omni-controller has not looked at the spec yet. A new cluster that it has never looked at waits
+// for nothing, unless it is adopted.
+func isUnseen(cluster *v1alpha1.OmniCluster) bool {
+	isNew := cluster.Status.ObservedGeneration < 0 && !cluster.Spec.Adopt
+
+	return cluster.Generation != cluster.Status.ObservedGeneration && !isNew
 }

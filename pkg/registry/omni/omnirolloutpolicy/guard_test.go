@@ -34,6 +34,14 @@ func cluster(policy string, state v1alpha1.RolloutState, changes ...func(*v1alph
 	return o
 }
 
+// selected has the label of the policy, and no word of it in its status yet.
+func selected(changes ...func(*v1alpha1.OmniCluster)) v1alpha1.OmniCluster {
+	o := cluster("", "", changes...)
+	o.Status.Rollout, o.Labels = nil, map[string]string{"fleet": "a"}
+
+	return o
+}
+
 func TestGuardedDeletion(t *testing.T) {
 	kittest.RunGuard(t, kittest.Guard[*v1alpha1.OmniRolloutPolicy]{
 		Descriptor: Descriptor(now, clusters{items: []v1alpha1.OmniCluster{cluster("foo", v1alpha1.RolloutHeld)}}),
@@ -52,6 +60,12 @@ func TestConfirmDeletion(t *testing.T) {
 	observed := func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve }
 	listed := func(o *v1alpha1.OmniCluster) { o.Status.Rollout.Changes = []string{"a"} }
 	deleted := func(o *v1alpha1.OmniCluster) { o.DeletionTimestamp = &now }
+	behind := func(o *v1alpha1.OmniCluster) { o.Generation, o.Status.ObservedGeneration = 2, 1 }
+	ready := func(o *v1alpha1.OmniCluster) {
+		o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Running"}}
+	}
+	never := func(o *v1alpha1.OmniCluster) { o.Generation, o.Status.ObservedGeneration = 1, -1 }
+	adopted := func(o *v1alpha1.OmniCluster) { o.Spec.Adopt = true }
 
 	for name, test := range map[string]struct {
 		held     int32
@@ -69,10 +83,20 @@ func TestConfirmDeletion(t *testing.T) {
 		"clusters that are paused": {clusters: []v1alpha1.OmniCluster{
 			cluster("a", v1alpha1.RolloutHeld, suspended), cluster("a", v1alpha1.RolloutHeld, observed), cluster("a", v1alpha1.RolloutHeld, deleted),
 		}},
+		"changed, and not looked at since": {clusters: []v1alpha1.OmniCluster{selected(behind), selected(behind, ready), selected(ready)}, want: "changes of 2 clusters"},
+		"changed, and no longer selected":  {clusters: []v1alpha1.OmniCluster{cluster("a", "", behind)}},
+		"changed, of others":               {clusters: []v1alpha1.OmniCluster{cluster("b", "", behind), cluster("", "", behind)}},
+		"changed, and paused":              {clusters: []v1alpha1.OmniCluster{selected(behind, suspended), selected(behind, deleted)}},
+		"new, which waits for nothing":     {clusters: []v1alpha1.OmniCluster{selected(never)}},
+		"new, and adopted":                 {clusters: []v1alpha1.OmniCluster{selected(never, adopted)}, want: "changes of 1 clusters"},
+		"held and changed, counted once": {clusters: []v1alpha1.OmniCluster{
+			selected(behind, func(o *v1alpha1.OmniCluster) { o.Status = cluster("a", v1alpha1.RolloutHeld).Status }),
+		}, want: "changes of 1 clusters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := valid()
 			policy.Name, policy.Status.Held = "a", test.held
+			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"fleet": "a"}}
 
 			err := confirmDeletion(t.Context(), policy, clusters{items: test.clusters})
 			if test.want == "" && err != nil {
