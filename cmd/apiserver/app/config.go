@@ -40,6 +40,9 @@ func (o *Options) Config(ctx context.Context) (*apiserver.Config, error) {
 	}
 
 	config.Limits, config.ListBytes = o.limits(), o.Limits.ListBytes
+	if config.Limits.HalfOfEtcd {
+		klog.InfoS("Half of --etcd-quota-backend-bytes limits what is stored, because --max-bytes is more", "bytes", config.Limits.Bytes)
+	}
 
 	if err := o.waitForEtcd(ctx); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func (o *LimitOptions) stored(etcdQuota int64) quota.Limits {
 	limits := o.Stored
 
 	if half := etcdQuota / 2; half > 0 && (limits.Bytes == 0 || limits.Bytes > half) {
-		limits.Bytes = half
+		limits.Bytes, limits.HalfOfEtcd = half, true
 	}
 
 	return limits

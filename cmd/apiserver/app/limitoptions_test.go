@@ -11,17 +11,18 @@ func TestLimits(t *testing.T) {
 		name string
 		args []string
 		want int64
+		half bool
 	}{
-		{"default", []string{"--etcd-data-dir=/data"}, 96 << 20},
-		{"external", []string{"--etcd-servers=https://etcd:2379"}, 96 << 20},
-		{"a small database", []string{"--etcd-data-dir=/data", "--etcd-quota-backend-bytes=67108864"}, 32 << 20},
-		{"more than the database", []string{"--etcd-data-dir=/data", "--max-bytes=10000000000"}, 1 << 30},
-		{"none", []string{"--etcd-data-dir=/data", "--max-bytes=0"}, 1 << 30},
-		{"none, external", []string{"--etcd-servers=https://etcd:2379", "--max-bytes=0"}, 0},
+		{"default", []string{"--etcd-data-dir=/data"}, 96 << 20, false},
+		{"external", []string{"--etcd-servers=https://etcd:2379"}, 96 << 20, false},
+		{"a small database", []string{"--etcd-data-dir=/data", "--etcd-quota-backend-bytes=67108864"}, 32 << 20, true},
+		{"more than the database", []string{"--etcd-data-dir=/data", "--max-bytes=10000000000"}, 1 << 30, true},
+		{"none", []string{"--etcd-data-dir=/data", "--max-bytes=0"}, 1 << 30, true},
+		{"none, external", []string{"--etcd-servers=https://etcd:2379", "--max-bytes=0"}, 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := parse(t, test.args...).limits().Bytes; got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
+			if got := parse(t, test.args...).limits(); got.Bytes != test.want || got.HalfOfEtcd != test.half {
+				t.Errorf("got %+v, want %d %v", got, test.want, test.half)
 			}
 		})
 	}

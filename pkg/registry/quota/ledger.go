@@ -18,6 +18,21 @@ type Limits struct {
 	NamespaceObjects, NamespaceBytes int64
 	// Objects and Bytes are the limits of all namespaces together.
 	Objects, Bytes int64
+	// HalfOfEtcd is true if Bytes is half of the quota of the embedded etcd, because --max-bytes is more. To raise
+	// --max-bytes changes nothing then.
+	HalfOfEtcd bool
+}
+
+// etcdQuotaFlag is the flag of the quota of the embedded etcd.
+const etcdQuotaFlag = "--etcd-quota-backend-bytes"
+
+// bytesFlag is the flag that has to be raised for more Bytes.
+func (l Limits) bytesFlag() string {
+	if l.HalfOfEtcd {
+		return etcdQuotaFlag
+	}
+
+	return "--max-bytes"
 }
 
 // Use is an amount of stored objects.

@@ -152,6 +152,38 @@ func TestSmallUpdatesMayGoAboveALimit(t *testing.T) {
 	}
 }
 
+// TestRefusalNamesTheFlagThatCounts: raising --max-bytes would change nothing while half of the database is less.
+func TestRefusalNamesTheFlagThatCounts(t *testing.T) {
+	for flag, limits := range map[string]Limits{
+		"have --max-bytes of omni-apiserver raised":                                            {Bytes: 100},
+		"have --etcd-quota-backend-bytes of omni-apiserver raised, half of which is the limit": {Bytes: 100, HalfOfEtcd: true},
+		"have --max-bytes-per-namespace of omni-apiserver raised":                              {NamespaceBytes: 100, HalfOfEtcd: true},
+	} {
+		l := newLedger(limits)
+
+		err := l.Begin(kind, false).Created(rest.ValidateAllObjectFunc)(t.Context(), object("a", "o", "", 200))
+		if err == nil || !strings.HasSuffix(err.Error(), flag) {
+			t.Errorf("got %v, want %q", err, flag)
+		}
+	}
+}
+
+// TestMetricsNameTheFlagThatCounts, for the same reason.
+func TestMetricsNameTheFlagThatCounts(t *testing.T) {
+	l := newLedger(Limits{Bytes: 100, HalfOfEtcd: true})
+	registry := metrics.NewKubeRegistry()
+	registry.CustomMustRegister(l.Collector())
+
+	must(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP omni_apiserver_stored_limit [ALPHA] Limit of what is stored, by its flag; 0 is none.
+# TYPE omni_apiserver_stored_limit gauge
+omni_apiserver_stored_limit{flag="--etcd-quota-backend-bytes"} 100
+omni_apiserver_stored_limit{flag="--max-bytes-per-namespace"} 0
+omni_apiserver_stored_limit{flag="--max-objects"} 0
+omni_apiserver_stored_limit{flag="--max-objects-per-namespace"} 0
+`), "omni_apiserver_stored_limit"))
+}
+
 func TestMetrics(t *testing.T) {
 	l := newLedger(Limits{NamespaceObjects: 1})
 	registry := metrics.NewKubeRegistry()

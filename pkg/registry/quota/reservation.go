@@ -199,7 +199,7 @@ func (l *Ledger) refusal(namespace string, change Use, tenths int64) string {
 		{"--max-objects-per-namespace", "namespace " + namespace, "objects", change.Objects, own.used.Objects + own.held.Objects, l.limits.NamespaceObjects},
 		{"--max-bytes-per-namespace", "namespace " + namespace, "bytes", change.Bytes, own.used.Bytes + own.held.Bytes, l.limits.NamespaceBytes},
 		{"--max-objects", "all namespaces", "objects", change.Objects, all.used.Objects + all.held.Objects, l.limits.Objects},
-		{"--max-bytes", "all namespaces", "bytes", change.Bytes, all.used.Bytes + all.held.Bytes, l.limits.Bytes},
+		{l.limits.bytesFlag(), "all namespaces", "bytes", change.Bytes, all.used.Bytes + all.held.Bytes, l.limits.Bytes},
 	} {
 		if bound.limit == 0 || bound.requested <= 0 || bound.used+bound.requested <= bound.limit+bound.limit/10*tenths {
 			continue
@@ -207,8 +207,13 @@ func (l *Ledger) refusal(namespace string, change Use, tenths int64) string {
 
 		l.refused[bound.flag]++
 
+		remedy := bound.flag + " of omni-apiserver raised"
+		if bound.flag == etcdQuotaFlag {
+			remedy += ", half of which is the limit"
+		}
+
 		return fmt.Sprintf("exceeded quota: %s, requested: %s=%d, used: %[2]s=%[4]d, limited: %[2]s=%[5]d: delete objects that nobody "+
-			"needs, or have %[6]s of omni-apiserver raised", bound.where, bound.unit, bound.requested, bound.used, bound.limit, bound.flag)
+			"needs, or have %[6]s", bound.where, bound.unit, bound.requested, bound.used, bound.limit, remedy)
 	}
 
 	return ""
