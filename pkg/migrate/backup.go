@@ -80,9 +80,7 @@ func (b *backup) merge(s *state, now time.Time) *backup {
 	merged.Definitions = mergeEach(b.Definitions, merged.Definitions, later)
 	merged.Deployments = mergeEach(b.Deployments, merged.Deployments, laterDeployment)
 	merged.Webhooks = mergeEach(b.Webhooks, merged.Webhooks, later)
-	if !s.runs() {
-		merged.Objects = mergeEach(b.Objects, merged.Objects, laterObject)
-	}
+	merged.Objects = b.mergeObjects(s)
 
 	for _, old := range b.Owned {
 		if at := slices.IndexFunc(merged.Owned, func(one ownedSecret) bool { return one.UID == old.UID }); at >= 0 {
@@ -97,6 +95,24 @@ func (b *backup) merge(s *state, now time.Time) *backup {
 	})
 
 	return merged
+}
+
+// mergeObjects merges the objects. Also while the old operator runs, a harmless policy may be ours: somebody started the
+// operator again after we had stopped it.
+func (b *backup) mergeObjects(s *state) []unstructured.Unstructured {
+	if !s.runs() {
+		return mergeEach(b.Objects, s.Objects, laterObject)
+	}
+
+	merged := mergeEach(b.Objects, s.Objects, func(old, live *unstructured.Unstructured) unstructured.Unstructured {
+		if live.GetDeletionTimestamp() != nil {
+			return *live // the operator does what its deletion asks for
+		}
+
+		return laterObject(old, live)
+	})
+
+	return slices.DeleteFunc(merged, func(obj unstructured.Unstructured) bool { return sameName(s.Objects, &obj) == nil })
 }
 
 // mergeEach merges two lists by kind, namespace and name. Objects of the live list come first, in its order, then
@@ -167,7 +183,7 @@ func laterObject(old, live *unstructured.Unstructured) unstructured.Unstructured
 		merged.SetFinalizers(old.GetFinalizers())
 	}
 
-	if isHarmless(live) && weOwn(live, "spec", policyField(live.GetKind())) {
+	if madeHarmless(live) {
 		restorePolicy(merged, old)
 	}
 

@@ -34,6 +34,9 @@ type Converted struct {
 	UID types.UID
 	// Object is the converted object, without a status and without our defaults. Nil if there are refusals.
 	Object runtime.Object
+	// Permission is the field of the spec that lets the object take over what is there, if it is true only for the migration;
+	// empty for objects whose permission ends with the takeover, and if the old object has it.
+	Permission string
 	// Refusals have to be resolved before the migration.
 	Refusals []Finding
 	// Changes are fields that are written differently or have a different meaning here.
@@ -69,6 +72,10 @@ func Convert(old *unstructured.Unstructured) *Converted {
 	metadata, spec := c.metadata(old), c.spec(old)
 	if spec == nil {
 		return c
+	}
+
+	if field := permissionField(c.Kind); spec[field] != true {
+		c.Permission = field
 	}
 
 	if obj := c.decode(of, metadata, spec); obj != nil {

@@ -112,16 +112,29 @@ func adaptExport(obj *v1alpha1.OmniKubeconfigExport) []Finding {
 	return found
 }
 
+// permissionField is the field of the spec that lets an object of a kind take over whatever it finds, also later and under
+// another name; empty for kinds whose permission ends with the takeover.
+func permissionField(kind string) string {
+	switch kind {
+	case "OmniSecretSync":
+		return "adopt"
+	case "OmniHelmRelease":
+		return "takeOwnership"
+	default:
+		return ""
+	}
+}
+
 func adaptSync(obj *v1alpha1.OmniSecretSync) []Finding {
 	obj.Spec.Adopt = true
 
-	return []Finding{{"spec.adopt", "true: the copy in the workload cluster is taken over"}}
+	return []Finding{{"spec.adopt", "true until it is Ready: the copy in the workload cluster is taken over"}}
 }
 
 func adaptRelease(obj *v1alpha1.OmniHelmRelease) []Finding {
 	obj.Spec.TakeOwnership = true
 
-	return []Finding{{"spec.takeOwnership", "true: the release is taken over, and upgraded"}}
+	return []Finding{{"spec.takeOwnership", "true until it is Ready: the release is taken over, and upgraded"}}
 }
 
 // noteReferences notes which objects name one of ours that does not exist.

@@ -45,6 +45,19 @@ func isHarmless(obj *unstructured.Unstructured) bool {
 	}
 }
 
+// madeHarmless reports whether this command made an object harmless, and nobody has set its policy since. Of a policy with
+// several fields that is the one that makes it harmless: an undo writes the others.
+func madeHarmless(obj *unstructured.Unstructured) bool {
+	switch field := policyField(obj.GetKind()); field {
+	case "":
+		return false
+	case "deletePolicy":
+		return isHarmless(obj) && weOwn(obj, "spec", field, "orphan")
+	default:
+		return isHarmless(obj) && weOwn(obj, "spec", field)
+	}
+}
+
 // holds reports whether an object has the old operator's finalizer.
 func holds(obj *unstructured.Unstructured) bool {
 	for _, finalizer := range obj.GetFinalizers() {

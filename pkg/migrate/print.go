@@ -121,7 +121,8 @@ func (w *printer) steps() {
 	}
 }
 
-// Manifests returns the objects that will be written as YAML documents, for Git. Contents are not redacted.
+// Manifests returns the objects as they will be at the end, as YAML documents for Git: without the permissions that only
+// the takeover needs. Contents are not redacted.
 func (p *Plan) Manifests() ([]byte, error) {
 	var all []byte
 
@@ -133,6 +134,10 @@ func (p *Plan) Manifests() ([]byte, error) {
 		fields, err := written(c.Object)
 		if err != nil {
 			return nil, err
+		}
+
+		if c.Permission != "" {
+			unstructured.RemoveNestedField(fields, "spec", c.Permission)
 		}
 
 		text, err := yaml.Marshal(fields)

@@ -77,7 +77,7 @@ func (m *Migration) putPolicies(ctx context.Context, s *state) error {
 		old := &m.backup.Objects[i]
 
 		live := sameName(s.Objects, old)
-		if live == nil || live.GetUID() != old.GetUID() || live.GetDeletionTimestamp() != nil || isHarmless(old) || !isHarmless(live) || !weOwn(live, "spec", policyField(old.GetKind())) {
+		if live == nil || live.GetUID() != old.GetUID() || live.GetDeletionTimestamp() != nil || isHarmless(old) || !madeHarmless(live) {
 			continue
 		}
 

@@ -235,7 +235,7 @@ func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstr
 		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
 	case !done || live.Status.Adopting:
 		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
-	case wanted != nil && live.Spec.DeletePolicy.Orphan && !wanted.Spec.DeletePolicy.Orphan && weOwn(obj, "spec", "deletePolicy"):
+	case wanted != nil && live.Spec.DeletePolicy.Orphan && !wanted.Spec.DeletePolicy.Orphan && weOwn(obj, "spec", "deletePolicy", "orphan"):
 		return waits("it gets its deletion policy"), m.takeOver(ctx, c, obj)
 	}
 
@@ -256,6 +256,8 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	status, message := readyOf(obj)
 
 	switch {
+	case status == string(metav1.ConditionTrue) && mayStillTakeOver(c, obj):
+		return waits("it is taken over; spec.%s is removed", c.Permission), m.revoke(ctx, c, obj)
 	case status == string(metav1.ConditionTrue):
 		return verdict{over: true, state: Ready, text: "Ready"}, nil
 	case !m.wasReady(c):
@@ -263,6 +265,25 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	default:
 		return waits("%s", message), nil
 	}
+}
+
+// mayStillTakeOver reports whether an object has a permission that only this command gave it.
+func mayStillTakeOver(c *Converted, obj *unstructured.Unstructured) bool {
+	if c.Permission == "" {
+		return false
+	}
+
+	may, _, _ := unstructured.NestedBool(obj.Object, "spec", c.Permission)
+
+	return may && weOwn(obj, "spec", c.Permission)
+}
+
+// revoke takes back the permission to take over what is there: it would also count for what a later chart or another name
+// of the target meets.
+func (m *Migration) revoke(ctx context.Context, c *Converted, obj *unstructured.Unstructured) error {
+	return m.merge(ctx, c, map[string]any{
+		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()}, "spec": map[string]any{c.Permission: nil},
+	})
 }
 
 // readyOf returns the condition Ready of an object if it is about the newest generation.

@@ -216,6 +216,15 @@ func (m *migrating) takesOver() {
 		}
 	}
 
+	for _, permission := range []string{
+		m.run("get", "omnisecretsyncs", "-o", "jsonpath={.items[*].spec.adopt}"),
+		m.run("get", "omnihelmreleases", "-o", "jsonpath={.items[*].spec.takeOwnership}"),
+	} {
+		if strings.Contains(permission, "true") {
+			t.Errorf("a permission to take over is left: %s", permission)
+		}
+	}
+
 	m.nothingLost("at the end")
 
 	for _, write := range m.omni.Writes() {
