@@ -1,9 +1,11 @@
 package apiserver_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -41,6 +43,39 @@ func TestMemoryOfTables(t *testing.T) {
 	// Each table is larger than the bound and runs alone. All at once would take more than thirty times the length.
 	if got > 10*uint64(length) || length < objects*600_000 {
 		t.Errorf("%d bytes of heap for %d tables of %d bytes", got, times, length)
+	}
+}
+
+// TestTablesHaveNoWhiteSpace: neither another spelling of the header nor a subresource gets an indented table, which could
+// take a hundred times the memory.
+func TestTablesHaveNoWhiteSpace(t *testing.T) {
+	s := startServerWith(t, func(config *apiserver.Config) { config.ListBytes = 8 << 20 })
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large("c"))
+
+	for _, path := range []string{"", "/c", "/c/status"} {
+		for _, accept := range []string{
+			asTable, "application/json;as =Table;v=v1;g=meta.k8s.io", "application/json;pretty =1;as=Table;v=v1;g=meta.k8s.io",
+			"application/ yaml;as=Table;v=v1;g=meta.k8s.io",
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+clusters+path+"?pretty=true&includeObject=Object", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			request.Header.Set("Accept", accept)
+
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			body, err := io.ReadAll(response.Body)
+			response.Body.Close()
+
+			if err != nil || !bytes.Contains(body, []byte(`"kind":"Table"`)) || bytes.Contains(body, []byte("\n  ")) {
+				t.Errorf("%q as %q: %v, %.200s", path, accept, err, body)
+			}
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,13 +59,19 @@ func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, t
 func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger, codecs runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, found := genericapirequest.RequestInfoFrom(r.Context())
-		if !found || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName || info.Subresource != "" {
+		if !found || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName {
 			next.ServeHTTP(w, r)
 
 			return
 		}
 
-		r = plainTables(r)
+		r, table := plainTables(r)
+		if info.Subresource != "" {
+			next.ServeHTTP(w, r)
+
+			return
+		}
+
 		query := r.URL.Query()
 		isWatch := info.Verb == "watch" && beginsWithList(query)
 
@@ -77,7 +82,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 			return
 		}
 
-		cost := listCost(info, query, r.Header.Get("Accept"), ledger.Stored)
+		cost := listCost(info, query, table, ledger.Stored)
 		if isWatch {
 			cost = min(cost, watchWindow)
 		}
@@ -100,7 +105,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 
 // listCost returns the memory in bytes that a list may take. How much a label selector leaves out is not known
 // beforehand.
-func listCost(info *genericapirequest.RequestInfo, query url.Values, accept string, count func(resource, namespace string) quota.Use) int64 {
+func listCost(info *genericapirequest.RequestInfo, query url.Values, table bool, count func(resource, namespace string) quota.Use) int64 {
 	stored := count(info.Resource, info.Namespace)
 	bytes := stored.Bytes
 
@@ -110,7 +115,7 @@ func listCost(info *genericapirequest.RequestInfo, query url.Values, accept stri
 		bytes = min(bytes, max(bytes/stored.Objects*limit, largestObject))
 	}
 
-	if strings.Contains(accept, "as=") {
+	if table {
 		bytes *= factorOfTables
 	}
 
@@ -144,25 +149,6 @@ func limitOf(query url.Values) int64 {
 	}
 
 	return limit
-}
-
-// plainTables encodes tables, and lists of metadata, as JSON without white space. Indented JSON of a table with
-// deeply nested objects can take a hundred times the size of the objects, and nobody reads it: kubectl prints tables
-// itself.
-func plainTables(r *http.Request) *http.Request {
-	accept := r.Header.Get("Accept")
-	if !strings.Contains(accept, "as=") {
-		return r
-	}
-
-	plain := r.Clone(r.Context())
-	plain.Header.Set("Accept", strings.ReplaceAll(strings.ReplaceAll(accept, runtime.ContentTypeYAML, runtime.ContentTypeJSON), "pretty=1", "pretty=0"))
-
-	query := plain.URL.Query()
-	query.Set("pretty", "false")
-	plain.URL.RawQuery = query.Encode()
-
-	return plain
 }
 
 func userName(r *http.Request) string {

@@ -1,7 +1,10 @@
 package lists
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -84,6 +87,7 @@ func TestListCost(t *testing.T) {
 		{"a limit above all", "a", "", "limit=500", "application/json", 10 * mebibyte},
 		{"one by its name", "a", "x", "", "application/json", largestObject},
 		{"a table", "a", "", "", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 40 * mebibyte},
+		{"a table, with a space", "a", "", "", "application/json;as =Table;v=v1;g=meta.k8s.io", 40 * mebibyte},
 		{"a page from the cache, which ignores limits", "a", "", "limit=1&resourceVersion=0", "application/json", 30 * mebibyte},
 		{"the next page", "a", "", "limit=500&continue=x", "application/json", 30 * mebibyte},
 		{"an old state", "a", "", "resourceVersion=5&resourceVersionMatch=Exact", "application/json", 30 * mebibyte},
@@ -93,9 +97,41 @@ func TestListCost(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Header.Set("Accept", test.accept)
+		_, table := plainTables(request)
+
 		info := &genericapirequest.RequestInfo{Resource: "omniclusters", Namespace: test.namespace, Name: test.selected}
-		if got := listCost(info, query, test.accept, stored); got != listOverhead+test.want {
+		if got := listCost(info, query, table, stored); got != listOverhead+test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, listOverhead+test.want)
+		}
+	}
+}
+
+// TestPlainTables: requests for a table, in whichever way the library understands them, ask for JSON without white space.
+func TestPlainTables(t *testing.T) {
+	for accept, want := range map[string]string{
+		"":                                "",
+		"application/yaml":                "application/yaml",
+		"application/json;pretty=1":       "application/json;pretty=1",
+		"application/json;alias=as=Table": "application/json;alias=as=Table",
+		"application/json;as=Table;g=meta.k8s.io;v=v1":                    "application/json;as=Table;g=meta.k8s.io;v=v1;q=1",
+		"application/json; as =Table; v = v1;g=meta.k8s.io; pretty =1":    "application/json;as=Table;g=meta.k8s.io;v=v1;q=1",
+		"application/ yaml;as=Table;v=v1":                                 "application/json;as=Table;v=v1;q=1",
+		"application/yaml;as=PartialObjectMetadataList;v=v1":              "application/json;as=PartialObjectMetadataList;v=v1;q=1",
+		"application/json;q=0.5,application/json;as=Table;v=v1;g=x;q=0.9": "application/json;as=Table;g=x;v=v1;q=0.9,application/json;q=0.5",
+		"application/json;as=Table;v=v1, application/yaml;pretty=1, */*":  "application/json;as=Table;v=v1;q=1,application/json;q=1,*/*;q=1",
+	} {
+		request := httptest.NewRequest(http.MethodGet, "/?pretty=true&limit=5", nil)
+		request.Header.Set("Accept", accept)
+
+		plain, table := plainTables(request)
+		if got := plain.Header.Get("Accept"); got != want || table != (accept != want) {
+			t.Errorf("%q becomes %q, want %q; a table: %t", accept, got, want, table)
+		}
+
+		if query := plain.URL.Query(); query.Get("limit") != "5" || query.Get("pretty") != strconv.FormatBool(!table) {
+			t.Errorf("%q: query %v", accept, query)
 		}
 	}
 }
