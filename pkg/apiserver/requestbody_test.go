@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
@@ -125,6 +126,47 @@ func TestManyValuesAreRefused(t *testing.T) {
 					t.Errorf("%s as %s: status %d: %q", place, contentType, status, message)
 				}
 			})
+		}
+	}
+}
+
+// TestDeepPatchesAreBounded: the library that merges patches keeps the rest of the text at each level. A long and deep patch
+// is refused, and others run one after another if they take much.
+func TestDeepPatchesAreBounded(t *testing.T) {
+	s := startServer(t)
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
+
+	patch := func(levels int) string {
+		return `{"spec":{"nothing":` + strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 900<<10) + `"` + strings.Repeat("}", levels) + "}}"
+	}
+
+	const times = 4
+
+	send := func(contentType string, levels int) (status [times]int) {
+		var sending sync.WaitGroup
+		for i := range times {
+			sending.Go(func() { status[i], _ = s.call(t, http.MethodPatch, clusters+"/deep", contentType, patch(levels)) })
+		}
+
+		sending.Wait()
+
+		return status
+	}
+
+	for _, contentType := range []string{mergeBody, strategicBody} {
+		for _, levels := range []int{260, 90} {
+			var got [times]int
+
+			// What one of 90 levels takes, and twice as much before garbage is collected.
+			if peak := foreigntest.PeakBytes(t, func() { got = send(contentType, levels) }); peak > 400<<20 {
+				t.Errorf("%d levels as %s: %d MiB", levels, contentType, peak>>20)
+			}
+
+			for _, status := range got {
+				if refused := status == http.StatusRequestEntityTooLarge; refused != (levels > 90) {
+					t.Errorf("%d levels as %s: status %d", levels, contentType, status)
+				}
+			}
 		}
 	}
 }

@@ -45,6 +45,10 @@ const (
 	// bytesPerCopied is the memory for one copied byte: two bytes make a value.
 	bytesPerCopied = bytesPerValue / 2
 
+	// The library that merges patches keeps the rest of the text at each level of it. Measured for 900 KiB: 80 MiB with 64
+	// levels, 276 MiB with 260.
+	mergedPerByteAndLevel = 1.25
+
 	// bodiesBudget is the memory that all requests in progress may take together, in bytes. A request that needs more
 	// than all of it runs alone.
 	bodiesBudget = 160 << 20

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
@@ -35,13 +37,29 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 		cost += maxCopied * bytesPerCopied
 	}
 
-	cost = min(cost, bodiesBudget)
+	merged := mergedBytes(r, body)
+	if merged > bodiesBudget {
+		return nil, apierrors.NewRequestEntityTooLargeError("a merge patch that is so long must not be nested so deep: " +
+			"send it in parts, or the whole object by an update or server-side apply")
+	}
+
+	cost = min(cost+merged, bodiesBudget)
 
 	if err := b.budget.Acquire(ctx, cost); err != nil {
 		return nil, busy()
 	}
 
 	return func() { b.budget.Release(cost) }, nil
+}
+
+// mergedBytes is the memory that merging a patch takes; 0 for other bodies.
+func mergedBytes(r *http.Request, body []byte) int64 {
+	switch mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); mediaType {
+	case string(types.MergePatchType), string(types.StrategicMergePatchType):
+		return int64(mergedPerByteAndLevel * float64(len(body)) * float64(validation.Depth(body)))
+	default:
+		return 0
+	}
 }
 
 // check applies the limits to a body.
