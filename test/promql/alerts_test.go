@@ -112,10 +112,11 @@ func TestAlerts(t *testing.T) {
 			good:  `omni_api_requests_total{connection="team/omni",code="NotFound",method="/cosi.resource.State/Get"} 0+2x200`,
 			after: 16 * time.Minute, says: "team/omni fail",
 		},
+		// A release with the default retries: four attempts of five minutes, with pauses between them.
 		"OmniHelmActionsFail": {
-			bad:   `omni_helm_actions_total{action="upgrade",result="failure"} 0+1x200`,
-			good:  `omni_helm_actions_total{action="upgrade",result="success"} 0+1x200`,
-			after: 31 * time.Minute, says: "(upgrade) fail",
+			bad:   `omni_helm_actions_total{action="upgrade",result="failure"} _x4 1x4 2x5 3x5 4x200`,
+			good:  `omni_helm_actions_total{action="upgrade",result="failure"} _x4 1x4 2x200`,
+			after: 21 * time.Minute, says: "(upgrade) fail",
 		},
 		"OmniRolloutStopped": {
 			bad:   `omni_rollout_stopped{namespace="team",policy="production"} 1x200`,
@@ -207,4 +208,66 @@ func TestAlerts(t *testing.T) {
 		})
 	}
 
+}
+
+// A release that fails again and again has another reason while it is tried: that is no other alert.
+func TestReasonsThatAlternate(t *testing.T) {
+	series := `omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",ready="False",reason="Progressing",suspended="false"} 1x19 _x2 1x200
+omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",ready="False",reason="ActionFailed",suspended="false"} _x19 1x2 _x200`
+
+	fires := load(t, "load 1m\n  "+strings.ReplaceAll(series, "\n", "\n  ")+"\n").at(alerts(t)["OmniObjectNotReady"], 31*time.Minute)
+	if len(fires) != 1 || !strings.Contains(fires[0].annotations.Get("summary"), "OmniHelmRelease team/app is not Ready for 30 minutes: Progressing") {
+		t.Errorf("%+v", fires)
+	}
+}
+
+// One leader is away, whether its metrics say so or are not there. The chart serves two namespaces.
+func TestControllerDown(t *testing.T) {
+	var down alert
+
+	for _, document := range strings.Split(read(t, "../deploy/testdata/golden", "everything.yaml"), "\n---\n") {
+		var rule struct {
+			Kind string `yaml:"kind"`
+			Spec struct {
+				Groups []struct {
+					Rules []alert `yaml:"rules"`
+				} `yaml:"groups"`
+			} `yaml:"spec"`
+		}
+
+		if !strings.Contains(document, "kind: PrometheusRule") {
+			continue
+		}
+
+		if err := yaml.Unmarshal([]byte(document), &rule); err != nil {
+			t.Fatal(err)
+		}
+
+		for _, one := range rule.Spec.Groups[0].Rules {
+			if one.Alert == "OmniControllerDown" {
+				down = one
+			}
+		}
+	}
+
+	leads := func(pod, value string) string {
+		return `leader_election_master_status{job="omni-controller",name="omni-controller",pod="` + pod + `"} ` + value + "x200\n"
+	}
+
+	for name, test := range map[string]struct {
+		series string
+		want   int
+	}{
+		"both lead":           {leads("a", "1") + leads("a2", "0") + leads("b", "1"), 0},
+		"one does not":        {leads("a", "1") + leads("b", "0"), 1},
+		"one is away":         {leads("a", "1"), 1},
+		"nobody is there":     {`up{job="omni-apiserver"} 1x200`, 1},
+		"nobody leads":        {leads("a", "0") + leads("b", "0"), 1},
+		"one came back":       {leads("a", "1") + `leader_election_master_status{job="omni-controller",pod="b"} 0x4 1x200`, 0},
+		"another job's leads": {leads("a", "1") + `leader_election_master_status{job="other",name="omni-controller"} 1x200`, 1},
+	} {
+		if fires := load(t, "load 1m\n  "+strings.ReplaceAll(strings.TrimSpace(test.series), "\n", "\n  ")+"\n").at(down, 8*time.Minute); len(fires) != test.want {
+			t.Errorf("%s: %d alerts, want %d: %+v", name, len(fires), test.want, fires)
+		}
+	}
 }
