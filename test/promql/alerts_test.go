@@ -116,7 +116,7 @@ func TestAlerts(t *testing.T) {
 		"OmniHelmActionsFail": {
 			bad:   `omni_helm_actions_total{action="upgrade",result="failure"} _x4 1x4 2x5 3x5 4x200`,
 			good:  `omni_helm_actions_total{action="upgrade",result="failure"} _x4 1x4 2x200`,
-			after: 21 * time.Minute, says: "(upgrade) fail",
+			after: 14 * time.Minute, says: "(upgrade) fail",
 		},
 		"OmniRolloutStopped": {
 			bad:   `omni_rollout_stopped{namespace="team",policy="production"} 1x200`,
