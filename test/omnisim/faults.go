@@ -15,7 +15,7 @@ import (
 )
 
 // Fault is a failure of requests. First comes the delay, then the hanging, then the code; a fault with neither hanging
-// nor code only delays.
+// nor code only delays. With AnswerLost the request is carried out before all of that.
 type Fault struct {
 	// Method is the last part of the gRPC method: Get, List, Create, Update, Destroy, Teardown,
 	// TeardownAndDestroy, Watch, Kubeconfig and so on. Empty means every method.
@@ -34,6 +34,9 @@ type Fault struct {
 	Delay time.Duration
 	// Hang keeps the request without an answer until its deadline, the removal of the fault or the end of the server.
 	Hang bool
+	// AnswerLost has the request carried out first: only its answer is lost, as when a connection breaks. It is for
+	// requests with one answer; streams ignore it.
+	AnswerLost bool
 	// Code is the code of the answer. OK lets the request pass after the delay.
 	Code codes.Code
 	// Message is the text of the answer. Default: "injected by a test".
@@ -140,10 +143,16 @@ func (f *activeFault) matches(method string, resourceType resource.Type) bool {
 
 // suffer applies the fault that hits a request.
 func (f *faults) suffer(ctx context.Context, method string, resourceType resource.Type) error {
-	fault := f.take(method, resourceType)
-	if fault == nil {
-		return nil
+	if fault := f.take(method, resourceType); fault != nil {
+		return fault.apply(ctx)
 	}
+
+	return nil
+}
+
+// apply makes a request wait and fail as the fault says.
+func (f *activeFault) apply(ctx context.Context) error {
+	fault := f.Fault
 
 	if fault.OnHit != nil {
 		fault.OnHit()
@@ -162,7 +171,7 @@ func (f *faults) suffer(ctx context.Context, method string, resourceType resourc
 
 	if fault.Hang {
 		select {
-		case <-fault.removed:
+		case <-f.removed:
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		}
@@ -181,7 +190,21 @@ func (f *faults) suffer(ctx context.Context, method string, resourceType resourc
 }
 
 func (f *faults) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if err := f.suffer(ctx, path.Base(info.FullMethod), typeOf(req)); err != nil {
+	fault := f.take(path.Base(info.FullMethod), typeOf(req))
+	if fault == nil {
+		return handler(ctx, req)
+	}
+
+	if fault.AnswerLost {
+		answer, err := handler(ctx, req)
+		if lost := fault.apply(ctx); lost != nil {
+			return nil, lost
+		}
+
+		return answer, err
+	}
+
+	if err := fault.apply(ctx); err != nil {
 		return nil, err
 	}
 

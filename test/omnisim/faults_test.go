@@ -29,3 +29,16 @@ func TestFaultAfterSomeWrites(t *testing.T) {
 
 	wantCode(t, st.Create(ctx, testCluster("c")), "", "")
 }
+
+// TestFaultThatLosesTheAnswer checks that the request is carried out, although its caller gets an error.
+func TestFaultThatLosesTheAnswer(t *testing.T) {
+	sim := start(t, omnisim.Options{})
+	ctx, st := deadline(t), operator(t, sim)
+
+	sim.Inject(omnisim.Fault{Method: "Create", Times: 1, AnswerLost: true, Code: codes.Unavailable})
+	wantCode(t, st.Create(ctx, testCluster("a")), "Unavailable", "injected")
+
+	if _, err := st.Get(ctx, testCluster("a").Metadata()); err != nil {
+		t.Error(err)
+	}
+}

@@ -132,7 +132,12 @@ func (b *bench) restart() {
 	b.reconciler = newReconciler(b.client, sources.Policy{}.Reader(b.client), b.events, Options{
 		Pool: b.pool, Objects: metrics.NewObjects(), SettleTime: settleTime, ManagementCluster: "hub", HubID: benchHub, Now: b.clock,
 	})
-	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
+	b.loop = b.newLoop()
+}
+
+// newLoop makes the loop of the controller that there is.
+func (b *bench) newLoop() *loop.Reconciler[*v1alpha1.OmniCluster, *scope] {
+	return loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
 }
 
 func (b *bench) clock() time.Time {

@@ -128,7 +128,7 @@ func (r *reconciler) gateOf(found selection, cluster *v1alpha1.OmniCluster) cons
 	gate := consent.Gate{
 		Policy: found.name, Revision: found.revision, OnlyBefore: found.left, Place: fmt.Sprintf("OmniRolloutPolicy %q", found.name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Failed: upgradeFailed(cluster), Started: r.started, ReadyTime: r.options.RolloutReadyTime},
+		Turn:  consent.Turn{Failed: upgradeFailed(cluster), Started: r.started, Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime},
 	}
 	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
 

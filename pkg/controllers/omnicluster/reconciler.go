@@ -52,6 +52,7 @@ type reconciler struct {
 	checked  memory[*plan.Checked]    // what is known of the template
 	reverts  memory[revertWatch]      // what had to be changed back in Omni
 	outages  memory[time.Time]        // since when a deletion cannot use Omni
+	attempts memory[attempt]          // to make the changes of a turn
 
 	deletions deletions // of documents, by namespace
 
@@ -101,6 +102,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			r.checked.forget(name)
 			r.reverts.forget(name)
 			r.outages.forget(name)
+			r.attempts.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {

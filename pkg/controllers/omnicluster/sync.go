@@ -25,6 +25,10 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, l
 		return nil, loop.Outcome{}, err
 	}
 
+	if s.gate.Turn, err = turnNow(ctx, s); err != nil {
+		return nil, loop.Outcome{}, err
+	}
+
 	decision := consent.Decide(consent.Facts{
 		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, Plan: s.plan, SecondWriter: r.secondWriter(s),
 		Gate: s.gate, Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Deleted: r.deletions.in(name.Namespace), Now: r.options.Now(),
@@ -59,6 +63,10 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome,
 // being made.
 func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.Outcome, error) {
 	known := r.knownRefusals(s)
+
+	if found.Begins() {
+		r.noteAttempt(s.cluster, found.Rollout())
+	}
 
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Consent: found.MayDestroy, Admit: found.MayBegin, Known: known.find})
 	found.Decision = found.After(result, err)

@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
@@ -42,6 +45,32 @@ func (r *reconciler) mayBegin(ctx context.Context, s *scope, decision consent.De
 	}
 
 	return !begins || r.isTurn(now, found, decision), nil
+}
+
+// attempt is the last time when this process tried to make the changes of a turn.
+type attempt struct {
+	uid   types.UID // of the cluster
+	hash  string
+	since time.Time // when the turn was admitted
+	at    time.Time
+}
+
+// noteAttempt remembers that the changes of a cluster's turn are about to be made. It counts whatever comes of the call:
+// Omni may take the changes although the call fails, and the status of this run may be lost.
+func (r *reconciler) noteAttempt(cluster *v1alpha1.OmniCluster, turn *v1alpha1.OmniClusterRollout) {
+	r.attempts.keep(client.ObjectKeyFromObject(cluster), attempt{
+		uid: cluster.UID, hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now(),
+	})
+}
+
+// triedAt returns when this process last tried to make the changes of the turn that the status has; zero if it has not.
+func (r *reconciler) triedAt(cluster *v1alpha1.OmniCluster) time.Time {
+	last, turn := r.attempts.of(client.ObjectKeyFromObject(cluster)), cluster.Status.Rollout
+	if turn == nil || turn.AdmittedSince == nil || last.uid != cluster.UID || last.hash != turn.Hash || !last.since.Equal(turn.AdmittedSince.Time) {
+		return time.Time{}
+	}
+
+	return last.at
 }
 
 // isTurn reports whether a cluster, as the API server has it now with its policies, still has the turn or the override of
@@ -114,6 +143,25 @@ func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since
 	return healthy, since
 }
 
+// turnNow returns the state of the cluster's turn with what Omni says now: the status may be from before a write, and a
+// later one may have been lost.
+func turnNow(ctx context.Context, s *scope) (consent.Turn, error) {
+	turn, status := s.gate.Turn, s.cluster.Status.Rollout
+	if !s.gate.Holds() || stateOf(status) != v1alpha1.RolloutAdmitted && (status == nil || status.Failure == nil) {
+		return turn, nil // nothing is at work, and nothing failed
+	}
+
+	observed, err := observe.Observe(ctx, s.lease.Copy(), s.name)
+	if err != nil {
+		return turn, errors.New(omni.Message(err))
+	}
+
+	runs, _, _ := observe.Running(observed)
+	turn.Healthy = turn.Healthy && runs
+
+	return turn, nil
+}
+
 // turnDue returns when the cluster has to be reconciled because of its turn: when changes may begin, when a turn may be
 // over, and when it takes too long. If that time passed during the run, the next run is soon. But if there is no plan, it is
 // 0: only a run with a plan finds the next time, and Omni may not answer for long.
@@ -159,6 +207,10 @@ func (r *reconciler) judgedAgain(cluster *v1alpha1.OmniCluster) time.Time {
 // enough, or because the deadline is over. Zero if it is not known.
 func (r *reconciler) turnEnds(cluster *v1alpha1.OmniCluster) time.Time {
 	if healthy, since := r.healthy(cluster); healthy {
+		if tried := r.triedAt(cluster); tried.After(since) {
+			since = tried
+		}
+
 		return since.Add(r.options.RolloutReadyTime)
 	}
 

@@ -8,6 +8,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
+// arrivalTime is how long a write whose call has failed may take to arrive, and to be seen.
+const arrivalTime = time.Minute
+
 // Turn has the state of a cluster from which follows how its turn ends.
 type Turn struct {
 	// Healthy is true if the cluster runs well, and Since is since when. Since is never before this process started:
@@ -20,6 +23,9 @@ type Turn struct {
 	Deadline time.Duration
 	// Started is when this process began to look at clusters. A write of an earlier process may not be in the status.
 	Started time.Time
+	// Tried is when this process last tried to make the changes of the turn; zero if it has not. Omni may have taken
+	// them even if the call failed, and the status of that run may be lost.
+	Tried time.Time
 	// ReadyTime is how long the cluster has to be Ready before the turn counts as done. A cluster that was Ready before
 	// the changes may still be shown as Ready for a moment after them.
 	ReadyTime time.Duration
@@ -65,11 +71,16 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(d.digestsOf(left)), Time: d.now(), Message: failed}
 
 		return false
+	case !d.hasBegun(before) && !d.mayBegin(before) && d.mayHaveBegun(before):
+		inTurn(next, before)
+		next.Reason = v1alpha1.ReasonTurnNotOver
+
+		return true
 	case !d.hasBegun(before) && !d.mayBegin(before):
 		d.end(next, before.Hash, v1alpha1.RolloutReturned)
 
 		return false
-	case len(left) == 0 && !d.destroying() && turn.Healthy && d.facts.Now.Sub(turn.Since) >= turn.ReadyTime:
+	case len(left) == 0 && !d.destroying() && turn.wasWell(d.facts.Now):
 		d.endWell(a, next, before)
 
 		return false
@@ -91,9 +102,10 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 
 // hasBegun reports whether changes of the turn were made. Omni has such a change, or is destroying what it removes, so it
 // is no longer among those to make. That alone proves nothing: the documents may ask for something else by now. So this
-// process must have written since, or be a later one than the one that could have.
+// process must have written since, or have tried to, or be a later one than the one that could have.
 func (d Decision) hasBegun(before v1alpha1.OmniClusterRollout) bool {
-	if before.State != v1alpha1.RolloutAdmitted || !d.wrote(before) && !d.facts.Gate.Turn.isOfEarlierProcess(before.AdmittedSince) {
+	turn := d.facts.Gate.Turn
+	if before.State != v1alpha1.RolloutAdmitted || !d.wrote(before) && turn.Tried.IsZero() && !turn.isOfEarlierProcess(before.AdmittedSince) {
 		return false
 	}
 
@@ -108,6 +120,14 @@ func (d Decision) wrote(before v1alpha1.OmniClusterRollout) bool {
 	written := d.facts.Cluster.Status.LastSyncTime
 
 	return written != nil && before.AdmittedSince != nil && !written.Before(before.AdmittedSince)
+}
+
+// mayHaveBegun reports whether a write of the turn may still arrive in Omni, or in the copy: its call may have ended
+// before Omni was done with it. The turn keeps its slot that long.
+func (d Decision) mayHaveBegun(before v1alpha1.OmniClusterRollout) bool {
+	tried := d.facts.Gate.Turn.Tried
+
+	return before.State == v1alpha1.RolloutAdmitted && !tried.IsZero() && d.facts.Now.Sub(tried) < arrivalTime
 }
 
 // mayBegin reports whether a turn in which nothing was made yet may begin.

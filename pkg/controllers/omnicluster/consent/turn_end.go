@@ -129,12 +129,23 @@ func (t Turn) isOfEarlierProcess(admitted *metav1.Time) bool {
 	return admitted != nil && t.Started.After(admitted.Time)
 }
 
+// wasWell reports whether the cluster runs well, and has for the ready time since the changes were tried last: the status
+// may be from before that.
+func (t Turn) wasWell(now time.Time) bool {
+	since := t.Since
+	if t.Tried.After(since) {
+		since = t.Tried
+	}
+
+	return t.Healthy && now.Sub(since) >= t.ReadyTime
+}
+
 func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s", t.Deadline) }
 
 // stopped handles a cluster that is suspended, locked or only observed, which gets no turn. What was written goes on in
 // Omni; a turn in which nothing was written is over. What was held stays listed.
 func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
-	if d.hasBegun(before) {
+	if d.hasBegun(before) || d.mayHaveBegun(before) {
 		inTurn(next, before)
 
 		return next

@@ -174,3 +174,73 @@ func TestCrashAfterTheWrite(t *testing.T) {
 		t.Errorf("a minute later: %s, %+v", status.State, status.Last)
 	}
 }
+
+// TestAnswerOfTheWriteIsLost has Omni take the changes, while this process never learns it: the call failed, or the status
+// of the run was lost. The cluster is at work, and keeps its slot until it is well with the changes, or fails.
+func TestAnswerOfTheWriteIsLost(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+	tt.gate.Turn.Tried = tt.now
+	plantest.Sync(t, tt.omni, tt.template)
+
+	// The status is from before the write. It says that the cluster is well.
+	tt.pass(time.Minute - time.Second)
+	tt.decide()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+
+	tt.pass(time.Minute)
+	tt.gate.Turn.Healthy, tt.wait = false, Wait{Reason: v1alpha1.ReasonClusterNotReady, Message: "x"}
+	tt.decide()
+	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
+
+	failed := *tt
+	failed.cluster = tt.cluster.DeepCopy()
+	failed.pass(2 * time.Hour)
+	failed.decide()
+	failed.expect(v1alpha1.RolloutFailed, "1.36.1", v1alpha1.RolloutUnsuccessful)
+
+	tt.gate.Turn.Healthy, tt.gate.Turn.Since = true, tt.now
+	tt.pass(time.Minute)
+	tt.decide()
+	tt.expect("", "1.36.1", v1alpha1.RolloutDone)
+}
+
+// TestOutcomeOfTheWriteIsUnknown has the write of a turn fail just now, and the copy of Omni not show it. It may still
+// arrive: the cluster keeps its slot, and nothing is written again. Later it is known that nothing was written.
+func TestOutcomeOfTheWriteIsUnknown(t *testing.T) {
+	for name, stop := range map[string]func(*turns){
+		"not well": func(tt *turns) {
+			tt.gate.Turn.Healthy, tt.wait = false, Wait{Reason: v1alpha1.ReasonClusterNotReady, Message: "x"}
+		},
+		"the window closed": func(tt *turns) { tt.wait = closed() },
+		"suspended":         func(tt *turns) { tt.cluster.Spec.Suspend = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.ask("v1.35.0", "v1.36.1")
+			tt.decide()
+			tt.ticket()
+			tt.decide()
+			tt.gate.Turn.Tried = tt.now
+			stop(tt)
+
+			tt.pass(time.Minute - time.Second)
+
+			if d := tt.run(); d.HasBegun() {
+				t.Error("the turn counts as begun")
+			}
+
+			tt.expect(v1alpha1.RolloutAdmitted, "1.35.0", "")
+
+			tt.pass(time.Second)
+			tt.run()
+
+			if last := tt.status().Last; last == nil || last.Result != v1alpha1.RolloutReturned {
+				t.Errorf("%+v", tt.status())
+			}
+		})
+	}
+}

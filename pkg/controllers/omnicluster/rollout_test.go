@@ -1,0 +1,201 @@
+package omnicluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+)
+
+const (
+	benchPolicy = "fleet"
+	readyTime   = time.Minute
+)
+
+// governed is a bench with a cluster that runs, under a policy.
+func governed(t *testing.T) *bench {
+	t.Helper()
+
+	b := running(t)
+	b.create(&v1alpha1.OmniRolloutPolicy{
+		ObjectMeta: meta(benchPolicy, "uid-policy"),
+		Spec:       v1alpha1.OmniRolloutPolicySpec{ClusterSelector: &metav1.LabelSelector{}, Stages: []v1alpha1.RolloutStage{{Name: "all"}}},
+		Status:     v1alpha1.OmniRolloutPolicyStatus{ReconcileStatus: v1alpha1.ReconcileStatus{ObservedGeneration: 1}},
+	})
+	b.rollouts()
+	b.advance(time.Hour) // a turn that begins now is not one of an earlier process
+
+	return b
+}
+
+// rollouts has the controller look at policies, as it does unless a flag says otherwise.
+func (b *bench) rollouts() {
+	b.reconciler.options.Rollouts, b.reconciler.options.RolloutReadyTime = true, readyTime
+}
+
+// upgrade asks for a version, and gives the cluster the ticket for it.
+func (b *bench) upgrade(version string) {
+	b.t.Helper()
+	b.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Kubernetes.Version = version })
+	b.until(v1alpha1.ConditionHeld, metav1.ConditionTrue, "")
+	b.admit()
+}
+
+// admit gives the cluster a ticket for the changes that wait.
+func (b *bench) admit() {
+	b.t.Helper()
+
+	policy := &v1alpha1.OmniRolloutPolicy{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: benchNamespace, Name: benchPolicy}, policy); err != nil {
+		b.t.Fatal(err)
+	}
+
+	policy.Status.Admitted = []v1alpha1.RolloutTicket{{
+		Cluster: benchCluster, UID: "uid-demo", Stage: "all", Hash: b.turn().Hash, Since: metav1.Time{Time: b.clock().UTC().Truncate(time.Second)},
+	}}
+
+	if err := b.client.Update(b.t.Context(), policy); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// turn is the cluster's status.rollout.
+func (b *bench) turn() v1alpha1.OmniClusterRollout {
+	b.t.Helper()
+
+	if status := b.get().Status.Rollout; status != nil {
+		return *status
+	}
+
+	return v1alpha1.OmniClusterRollout{}
+}
+
+// asked is the version that Omni was told to run.
+func (b *bench) asked() string {
+	b.t.Helper()
+
+	cluster, err := b.omni.Unchecked().Get(b.t.Context(), omni.NewCluster(benchCluster).Metadata())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return cluster.(*omni.Cluster).TypedSpec().Value.GetKubernetesVersion() //nolint:forcetypeassert // it is one
+}
+
+// reached is the version that Omni upgraded to last.
+func (b *bench) reached() string {
+	b.t.Helper()
+
+	upgrade, err := b.omni.Unchecked().Get(b.t.Context(), omni.NewKubernetesUpgradeStatus(benchCluster).Metadata())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return upgrade.(*omni.KubernetesUpgradeStatus).TypedSpec().Value.GetLastUpgradeVersion() //nolint:forcetypeassert // it is one
+}
+
+// untilTurnEnds reconciles, as time passes, until a turn has ended after the one before.
+func (b *bench) untilTurnEnds(before *v1alpha1.RolloutResult) v1alpha1.OmniClusterRollout {
+	b.t.Helper()
+
+	b.eventually("the end of the turn", func() string {
+		b.advance(time.Second)
+		b.run()
+
+		if last := b.turn().Last; last == nil || before != nil && *last == *before {
+			return string(b.turn().State)
+		}
+
+		return ""
+	})
+
+	return b.turn()
+}
+
+// TestTurnWhoseWriteIsNotInTheStatus has Omni take a new version, while the status never says so: the call fails
+// afterwards, or the status of the run is lost. The turn lasts until the cluster runs well with the version.
+func TestTurnWhoseWriteIsNotInTheStatus(t *testing.T) {
+	for name, lose := range map[string]func(*bench){
+		"the answer is lost": func(b *bench) {
+			b.omni.Inject(omnisim.Fault{Method: "Update", Type: omni.ClusterType, Times: 1, AnswerLost: true, Code: codes.Internal})
+		},
+		"the status is lost": func(b *bench) { b.loseStatus() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := governed(t)
+			b.upgrade("v1.36.1")
+			b.omni.Pause() // it takes the version, and does nothing about it
+
+			b.eventually("the turn", func() string { b.run(); return noState(b.turn(), v1alpha1.RolloutAdmitted) })
+			lose(b)
+			b.eventually("the write", func() string {
+				b.run()
+
+				if asked := b.asked(); asked != "1.36.1" {
+					return asked
+				}
+
+				return ""
+			})
+
+			for range 5 { // longer than a cluster that was well all the time has to stay so
+				b.advance(readyTime)
+				b.run()
+			}
+
+			if turn := b.turn(); turn.State != v1alpha1.RolloutAdmitted || turn.Last != nil {
+				t.Fatalf("while Omni has the version: %s, %+v", turn.State, turn.Last)
+			}
+
+			b.omni.Resume()
+
+			if turn := b.untilTurnEnds(nil); turn.Last.Result != v1alpha1.RolloutDone {
+				t.Errorf("%+v", turn.Last)
+			}
+
+			if reached := b.reached(); reached != "1.36.1" {
+				t.Errorf("the turn is over, and Omni runs %s", reached)
+			}
+		})
+	}
+}
+
+func noState(turn v1alpha1.OmniClusterRollout, want v1alpha1.RolloutState) string {
+	if turn.State != want {
+		return "state " + string(turn.State)
+	}
+
+	return ""
+}
+
+// loseStatus has the next status with a later time of the last write fail with a conflict.
+func (b *bench) loseStatus() {
+	before, lost := b.get().Status.LastSyncTime, false
+
+	b.reconciler.client = b.client
+	b.client = interceptor.NewClient(b.client, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			cluster, is := o.(*v1alpha1.OmniCluster)
+			if is && !lost && !cluster.Status.LastSyncTime.Equal(before) {
+				lost = true
+
+				return apierrors.NewConflict(schema.GroupResource{Resource: "omniclusters"}, o.GetName(), nil)
+			}
+
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	b.loop = b.newLoop()
+}
