@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -53,9 +54,15 @@ func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
 	}
 }
 
-// askedFor returns a key of the desired state: when it changes, refused changes are tried again at once.
+// askedFor returns a key of the desired state: when it changes, refused changes are tried again at once. A turn in a rollout
+// is a part of it: Omni may take together with the changes of the turn what it refused without them.
 func askedFor(s *scope) string {
-	return strings.Join([]string{string(s.cluster.UID), s.rendered.hash, s.cluster.Spec.ApprovedPlan, loop.Requests(s.cluster)}, "|")
+	turn := ""
+	if status := s.cluster.Status.Rollout; stateOf(status) == v1alpha1.RolloutAdmitted {
+		turn = status.Hash
+	}
+
+	return strings.Join([]string{string(s.cluster.UID), s.rendered.hash, s.cluster.Spec.ApprovedPlan, loop.Requests(s.cluster), turn}, "|")
 }
 
 // knownRefusals are recent refusals.

@@ -29,20 +29,24 @@ func governed(t *testing.T) *bench {
 	t.Helper()
 
 	b := running(t)
-	b.create(&v1alpha1.OmniRolloutPolicy{
-		ObjectMeta: meta(benchPolicy, "uid-policy"),
-		Spec:       v1alpha1.OmniRolloutPolicySpec{ClusterSelector: &metav1.LabelSelector{}, Stages: []v1alpha1.RolloutStage{{Name: "all"}}},
-		Status:     v1alpha1.OmniRolloutPolicyStatus{ReconcileStatus: v1alpha1.ReconcileStatus{ObservedGeneration: 1}},
-	})
-	b.rollouts()
-	b.advance(time.Hour) // a turn that begins now is not one of an earlier process
+	b.govern()
 
 	return b
 }
 
-// rollouts has the controller look at policies, as it does unless a flag says otherwise.
-func (b *bench) rollouts() {
+// govern makes a policy for some kinds of changes, or for all, and has the controller look at it.
+func (b *bench) govern(kinds ...v1alpha1.ChangeKind) {
+	b.t.Helper()
+
+	b.create(&v1alpha1.OmniRolloutPolicy{
+		ObjectMeta: meta(benchPolicy, "uid-policy"),
+		Spec: v1alpha1.OmniRolloutPolicySpec{
+			ClusterSelector: &metav1.LabelSelector{}, Changes: kinds, Stages: []v1alpha1.RolloutStage{{Name: "all"}},
+		},
+		Status: v1alpha1.OmniRolloutPolicyStatus{ReconcileStatus: v1alpha1.ReconcileStatus{ObservedGeneration: 1}},
+	})
 	b.reconciler.options.Rollouts, b.reconciler.options.RolloutReadyTime = true, readyTime
+	b.advance(time.Hour) // a turn that begins now is not one of an earlier process
 }
 
 // upgrade asks for a version, and gives the cluster the ticket for it.
@@ -92,6 +96,28 @@ func (b *bench) asked() string {
 	}
 
 	return cluster.(*omni.Cluster).TypedSpec().Value.GetKubernetesVersion() //nolint:forcetypeassert // it is one
+}
+
+// copied returns what version the local copy of Omni has, if that is another one.
+func (b *bench) copied(want string) string {
+	b.t.Helper()
+
+	lease, open := b.pool.Get("uid-connection")
+	if !open {
+		b.t.Fatal("no session")
+	}
+	defer lease.Release()
+
+	cluster, err := lease.Copy().Get(b.t.Context(), omni.NewCluster(benchCluster).Metadata())
+	if err != nil {
+		return err.Error()
+	}
+
+	if got := cluster.(*omni.Cluster).TypedSpec().Value.GetKubernetesVersion(); got != want { //nolint:forcetypeassert // it is one
+		return "Kubernetes " + got
+	}
+
+	return ""
 }
 
 // reached is the version that Omni upgraded to last.
@@ -150,6 +176,8 @@ func TestTurnWhoseWriteIsNotInTheStatus(t *testing.T) {
 				return ""
 			})
 
+			b.eventually("the local copy", func() string { return b.copied("1.36.1") })
+
 			for range 5 { // longer than a cluster that was well all the time has to stay so
 				b.advance(readyTime)
 				b.run()
@@ -198,4 +226,45 @@ func (b *bench) loseStatus() {
 		},
 	})
 	b.loop = b.newLoop()
+}
+
+// TestVersionThatNeedsTheVersionThatWaits has one commit raise Talos, which waits for its turn, and a version of Kubernetes
+// that needs it, and is free. Omni refuses that one until the turn, which does not fail because of it.
+func TestVersionThatNeedsTheVersionThatWaits(t *testing.T) {
+	b := newBenchWith(t, omnisim.Options{Phase: 20 * time.Millisecond}, func() *v1alpha1.OmniCluster {
+		cluster := newCluster()
+		cluster.Spec.Talos.Version = "v1.12.8"
+
+		return cluster
+	}())
+
+	machine, err := b.omni.AddMachine(omnisim.Machine{TalosVersion: "v1.12.8", Installed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	b.create(newControlPlane("cp", machine))
+	b.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
+	b.govern(v1alpha1.ChangeTalosVersion)
+	b.edit(func(cluster *v1alpha1.OmniCluster) {
+		cluster.Spec.Kubernetes.Version, cluster.Spec.Talos.Version = "v1.36.1", "v1.13.3"
+	})
+	b.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRefused)
+
+	if status := b.get().Status; len(status.Refusals) != 1 || status.Rollout.State != v1alpha1.RolloutHeld {
+		t.Fatalf("%+v, %+v", status.Refusals, status.Rollout)
+	}
+
+	b.admit() // within the pause after a refusal
+
+	if turn := b.untilTurnEnds(nil); turn.Last.Result != v1alpha1.RolloutDone || turn.Failure != nil {
+		t.Fatalf("%+v, %+v", turn.Last, turn.Failure)
+	}
+
+	if asked := b.asked(); asked != "1.36.1" {
+		t.Errorf("Omni was told to run %s", asked)
+	}
+
+	b.until(v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
+	b.quiet()
 }

@@ -108,6 +108,7 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 	if decision.Unstored() {
 		status := &s.cluster.Status
 		status.Endpoint, status.Adopting = s.connection.Spec.Endpoint, status.Adopting || s.seen.adopting
+		status.Refusals = decision.Refusals()
 
 		return loop.Persist(v1alpha1.ReasonProgressing, "%s", decision.Summary()), nil
 	}

@@ -150,8 +150,7 @@ func (d Decision) MayDestroy(change plan.Change) bool { return containsChange(d.
 func (d Decision) Unstored() bool {
 	status := d.facts.Cluster.Status
 
-	return status.Endpoint == "" || d.facts.Adopting && !status.Adopting || !isRemembered(status, d.Approved, d.Destroys()) ||
-		d.Begins() && d.before().Hash != d.admission.next.Hash || d.Begins() && d.before().State != v1alpha1.RolloutAdmitted
+	return status.Endpoint == "" || d.facts.Adopting && !status.Adopting || !isRemembered(status, d.Approved, d.Destroys()) || d.isAdmission()
 }
 
 // Tried reports whether every change that may be applied was tried.

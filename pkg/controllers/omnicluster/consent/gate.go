@@ -120,6 +120,26 @@ func (d Decision) Begins() bool {
 	})
 }
 
+// isAdmission reports whether changes are about to be made in a turn that the status does not have yet.
+func (d Decision) isAdmission() bool {
+	return d.Begins() && (d.before().Hash != d.admission.next.Hash || d.before().State != v1alpha1.RolloutAdmitted)
+}
+
+// Refusals returns the refusals that the status has, without those that a turn begins with: they are about another part
+// of the same resource, or about an earlier time. What Omni refuses after the admission ends the turn.
+func (d Decision) Refusals() []v1alpha1.RefusedChange {
+	known := d.facts.Cluster.Status.Refusals
+	if !d.isAdmission() {
+		return known
+	}
+
+	return slices.DeleteFunc(slices.Clone(known), func(refusal v1alpha1.RefusedChange) bool {
+		return slices.ContainsFunc(d.Items, func(item Item) bool {
+			return d.isAdmitted(item.Change) && item.Change.Type == refusal.Type && item.Change.ID == refusal.ID
+		})
+	})
+}
+
 // BeginsWithoutTurn reports whether the run is about to make changes of a kind that a policy may hold, and that have no
 // turn. Then the caller looks for a new policy, without the cache.
 func (d Decision) BeginsWithoutTurn() bool {

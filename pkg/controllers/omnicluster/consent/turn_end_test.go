@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
 
@@ -206,6 +207,44 @@ func TestAnswerOfTheWriteIsLost(t *testing.T) {
 	tt.pass(time.Minute)
 	tt.decide()
 	tt.expect("", "1.36.1", v1alpha1.RolloutDone)
+}
+
+// TestOldRefusal has Omni refuse another part of the Cluster before a turn begins, which may need the version that waits. It
+// says nothing about the changes of the turn: they are tried.
+func TestOldRefusal(t *testing.T) {
+	refusal := func(id string) v1alpha1.RefusedChange {
+		return v1alpha1.RefusedChange{Action: "Update", Type: plan.TypeCluster, ID: id, Message: "needs a newer Talos"}
+	}
+
+	tt := newTurns(t)
+	tt.gate.Gates = func(kind v1alpha1.ChangeKind) bool { return kind == v1alpha1.ChangeTalosVersion }
+	tt.cluster.Status.Refusals = []v1alpha1.RefusedChange{refusal("demo"), refusal("another")}
+	tt.ask("v1.13.2", "v1.13.3")
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+
+	if left := tt.cluster.Status.Refusals; len(left) != 1 || left[0].ID != "another" {
+		t.Errorf("refusals after the admission: %+v", left)
+	}
+
+	d := tt.run()
+	if status := tt.status(); status.State != v1alpha1.RolloutAdmitted || status.Last != nil || len(d.Done()) != 1 || d.Done()[0].To != "1.13.3" {
+		t.Fatalf("%+v, done %v", status, d.Done())
+	}
+
+	// A refusal from after the admission ends the turn.
+	tt = newTurns(t)
+	tt.ask("v1.13.2", "v1.13.3")
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+	tt.cluster.Status.Refusals = []v1alpha1.RefusedChange{refusal("demo")}
+	tt.decide()
+
+	if last := tt.status().Last; last == nil || last.Result != v1alpha1.RolloutUnsuccessful {
+		t.Errorf("%+v", tt.status())
+	}
 }
 
 // TestOutcomeOfTheWriteIsUnknown has the write of a turn fail just now, and the copy of Omni not show it. It may still

@@ -74,6 +74,7 @@ func (tt *turns) decide() Decision {
 
 	d := Decide(Facts{Cluster: tt.cluster.DeepCopy(), Plan: planned, Gate: tt.gate, Now: tt.now, Settling: tt.settling, SettleTime: settleTime})
 	tt.cluster.Status.Rollout, tt.settling = d.Rollout(), d.Settling
+	tt.cluster.Status.Refusals = d.Refusals()
 
 	return d
 }
