@@ -73,7 +73,7 @@ func newBenchWith(t *testing.T, options omnisim.Options, objects ...client.Objec
 	b.addMachines()
 	b.newClient(objects)
 
-	b.pool = session.NewPool(t.Context(), session.PoolOptions{Runs: 1})
+	b.pool = session.NewPool(t.Context(), session.PoolOptions{})
 	t.Cleanup(b.pool.Close)
 	b.connect()
 	b.restart()

@@ -103,8 +103,6 @@ func takeSlot(s *scope, connected loop.Outcome) loop.Outcome {
 	ready := apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady)
 
 	if ready || !s.cluster.DeletionTimestamp.IsZero() || !s.lease.Slow() {
-		s.queued = true
-
 		return loop.Postpone(pause, v1alpha1.ReasonProgressing, "other clusters of the connection come first")
 	}
 

@@ -202,36 +202,6 @@ func TestSettleTimeStartsAgainAfterAGap(t *testing.T) {
 	}
 }
 
-// A settle time goes on while other clusters of the connection come first: with hundreds of them it would begin again for
-// as long as there are more than slots.
-func TestSettleTimeGoesOnWithoutASlot(t *testing.T) {
-	b := running(t)
-
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime - time.Second)
-
-	other, open := b.pool.Get("uid-connection")
-	if !open || !other.Enter("other") {
-		t.Fatal("no slot")
-	}
-
-	before := b.get().ResourceVersion
-	if b.run(); b.get().ResourceVersion != before {
-		t.Error("a run without a slot wrote the status")
-	}
-
-	other.Release()
-	b.advance(time.Second)
-	b.run()
-
-	if destroyed := b.hasEvent("Destroyed", `MachineSet "demo-w"`); !destroyed {
-		t.Errorf("the settle time began again: %q", b.seen)
-	}
-
-	b.until("Ready", metav1.ConditionTrue, "Running")
-}
-
 // A set that comes back within the settle time was never touched.
 func TestSetThatComesBack(t *testing.T) {
 	b := running(t)

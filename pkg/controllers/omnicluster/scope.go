@@ -26,7 +26,6 @@ type scope struct {
 	hubs       hubs.Hubs // whose marks count as ours
 	lease      *session.Lease
 	behind     bool // our own last writes are not to be seen yet
-	queued     bool // other clusters of the connection come first: this run found out nothing
 
 	seen      *seen               // by connect
 	documents *template.Documents // by assemble

@@ -42,9 +42,8 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	}
 
 	// A settle time counts only while there is a plan: a resource that was to be destroyed before a gap may have come
-	// back during it. A run that found out nothing makes no gap: documents that are deleted begin the settle time again by
-	// themselves.
-	if s.plan == nil && !s.behind && !s.queued {
+	// back during it.
+	if s.plan == nil && !s.behind {
 		r.settling.forget(client.ObjectKeyFromObject(s.cluster))
 	}
 
@@ -69,9 +68,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
 
-	if !s.queued { // its status is not written
-		r.turnWithoutPlan(ctx, s)
-	}
+	r.turnWithoutPlan(ctx, s)
 
 	if s.synced != nil {
 		r.reportSynced(s)
