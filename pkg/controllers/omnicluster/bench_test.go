@@ -28,6 +28,7 @@ const (
 	benchCluster      = "demo"
 	benchHub          = "hub-1"
 	machineClass      = "pool"
+	benchSlots        = 2
 	settleTime        = 10 * time.Second
 	eventuallyTimeout = 20 * time.Second
 )
@@ -73,7 +74,7 @@ func newBenchWith(t *testing.T, options omnisim.Options, objects ...client.Objec
 	b.addMachines()
 	b.newClient(objects)
 
-	b.pool = session.NewPool(t.Context(), session.PoolOptions{})
+	b.pool = session.NewPool(t.Context(), session.PoolOptions{Runs: benchSlots})
 	t.Cleanup(b.pool.Close)
 	b.connect()
 	b.restart()
@@ -125,6 +126,28 @@ func (b *bench) connect() {
 	defer lease.Release()
 
 	b.eventually("the local copy", func() string { return lease.Health().Message })
+}
+
+// takeSlots takes all slots of the connection, as runs of other clusters do.
+func (b *bench) takeSlots() (release func()) {
+	b.t.Helper()
+
+	var taken []*session.Lease
+
+	for i := range benchSlots {
+		lease, open := b.pool.Get("uid-connection")
+		if !open || !lease.Enter(fmt.Sprintf("other-%d", i)) {
+			b.t.Fatal("no slot to take")
+		}
+
+		taken = append(taken, lease)
+	}
+
+	return func() {
+		for _, lease := range taken {
+			lease.Release()
+		}
+	}
 }
 
 // restart makes a controller that remembers nothing.

@@ -25,6 +25,8 @@ const slotPause = 5 * time.Second
 func (r *reconciler) connect(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
 	outcome, err := r.findSession(ctx, s)
 	if err != nil || !outcome.Continues() {
+		s.postponed = outcome.Postpones()
+
 		return nil, outcome, err
 	}
 
@@ -99,6 +101,7 @@ func takeSlot(s *scope, connected loop.Outcome) loop.Outcome {
 		return connected
 	}
 
+	s.turnedAway = true
 	pause := slotPause - rand.N(slotPause/2)
 	ready := apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady)
 

@@ -47,12 +47,12 @@ type reconciler struct {
 	events  events.EventRecorder
 	options Options
 
-	settling memory[consent.Settling] // the destructive changes that wait for the settle time
-	refused  memory[refused]          // what Omni refused
-	checked  memory[*plan.Checked]    // what is known of the template
-	reverts  memory[revertWatch]      // what had to be changed back in Omni
-	outages  memory[time.Time]        // since when a deletion cannot use Omni
-	attempts memory[attempt]          // to make the changes of a turn
+	settling memory[settling]      // the destructive changes that wait for the settle time
+	refused  memory[refused]       // what Omni refused
+	checked  memory[*plan.Checked] // what is known of the template
+	reverts  memory[revertWatch]   // what had to be changed back in Omni
+	outages  memory[time.Time]     // since when a deletion cannot use Omni
+	attempts memory[attempt]       // to make the changes of a turn
 
 	deletions deletions // of documents, by namespace
 

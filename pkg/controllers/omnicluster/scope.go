@@ -26,6 +26,8 @@ type scope struct {
 	hubs       hubs.Hubs // whose marks count as ours
 	lease      *session.Lease
 	behind     bool // our own last writes are not to be seen yet
+	turnedAway bool // all slots of the connection were taken
+	postponed  bool // the status of this run is not written
 
 	seen      *seen               // by connect
 	documents *template.Documents // by assemble

@@ -101,7 +101,14 @@ func intentOf(s *scope) intent {
 		return read
 	}
 
-	documents := append([]metav1.Object{cluster}, slices.Collect(s.input.All())...)
+	read.documents = generationsOf(s)
+
+	return read
+}
+
+// generationsOf returns a key of the generations of the object and its documents.
+func generationsOf(s *scope) string {
+	documents := append([]metav1.Object{s.cluster}, slices.Collect(s.input.All())...)
 
 	generations := make([]string, 0, len(documents))
 	for _, document := range documents {
@@ -109,9 +116,8 @@ func intentOf(s *scope) intent {
 	}
 
 	slices.Sort(generations)
-	read.documents = strings.Join(generations, " ")
 
-	return read
+	return strings.Join(generations, " ")
 }
 
 // describeSecondWriter returns the message about a second writer: what was found, and what to do.

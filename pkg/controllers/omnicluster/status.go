@@ -41,10 +41,8 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		reportAdoption(s, claim)
 	}
 
-	// A settle time counts only while there is a plan: a resource that was to be destroyed before a gap may have come
-	// back during it.
-	if s.plan == nil && !s.behind {
-		r.settling.forget(client.ObjectKeyFromObject(s.cluster))
+	if s.plan == nil {
+		r.settleWithoutPlan(s)
 	}
 
 	// Taking an approval back waits neither for a plan nor for Omni.
@@ -68,7 +66,10 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
 
-	r.turnWithoutPlan(ctx, s)
+	// The status of a postponed run is not written, so the next run would announce the end of the turn again.
+	if !s.postponed {
+		r.turnWithoutPlan(ctx, s)
+	}
 
 	if s.synced != nil {
 		r.reportSynced(s)

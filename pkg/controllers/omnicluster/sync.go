@@ -18,8 +18,6 @@ import (
 
 // decide decides which changes of the plan may be made now, and stores the settle times.
 func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, loop.Outcome, error) {
-	name := client.ObjectKeyFromObject(s.cluster)
-
 	namespaceGoes, err := r.namespaceGoes(ctx, s)
 	if err != nil {
 		return nil, loop.Outcome{}, err
@@ -31,9 +29,9 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, l
 
 	decision := consent.Decide(consent.Facts{
 		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, Plan: s.plan, SecondWriter: r.secondWriter(s),
-		Gate: s.gate, Settling: r.settling.of(name), SettleTime: r.options.SettleTime, Deleted: r.deletions.in(name.Namespace), Now: r.options.Now(),
+		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.deletions.in(s.cluster.Namespace), Now: r.options.Now(),
 	})
-	r.settling.keep(name, decision.Settling)
+	r.keepSettling(s, decision.Settling)
 
 	return &decision, loop.Continue(v1alpha1.ReasonSucceeded, ""), nil
 }

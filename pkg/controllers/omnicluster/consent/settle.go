@@ -17,6 +17,9 @@ type Settling struct {
 	deleted time.Time // when the last document in the namespace was deleted
 }
 
+// Has reports whether there are such changes.
+func (s Settling) Has() bool { return len(s.keys) > 0 }
+
 // longestWave is how many settle times a row of deletions in a namespace may keep a change from being settled. A prune
 // deletes one kind of the whole fleet after the other: what is left of a cluster in the middle of it is not what its user
 // asked for.
