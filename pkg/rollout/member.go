@@ -19,7 +19,7 @@ type Member struct {
 	// Rollout is the OmniCluster's status.rollout.
 	Rollout v1alpha1.OmniClusterRollout
 	// Healthy says whether the cluster runs well, even if changes wait for people. Since is the time from which on it
-	// does.
+	// does, with the versions that Omni was told to run; zero if that is not known.
 	Healthy bool
 	Since   time.Time
 	// Behind is true while the cluster's status is not about its present objects: the status may be out of date.
@@ -78,29 +78,43 @@ var healthyReasons = []string{
 	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonWaitingToSettle, v1alpha1.ReasonProgressing, v1alpha1.ReasonRefused,
 }
 
-// Healthy reports whether a cluster runs well, and since when. A cluster also counts as healthy if it is not Ready
-// only because a destroying change waits for an approval or for the settle time, because changes are about to be
-// made, or because Omni refuses some of them, provided that Omni says that it runs. What Omni refuses may need a version that
-// waits for its turn.
+// Healthy reports whether a cluster runs well, and since when; the zero time if that is not known. A cluster also counts as
+// healthy if it is not Ready only because a destroying change waits for an approval or for the settle time, because changes
+// are about to be made, or because Omni refuses some of them, provided that Omni says that it runs. What Omni refuses may
+// need a version that waits for its turn.
 func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
 		return false, time.Time{}
 	}
 
-	since = ready.LastTransitionTime.Time
-	if written := cluster.Status.LastSyncTime; written != nil && written.After(since) {
-		since = written.Time
+	if status := cluster.Status.Rollout; status != nil && status.WellSince != nil {
+		since = status.WellSince.Time
+	} else {
+		since = ReadySince(cluster)
 	}
 
-	if ready.Status == metav1.ConditionTrue {
-		return true, since
-	}
-
-	return slices.Contains(healthyReasons, ready.Reason) && runs(cluster.Status.Omni), since
+	return ready.Status == metav1.ConditionTrue || slices.Contains(healthyReasons, ready.Reason) && runs(cluster.Status.Omni), since
 }
 
-// runs reports whether Omni says that a cluster runs and has no upgrade in progress.
+// ReadySince returns since when a cluster is Ready without a write to Omni; zero if it is not Ready. It is what is known of
+// a cluster whose status does not say since when it runs well: a version without that field wrote it, or no policy selected
+// the cluster.
+func ReadySince(cluster *v1alpha1.OmniCluster) time.Time {
+	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue {
+		return time.Time{}
+	}
+
+	if written := cluster.Status.LastSyncTime; written != nil && written.After(ready.LastTransitionTime.Time) {
+		return written.Time
+	}
+
+	return ready.LastTransitionTime.Time
+}
+
+// runs reports whether Omni says that a cluster runs, has the versions that it was told to run, and has no upgrade in
+// progress.
 func runs(remote *v1alpha1.OmniClusterRemoteStatus) bool {
 	if remote == nil || remote.Phase != "Running" || !remote.KubernetesAPIReady || !remote.ControlPlaneReady {
 		return false
@@ -112,13 +126,13 @@ func runs(remote *v1alpha1.OmniClusterRemoteStatus) bool {
 		}
 	}
 
-	for _, upgrade := range []*v1alpha1.UpgradeStatus{remote.Upgrades.Kubernetes, remote.Upgrades.Talos} {
-		if upgrade != nil && upgrade.Phase != "Done" {
-			return false
-		}
-	}
+	return isDone(remote.Upgrades.Kubernetes, remote.KubernetesVersion) && isDone(remote.Upgrades.Talos, remote.TalosVersion)
+}
 
-	return true
+// isDone reports whether an upgrade to a version is done. Omni begins with it some time after it was told to: until then the
+// one before is done. A status that an older version of the operator wrote does not name the version.
+func isDone(upgrade *v1alpha1.UpgradeStatus, version string) bool {
+	return upgrade == nil || upgrade.Phase == "Done" && (upgrade.Version == "" || version == "" || upgrade.Version == version)
 }
 
 // isIn reports whether the cluster belongs to the stage, and to no other policy.

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// clusterOf is an OmniCluster of the canary stage that has been Ready for an hour at noon.
+// clusterOf is an OmniCluster of the canary stage that has run well, and been Ready, for an hour at noon.
 func clusterOf(changes ...func(*v1alpha1.OmniCluster)) *v1alpha1.OmniCluster {
 	cluster := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", Namespace: "fleet", UID: "uid-c", Generation: 2, Labels: map[string]string{"tier": "canary"},
@@ -22,7 +23,7 @@ func clusterOf(changes ...func(*v1alpha1.OmniCluster)) *v1alpha1.OmniCluster {
 	cluster.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{
 		Phase: "Running", KubernetesAPIReady: true, ControlPlaneReady: true, KubernetesVersion: v1, TalosVersion: "v1.13.3",
 	}
-	cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: "production", Hash: "h"}
+	cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: "production", Hash: "h", WellSince: seconds(noon.Add(-time.Hour))}
 	ready(metav1.ConditionTrue, "Succeeded")(cluster)
 
 	for _, change := range changes {
@@ -38,10 +39,46 @@ func ready(status metav1.ConditionStatus, reason string) func(*v1alpha1.OmniClus
 	}
 }
 
+// unknownSince is a status that does not say since when the cluster runs well.
+func unknownSince(c *v1alpha1.OmniCluster) { c.Status.Rollout.WellSince = nil }
+
+// TestApprovalIsNoProof has a cluster that waits for an approval for ten days, got a version 25 hours ago, and did not run
+// well with it until now. With a soak time of a day that proves nothing.
+func TestApprovalIsNoProof(t *testing.T) {
+	for name, test := range map[string]struct {
+		since *metav1.Time
+		want  bool
+	}{
+		"not known":       {},
+		"a moment":        {since: seconds(noon)},
+		"nearly a day":    {since: seconds(noon.Add(time.Second - 24*time.Hour))},
+		"a day":           {since: seconds(noon.Add(-24 * time.Hour)), want: true},
+		"since the write": {since: seconds(noon.Add(-25 * time.Hour)), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := clusterOf(ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval))
+			cluster.Status.Conditions[0].LastTransitionTime = *seconds(noon.Add(-240 * time.Hour))
+			cluster.Status.LastSyncTime = seconds(noon.Add(-25 * time.Hour))
+			cluster.Status.Omni.KubernetesVersion = v2
+			cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: "production", WellSince: test.since}
+
+			policy := policyOf(func(p *v1alpha1.OmniRolloutPolicy) {
+				p.Spec.Stages[0].SoakTime = v1alpha1.Duration("24h")
+			})
+			result := read(t, policy).Evaluate([]rollout.Member{read(t, policy).MemberOf(cluster)}, noon)
+
+			if got := slices.Contains(kubernetes(result.Status.Stages[0]), v2); got != test.want {
+				t.Errorf("proved: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 func TestMemberOf(t *testing.T) {
 	base := rollout.Member{
 		Name: "c", UID: "uid-c", Zone: "Asia/Tokyo", Stage: 0, Healthy: true, Ready: true, Since: noon.Add(-time.Hour),
-		WantedKubernetes: v2, WantedTalos: "v1.13.3", Kubernetes: v1, Talos: "v1.13.3", Rollout: v1alpha1.OmniClusterRollout{Policy: "production", Hash: "h"},
+		WantedKubernetes: v2, WantedTalos: "v1.13.3", Kubernetes: v1, Talos: "v1.13.3",
+		Rollout: v1alpha1.OmniClusterRollout{Policy: "production", Hash: "h", WellSince: seconds(noon.Add(-time.Hour))},
 	}
 	unwell := func(m *rollout.Member) { m.Healthy, m.Ready = false, false }
 	waits := func(m *rollout.Member) { m.Ready = false }
@@ -60,8 +97,29 @@ func TestMemberOf(t *testing.T) {
 			unwell(m)
 			m.Behind, m.Since, m.Kubernetes, m.Talos, m.Rollout = true, time.Time{}, "", "", v1alpha1.OmniClusterRollout{}
 		}},
-		"written since":  {func(c *v1alpha1.OmniCluster) { c.Status.LastSyncTime = seconds(noon) }, func(m *rollout.Member) { m.Since = noon }},
-		"written before": {func(c *v1alpha1.OmniCluster) { c.Status.LastSyncTime = seconds(noon.Add(-2 * time.Hour)) }, func(*rollout.Member) {}},
+		"of an older version": {unknownSince, func(m *rollout.Member) { m.Rollout.WellSince = nil }},
+		"of an older version, written since": {
+			func(c *v1alpha1.OmniCluster) { unknownSince(c); c.Status.LastSyncTime = seconds(noon) },
+			func(m *rollout.Member) { m.Since, m.Rollout.WellSince = noon, nil },
+		},
+		"of an older version, written before": {
+			func(c *v1alpha1.OmniCluster) {
+				unknownSince(c)
+				c.Status.LastSyncTime = seconds(noon.Add(-2 * time.Hour))
+			},
+			func(m *rollout.Member) { m.Rollout.WellSince = nil },
+		},
+		"of an older version, and an approval": {
+			func(c *v1alpha1.OmniCluster) {
+				ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+				unknownSince(c)
+			},
+			func(m *rollout.Member) { waits(m); m.Since, m.Rollout.WellSince = time.Time{}, nil },
+		},
+		"a label written since": {func(c *v1alpha1.OmniCluster) { c.Status.LastSyncTime = seconds(noon) }, func(*rollout.Member) {}},
+		"Ready again after Omni was away": {func(c *v1alpha1.OmniCluster) {
+			c.Status.Conditions[0].LastTransitionTime = *seconds(noon)
+		}, func(*rollout.Member) {}},
 		"locked in Omni": {ready(metav1.ConditionFalse, v1alpha1.ReasonRemoteLocked), func(m *rollout.Member) { unwell(m); paused(m) }},
 		"second writer":  {ready(metav1.ConditionFalse, v1alpha1.ReasonSecondWriter), func(m *rollout.Member) { unwell(m); paused(m) }},
 		"at work":        {ready(metav1.ConditionFalse, "KubernetesUpgrading"), unwell},
@@ -81,6 +139,14 @@ func TestMemberOf(t *testing.T) {
 			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
 			c.Status.Omni.Upgrades.Talos = &v1alpha1.UpgradeStatus{Phase: "Upgrading"}
 		}, unwell},
+		"an approval, and an upgrade that has not begun": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.Upgrades.Kubernetes = &v1alpha1.UpgradeStatus{Phase: "Done", Version: "v1.34.8"}
+		}, unwell},
+		"an approval, and an upgrade that is done": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.Upgrades.Kubernetes = &v1alpha1.UpgradeStatus{Phase: "Done", Version: v1}
+		}, waits},
 		"an approval, and a set that is not ready": {func(c *v1alpha1.OmniCluster) {
 			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
 			c.Status.Omni.MachineSets = []v1alpha1.MachineSetStatus{{}}

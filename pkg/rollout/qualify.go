@@ -205,7 +205,7 @@ func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (ru
 		case member.isOver():
 		case wanted == version && (has != version || member.isAdmitted()):
 			pending = true
-		case has == version && member.Healthy && !member.isAdmitted() && !member.Behind:
+		case has == version && member.Healthy && !member.Since.IsZero() && !member.isAdmitted() && !member.Behind:
 			running = append(running, member.Since)
 		}
 	}

@@ -53,6 +53,7 @@ type reconciler struct {
 	reverts  memory[revertWatch]   // what had to be changed back in Omni
 	outages  memory[time.Time]     // since when a deletion cannot use Omni
 	attempts memory[attempt]       // to make the changes of a turn
+	unwell   memory[unwell]        // when a cluster did not run well
 
 	deletions deletions // of documents, by namespace
 
@@ -103,6 +104,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			r.reverts.forget(name)
 			r.outages.forget(name)
 			r.attempts.forget(name)
+			r.unwell.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {

@@ -58,7 +58,7 @@ func upgradeStatus(upgrade observe.Upgrade) *v1alpha1.UpgradeStatus {
 		return nil
 	}
 
-	return &v1alpha1.UpgradeStatus{Phase: upgrade.Phase, Step: upgrade.Step, Error: upgrade.Error}
+	return &v1alpha1.UpgradeStatus{Phase: upgrade.Phase, Step: upgrade.Step, Error: upgrade.Error, Version: withV(upgrade.Version)}
 }
 
 // withV returns a version in the form of specs, with a v.

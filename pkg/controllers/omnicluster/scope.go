@@ -36,7 +36,7 @@ type scope struct {
 	plan      *plan.Plan          // by makePlan
 	decision  *consent.Decision   // by decide
 	synced    *synced             // by sync
-	remote    *observe.Status     // by checkAvailable
+	remote    *observe.Status     // by checkAvailable, or by the report
 }
 
 // seen is the cluster in Omni as the run found it.

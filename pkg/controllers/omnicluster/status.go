@@ -26,6 +26,7 @@ const (
 func (r *reconciler) report(ctx context.Context, s *scope) {
 	status := &s.cluster.Status
 	status.ClusterName = s.name
+	before := status.Omni
 
 	if s.connection != nil {
 		status.ConnectionRef = &v1alpha1.LocalObjectReference{Name: s.connection.Name}
@@ -70,6 +71,8 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	if !s.postponed {
 		r.turnWithoutPlan(ctx, s)
 	}
+
+	r.noteWell(s, before)
 
 	if s.synced != nil {
 		r.reportSynced(s)
@@ -124,7 +127,7 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.C
 	// After the run's writes there may be a cluster that did not exist when the run began.
 	if remote == nil || s.wrote() {
 		if observed, err := observe.Observe(ctx, s.lease.Copy(), s.name); err == nil {
-			remote = &observed
+			remote, s.remote = &observed, &observed
 		}
 	}
 

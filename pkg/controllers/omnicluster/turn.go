@@ -132,10 +132,18 @@ func (r *reconciler) turnWithoutPlan(ctx context.Context, s *scope) {
 	}
 }
 
-// healthy reports whether a cluster runs well, and since when this process knows it. An older status may describe the
-// time before an upgrade, if the controller died between the write to Omni and that of the status.
+// healthy reports whether a cluster runs well, and since when this process knows it with what was written. An older status
+// may describe the time before an upgrade, if the controller died between the write to Omni and that of the status.
 func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 	healthy, since = rollout.Healthy(cluster)
+	if healthy && since.IsZero() {
+		since = r.options.Now() // the status does not say it yet
+	}
+
+	if written := cluster.Status.LastSyncTime; written != nil && written.After(since) {
+		since = written.Time
+	}
+
 	if since.Before(r.started) {
 		since = r.started
 	}

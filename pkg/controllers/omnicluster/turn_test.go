@@ -280,6 +280,10 @@ func TestTurnDue(t *testing.T) {
 	}
 }
 
+func newOptionsAt(now time.Time) Options {
+	return Options{Rollouts: true, Now: func() time.Time { return now }}
+}
+
 // TestANewPolicyHolds has a policy that the API has, and the cache not yet, when a change is about to begin that needed
 // no turn.
 func TestANewPolicyHolds(t *testing.T) {
@@ -324,7 +328,7 @@ func TestANewPolicyHolds(t *testing.T) {
 				return newAPI(t, cluster, now.policy.DeepCopy()).Build()
 			}
 
-			r := &reconciler{client: with(test.cached, nil), live: with(test.stored, test.labels), options: Options{Rollouts: true}}
+			r := &reconciler{client: with(test.cached, nil), live: with(test.stored, test.labels), options: newOptionsAt(wednesday)}
 			s := &scope{cluster: now.cluster, name: benchCluster, seen: &seen{}}
 			if test.ours {
 				s.seen.live = omni.Live{Exists: true, Marks: omni.Marks{UID: string(now.cluster.UID)}}

@@ -5850,6 +5850,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterRollout(ref common.ReferenceCallba
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"wellSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wellSince is since when Omni says, without a break, that the cluster runs well with the versions that it was told to run. Unset while it does not. While Omni does not answer, it stays: nothing else is known.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"last": {
 						SchemaProps: spec.SchemaProps{
 							Description: "last is how the cluster's last turn ended.",
@@ -10061,6 +10067,13 @@ func schema_pkg_apis_omni_v1alpha1_UpgradeStatus(ref common.ReferenceCallback) c
 					"error": {
 						SchemaProps: spec.SchemaProps{
 							Description: "error is why the upgrade failed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is the version that was reached last.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

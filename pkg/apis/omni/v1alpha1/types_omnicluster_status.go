@@ -357,6 +357,9 @@ type UpgradeStatus struct {
 	// error is why the upgrade failed.
 	// +optional
 	Error string `json:"error,omitempty"`
+	// version is the version that was reached last.
+	// +optional
+	Version string `json:"version,omitempty"`
 }
 
 // MachineSetStatus is one machine set.

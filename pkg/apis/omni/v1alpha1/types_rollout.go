@@ -59,6 +59,11 @@ type OmniClusterRollout struct {
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
+	// wellSince is since when Omni says, without a break, that the cluster runs well with the versions that it was told to
+	// run. Unset while it does not. While Omni does not answer, it stays: nothing else is known.
+	// +optional
+	WellSince *metav1.Time `json:"wellSince,omitempty"`
+
 	// last is how the cluster's last turn ended.
 	// +optional
 	Last *RolloutResult `json:"last,omitempty"`

@@ -907,6 +907,10 @@ func (in *OmniClusterRollout) DeepCopyInto(out *OmniClusterRollout) {
 		in, out := &in.NotBefore, &out.NotBefore
 		*out = (*in).DeepCopy()
 	}
+	if in.WellSince != nil {
+		in, out := &in.WellSince, &out.WellSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Last != nil {
 		in, out := &in.Last, &out.Last
 		*out = new(RolloutResult)

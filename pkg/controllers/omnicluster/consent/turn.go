@@ -35,7 +35,8 @@ type Turn struct {
 func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 	before, gate := d.before(), d.facts.Gate
 	next := &v1alpha1.OmniClusterRollout{
-		Governed: gate.Governed, Policy: gate.Policy, Stage: gate.Stage, Last: before.Last, Failure: before.Failure, Override: before.Override,
+		Governed: gate.Governed, Policy: gate.Policy, Stage: gate.Stage, WellSince: before.WellSince,
+		Last: before.Last, Failure: before.Failure, Override: before.Override,
 	}
 
 	// A failure under another policy does not count for this one.

@@ -58,6 +58,9 @@ type OmniClusterRolloutApplyConfiguration struct {
 	AdmittedSince *v1.Time `json:"admittedSince,omitempty"`
 	// notBefore is the next instant at which they may begin, as far as it is known.
 	NotBefore *v1.Time `json:"notBefore,omitempty"`
+	// wellSince is since when Omni says, without a break, that the cluster runs well with the versions that it was told to
+	// run. Unset while it does not. While Omni does not answer, it stays: nothing else is known.
+	WellSince *v1.Time `json:"wellSince,omitempty"`
 	// last is how the cluster's last turn ended.
 	Last *RolloutResultApplyConfiguration `json:"last,omitempty"`
 	// failure is what failed. It stays until the cluster is Ready with what its documents ask for.
@@ -170,6 +173,14 @@ func (b *OmniClusterRolloutApplyConfiguration) WithAdmittedSince(value v1.Time) 
 // If called multiple times, the NotBefore field is set to the value of the last call.
 func (b *OmniClusterRolloutApplyConfiguration) WithNotBefore(value v1.Time) *OmniClusterRolloutApplyConfiguration {
 	b.NotBefore = &value
+	return b
+}
+
+// WithWellSince sets the WellSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WellSince field is set to the value of the last call.
+func (b *OmniClusterRolloutApplyConfiguration) WithWellSince(value v1.Time) *OmniClusterRolloutApplyConfiguration {
+	b.WellSince = &value
 	return b
 }
 

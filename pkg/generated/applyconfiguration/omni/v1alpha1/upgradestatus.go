@@ -29,6 +29,8 @@ type UpgradeStatusApplyConfiguration struct {
 	Step *string `json:"step,omitempty"`
 	// error is why the upgrade failed.
 	Error *string `json:"error,omitempty"`
+	// version is the version that was reached last.
+	Version *string `json:"version,omitempty"`
 }
 
 // UpgradeStatusApplyConfiguration constructs a declarative configuration of the UpgradeStatus type for use with
@@ -58,5 +60,13 @@ func (b *UpgradeStatusApplyConfiguration) WithStep(value string) *UpgradeStatusA
 // If called multiple times, the Error field is set to the value of the last call.
 func (b *UpgradeStatusApplyConfiguration) WithError(value string) *UpgradeStatusApplyConfiguration {
 	b.Error = &value
+	return b
+}
+
+// WithVersion sets the Version field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Version field is set to the value of the last call.
+func (b *UpgradeStatusApplyConfiguration) WithVersion(value string) *UpgradeStatusApplyConfiguration {
+	b.Version = &value
 	return b
 }

@@ -1,0 +1,172 @@
+package omnicluster
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// wellSince is since when the status says that the cluster runs well; zero if it does not.
+func (b *bench) wellSince() time.Time {
+	b.t.Helper()
+
+	if since := b.turn().WellSince; since != nil {
+		return since.Time
+	}
+
+	return time.Time{}
+}
+
+// untilWell reconciles until the status says that the cluster runs well, or that it does not.
+func (b *bench) untilWell(want bool) time.Time {
+	b.t.Helper()
+	b.eventually("the cluster to run well, or not to", func() string {
+		b.run()
+
+		if b.wellSince().IsZero() == want {
+			return b.wellSince().String()
+		}
+
+		return ""
+	})
+
+	return b.wellSince()
+}
+
+// TestOmniWasAway has the watches break, and Omni go away and come back. The cluster ran well all the time, as far as anybody
+// knows.
+func TestOmniWasAway(t *testing.T) {
+	b := governed(t)
+	since := b.untilWell(true)
+
+	b.advance(time.Hour)
+	b.omni.ResetStreams()
+	b.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
+	b.omni.GoDown()
+	b.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
+
+	if err := b.omni.ComeBack(); err != nil {
+		t.Fatal(err)
+	}
+
+	b.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
+
+	if got := b.wellSince(); !got.Equal(since) {
+		t.Errorf("well since %s, before %s", got, since)
+	}
+
+	b.quiet()
+}
+
+// TestWellSinceOfAClusterThatWaits has a cluster wait for an approval: it is not Ready, whether it runs well or not.
+func TestWellSinceOfAClusterThatWaits(t *testing.T) {
+	b := governed(t)
+	before := b.untilWell(true)
+
+	b.edit(func(cluster *v1alpha1.OmniCluster) {
+		cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive
+	})
+	b.delete(newWorkers("w", machineClass, 2))
+	b.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+
+	if got := b.wellSince(); !got.Equal(before) {
+		t.Errorf("well since %s, before it waited %s", got, before)
+	}
+
+	b.advance(time.Hour)
+	b.omni.KillMachine(b.machines[0])
+	b.untilWell(false)
+	b.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+	b.advance(time.Hour)
+
+	if err := b.omni.ReviveMachine(b.machines[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	now := b.clock().Truncate(time.Second)
+	if got := b.untilWell(true); got.Before(now) {
+		t.Errorf("well since %s, and it is %s", got, now)
+	}
+
+	b.quiet()
+}
+
+// TestWellSinceOfAnUpgrade upgrades a cluster. The time counts from when it runs the new version.
+func TestWellSinceOfAnUpgrade(t *testing.T) {
+	b := governed(t)
+	b.untilWell(true)
+	b.upgrade("v1.36.1")
+
+	admitted := b.clock().Truncate(time.Second)
+
+	if turn := b.untilTurnEnds(nil); turn.WellSince == nil || turn.WellSince.Time.Before(admitted) {
+		t.Errorf("%+v", turn)
+	}
+
+	if got := b.get().Status.Omni.Upgrades.Kubernetes; got == nil || got.Version != "v1.36.1" {
+		t.Errorf("%+v", got)
+	}
+
+	// Another write does not begin it anew.
+	since := b.wellSince()
+
+	b.advance(time.Hour)
+	b.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Labels = map[string]string{"a": "b"} })
+	b.until(v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
+
+	if got := b.wellSince(); !got.Equal(since) || b.view().Labels["a"] != "b" {
+		t.Errorf("well since %s, before %s", got, since)
+	}
+}
+
+// TestWellSinceThatIsNotCurrent has a status that an older version wrote, or that is from before an upgrade: a snapshot was
+// restored, or the process died.
+func TestWellSinceThatIsNotCurrent(t *testing.T) {
+	for name, test := range map[string]struct {
+		status func(*v1alpha1.OmniClusterStatus)
+		isNow  bool
+	}{
+		"an older version wrote it, Ready": {status: func(s *v1alpha1.OmniClusterStatus) {
+			s.Rollout.WellSince, s.Omni.Upgrades.Kubernetes.Version = nil, ""
+		}},
+		"an older version wrote it, and the cluster waits": {isNow: true, status: func(s *v1alpha1.OmniClusterStatus) {
+			s.Rollout.WellSince = nil
+			s.Conditions = []metav1.Condition{{
+				Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAwaitingApproval,
+				LastTransitionTime: metav1.Unix(1700000000, 0),
+			}}
+		}},
+		"it is from before an upgrade": {isNow: true, status: func(s *v1alpha1.OmniClusterStatus) {
+			s.Rollout.WellSince = &metav1.Time{Time: time.Unix(1700000000, 0)}
+			s.Omni.KubernetesVersion = "v1.35.0"
+		}},
+		"all of it is lost": {isNow: true, status: func(s *v1alpha1.OmniClusterStatus) { *s = v1alpha1.OmniClusterStatus{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := governed(t)
+			b.untilWell(true)
+
+			cluster := b.get()
+			test.status(&cluster.Status)
+
+			if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+				t.Fatal(err)
+			}
+
+			rollouts := b.reconciler.options
+			b.restart()
+			b.reconciler.options = rollouts
+			b.advance(time.Hour)
+
+			now := b.clock().Truncate(time.Second)
+			if got := b.untilWell(true); got.Before(now) == test.isNow || got.Before(now.Add(-24*time.Hour)) {
+				t.Errorf("well since %s, and it is %s", got, now)
+			}
+
+			b.quiet()
+		})
+	}
+}
