@@ -80,10 +80,10 @@ func count[T any](items []T, has func(T) bool) int {
 	return found
 }
 
-// failed returns the clusters that failed and are not healthy yet.
+// failed returns the clusters that failed and are not healthy yet, without those that are being deleted.
 func (p *Policy) failed(members []*Member) (shown []v1alpha1.FailedCluster, all int32) {
 	for _, member := range members {
-		if !member.hasFailed() || member.Left {
+		if !member.countsAsFailed() {
 			continue
 		}
 

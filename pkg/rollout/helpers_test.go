@@ -140,6 +140,7 @@ func failed(hash string) func(*rollout.Member) {
 func dead(m *rollout.Member)     { m.Healthy, m.Ready = false, false }
 func paused(m *rollout.Member)   { m.Paused = true }
 func left(m *rollout.Member)     { m.Left = true }
+func deleting(m *rollout.Member) { m.Deleting = true }
 func conflict(m *rollout.Member) { m.Conflict = true }
 
 func lastly(hash string, result v1alpha1.RolloutOutcome, when time.Time) func(*rollout.Member) {

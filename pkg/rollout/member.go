@@ -29,6 +29,8 @@ type Member struct {
 	// Paused is true for a cluster that makes no changes: suspended, observed only, being deleted, locked in Omni, or written
 	// by somebody else as well.
 	Paused bool
+	// Deleting is true for a cluster that is being deleted. If it failed, nobody will fix it: it does not stop the rollout.
+	Deleting bool
 	// Conflict is true for a cluster that another policy selects, too; Left for a cluster that this policy no longer
 	// selects. Neither gets a ticket.
 	Conflict, Left bool
@@ -41,7 +43,7 @@ type Member struct {
 func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
 	member := Member{
 		Name: cluster.Name, UID: string(cluster.UID), Zone: cluster.Annotations[v1alpha1.AnnotationTimeZone], Stage: p.StageOf(cluster),
-		Paused:           IsPaused(cluster),
+		Paused: IsPaused(cluster), Deleting: !cluster.DeletionTimestamp.IsZero(),
 		WantedKubernetes: cluster.Spec.Kubernetes.Version, WantedTalos: cluster.Spec.Talos.Version,
 	}
 	member.Healthy, member.Since = Healthy(cluster)
@@ -142,6 +144,9 @@ func (m *Member) isIn(stage int) bool { return m.Stage == stage && !m.Left && !m
 func (m *Member) isHeld() bool     { return m.Rollout.State == v1alpha1.RolloutHeld && !m.Paused }
 func (m *Member) isAdmitted() bool { return m.Rollout.State == v1alpha1.RolloutAdmitted }
 func (m *Member) hasFailed() bool  { return m.Rollout.Failure != nil }
+
+// countsAsFailed reports whether the cluster failed, and somebody has to fix it: it may stop the rollout.
+func (m *Member) countsAsFailed() bool { return m.hasFailed() && !m.Left && !m.Deleting }
 
 // isOver reports whether the cluster failed and has not begun with the fix.
 func (m *Member) isOver() bool { return m.hasFailed() && !m.isAdmitted() }

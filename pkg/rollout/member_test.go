@@ -90,7 +90,7 @@ func TestMemberOf(t *testing.T) {
 		"as it is":    {func(*v1alpha1.OmniCluster) {}, func(*rollout.Member) {}},
 		"suspended":   {func(c *v1alpha1.OmniCluster) { c.Spec.Suspend = true }, paused},
 		"observed":    {func(c *v1alpha1.OmniCluster) { c.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve }, paused},
-		"to be gone":  {func(c *v1alpha1.OmniCluster) { c.DeletionTimestamp = seconds(noon) }, paused},
+		"to be gone":  {func(c *v1alpha1.OmniCluster) { c.DeletionTimestamp = seconds(noon) }, func(m *rollout.Member) { paused(m); deleting(m) }},
 		"other stage": {func(c *v1alpha1.OmniCluster) { c.Labels["tier"] = "edge" }, func(m *rollout.Member) { m.Stage = 2 }},
 		"behind":      {func(c *v1alpha1.OmniCluster) { c.Generation++ }, func(m *rollout.Member) { m.Behind = true }},
 		"never seen": {func(c *v1alpha1.OmniCluster) { c.Status = v1alpha1.OmniClusterStatus{} }, func(m *rollout.Member) {

@@ -19,7 +19,7 @@ func (p *Policy) stageStatuses(members []*Member, now time.Time) (statuses []v1a
 
 		one := v1alpha1.RolloutStageStatus{
 			Name: spec.Name, Clusters: number(inStage, func(m *Member) bool { return !m.Paused }), Held: number(inStage, (*Member).isHeld),
-			Failed: number(inStage, (*Member).hasFailed), NotReady: number(inStage, (*Member).isOut), Qualified: before.Qualified,
+			Failed: number(inStage, (*Member).countsAsFailed), NotReady: number(inStage, (*Member).isOut), Qualified: before.Qualified,
 		}
 		one.QuietSince, one.LastQuietSince = quietSince(inStage, before, now)
 

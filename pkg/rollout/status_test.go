@@ -53,7 +53,7 @@ func TestStopEnds(t *testing.T) {
 
 	for name, members := range map[string][]rollout.Member{
 		"well": list(memberOf("bad", 0), waits), "gone": list(waits), "left": list(memberOf("bad", -1, failed("x"), left), waits),
-		"allowed": list(memberOf("bad", 0, failed("x")), waits),
+		"allowed": list(memberOf("bad", 0, failed("x")), waits), "deleting": list(memberOf("bad", 0, failed("x"), paused, deleting), waits),
 	} {
 		again := object.DeepCopy()
 		if name == "allowed" {

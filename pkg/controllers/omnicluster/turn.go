@@ -214,6 +214,10 @@ func (r *reconciler) judgedAgain(cluster *v1alpha1.OmniCluster) time.Time {
 // turnEnds returns when the turn of an admitted cluster ends if nothing happens: because the cluster was Ready for long
 // enough, or because the deadline is over. Zero if it is not known.
 func (r *reconciler) turnEnds(cluster *v1alpha1.OmniCluster) time.Time {
+	if rollout.IsPaused(cluster) {
+		return time.Time{} // a run ends no turn of it
+	}
+
 	if healthy, since := r.healthy(cluster); healthy {
 		if tried := r.triedAt(cluster); tried.After(since) {
 			since = tried

@@ -230,6 +230,7 @@ func TestTurnDue(t *testing.T) {
 	for name, test := range map[string]struct {
 		status     *v1alpha1.OmniClusterRollout
 		conditions []metav1.Condition
+		suspend    bool
 		want       time.Duration
 	}{
 		"no policy":                         {},
@@ -251,6 +252,13 @@ func TestTurnDue(t *testing.T) {
 			}),
 			want: time.Second,
 		},
+		"suspended, and Ready for long enough": {
+			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "fleet"},
+			conditions: append(planned, metav1.Condition{
+				Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRunning, LastTransitionTime: *at(-2 * time.Minute),
+			}),
+			suspend: true,
+		},
 		"at work": {
 			status: &v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted, AdmittedSince: at(-time.Hour), Policy: "fleet"}, want: time.Hour,
 		},
@@ -266,6 +274,7 @@ func TestTurnDue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now, _ := newLastLook()
 			now.cluster.Status.Rollout, now.cluster.Status.Conditions = test.status, test.conditions
+			now.cluster.Spec.Suspend = test.suspend
 
 			r := &reconciler{
 				client:  newAPI(t, now.policy).Build(),
