@@ -23,8 +23,6 @@ const disconnectSteps = 5
 type machineLabels = system.ResourceLabels[*omni.MachineStatus]
 
 // machineLabelsType is the type of machineLabels. Its name takes a hundred regular expressions to make.
-//
-//nolint:gochecknoglobals // a constant, made at first use
 var machineLabelsType = sync.OnceValue(system.ResourceLabelsType[*omni.MachineStatus])
 
 func newMachineLabels(id string) *machineLabels {

@@ -26,8 +26,6 @@ type tokenSigner struct {
 
 // newTokenSigner makes a signer once for all servers of a process: a key of this size is most of what the start of one
 // costs, and no Omni is told from another by it.
-//
-//nolint:gochecknoglobals // a constant, made at first use
 var newTokenSigner = sync.OnceValues(makeTokenSigner)
 
 func makeTokenSigner() (*tokenSigner, error) {

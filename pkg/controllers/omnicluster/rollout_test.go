@@ -95,7 +95,7 @@ func (b *bench) asked() string {
 		b.t.Fatal(err)
 	}
 
-	return cluster.(*omni.Cluster).TypedSpec().Value.GetKubernetesVersion() //nolint:forcetypeassert // it is one
+	return cluster.(*omni.Cluster).TypedSpec().Value.GetKubernetesVersion()
 }
 
 // copied returns what version the local copy of Omni has, if that is another one.
@@ -113,7 +113,7 @@ func (b *bench) copied(want string) string {
 		return err.Error()
 	}
 
-	if got := cluster.(*omni.Cluster).TypedSpec().Value.GetKubernetesVersion(); got != want { //nolint:forcetypeassert // it is one
+	if got := cluster.(*omni.Cluster).TypedSpec().Value.GetKubernetesVersion(); got != want {
 		return "Kubernetes " + got
 	}
 
@@ -129,7 +129,7 @@ func (b *bench) reached() string {
 		b.t.Fatal(err)
 	}
 
-	return upgrade.(*omni.KubernetesUpgradeStatus).TypedSpec().Value.GetLastUpgradeVersion() //nolint:forcetypeassert // it is one
+	return upgrade.(*omni.KubernetesUpgradeStatus).TypedSpec().Value.GetLastUpgradeVersion()
 }
 
 // untilTurnEnds reconciles, as time passes, until a turn has ended after the one before.
