@@ -126,6 +126,8 @@ func (b *bench) restart() {
 		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: b.now, Renderers: workers,
 		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
 	})
+	// On a busy machine an answer may take long, and a test that is not about that waits for it.
+	b.r.found.Options.AnswerTimeout, b.r.drift.Options.AnswerTimeout = time.Minute, time.Minute
 	b.r.access = b.access
 	b.r.engine = func(*clusteraccess.Opened, string, string, string) engine { return b.cluster }
 	b.loop = loop.New(b.r.kind(), loop.Settings{Client: b.client, Events: b.events})
