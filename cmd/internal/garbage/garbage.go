@@ -32,7 +32,7 @@ const (
 )
 
 // Configure makes Go collect garbage at a threshold in percent, unless the environment sets GOGC, and work harder near the
-// memory limit of the container (the cgroup), unless the environment sets GOMEMLIMIT. Children is how many bytes the child
+// memory limit of the container (the cgroup), unless the environment sets GOMEMLIMIT. children is how many bytes the child
 // processes in the same container may take. A limit that cannot be read is logged; without a limit only the threshold
 // counts. See https://go.dev/doc/gc-guide for both variables.
 func Configure(percent int, children int64) { configure(percent, children, memlimit.FromCgroup) }

@@ -96,3 +96,25 @@ func TestBodiesThatTheLibraryAnswers(t *testing.T) {
 		t.Errorf("the library reads %d bytes, want 25", read)
 	}
 }
+
+// A patch is merged, and costs that, whatever parameters its Content-Type has: the library does not read them.
+func TestMergedBytes(t *testing.T) {
+	body := []byte(`{"a":{"b":"` + strings.Repeat("x", 990) + `"}}`)
+
+	for contentType, merged := range map[string]bool{
+		"application/merge-patch+json":                  true,
+		"application/merge-patch+json; charset=utf-8":   true,
+		"application/merge-patch+json;a=1;a=1":          true, // no media type by RFC 2045
+		"application/strategic-merge-patch+json;;nn;a=": true,
+		"application/json":                              false,
+		"application/json-patch+json":                   false,
+		"application/apply-patch+yaml":                  false,
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/", nil)
+		request.Header.Set("Content-Type", contentType)
+
+		if got := mergedBytes(request, body); (got > 0) != merged || merged && got < 2*int64(len(body)) {
+			t.Errorf("%q: %d", contentType, got)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -136,7 +135,7 @@ func mayHaveBody(r *http.Request) bool {
 // copies reports whether a body is a JSON patch with copy operations, which can make an object larger than the patch
 // is.
 func copies(r *http.Request, body []byte) bool {
-	if !strings.HasPrefix(r.Header.Get("Content-Type"), string(types.JSONPatchType)) {
+	if patchTypeOf(r) != types.JSONPatchType {
 		return false
 	}
 

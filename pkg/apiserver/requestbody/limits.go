@@ -54,8 +54,8 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 
 // mergedBytes is the memory that merging a patch takes; 0 for other bodies.
 func mergedBytes(r *http.Request, body []byte) int64 {
-	switch mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); mediaType {
-	case string(types.MergePatchType), string(types.StrategicMergePatchType):
+	switch patchTypeOf(r) {
+	case types.MergePatchType, types.StrategicMergePatchType:
 		return int64(mergedPerByteAndLevel * float64(len(body)) * float64(validation.Depth(body)))
 	default:
 		return 0

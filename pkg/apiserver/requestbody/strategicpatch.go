@@ -9,6 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// patchTypeOf returns the type of a patch as the library reads it, which does not look at what follows the semicolon.
+func patchTypeOf(r *http.Request) types.PatchType {
+	mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+
+	return types.PatchType(mediaType)
+}
+
 // asMergePatch turns a strategic merge patch, which kubectl sends by default, into a merge patch if both have the
 // same effect. For a strategic patch the library looks fields up in the Go types; it fails with 500 inside a
 // free-form block, where there are none, and it decodes all numbers of the object as floats.
@@ -16,7 +23,7 @@ import (
 // The two patch types differ in directives ($patch and the like) and in lists that are merged. Our kinds have such
 // lists in their metadata and status only. A patch with a directive or such a list is passed on unchanged.
 func asMergePatch(r *http.Request, body []byte) *http.Request {
-	if mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); mediaType != string(types.StrategicMergePatchType) {
+	if patchTypeOf(r) != types.StrategicMergePatchType {
 		return r
 	}
 

@@ -58,6 +58,10 @@ type attempt struct {
 // noteAttempt remembers that the changes of a cluster's turn are about to be made. It counts whatever comes of the call:
 // Omni may take the changes although the call fails, and the status of this run may be lost.
 func (r *reconciler) noteAttempt(cluster *v1alpha1.OmniCluster, turn *v1alpha1.OmniClusterRollout) {
+	if turn.AdmittedSince == nil { // a status that somebody wrote by hand
+		return
+	}
+
 	r.attempts.keep(client.ObjectKeyFromObject(cluster), attempt{
 		uid: cluster.UID, hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now(),
 	})
