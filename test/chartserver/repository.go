@@ -10,12 +10,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Repository is a running HTTP chart repository. Its methods may be called
-// while it serves.
+// while it serves. Paths are those below its URL.
 type Repository struct {
 	server *httptest.Server
+	// base is the path of the URL. No other repository of this process has it: a client that keeps what it fetched, by
+	// URL, must not take this one for an earlier one that had the same port.
+	base string
 
 	mu       sync.Mutex
 	files    map[string][]byte // by path
@@ -28,6 +32,9 @@ type Repository struct {
 	seen     []http.Header
 }
 
+// started counts the repositories of this process.
+var started atomic.Int64
+
 type entry struct{ name, version, url, digest string }
 
 // StartRepository starts an empty repository on loopback, without TLS.
@@ -37,7 +44,10 @@ func StartRepository() *Repository { return start((*httptest.Server).Start) }
 func StartTLSRepository() *Repository { return start((*httptest.Server).StartTLS) }
 
 func start(run func(*httptest.Server)) *Repository {
-	r := &Repository{files: map[string][]byte{}, handlers: map[string]http.HandlerFunc{}, digests: true}
+	r := &Repository{
+		base:  fmt.Sprintf("/%d", started.Add(1)),
+		files: map[string][]byte{}, handlers: map[string]http.HandlerFunc{}, digests: true,
+	}
 	r.server = httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
 	run(r.server)
 
@@ -53,7 +63,10 @@ func (r *Repository) Close() {
 }
 
 // URL is the repository's URL.
-func (r *Repository) URL() string { return r.server.URL }
+func (r *Repository) URL() string { return r.server.URL + r.base }
+
+// Host is host:port of the URL, for tests that take the server for a registry.
+func (r *Repository) Host() string { return r.server.Listener.Addr().String() }
 
 // CA is the PEM certificate that signs the server's; only with TLS.
 func (r *Repository) CA() []byte {
@@ -144,6 +157,7 @@ func (r *Repository) Headers() []http.Header {
 
 func (r *Repository) serve(w http.ResponseWriter, request *http.Request) {
 	recorder := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+	request.URL.Path = strings.TrimPrefix(request.URL.Path, r.base)
 
 	r.mu.Lock()
 	r.seen = append(r.seen, request.Header.Clone())

@@ -46,7 +46,7 @@ func TestHostileRegistries(t *testing.T) {
 				})
 			}
 
-			source := charts.Source{Chart: "oci://" + strings.TrimPrefix(registry.URL(), "https://") + "/demo", Version: test.version, CA: registry.CA()}
+			source := charts.Source{Chart: "oci://" + registry.Host() + "/demo", Version: test.version, CA: registry.CA()}
 
 			// The answers themselves have up to 4 MiB, and are read and counted. Decoded, the tags took 340 MiB.
 			foreigntest.WantAllocated(t, 64<<20, func() {
@@ -70,7 +70,7 @@ func TestRegistriesThatSwitchProtocols(t *testing.T) {
 			registry := chartserver.StartTLSRepository()
 			registry.Handle(path, func(w http.ResponseWriter, _ *http.Request) { foreigntest.SwitchProtocols(w, endless) })
 
-			host := strings.TrimPrefix(registry.URL(), "https://")
+			host := registry.Host()
 			one := source
 			one.Chart, one.Repository = strings.ReplaceAll(one.Chart, "%s", host), strings.ReplaceAll(one.Repository, "%s", host)
 			one.CA = registry.CA()

@@ -110,7 +110,7 @@ func TestNothingIsDialledThatIsForbidden(t *testing.T) {
 		"redirect of a registry": func(r *chartserver.Repository, f *forbidden) charts.Source {
 			r.Handle("/v2/demo/manifests/1.0.0", leadTo("https://"+f.at(elsewhere)))
 
-			return charts.Source{Chart: "oci://" + strings.TrimPrefix(r.URL(), "https://") + "/demo", Version: "1.0.0"}
+			return charts.Source{Chart: "oci://" + r.Host() + "/demo", Version: "1.0.0"}
 		},
 		"token service of a registry": func(r *chartserver.Repository, f *forbidden) charts.Source {
 			r.Handle("/v2/demo/manifests/1.0.0", func(w http.ResponseWriter, _ *http.Request) {
@@ -118,7 +118,7 @@ func TestNothingIsDialledThatIsForbidden(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 			})
 
-			return charts.Source{Chart: "oci://" + strings.TrimPrefix(r.URL(), "https://") + "/demo", Version: "1.0.0"}
+			return charts.Source{Chart: "oci://" + r.Host() + "/demo", Version: "1.0.0"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -201,7 +201,7 @@ func TestRepositoryFaults(t *testing.T) {
 		{name: "redirect to the metadata service", arrange: redirect("http://169.254.169.254/latest/meta-data/?canary"),
 			reason: charts.ForbiddenAddress, words: []string{"link-local", "169.254.169.254"}},
 		{name: "redirect to IPv6 metadata", arrange: redirect("http://[fd00:ec2::254]/"), reason: charts.ForbiddenAddress, words: []string{"metadata"}},
-		{name: "redirect without end", arrange: redirect("/index.yaml"), reason: charts.Unreachable, words: []string{"redirects more than"}},
+		{name: "redirect without end", arrange: redirect("index.yaml"), reason: charts.Unreachable, words: []string{"redirects more than"}},
 		{name: "redirect to a file", arrange: redirect("file:///etc/passwd"), reason: charts.Invalid, words: []string{"no plain http"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -355,7 +355,7 @@ func TestPrivateAuthority(t *testing.T) {
 	}
 
 	// Encrypted stays encrypted.
-	redirect("http://" + strings.TrimPrefix(repository.URL(), "https://") + "/index.yaml")(repository)
+	redirect("http://" + repository.Host() + "/index.yaml")(repository)
 
 	_, err = fetch(newFetcher(charts.Options{}), source)
 	wantReason(t, err, charts.Invalid, "unencrypted")
