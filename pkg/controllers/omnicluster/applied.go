@@ -24,8 +24,8 @@ func reportApplied(status *v1alpha1.OmniClusterStatus, documents *template.Docum
 	}
 }
 
-// reportPartly records the documents of which nothing is left to do, while Omni refuses a part of others. The others
-// keep their earlier record.
+// reportPartly records the documents of which nothing is left to do, while something else of the cluster is. The others
+// keep their earlier record, and so does the hash: Omni does not have all of the template.
 func reportPartly(s *scope) {
 	status := &s.cluster.Status
 	before := slices.Concat(status.WorkersRefs, status.MachineRefs)

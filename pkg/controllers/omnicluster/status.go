@@ -99,10 +99,9 @@ func (r *reconciler) reportSynced(s *scope) {
 		status.LastSyncTime = &metav1.Time{Time: r.options.Now().UTC().Truncate(time.Second)}
 	}
 
-	switch {
-	case s.synced.complete:
+	if s.synced.complete {
 		reportApplied(status, s.documents, s.rendered.hash)
-	case len(s.synced.refused) > 0, len(s.synced.Waiting()) > 0:
+	} else {
 		reportPartly(s)
 	}
 }
