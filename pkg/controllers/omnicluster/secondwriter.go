@@ -68,8 +68,17 @@ func (r *revertWatch) wrote(changes []plan.Change, content string, applied bool,
 		found bool
 	)
 
+	counted := map[string]bool{}
+
 	for _, change := range changes {
 		key := strings.Join([]string{string(change.Action), change.Type, change.ID}, "|")
+
+		// In a rollout one write of a cluster is up to three changes.
+		if counted[key] {
+			continue
+		}
+
+		counted[key] = true
 
 		times, made := r.reverts[key]
 		if made || applied {

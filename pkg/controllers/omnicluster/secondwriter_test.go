@@ -14,6 +14,9 @@ import (
 func TestRivalry(t *testing.T) {
 	patch := plan.Change{Action: plan.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "p"}
 	other := plan.Change{Action: plan.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "q"}
+	rest := plan.Change{Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: "c"}
+	talos, kubernetes := rest, rest
+	talos.Part, kubernetes.Part = "Talos", "Kubernetes"
 
 	type write struct {
 		at      time.Duration
@@ -52,6 +55,14 @@ func TestRivalry(t *testing.T) {
 		return writes
 	}
 
+	joined := func(writes []write) []write {
+		for i := range writes {
+			writes[i].changes = []plan.Change{rest, talos, kubernetes}
+		}
+
+		return writes
+	}
+
 	for name, test := range map[string]struct {
 		writes []write
 		found  int // by which write, from 1; 0: never
@@ -66,6 +77,9 @@ func TestRivalry(t *testing.T) {
 		"the content is another each time":          {differing(same(0, 1, 2, 3, 4)), 0},
 		"two resources, twice each":                 {alternating(same(0, 1, 2, 3)), 0},
 		"two resources, one of them a third time":   {alternating(same(0, 1, 2, 3, 4)), 5},
+		"three parts of a cluster, in one write":    {joined(same(0)), 0},
+		"three parts of a cluster, twice":           {joined(same(0, 1)), 0},
+		"three parts of a cluster, three times":     {joined(same(0, 1, 2)), 3},
 		"often, with more than a minute in between": {same(0, 61*time.Second, 122*time.Second, 183*time.Second), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
