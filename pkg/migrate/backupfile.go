@@ -19,7 +19,7 @@ import (
 //nolint:gochecknoglobals // a constant
 var backupLimits = foreign.Limits{Bytes: 1 << 30, Depth: 1000, Nodes: 100_000_000, Expanded: 1 << 30}
 
-// readBackup returns nil if there is no file.
+// readBackup returns nil if there is no file. What a killed import has noted in the journal is in it.
 func readBackup(ctx context.Context, path string) (*backup, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,10 +45,11 @@ func readBackup(ctx context.Context, path string) (*backup, error) {
 		return nil, fmt.Errorf("%s is no backup of this command (format %q, not %s): give another file. It was left as it is", path, read.Format, backupFormat)
 	}
 
-	return read, nil
+	return read, read.readJournal(path, text)
 }
 
-// write replaces the file atomically: at every moment the old or the new one is on the disk. It reads the file back.
+// write replaces the file atomically: at every moment the old or the new one is on the disk. It reads the file back. The
+// journal is of the old one, and goes.
 func (b *backup) write(ctx context.Context, path string) error {
 	text, err := json.MarshalIndent(b, "", " ")
 	if err != nil {
@@ -70,9 +71,11 @@ func (b *backup) write(ctx context.Context, path string) error {
 		return fmt.Errorf("the backup %s is not what was written: use another disk", path)
 	}
 
-	_, err = readBackup(ctx, path)
+	if _, err = readBackup(ctx, path); err != nil {
+		return err
+	}
 
-	return err
+	return removeJournal(path)
 }
 
 // writeAtomically writes the complete file or none, and returns when the file is on the disk. Only the user may read

@@ -45,29 +45,56 @@ func observed(obj runtime.Object) runtime.Object {
 // made it, and may have changed it since. One that an earlier run made and that is gone was deleted by its user. If one
 // object is refused, the others are still created.
 func (m *Migration) importAll(ctx context.Context) error {
-	var (
-		problems []error
-		made     int
-	)
+	if err := m.backup.write(ctx, m.options.Backup); err != nil { // with what the journal of a killed run says
+		return err
+	}
 
 	before := map[string]bool{}
 	for _, id := range m.backup.Imported {
 		before[id] = true
 	}
 
-	for _, c := range m.converted() {
-		if before[c.ID()] {
-			continue
-		}
+	missing := only(m.converted(), func(c *Converted) bool { return !before[c.ID()] })
+	if len(missing) == 0 {
+		m.say("      all were made before")
 
+		return nil
+	}
+
+	notes, err := newJournal(m.options.Backup)
+	if err != nil {
+		return err
+	}
+
+	imported := m.importEach(ctx, missing, notes)
+
+	// Also what was made before the run was stopped is in the backup.
+	return errors.Join(imported, notes.close(), m.backup.write(context.WithoutCancel(ctx), m.options.Backup))
+}
+
+// importEach creates objects, and notes each of them that exists then.
+func (m *Migration) importEach(ctx context.Context, missing []*Converted, notes *journal) error {
+	var (
+		problems []error
+		made     int
+	)
+
+	for _, c := range missing {
 		fresh, err := m.importOne(ctx, c)
-		if err != nil {
+
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return errors.Join(append(problems, err)...)
+		case err != nil:
 			problems = append(problems, err)
 
 			continue
 		}
 
 		m.backup.Imported = append(m.backup.Imported, c.ID())
+		if err := notes.add(c.ID()); err != nil {
+			return errors.Join(append(problems, err)...)
+		}
 
 		if fresh {
 			made++
@@ -76,7 +103,7 @@ func (m *Migration) importAll(ctx context.Context) error {
 
 	m.say("      %d made, %d refused, the others were made before", made, len(problems))
 
-	return errors.Join(errors.Join(problems...), m.backup.write(ctx, m.options.Backup))
+	return errors.Join(problems...)
 }
 
 func (m *Migration) importOne(ctx context.Context, c *Converted) (bool, error) {
