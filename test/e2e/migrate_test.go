@@ -35,9 +35,9 @@ type migrating struct {
 func (m *migrating) migrate(command string, step int, after time.Duration) (output string, killed bool, err error) {
 	m.t.Helper()
 
-	args := []string{"migrate", command, "--kubeconfig", m.hub.KubeconfigPath, "--backup", m.backup, "--yes", "--timeout=40s"}
+	args := []string{"migrate", command, "--kubeconfig", m.hub.KubeconfigPath, "--backup", m.backup, "--yes"}
 	if command == "run" {
-		args = append(args, "--quiet-time=500ms")
+		args = append(args, "--quiet-time=500ms", "--timeout=40s")
 	}
 
 	process := exec.CommandContext(m.t.Context(), m.binary, args...)

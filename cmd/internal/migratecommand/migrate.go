@@ -46,7 +46,7 @@ type Options struct {
 	Output string
 	// Yes asks no question.
 	Yes bool
-	// QuietTime and Timeout are those of migrate.Options.
+	// QuietTime and Timeout are those of migrate.Options; only run waits.
 	QuietTime, Timeout time.Duration
 }
 
@@ -62,12 +62,12 @@ func (o *Options) addHubFlags(flags *pflag.FlagSet) {
 func (o *Options) addRunFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.WithoutDeployment, "without-deployment", false, "The old operator has no Deployment any more, and does not run anywhere.")
 	flags.DurationVar(&o.QuietTime, "quiet-time", 15*time.Second, "How long nobody may write to the objects before their definitions are deleted.")
+	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long one wait may take.")
 	o.addChangeFlags(flags)
 }
 
 func (o *Options) addChangeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Backup, "backup", "", "File that everything is saved in before it is changed. It has no content of Secrets, but all that the objects hold.")
-	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long one wait may take.")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "Ask no question.")
 }
 

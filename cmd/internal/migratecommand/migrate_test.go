@@ -54,6 +54,22 @@ func TestHub(t *testing.T) {
 	}
 }
 
+// A flag that a command does not heed is no flag of it: undo waits for nothing.
+func TestUndoHasNoTimeout(t *testing.T) {
+	elsewhere := func() (*rest.Config, error) { return nil, errors.New("found by others") }
+
+	for what, want := range map[string]string{"undo": "unknown flag: --timeout", "run": "found by others"} {
+		command := NewFor(t.Context(), elsewhere)
+		command.SetArgs([]string{what, "--yes", "--backup", "f", "--timeout=1m"})
+		command.SetOut(io.Discard)
+		command.SetErr(io.Discard)
+
+		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", what, err, want)
+		}
+	}
+}
+
 // The question names the management cluster: a forgotten --context is seen before anything is changed.
 func TestTheQuestionNamesTheHub(t *testing.T) {
 	hub := func() (*rest.Config, error) { return &rest.Config{Host: "https://hub.example.com"}, nil }
