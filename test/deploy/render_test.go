@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/chart"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -38,6 +39,11 @@ func render(values string) (map[string]string, error) { return renderAs(release,
 
 // renderAs is render for a release of another name or in another namespace.
 func renderAs(name, in, values string) (map[string]string, error) {
+	return renderBy(engine.Render, name, in, values)
+}
+
+// renderBy is renderAs with another engine.
+func renderBy(engine func(chart.Charter, common.Values) (map[string]string, error), name, in, values string) (map[string]string, error) {
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, err
@@ -55,7 +61,7 @@ func renderAs(name, in, values string) (map[string]string, error) {
 		return nil, err
 	}
 
-	rendered, err := engine.Render(chart, complete)
+	rendered, err := engine(chart, complete)
 	if err != nil {
 		return nil, err
 	}

@@ -135,6 +135,29 @@ topologySpreadConstraints:
 {{- end -}}
 {{- end }}
 
+{{/* Fails if a controller runs that would look at the same objects as a new one, with a lease elsewhere: both would work. Leases
+     are in the namespace that is served, or in the release's if all are. Without a cluster, as in `helm template`, nothing is
+     found and nothing refused. */}}
+{{- define "omni.refuseOtherControllers" -}}
+{{- $all := .Values.controller.allNamespaces -}}
+{{- $elsewhere := without (include "omni.namespaces" . | fromJsonArray) .Release.Namespace -}}
+{{- range $found := (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- if and (eq (get $labels "app.kubernetes.io/name") "omni-controller") (gt (int .spec.replicas) 0) -}}
+{{- $serves := get $labels "omni.texashpc.com/serves" | default "own_or_all" -}}
+{{- $does := "" -}}
+{{- if and $all (ne $serves "own_or_all") -}}
+{{- $does = printf "the namespace %s" $serves -}}
+{{- else if and $elsewhere (has "--all-namespaces" ((index .spec.template.spec.containers 0).args | default list)) -}}
+{{- $does = "all namespaces" -}}
+{{- end -}}
+{{- with $does -}}
+{{- fail (printf "controller.allNamespaces, controller.namespaces: the Deployment %s serves %s, and the new controllers would work on the same objects at the same time, with leases of their own. Stop it first: kubectl scale deployment/%s --namespace=%s --replicas=0, and upgrade when its Pods are gone (docs/how-to/high-availability.md, Shards)" $found.metadata.name . $found.metadata.name $.Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* The lines of a probe that say how often and how long. Call with (dict "of" <values>), with "failures" where Kubernetes' 3 is not the default. */}}
 {{- define "omni.probeTiming" -}}
 periodSeconds: {{ .of.periodSeconds }}
