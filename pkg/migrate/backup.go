@@ -73,14 +73,21 @@ func (b *backup) irreversible(s *state) bool {
 
 // merge makes the backup of a later state of the same hub. It includes what users changed since, but not what the
 // migration itself changed. Objects that are gone stay in the backup if the old operator is stopped: their deletion had no
-// effect. If it runs, for example after an undo, it did what their deletion asked for, and they do not come back.
+// effect. If it runs, for example after an undo, it did what their deletion asked for, and they do not come back. What
+// went with its definition was deleted by this command, and stays.
 func (b *backup) merge(s *state, now time.Time) *backup {
 	merged := backupOf(s, now)
 	merged.Imported = b.Imported
 	merged.Definitions = mergeEach(b.Definitions, merged.Definitions, later)
 	merged.Deployments = mergeEach(b.Deployments, merged.Deployments, laterDeployment)
 	merged.Webhooks = mergeEach(b.Webhooks, merged.Webhooks, later)
-	merged.Objects = b.mergeObjects(s)
+	merged.Objects = mergeEach(b.Objects, merged.Objects, laterObject)
+
+	if s.runs() {
+		merged.Objects = slices.DeleteFunc(merged.Objects, func(obj unstructured.Unstructured) bool {
+			return sameName(s.Objects, &obj) == nil && !b.wentWithDefinition(s, &obj)
+		})
+	}
 
 	for _, old := range b.Owned {
 		if at := slices.IndexFunc(merged.Owned, func(one ownedSecret) bool { return one.UID == old.UID }); at >= 0 {
@@ -97,22 +104,28 @@ func (b *backup) merge(s *state, now time.Time) *backup {
 	return merged
 }
 
-// mergeObjects merges the objects. Also while the old operator runs, a harmless policy may be ours: somebody started the
-// operator again after we had stopped it.
-func (b *backup) mergeObjects(s *state) []unstructured.Unstructured {
-	if !s.runs() {
-		return mergeEach(b.Objects, s.Objects, laterObject)
+// wentWithDefinition reports whether an object of the backup went because its definition did: that is gone, or going, or
+// younger than the object.
+func (b *backup) wentWithDefinition(s *state, obj *unstructured.Unstructured) bool {
+	live := definitionOf(s.Definitions, obj.GetKind())
+	if live == nil {
+		return definitionOf(b.Definitions, obj.GetKind()) != nil
 	}
 
-	merged := mergeEach(b.Objects, s.Objects, func(old, live *unstructured.Unstructured) unstructured.Unstructured {
-		if live.GetDeletionTimestamp() != nil {
-			return *live // the operator does what its deletion asks for
+	definition, object := live.GetCreationTimestamp(), obj.GetCreationTimestamp()
+
+	return live.GetDeletionTimestamp() != nil || object.Before(&definition)
+}
+
+// definitionOf finds the definition of a kind; nil if there is none.
+func definitionOf(definitions []unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	for i := range definitions {
+		if of, _, _ := unstructured.NestedString(definitions[i].Object, "spec", "names", "kind"); of == kind {
+			return &definitions[i]
 		}
+	}
 
-		return laterObject(old, live)
-	})
-
-	return slices.DeleteFunc(merged, func(obj unstructured.Unstructured) bool { return sameName(s.Objects, &obj) == nil })
+	return nil
 }
 
 // mergeEach merges two lists by kind, namespace and name. Objects of the live list come first, in its order, then
@@ -183,28 +196,46 @@ func laterObject(old, live *unstructured.Unstructured) unstructured.Unstructured
 		merged.SetFinalizers(old.GetFinalizers())
 	}
 
-	if madeHarmless(live) {
-		restorePolicy(merged, old)
-	}
+	restorePolicy(merged, old)
 
 	return *merged
 }
 
-// restorePolicy copies the policy of one object to another.
+// restorePolicy puts back what this command has changed of an object's policy, if nobody has written it since: the field
+// with which the object lets go, and destroyMachines, which this command has removed beside it.
 func restorePolicy(obj, from *unstructured.Unstructured) {
-	field := policyField(obj.GetKind())
-	if field == "" {
+	if !madeHarmless(obj) {
 		return
 	}
 
-	value, found, err := unstructured.NestedFieldCopy(from.Object, "spec", field)
+	path := harmlessPath(obj.GetKind())
+	copyField(obj, from, path...)
+
+	policy := []string{"spec", policyField(obj.GetKind())}
+	if len(path) == len(policy) {
+		return
+	}
+
+	destroy := append(slices.Clone(policy), "destroyMachines")
+	if _, set, _ := unstructured.NestedFieldNoCopy(obj.Object, destroy...); !set {
+		copyField(obj, from, destroy...)
+	}
+
+	if left, _, _ := unstructured.NestedMap(obj.Object, policy...); len(left) == 0 {
+		copyField(obj, from, policy...) // empty, or not there at all
+	}
+}
+
+// copyField copies a field of one object to another; it removes one that is not there.
+func copyField(obj, from *unstructured.Unstructured, path ...string) {
+	value, found, err := unstructured.NestedFieldCopy(from.Object, path...)
 
 	switch {
 	case err != nil:
 	case found:
-		_ = unstructured.SetNestedField(obj.Object, value, "spec", field)
+		_ = unstructured.SetNestedField(obj.Object, value, path...)
 	default:
-		unstructured.RemoveNestedField(obj.Object, "spec", field)
+		unstructured.RemoveNestedField(obj.Object, path...)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -104,50 +103,5 @@ func TestEditsBetweenTwoDeletions(t *testing.T) {
 
 	if !m.backup.irreversible(s) {
 		t.Error("the backup forgot that definitions are gone")
-	}
-}
-
-// The old operator was started again by whoever manages it, after its objects got a harmless policy from us: what their
-// users wrote is kept. A policy that a user wrote since counts.
-func TestPoliciesSurviveARestartOfTheOperator(t *testing.T) {
-	const destroying, orphaned = `{"destroyMachines":true}`, `{"orphan":true}`
-
-	cluster := func(policy string, writers ...string) unstructured.Unstructured {
-		made := unstructured.Unstructured{}
-		if err := made.UnmarshalJSON([]byte(`{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniCluster","metadata":{"name":"demo"},"spec":{"deletePolicy":` + policy + `}}`)); err != nil {
-			t.Fatal(err)
-		}
-
-		var entries []metav1.ManagedFieldsEntry
-
-		for i := 0; i < len(writers); i += 2 {
-			entry := metav1.ManagedFieldsEntry{Manager: writers[i], Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1"}
-			entry.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:deletePolicy":{"f:` + writers[i+1] + `":{}}}}`)
-			entries = append(entries, entry)
-		}
-
-		made.SetManagedFields(entries)
-
-		return made
-	}
-
-	running := unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": int64(1)}}}
-
-	for name, test := range map[string]struct {
-		live unstructured.Unstructured
-		want string
-	}{
-		"our policy":                   {cluster(orphaned, fieldManager, "orphan"), destroying},
-		"a user's, and ours before it": {cluster(orphaned, fieldManager, "destroyMachines", "kubectl-edit", "orphan"), orphaned},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := &backup{Objects: []unstructured.Unstructured{cluster(destroying)}}
-			merged := before.merge(&state{Deployments: []unstructured.Unstructured{running}, Objects: []unstructured.Unstructured{test.live}}, time.Now())
-
-			want, got := cluster(test.want), merged.Objects[0]
-			if diff := cmp.Diff(want.Object["spec"], got.Object["spec"]); len(merged.Objects) != 1 || diff != "" {
-				t.Errorf("%d objects; spec (-want +got):\n%s", len(merged.Objects), diff)
-			}
-		})
 	}
 }

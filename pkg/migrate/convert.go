@@ -34,8 +34,8 @@ type Converted struct {
 	UID types.UID
 	// Object is the converted object, without a status and without our defaults. Nil if there are refusals.
 	Object runtime.Object
-	// Permission is the field of the spec that lets the object take over what is there, if it is true only for the migration;
-	// empty for objects whose permission ends with the takeover, and if the old object has it.
+	// Permission is the field of the spec that is set for the takeover only; empty if there is none, or if its user had
+	// set it before.
 	Permission string
 	// Refusals have to be resolved before the migration.
 	Refusals []Finding
@@ -74,11 +74,11 @@ func Convert(old *unstructured.Unstructured) *Converted {
 		return c
 	}
 
-	if field := permissionField(c.Kind); spec[field] != true {
-		c.Permission = field
-	}
-
 	if obj := c.decode(of, metadata, spec); obj != nil {
+		if wanted, _, _ := unstructured.NestedBool(spec, of.permission); !wanted {
+			c.Permission = of.permission
+		}
+
 		c.Changes = append(c.Changes, of.adapt(obj)...)
 		c.check(of, obj)
 

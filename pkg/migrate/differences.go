@@ -112,29 +112,26 @@ func adaptExport(obj *v1alpha1.OmniKubeconfigExport) []Finding {
 	return found
 }
 
-// permissionField is the field of the spec that lets an object of a kind take over whatever it finds, also later and under
-// another name; empty for kinds whose permission ends with the takeover.
-func permissionField(kind string) string {
-	switch kind {
-	case "OmniSecretSync":
-		return "adopt"
-	case "OmniHelmRelease":
-		return "takeOwnership"
-	default:
-		return ""
-	}
-}
-
+// adaptSync allows the takeover of the copy, which carries no mark of ours.
 func adaptSync(obj *v1alpha1.OmniSecretSync) []Finding {
+	if obj.Spec.Adopt {
+		return nil // its user wants it so, for good
+	}
+
 	obj.Spec.Adopt = true
 
-	return []Finding{{"spec.adopt", "true until it is Ready: the copy in the workload cluster is taken over"}}
+	return []Finding{{"spec.adopt", "true: the copy in the workload cluster is taken over; false again when it is Ready"}}
 }
 
+// adaptRelease allows the takeover of the release, which carries no mark of ours.
 func adaptRelease(obj *v1alpha1.OmniHelmRelease) []Finding {
+	if obj.Spec.TakeOwnership {
+		return nil // its user wants it so, for good
+	}
+
 	obj.Spec.TakeOwnership = true
 
-	return []Finding{{"spec.takeOwnership", "true until it is Ready: the release is taken over, and upgraded"}}
+	return []Finding{{"spec.takeOwnership", "true: the release is taken over, and upgraded; false again when it is Ready"}}
 }
 
 // noteReferences notes which objects name one of ours that does not exist.

@@ -28,6 +28,32 @@ func harmless(kind string) any {
 	}
 }
 
+// harmlessPath is the path of the one field that harmless sets; nil for a kind without a policy.
+func harmlessPath(kind string) []string {
+	switch field := policyField(kind); field {
+	case "":
+		return nil
+	case "deletePolicy":
+		return []string{"spec", field, "orphan"}
+	default:
+		return []string{"spec", field}
+	}
+}
+
+// madeHarmless reports whether this command has set the policy with which an object lets go, and nobody else has since.
+// It asks for the one field that it sets: undo writes another part of the same policy.
+func madeHarmless(obj *unstructured.Unstructured) bool {
+	path := harmlessPath(obj.GetKind())
+	if path == nil {
+		return false
+	}
+
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	writers := lastWriters(obj, path...)
+
+	return (value == true || value == "Orphan") && len(writers) == 1 && writers[fieldManager]
+}
+
 // isHarmless reports whether deleting an object of the old operator destroys nothing, whichever operator handles it.
 func isHarmless(obj *unstructured.Unstructured) bool {
 	switch field := policyField(obj.GetKind()); field {
@@ -42,19 +68,6 @@ func isHarmless(obj *unstructured.Unstructured) bool {
 		policy, _, _ := unstructured.NestedString(obj.Object, "spec", field)
 
 		return policy == "Orphan"
-	}
-}
-
-// madeHarmless reports whether this command made an object harmless, and nobody has set its policy since. Of a policy with
-// several fields that is the one that makes it harmless: an undo writes the others.
-func madeHarmless(obj *unstructured.Unstructured) bool {
-	switch field := policyField(obj.GetKind()); field {
-	case "":
-		return false
-	case "deletePolicy":
-		return isHarmless(obj) && weOwn(obj, "spec", field, "orphan")
-	default:
-		return isHarmless(obj) && weOwn(obj, "spec", field)
 	}
 }
 

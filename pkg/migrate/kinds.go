@@ -24,6 +24,9 @@ type kind struct {
 	make func() object
 	// adapt changes the object as the takeover requires, and says what that means.
 	adapt func(object) []Finding
+	// permission is the field of the spec that adapt sets only for the takeover, if it may not stay: it would let a later
+	// change of the object write over what others have made. Empty for kinds whose permission does nothing later.
+	permission string
 	// check applies the rules of our API server to an object with its defaults.
 	check func(object) (field.ErrorList, []string)
 }
@@ -49,9 +52,9 @@ func kinds() []kind {
 		kindOf("OmniKubeconfigExport", "omnikubeconfigexports", adaptExport,
 			validation.ValidateOmniKubeconfigExport, validation.WarningsForOmniKubeconfigExport),
 		kindOf("OmniSecretSync", "omnisecretsyncs", adaptSync,
-			validation.ValidateOmniSecretSync, validation.WarningsForOmniSecretSync),
+			validation.ValidateOmniSecretSync, validation.WarningsForOmniSecretSync).permittedBy("adopt"),
 		kindOf("OmniHelmRelease", "omnihelmreleases", adaptRelease,
-			validation.ValidateOmniHelmRelease, validation.WarningsForOmniHelmRelease),
+			validation.ValidateOmniHelmRelease, validation.WarningsForOmniHelmRelease).permittedBy("takeOwnership"),
 	}
 }
 
@@ -68,6 +71,13 @@ func kindOf[T any, P interface {
 		adapt: func(obj object) []Finding { return adapt(of(obj)) },
 		check: func(obj object) (field.ErrorList, []string) { return validate(of(obj)), warnings(of(obj)) },
 	}
+}
+
+// permittedBy returns the kind with the field that permits its takeover.
+func (k kind) permittedBy(field string) kind {
+	k.permission = field
+
+	return k
 }
 
 // kindNamed finds a kind; the second result is false for a kind that we do not have.

@@ -121,8 +121,8 @@ func (w *printer) steps() {
 	}
 }
 
-// Manifests returns the objects as they will be at the end, as YAML documents for Git: without the permissions that only
-// the takeover needs. Contents are not redacted.
+// Manifests returns the objects as they will be after the takeover as YAML documents, for Git. A permission that ends
+// with the takeover is not in them: in Git it would stay for good. Contents are not redacted.
 func (p *Plan) Manifests() ([]byte, error) {
 	var all []byte
 
@@ -136,8 +136,11 @@ func (p *Plan) Manifests() ([]byte, error) {
 			return nil, err
 		}
 
+		all = append(all, "---\n"...)
+
 		if c.Permission != "" {
 			unstructured.RemoveNestedField(fields, "spec", c.Permission)
+			all = fmt.Appendf(all, "# run sets spec.%s: true for the takeover, and false after it. Do not keep it in Git.\n", c.Permission)
 		}
 
 		text, err := yaml.Marshal(fields)
@@ -145,7 +148,7 @@ func (p *Plan) Manifests() ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", c.ID(), err)
 		}
 
-		all = append(append(all, "---\n"...), text...)
+		all = append(all, text...)
 	}
 
 	return all, nil

@@ -197,12 +197,10 @@ func idOf(obj *unstructured.Unstructured) string {
 
 // resourceOf returns the resource of an object of the group.
 func (s *state) resourceOf(obj *unstructured.Unstructured) (schema.GroupVersionResource, error) {
-	for i := range s.Definitions {
-		if kind, _, _ := unstructured.NestedString(s.Definitions[i].Object, "spec", "names", "kind"); kind == obj.GetKind() {
-			plural, _, _ := unstructured.NestedString(s.Definitions[i].Object, "spec", "names", "plural")
+	if definition := definitionOf(s.Definitions, obj.GetKind()); definition != nil {
+		plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 
-			return v1alpha1.SchemeGroupVersion.WithResource(plural), nil
-		}
+		return v1alpha1.SchemeGroupVersion.WithResource(plural), nil
 	}
 
 	return schema.GroupVersionResource{}, fmt.Errorf("%s: there is no definition of its kind", idOf(obj))

@@ -187,7 +187,7 @@ func startedAgain(deployment *unstructured.Unstructured) error {
 	return errors.New(text + ", and run this again")
 }
 
-// podsOf returns the Pods that a Deployment selects.
+// podsOf returns the Pods that a Deployment selects and that have not ended. No ReplicaSet removes a Pod that was evicted.
 func (m *Migration) podsOf(ctx context.Context, deployment *unstructured.Unstructured) ([]string, error) {
 	raw, _, _ := unstructured.NestedStringMap(deployment.Object, "spec", "selector", "matchLabels")
 	if len(raw) == 0 {
@@ -201,7 +201,11 @@ func (m *Migration) podsOf(ctx context.Context, deployment *unstructured.Unstruc
 
 	var names []string
 	for i := range found {
-		names = append(names, found[i].GetNamespace()+"/"+found[i].GetName())
+		switch phase, _, _ := unstructured.NestedString(found[i].Object, "status", "phase"); phase {
+		case "Succeeded", "Failed":
+		default:
+			names = append(names, found[i].GetNamespace()+"/"+found[i].GetName())
+		}
 	}
 
 	return names, nil

@@ -77,13 +77,16 @@ func (m *Migration) putPolicies(ctx context.Context, s *state) error {
 		old := &m.backup.Objects[i]
 
 		live := sameName(s.Objects, old)
-		if live == nil || live.GetUID() != old.GetUID() || live.GetDeletionTimestamp() != nil || isHarmless(old) || !madeHarmless(live) {
+		if live == nil || live.GetUID() != old.GetUID() || live.GetDeletionTimestamp() != nil || !madeHarmless(live) {
 			continue
 		}
 
+		wanted := live.DeepCopy()
+		restorePolicy(wanted, old)
+
 		field := policyField(old.GetKind())
 
-		value, _, err := unstructured.NestedFieldCopy(old.Object, "spec", field)
+		value, _, err := unstructured.NestedFieldCopy(wanted.Object, "spec", field)
 		if err != nil {
 			return fmt.Errorf("%s: %w", idOf(old), err)
 		}

@@ -235,7 +235,7 @@ func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstr
 		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
 	case !done || live.Status.Adopting:
 		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
-	case wanted != nil && live.Spec.DeletePolicy.Orphan && !wanted.Spec.DeletePolicy.Orphan && weOwn(obj, "spec", "deletePolicy", "orphan"):
+	case wanted != nil && live.Spec.DeletePolicy.Orphan && !wanted.Spec.DeletePolicy.Orphan && weOwn(obj, "spec", "deletePolicy"):
 		return waits("it gets its deletion policy"), m.takeOver(ctx, c, obj)
 	}
 
@@ -256,34 +256,13 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	status, message := readyOf(obj)
 
 	switch {
-	case status == string(metav1.ConditionTrue) && mayStillTakeOver(c, obj):
-		return waits("it is taken over; spec.%s is removed", c.Permission), m.revoke(ctx, c, obj)
 	case status == string(metav1.ConditionTrue):
-		return verdict{over: true, state: Ready, text: "Ready"}, nil
+		return verdict{over: true, state: Ready, text: "Ready"}, m.endPermission(ctx, c, obj)
 	case !m.wasReady(c):
-		return verdict{over: true, state: NotReady, text: "not Ready, nor was it before: " + message}, nil
+		return verdict{over: true, state: NotReady, text: "not Ready, nor was it before: " + message + whilePermitted(c, obj)}, nil
 	default:
 		return waits("%s", message), nil
 	}
-}
-
-// mayStillTakeOver reports whether an object has a permission that only this command gave it.
-func mayStillTakeOver(c *Converted, obj *unstructured.Unstructured) bool {
-	if c.Permission == "" {
-		return false
-	}
-
-	may, _, _ := unstructured.NestedBool(obj.Object, "spec", c.Permission)
-
-	return may && weOwn(obj, "spec", c.Permission)
-}
-
-// revoke takes back the permission to take over what is there: it would also count for what a later chart or another name
-// of the target meets.
-func (m *Migration) revoke(ctx context.Context, c *Converted, obj *unstructured.Unstructured) error {
-	return m.merge(ctx, c, map[string]any{
-		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()}, "spec": map[string]any{c.Permission: nil},
-	})
 }
 
 // readyOf returns the condition Ready of an object if it is about the newest generation.
@@ -313,11 +292,16 @@ func (m *Migration) wasReady(c *Converted) bool {
 }
 
 // letGo gives up this command's ownership of the fields of a finished object. Otherwise a field that Git later
-// removes from a manifest would stay in the object.
+// removes from a manifest would stay in the object. One that is not Ready and has its permission is not finished: the
+// next run has to see whose the permission is.
 func (m *Migration) letGo(ctx context.Context, c *Converted) error {
 	obj, err := m.live(ctx, c)
 	if err != nil || obj == nil || !lastWriters(obj)[fieldManager] || m.report.state(c) == Observed || m.report.state(c) == Waiting {
 		return err
+	}
+
+	if m.report.state(c) == NotReady && permits(c, obj) {
+		return nil
 	}
 
 	kept := withoutUs(obj)

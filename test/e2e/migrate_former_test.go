@@ -225,6 +225,14 @@ func (m *former) makeObjects() {
 	for i := range formerExports {
 		m.wasReady(fmt.Sprintf("omnikubeconfigexport/robot-%d", i))
 	}
+
+	for i := range formerSyncs {
+		m.wasReady(fmt.Sprintf("omnisecretsync/pull-%d", i))
+	}
+
+	for i := range formerReleases {
+		m.wasReady(fmt.Sprintf("omnihelmrelease/app-%d", i))
+	}
 }
 
 func (m *former) formerSync(i int) string {

@@ -216,16 +216,8 @@ func (m *migrating) takesOver() {
 		}
 	}
 
-	for _, permission := range []string{
-		m.run("get", "omnisecretsyncs", "-o", "jsonpath={.items[*].spec.adopt}"),
-		m.run("get", "omnihelmreleases", "-o", "jsonpath={.items[*].spec.takeOwnership}"),
-	} {
-		if strings.Contains(permission, "true") {
-			t.Errorf("a permission to take over is left: %s", permission)
-		}
-	}
-
 	m.nothingLost("at the end")
+	m.permitsNothing()
 
 	for _, write := range m.omni.Writes() {
 		if write.Verb != "Update" || write.Type != "Clusters.omni.sidero.dev" {
@@ -235,6 +227,16 @@ func (m *migrating) takesOver() {
 
 	m.writesNothing()
 	m.staysDeleted()
+}
+
+// permitsNothing checks that no copy or release may take over what others make later.
+func (m *migrating) permitsNothing() {
+	m.t.Helper()
+
+	got := m.run("get", "omnisecretsyncs,omnihelmreleases", "-o", `jsonpath={range .items[*]}{.spec.adopt}{.spec.takeOwnership}{"\n"}{end}`)
+	if want := strings.TrimSpace(strings.Repeat("false\n", formerSyncs+formerReleases)); strings.TrimSpace(got) != want {
+		m.t.Errorf("permissions after the takeover:\n%s", got)
+	}
 }
 
 // staysDeleted runs the command once more after a user has deleted an object that it made.
