@@ -128,7 +128,7 @@ func (r *reconciler) gateOf(found selection, cluster *v1alpha1.OmniCluster) cons
 	gate := consent.Gate{
 		Policy: found.name, Revision: found.revision, OnlyBefore: found.left, Place: fmt.Sprintf("OmniRolloutPolicy %q", found.name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Failed: upgradeFailed(cluster), Started: r.started, Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime},
+		Turn:  consent.Turn{Started: r.started, Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime},
 	}
 	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
 
@@ -192,16 +192,6 @@ func ticketOf(policy *v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster)
 	}
 
 	return nil
-}
-
-// upgradeFailed returns Omni's message about an upgrade that it gave up; empty if it gave none up.
-func upgradeFailed(cluster *v1alpha1.OmniCluster) string {
-	available := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAvailable)
-	if available == nil || available.Reason != v1alpha1.ReasonUpgradeFailed {
-		return ""
-	}
-
-	return v1alpha1.ReasonUpgradeFailed + ": " + available.Message
 }
 
 // marks returns the conditions that exist only while they are true.

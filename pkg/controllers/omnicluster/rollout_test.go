@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -46,7 +51,7 @@ func (b *bench) govern(kinds ...v1alpha1.ChangeKind) {
 		Status: v1alpha1.OmniRolloutPolicyStatus{ReconcileStatus: v1alpha1.ReconcileStatus{ObservedGeneration: 1}},
 	})
 	b.reconciler.options.Rollouts, b.reconciler.options.RolloutReadyTime = true, readyTime
-	b.advance(time.Hour) // a turn that begins now is not one of an earlier process
+	b.reconciler.started = b.clock().Add(-time.Hour) // a turn that begins now is not one of an earlier process
 }
 
 // upgrade asks for a version, and gives the cluster the ticket for it.
@@ -267,4 +272,105 @@ func TestVersionThatNeedsTheVersionThatWaits(t *testing.T) {
 
 	b.until(v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
 	b.quiet()
+}
+
+// giveUp has Omni, which stands still, say that it gave the upgrade of Kubernetes up.
+func (b *bench) giveUp() {
+	b.t.Helper()
+
+	_, err := safe.StateUpdateWithConflicts(b.t.Context(), b.omni.Unchecked(), omni.NewKubernetesUpgradeStatus(benchCluster).Metadata(),
+		func(upgrade *omni.KubernetesUpgradeStatus) error {
+			spec := upgrade.TypedSpec().Value
+			spec.Phase, spec.Error = specs.KubernetesUpgradeStatusSpec_Failed, "no such image"
+
+			return nil
+		}, state.WithUpdateOwner(b.upgradeOwner()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// upgradeOwner is the controller of Omni that writes the status of the upgrade.
+func (b *bench) upgradeOwner() string {
+	upgrade, err := b.omni.Unchecked().Get(b.t.Context(), omni.NewKubernetesUpgradeStatus(benchCluster).Metadata())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return upgrade.Metadata().Owner()
+}
+
+// untilWritten reconciles until Omni was told to run a version, and the copy shows it.
+func (b *bench) untilWritten(version string) {
+	b.t.Helper()
+	b.eventually("the write", func() string { b.run(); return b.copied(version) })
+}
+
+// failures is how many turns failed, by the events.
+func (b *bench) failures() int {
+	count := 0
+
+	for _, event := range b.seen {
+		if strings.Contains(event, "RolloutFailed") {
+			count++
+		}
+	}
+
+	return count
+}
+
+// TestFixOfAnUpgradeThatOmniGaveUp has Omni say for some time after the fix that it gave up the upgrade before.
+func TestFixOfAnUpgradeThatOmniGaveUp(t *testing.T) {
+	b := governed(t)
+	b.upgrade("v1.35.4")
+	b.omni.Pause()
+	b.untilWritten("1.35.4")
+	b.giveUp()
+
+	turn := b.untilTurnEnds(nil)
+	if turn.Last.Result != v1alpha1.RolloutUnsuccessful || turn.Failure == nil || !strings.Contains(turn.Failure.Message, "no such image") {
+		t.Fatalf("%+v, %+v", turn.Last, turn.Failure)
+	}
+
+	b.advance(time.Hour)
+	b.upgrade("v1.35.5")
+	b.untilWritten("1.35.5")
+
+	for range 3 {
+		b.advance(time.Second)
+		b.run()
+	}
+
+	if now := b.turn(); now.State != v1alpha1.RolloutAdmitted || *now.Last != *turn.Last {
+		t.Fatalf("before Omni has looked at the fix: %s, %+v", now.State, now.Last)
+	}
+
+	b.omni.Resume()
+
+	if turn = b.untilTurnEnds(turn.Last); turn.Last.Result != v1alpha1.RolloutDone || turn.Failure != nil || b.reached() != "1.35.5" {
+		t.Errorf("%+v, %+v, Omni runs %s", turn.Last, turn.Failure, b.reached())
+	}
+
+	if got := b.failures(); got != 1 {
+		t.Errorf("%d failures, want 1: %v", got, b.seen)
+	}
+}
+
+// TestUpgradeThatOmniGaveUpInAClusterThatWaits has another change wait for an approval: the run does not get as far as to
+// look whether the cluster is available.
+func TestUpgradeThatOmniGaveUpInAClusterThatWaits(t *testing.T) {
+	b := governed(t)
+	b.upgrade("v1.35.4")
+	b.edit(func(cluster *v1alpha1.OmniCluster) {
+		cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive
+	})
+	b.delete(newWorkers("w", machineClass, 2))
+	b.omni.Pause()
+	b.untilWritten("1.35.4")
+	b.until(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+	b.giveUp()
+
+	if turn := b.untilTurnEnds(nil); turn.Last.Result != v1alpha1.RolloutUnsuccessful || !strings.HasPrefix(turn.Failure.Message, "UpgradeFailed: ") {
+		t.Errorf("%+v, %+v", turn.Last, turn.Failure)
+	}
 }

@@ -171,6 +171,13 @@ func turnNow(ctx context.Context, s *scope) (consent.Turn, error) {
 	runs, _, _ := observe.Running(observed)
 	turn.Healthy = turn.Healthy && runs
 
+	// A failure from before the turn is that of the changes before. The status of Available may be older than both.
+	if status.AdmittedSince != nil {
+		if message := observe.GivenUp(observed, status.AdmittedSince.Time); message != "" {
+			turn.Failed = v1alpha1.ReasonUpgradeFailed + ": " + message
+		}
+	}
+
 	return turn, nil
 }
 

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/state"
 )
@@ -29,6 +30,8 @@ type Upgrade struct {
 	Step, Error string
 	// Version is the version that was last reached, without a leading v.
 	Version string
+	// Updated is when Omni last wrote this, by its clock.
+	Updated time.Time
 }
 
 // MachineSet is the state of one machine set.

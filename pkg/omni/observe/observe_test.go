@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +104,14 @@ func TestObserve(t *testing.T) {
 		got, err := Observe(t.Context(), source, "demo")
 		if err != nil {
 			t.Fatal(err)
+		}
+
+		for _, upgrade := range []*Upgrade{&got.Kubernetes, &got.Talos} {
+			if upgrade.Updated.IsZero() {
+				t.Errorf("%s: it is not known when Omni wrote %+v", name, upgrade)
+			}
+
+			upgrade.Updated = time.Time{}
 		}
 
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -99,14 +99,14 @@ func (o *observer) readCluster() {
 		spec := found.TypedSpec().Value
 		status.Kubernetes = Upgrade{
 			Known: true, Phase: spec.GetPhase().String(), Step: detail(spec.GetStep()), Error: detail(spec.GetError()),
-			Version: spec.GetLastUpgradeVersion(),
+			Version: spec.GetLastUpgradeVersion(), Updated: found.Metadata().Updated(),
 		}
 	})
 	read(o, o.cluster, func(found *omnires.TalosUpgradeStatus) {
 		spec := found.TypedSpec().Value
 		status.Talos = Upgrade{
 			Known: true, Phase: spec.GetPhase().String(), Step: detail(spec.GetStep()), Error: detail(spec.GetError()),
-			Version: spec.GetLastUpgradeVersion(),
+			Version: spec.GetLastUpgradeVersion(), Updated: found.Metadata().Updated(),
 		}
 	})
 	each(o, func(found *omnires.ControlPlaneStatus) {

@@ -3,6 +3,7 @@ package observe
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -62,7 +63,7 @@ func judgeUpgrades(s Status) (reason, message string) {
 	} {
 		switch upgrade.Phase {
 		case "Failed":
-			return ReasonUpgradeFailed, fmt.Sprintf("the %s upgrade failed: %s", upgrade.name, upgrade.Error)
+			return ReasonUpgradeFailed, gaveUp(upgrade.name, upgrade.Upgrade)
 		case "Upgrading", "Reverting", "UpdatingMachineSchematics":
 			return upgrade.reason, strings.TrimSuffix(fmt.Sprintf("%s: %s %s", upgrade.name, upgrade.Phase, upgrade.Step), " ")
 		case "Done":
@@ -74,6 +75,25 @@ func judgeUpgrades(s Status) (reason, message string) {
 	}
 
 	return "", ""
+}
+
+// GivenUp returns the message about an upgrade that Omni gave up after a time; empty if it gave none up since. For some
+// time after a new version was written, Omni still says what became of the one before.
+func GivenUp(s Status, after time.Time) string {
+	failed := func(upgrade Upgrade) bool { return upgrade.Phase == "Failed" && upgrade.Updated.After(after) }
+
+	switch {
+	case failed(s.Kubernetes):
+		return redact.Bounded(gaveUp("Kubernetes", s.Kubernetes), redact.MaxBytes)
+	case failed(s.Talos):
+		return redact.Bounded(gaveUp("Talos", s.Talos), redact.MaxBytes)
+	default:
+		return ""
+	}
+}
+
+func gaveUp(name string, upgrade Upgrade) string {
+	return fmt.Sprintf("the %s upgrade failed: %s", name, upgrade.Error)
 }
 
 func judgeScaling(s Status) (reason, message string) {

@@ -3,6 +3,7 @@ package observe
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -123,6 +124,29 @@ func TestKubernetesSeenReady(t *testing.T) {
 		answered, message := KubernetesSeenReady(s)
 		if answered != (test.want == "") || !strings.Contains(message, test.want) || len(message) > redact.MaxBytes {
 			t.Errorf("%s: %v, %q", name, answered, message)
+		}
+	}
+}
+
+func TestGivenUp(t *testing.T) {
+	begun := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	failed := func(after time.Duration) Upgrade {
+		return Upgrade{Known: true, Phase: "Failed", Error: "no image", Updated: begun.Add(after)}
+	}
+	done := Upgrade{Known: true, Phase: "Done", Updated: begun.Add(time.Hour)}
+
+	for name, test := range map[string]struct {
+		kubernetes, talos Upgrade
+		want              string
+	}{
+		"neither":                      {kubernetes: done, talos: done},
+		"Kubernetes":                   {kubernetes: failed(time.Second), talos: done, want: "the Kubernetes upgrade failed: no image"},
+		"Talos":                        {kubernetes: done, talos: failed(time.Second), want: "the Talos upgrade failed: no image"},
+		"Kubernetes before, Talos now": {kubernetes: failed(-time.Hour), talos: failed(time.Second), want: "the Talos upgrade failed: no image"},
+		"both before":                  {kubernetes: failed(-time.Hour), talos: failed(-time.Hour)},
+	} {
+		if got := GivenUp(Status{Kubernetes: test.kubernetes, Talos: test.talos}, begun); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }
