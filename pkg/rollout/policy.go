@@ -33,7 +33,7 @@ type calendarKey struct {
 	zone  string
 }
 
-// New parses a policy. The error names the invalid field. The API refuses such policies, so an invalid one was stored
+// New parses a policy; it returns nil with an error. The error names the invalid field. The API refuses such policies, so an invalid one was stored
 // under other rules, or names a time zone that this build does not know.
 func New(object *v1alpha1.OmniRolloutPolicy) (*Policy, error) {
 	p := &Policy{Object: object}
@@ -96,6 +96,12 @@ func orOne(value *intstr.IntOrString) intstr.IntOrString {
 // Selects reports whether the policy is for a cluster with these labels.
 func (p *Policy) Selects(cluster *v1alpha1.OmniCluster) bool {
 	return p.selector.Matches(labels.Set(cluster.Labels))
+}
+
+// MaySelect reports whether the policy may be for a cluster: it selects the cluster, or is nil because New could not parse
+// it. Nobody knows which clusters such a policy is for, so the changes of all of them wait.
+func (p *Policy) MaySelect(cluster *v1alpha1.OmniCluster) bool {
+	return p == nil || p.Selects(cluster)
 }
 
 // StageOf returns the stage of a cluster that the policy selects; -1 if no stage takes it.

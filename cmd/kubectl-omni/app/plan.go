@@ -201,8 +201,7 @@ func (t *tool) missingPolicy(ctx context.Context, cluster *v1alpha1.OmniCluster)
 	}
 
 	for i := range policies.Items {
-		// One that cannot be read holds the changes of every cluster.
-		if policy, err := rollout.New(&policies.Items[i]); err != nil || policy.Selects(cluster) {
+		if policy, _ := rollout.New(&policies.Items[i]); policy.MaySelect(cluster) {
 			return ""
 		}
 	}

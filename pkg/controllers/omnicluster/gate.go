@@ -3,7 +3,6 @@ package omnicluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -16,16 +15,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// selection has the OmniRolloutPolicies that concern a cluster.
-type selection struct {
-	policy   *rollout.Policy // nil if it cannot be read, or two select the cluster
-	name     string          // of the policy, or of one of several
-	conflict []string        // the policies, if more than one selects the cluster
-	unusable error           // why the policy cannot be read
-	left     bool            // the policy held changes before, and does not select the cluster any more
-	revision string          // differs if any of this does; empty if no policy concerns the cluster
-}
-
 // findGate returns the conditions under which the changes of the run's cluster may begin. They are those of the policy
 // that selects the cluster, or of the policy that no longer selects it but still holds changes of it.
 func (r *reconciler) findGate(ctx context.Context, s *scope) (consent.Gate, error) {
@@ -34,7 +23,7 @@ func (r *reconciler) findGate(ctx context.Context, s *scope) (consent.Gate, erro
 	}
 
 	found, err := findSelection(ctx, s.cluster, r.client)
-	if err != nil || found.revision == "" {
+	if err != nil || found.Revision == "" {
 		return consent.Gate{}, err
 	}
 
@@ -45,63 +34,13 @@ func (r *reconciler) findGate(ctx context.Context, s *scope) (consent.Gate, erro
 }
 
 // findSelection returns the policies that concern a cluster, as the cache or the API server has them.
-func findSelection(ctx context.Context, cluster *v1alpha1.OmniCluster, from client.Reader) (selection, error) {
+func findSelection(ctx context.Context, cluster *v1alpha1.OmniCluster, from client.Reader) (rollout.Selection, error) {
 	list := &v1alpha1.OmniRolloutPolicyList{}
 	if err := from.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
-		return selection{}, fmt.Errorf("list the rollout policies: %w", err)
+		return rollout.Selection{}, fmt.Errorf("list the rollout policies: %w", err)
 	}
 
-	return selectionOf(list.Items, cluster), nil
-}
-
-// selectionOf returns the policies that concern a cluster.
-func selectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster) selection {
-	var (
-		found  selection
-		names  []string
-		before *v1alpha1.OmniRolloutPolicy
-	)
-
-	for i := range policies {
-		object := &policies[i]
-
-		policy, err := rollout.New(object)
-
-		switch {
-		case err != nil || policy.Selects(cluster):
-			found.policy, found.unusable, found.name, found.revision = policy, err, object.Name, revisionOf(object)
-			names = append(names, object.Name)
-		case cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == object.Name:
-			before = object
-		}
-	}
-
-	switch {
-	case len(names) > 1:
-		return conflictOf(names, cluster)
-	case len(names) == 0 && before != nil && consent.HoldsChanges(cluster.Status.Rollout):
-		found.name, found.left, found.revision = before.Name, true, "left "+revisionOf(before)
-		found.policy, found.unusable = rollout.New(before)
-	}
-
-	return found
-}
-
-// conflictOf returns the selection of several policies. The one that held changes before keeps them: they stay held if it is
-// the next to go, and it cannot be deleted meanwhile.
-func conflictOf(names []string, cluster *v1alpha1.OmniCluster) selection {
-	slices.Sort(names) // the cache has no order
-
-	name := names[0]
-	if held := cluster.Status.Rollout; held != nil && slices.Contains(names, held.Policy) {
-		name = held.Policy
-	}
-
-	return selection{name: name, conflict: names, revision: strings.Join(names, ", ")}
-}
-
-func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {
-	return fmt.Sprintf("%s/%d", policy.UID, policy.Generation)
+	return rollout.SelectionOf(list.Items, cluster), nil
 }
 
 // isGoverned reports whether the changes of a cluster wait for their turn: from the time when it was Ready first. A
@@ -124,42 +63,42 @@ func isGoverned(s *scope) bool {
 }
 
 // gateOf returns the conditions of the policies that concern a cluster.
-func (r *reconciler) gateOf(found selection, cluster *v1alpha1.OmniCluster) consent.Gate {
+func (r *reconciler) gateOf(found rollout.Selection, cluster *v1alpha1.OmniCluster) consent.Gate {
 	gate := consent.Gate{
-		Policy: found.name, Revision: found.revision, OnlyBefore: found.left, Place: fmt.Sprintf("OmniRolloutPolicy %q", found.name),
+		Policy: found.Name, Revision: found.Revision, OnlyBefore: found.Left, Place: fmt.Sprintf("OmniRolloutPolicy %q", found.Name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
 		Turn:  consent.Turn{Started: r.started, Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime},
 	}
 	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
 
 	switch {
-	case len(found.conflict) > 0:
+	case len(found.Conflict) > 0:
 		gate.Place = ""
 		gate.Judge = waitFor(v1alpha1.ReasonPolicyConflict, fmt.Sprintf("the OmniRolloutPolicies %s select the cluster: change the selector of one of them",
-			strings.Join(found.conflict, ", ")))
+			strings.Join(found.Conflict, ", ")))
 
 		return gate
-	case found.policy == nil:
-		gate.Judge = waitFor(v1alpha1.ReasonPolicyNotReady, fmt.Sprintf("the policy cannot be used: %v", found.unusable))
+	case found.Policy == nil:
+		gate.Judge = waitFor(v1alpha1.ReasonPolicyNotReady, fmt.Sprintf("the policy cannot be used: %v", found.Unreadable))
 
 		return gate
 	}
 
-	gate.Gates, gate.Turn.Deadline = found.policy.Gates, rollout.DeadlineOf(found.policy.Object)
-	gate.Ticket = ticketOf(found.policy.Object, cluster)
+	gate.Gates, gate.Turn.Deadline = found.Policy.Gates, rollout.DeadlineOf(found.Policy.Object)
+	gate.Ticket = ticketOf(found.Policy.Object, cluster)
 
-	if found.left {
+	if found.Left {
 		gate.Judge = waitFor(v1alpha1.ReasonLeftPolicy, "the policy does not select the cluster any more: let another one select it, or override")
 
 		return gate
 	}
 
-	if stage := found.policy.StageOf(cluster); stage >= 0 {
-		gate.Stage = found.policy.Object.Spec.Stages[stage].Name
-		gate.Place += ", " + found.policy.StageName(stage)
+	if stage := found.Policy.StageOf(cluster); stage >= 0 {
+		gate.Stage = found.Policy.Object.Spec.Stages[stage].Name
+		gate.Place += ", " + found.Policy.StageName(stage)
 	}
 
-	gate.Judge = func(status v1alpha1.OmniClusterRollout) consent.Wait { return r.judge(cluster, found.policy, status) }
+	gate.Judge = func(status v1alpha1.OmniClusterRollout) consent.Wait { return r.judge(cluster, found.Policy, status) }
 
 	return gate
 }

@@ -40,7 +40,7 @@ func (r *reconciler) mayBegin(ctx context.Context, s *scope, decision consent.De
 		return false, err
 	}
 
-	if withoutTurn && found.revision != s.gate.Revision {
+	if withoutTurn && found.Revision != s.gate.Revision {
 		return false, nil
 	}
 
@@ -79,7 +79,7 @@ func (r *reconciler) triedAt(cluster *v1alpha1.OmniCluster) time.Time {
 
 // isTurn reports whether a cluster, as the API server has it now with its policies, still has the turn or the override of
 // a decision.
-func (r *reconciler) isTurn(now *v1alpha1.OmniCluster, found selection, decision consent.Decision) bool {
+func (r *reconciler) isTurn(now *v1alpha1.OmniCluster, found rollout.Selection, decision consent.Decision) bool {
 	status := decision.Rollout()
 
 	// Changes that have begun go on, whatever becomes of the policy and the ticket.
@@ -87,8 +87,8 @@ func (r *reconciler) isTurn(now *v1alpha1.OmniCluster, found selection, decision
 		return true
 	}
 
-	policy := found.policy
-	if policy == nil || found.left || found.name != status.Policy {
+	policy := found.Policy
+	if policy == nil || found.Left || found.Name != status.Policy {
 		return false // the next run says so
 	}
 

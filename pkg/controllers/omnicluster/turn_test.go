@@ -203,23 +203,6 @@ func TestABegunTurnGoesOn(t *testing.T) {
 	}
 }
 
-// TestConflict has two policies select a cluster that one of them held before, in either order of the cache.
-func TestConflict(t *testing.T) {
-	now, _ := newLastLook()
-	other := now.policy.DeepCopy()
-	other.Name = "another"
-
-	for held, want := range map[string]string{"": "another", "fleet": "fleet", "gone": "another"} {
-		now.cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: held, State: v1alpha1.RolloutHeld}
-		found := selectionOf([]v1alpha1.OmniRolloutPolicy{*now.policy, *other}, now.cluster)
-		reversed := selectionOf([]v1alpha1.OmniRolloutPolicy{*other, *now.policy}, now.cluster)
-
-		if found.name != want || reversed.name != want || found.revision != reversed.revision || len(found.conflict) != 2 {
-			t.Errorf("held by %q: %+v, reversed %+v; want %s", held, found, reversed, want)
-		}
-	}
-}
-
 // TestTurnDue looks at a cluster under a policy whose deadline is two hours.
 func TestTurnDue(t *testing.T) {
 	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: wednesday.Add(after)} }

@@ -220,25 +220,14 @@ func othersOf(all []v1alpha1.OmniRolloutPolicy, self *v1alpha1.OmniRolloutPolicy
 			continue
 		}
 
-		policy, err := rollout.New(&all[i])
-		if err != nil {
-			policy = nil
-		}
-
+		policy, _ := rollout.New(&all[i])
 		others = append(others, policy)
 	}
 
 	return others
 }
 
-// isSelectedBy reports whether one of the policies selects a cluster. One that cannot be parsed selects every cluster, as
-// it does for the controller of OmniClusters: nobody knows which clusters it is for, so none of them may begin.
+// isSelectedBy reports whether one of the policies may select a cluster.
 func isSelectedBy(policies []*rollout.Policy, cluster *v1alpha1.OmniCluster) bool {
-	for _, policy := range policies {
-		if policy == nil || policy.Selects(cluster) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(policies, func(policy *rollout.Policy) bool { return policy.MaySelect(cluster) })
 }

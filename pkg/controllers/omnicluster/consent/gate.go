@@ -83,12 +83,6 @@ func (d Decision) wasHeld(change plan.Change) bool {
 	return len(held) >= maxGated || slices.Contains(held, d.salted(change))
 }
 
-// HoldsChanges reports whether a policy held changes of a cluster, by its status, or has them at work: those stay held
-// if the policy no longer selects the cluster.
-func HoldsChanges(status *v1alpha1.OmniClusterRollout) bool {
-	return status != nil && (status.State != "" || len(status.Changes) > 0)
-}
-
 // Waiting returns the changes that wait for their turn, and the changes that depend on them.
 func (d Decision) Waiting() []plan.Change {
 	return d.where(func(item Item) bool { return item.Hold == HoldRollout })

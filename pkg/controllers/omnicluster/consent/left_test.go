@@ -7,6 +7,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
 // What a policy held stays held when it does not select the cluster any more; other changes are free.
@@ -115,7 +116,7 @@ func TestLeftPolicyForgets(t *testing.T) {
 	tt.ask("v1.36.1", "v1.35.0")
 	tt.run()
 
-	if HoldsChanges(tt.cluster.Status.Rollout) {
+	if rollout.HoldsChanges(tt.cluster.Status.Rollout) {
 		t.Errorf("%+v", tt.status())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
 // turns is a cluster under a policy, run after run.
@@ -125,7 +126,7 @@ func (tt *turns) ticket() {
 
 // unselect does what the controller does for a cluster that its policy no longer selects.
 func (tt *turns) unselect() {
-	if !HoldsChanges(tt.cluster.Status.Rollout) {
+	if !rollout.HoldsChanges(tt.cluster.Status.Rollout) {
 		tt.gate = Gate{}
 
 		return

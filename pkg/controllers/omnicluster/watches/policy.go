@@ -75,21 +75,19 @@ func (m *Mapper) wake(ctx context.Context, namespace string, q queue, concerned 
 // freed returns whether a cluster's changes may no longer wait for a policy whose spec changed: it does not select the
 // cluster any more, or can be read again.
 func freed(before, after *v1alpha1.OmniRolloutPolicy) func(*v1alpha1.OmniCluster) bool {
-	was, wasUnreadable := rollout.New(before)
-	is, isUnreadable := rollout.New(after)
+	was, _ := rollout.New(before)
+	is, _ := rollout.New(after)
 
-	return func(cluster *v1alpha1.OmniCluster) bool {
-		return (wasUnreadable != nil || was.Selects(cluster)) && isUnreadable == nil && !is.Selects(cluster)
-	}
+	return func(cluster *v1alpha1.OmniCluster) bool { return was.MaySelect(cluster) && !is.MaySelect(cluster) }
 }
 
 // concerns returns whether a cluster's changes may wait for a policy: it selects the cluster, or cannot be read, or is
 // named by the cluster's status.
 func concerns(policy *v1alpha1.OmniRolloutPolicy) func(*v1alpha1.OmniCluster) bool {
-	read, err := rollout.New(policy)
+	read, _ := rollout.New(policy)
 
 	return func(cluster *v1alpha1.OmniCluster) bool {
-		return err != nil || read.Selects(cluster) || cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == policy.Name
+		return read.MaySelect(cluster) || cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == policy.Name
 	}
 }
 

@@ -54,11 +54,7 @@ func countHeld(ctx context.Context, policy *v1alpha1.OmniRolloutPolicy, clusters
 		return 0, apierrors.NewInternalError(fmt.Errorf("read %T for the clusters of a policy", found))
 	}
 
-	// nil: the policy was stored under other rules. omni-controller takes it for one that selects every cluster.
-	parsed, err := rollout.New(policy)
-	if err != nil {
-		parsed = nil
-	}
+	parsed, _ := rollout.New(policy) // nil if the policy was stored under other rules
 
 	held := 0
 
@@ -68,7 +64,7 @@ func countHeld(ctx context.Context, policy *v1alpha1.OmniRolloutPolicy, clusters
 			continue
 		}
 
-		if holds(cluster.Status.Rollout, policy.Name) || (isUnseen(cluster) && (parsed == nil || parsed.Selects(cluster))) {
+		if holds(cluster.Status.Rollout, policy.Name) || (isUnseen(cluster) && parsed.MaySelect(cluster)) {
 			held++
 		}
 	}

@@ -1,0 +1,81 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// Selection has the OmniRolloutPolicies of a namespace that concern a cluster.
+type Selection struct {
+	// Policy is the one that concerns the cluster; nil if it cannot be read, or if several select the cluster.
+	Policy *Policy
+	// Name is the policy's name, or that of one of several; empty if no policy concerns the cluster.
+	Name string
+	// Conflict has the names, sorted, if more than one policy selects the cluster.
+	Conflict []string
+	// Unreadable is why the policy cannot be read, as New returned it.
+	Unreadable error
+	// Left is set if the policy held changes of the cluster before, and does not select it any more.
+	Left bool
+	// Revision differs if any of this does; empty if no policy concerns the cluster.
+	Revision string
+}
+
+// SelectionOf returns which of the policies of a namespace concern a cluster of it: the one that selects the cluster, or
+// else the one whose changes it still holds by its status. The order of the policies does not count.
+func SelectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster) Selection {
+	var (
+		found  Selection
+		names  []string
+		before *v1alpha1.OmniRolloutPolicy
+	)
+
+	for i := range policies {
+		object := &policies[i]
+		policy, err := New(object)
+
+		switch {
+		case policy.MaySelect(cluster):
+			found = Selection{Policy: policy, Name: object.Name, Unreadable: err, Revision: revisionOf(object)}
+			names = append(names, object.Name)
+		case cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == object.Name:
+			before = object
+		}
+	}
+
+	switch {
+	case len(names) > 1:
+		return conflictOf(names, cluster)
+	case len(names) == 0 && before != nil && HoldsChanges(cluster.Status.Rollout):
+		found = Selection{Name: before.Name, Left: true, Revision: "left " + revisionOf(before)}
+		found.Policy, found.Unreadable = New(before)
+	}
+
+	return found
+}
+
+// conflictOf returns the selection of several policies. The one that held changes before keeps them: they stay held if it is
+// the next to go, and it cannot be deleted meanwhile.
+func conflictOf(names []string, cluster *v1alpha1.OmniCluster) Selection {
+	slices.Sort(names) // the cache has no order
+
+	name := names[0]
+	if held := cluster.Status.Rollout; held != nil && slices.Contains(names, held.Policy) {
+		name = held.Policy
+	}
+
+	return Selection{Name: name, Conflict: names, Revision: strings.Join(names, ", ")}
+}
+
+func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {
+	return fmt.Sprintf("%s/%d", policy.UID, policy.Generation)
+}
+
+// HoldsChanges reports whether a policy held changes of a cluster, by its status, or has them at work: those stay held
+// if the policy no longer selects the cluster.
+func HoldsChanges(status *v1alpha1.OmniClusterRollout) bool {
+	return status != nil && (status.State != "" || len(status.Changes) > 0)
+}
