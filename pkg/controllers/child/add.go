@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -81,20 +79,5 @@ func (r *reconciler[O]) family(ctx context.Context, sibling client.Object) []rec
 }
 
 func (r *reconciler[O]) requests(ctx context.Context, namespace, cluster string) []reconcile.Request {
-	list := r.document.list()
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{index.ByCluster: cluster}); err != nil {
-		return nil // found again at the interval
-	}
-
-	var requests []reconcile.Request
-
-	_ = meta.EachListItem(list, func(item runtime.Object) error {
-		if object, ok := item.(client.Object); ok {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
-		}
-
-		return nil
-	})
-
-	return requests
+	return index.Requests(ctx, r.client, r.document.list(), client.InNamespace(namespace), client.MatchingFields{index.ByCluster: cluster})
 }

@@ -78,17 +78,7 @@ func (r *reconciler) connectionsOfUID(ctx context.Context, uid string) []reconci
 	return r.requests(ctx, client.MatchingFields{index.ByUID: uid})
 }
 
-// requests lists connections from the cache. If it cannot, they are reconciled at their interval.
+// requests returns the connections that the options select.
 func (r *reconciler) requests(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	list := &v1alpha1.OmniConnectionList{}
-	if err := r.client.List(ctx, list, options...); err != nil {
-		return nil
-	}
-
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-
-	return requests
+	return index.Requests(ctx, r.client, &v1alpha1.OmniConnectionList{}, options...)
 }

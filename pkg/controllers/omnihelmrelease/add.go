@@ -60,7 +60,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.otherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfCluster),
 			builder.WithPredicates(clusteraccess.ParentChanged())).
-		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfConnection),
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(index.OfConnection(r.client, r.releasesOfCluster)),
 			builder.WithPredicates(hubs.PreviousChanged())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfSecret)).
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfConfigMap)).
@@ -84,39 +84,19 @@ func (r *reconciler) otherClaimants(ctx context.Context, object client.Object) [
 		return nil
 	}
 
-	list := &v1alpha1.OmniHelmReleaseList{}
-	if err := r.client.List(ctx, list, client.InNamespace(release.Namespace), client.MatchingFields{index.ByCluster: release.Spec.ClusterRef.Name}); err != nil {
-		return nil
-	}
-
 	var requests []reconcile.Request
 
-	for i := range list.Items {
-		if other := &list.Items[i]; other.Name != release.Name && fullName(other) == fullName(release) {
+	index.Each(ctx, r.client, &v1alpha1.OmniHelmReleaseList{}, func(other *v1alpha1.OmniHelmRelease) {
+		if other.Name != release.Name && fullName(other) == fullName(release) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
 		}
-	}
+	}, client.InNamespace(release.Namespace), client.MatchingFields{index.ByCluster: release.Spec.ClusterRef.Name})
 
 	return requests
 }
 
 func (r *reconciler) releasesOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
-}
-
-// releasesOfConnection returns the releases of all clusters of a connection.
-func (r *reconciler) releasesOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
-	clusters := &v1alpha1.OmniClusterList{}
-	if err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()}); err != nil {
-		return nil
-	}
-
-	var requests []reconcile.Request
-	for i := range clusters.Items {
-		requests = append(requests, r.releasesOfCluster(ctx, &clusters.Items[i])...)
-	}
-
-	return requests
 }
 
 // releasesOfSecret returns the releases that read a Secret, for the chart, as values or as kubeconfig.
@@ -129,17 +109,7 @@ func (r *reconciler) releasesOfConfigMap(ctx context.Context, configMap client.O
 	return r.requests(ctx, configMap.GetNamespace(), index.ByValueConfigMap, configMap.GetName())
 }
 
-// requests lists objects from the cache. If it cannot, they are reconciled at their interval.
-func (r *reconciler) requests(ctx context.Context, namespace, indexName, value string) []reconcile.Request {
-	list := &v1alpha1.OmniHelmReleaseList{}
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexName: value}); err != nil {
-		return nil
-	}
-
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-
-	return requests
+// requests returns the releases with a value in an index.
+func (r *reconciler) requests(ctx context.Context, namespace, by, value string) []reconcile.Request {
+	return index.Requests(ctx, r.client, &v1alpha1.OmniHelmReleaseList{}, client.InNamespace(namespace), client.MatchingFields{by: value})
 }

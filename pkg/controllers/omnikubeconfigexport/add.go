@@ -53,7 +53,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniKubeconfigExport{}, handler.EnqueueRequestsFromMapFunc(r.otherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.exportsOfSecret)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfCluster), builder.WithPredicates(clusterChanged())).
-		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfConnection), builder.WithPredicates(connectionChanged())).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(index.OfConnection(r.client, r.exportsOfCluster)), builder.WithPredicates(connectionChanged())).
 		WatchesRawSource(r.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: name}}
 		})).
@@ -119,39 +119,7 @@ func (r *reconciler) exportsOfCluster(ctx context.Context, cluster client.Object
 	return r.exports(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
 }
 
-func (r *reconciler) exportsOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
-	ctx, cancel := context.WithTimeout(ctx, callPause)
-	defer cancel()
-
-	clusters := &v1alpha1.OmniClusterList{}
-
-	err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()})
-	if err != nil {
-		return nil
-	}
-
-	var requests []reconcile.Request
-	for i := range clusters.Items {
-		requests = append(requests, r.exportsOfCluster(ctx, &clusters.Items[i])...)
-	}
-
-	return requests
-}
-
-// exports lists exports from the cache. If it cannot, they are reconciled at their interval.
+// exports returns the exports with a value in an index.
 func (r *reconciler) exports(ctx context.Context, namespace, by, value string) []reconcile.Request {
-	ctx, cancel := context.WithTimeout(ctx, callPause)
-	defer cancel()
-
-	list := &v1alpha1.OmniKubeconfigExportList{}
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{by: value}); err != nil {
-		return nil
-	}
-
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-
-	return requests
+	return index.Requests(ctx, r.client, &v1alpha1.OmniKubeconfigExportList{}, client.InNamespace(namespace), client.MatchingFields{by: value})
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
@@ -55,13 +56,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // one policy selects is in conflict with another.
 func (r *reconciler) ofNamespace() handler.EventHandler {
 	later := func(ctx context.Context, q queue, object client.Object) {
-		list := &v1alpha1.OmniRolloutPolicyList{}
-		if object == nil || r.client.List(ctx, list, client.InNamespace(object.GetNamespace())) != nil {
-			return // found again at the interval
+		if object == nil {
+			return
 		}
 
-		for i := range list.Items {
-			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}, gather)
+		for _, policy := range index.Requests(ctx, r.client, &v1alpha1.OmniRolloutPolicyList{}, client.InNamespace(object.GetNamespace())) {
+			q.AddAfter(policy, gather)
 		}
 	}
 

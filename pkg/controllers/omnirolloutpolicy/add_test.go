@@ -1,6 +1,7 @@
 package omnirolloutpolicy
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -21,21 +22,23 @@ func TestNamespaceWakesPolicies(t *testing.T) {
 	handler := (&reconciler{client: b.client}).ofNamespace()
 	cluster := newCluster("c1", "canary")
 
-	for name, wake := range map[string]func(queue){
-		"made": func(q queue) { handler.Create(t.Context(), event.CreateEvent{Object: cluster}, q) },
-		"changed": func(q queue) {
-			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: cluster, ObjectNew: cluster}, q)
+	for name, wake := range map[string]func(context.Context, queue){
+		"made": func(ctx context.Context, q queue) { handler.Create(ctx, event.CreateEvent{Object: cluster}, q) },
+		"changed": func(ctx context.Context, q queue) {
+			handler.Update(ctx, event.UpdateEvent{ObjectOld: cluster, ObjectNew: cluster}, q)
 		},
-		"deleted":        func(q queue) { handler.Delete(t.Context(), event.DeleteEvent{Object: cluster}, q) },
-		"another policy": func(q queue) { handler.Delete(t.Context(), event.DeleteEvent{Object: newPolicy("gone")}, q) },
+		"deleted": func(ctx context.Context, q queue) { handler.Delete(ctx, event.DeleteEvent{Object: cluster}, q) },
+		"another policy": func(ctx context.Context, q queue) {
+			handler.Delete(ctx, event.DeleteEvent{Object: newPolicy("gone")}, q)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 				defer q.ShutDown()
 
-				wake(q)
-				wake(q)
+				wake(t.Context(), q)
+				wake(t.Context(), q)
 				time.Sleep(gather - time.Millisecond)
 				synctest.Wait()
 

@@ -46,7 +46,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniSecretSync{}, r.enqueueOtherClaimants()).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfCluster),
 			builder.WithPredicates(clusteraccess.ParentChanged())).
-		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfConnection),
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(index.OfConnection(r.client, r.syncsOfCluster)),
 			builder.WithPredicates(hubs.PreviousChanged())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.syncsOfSecret)).
 		WatchesRawSource(r.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
@@ -60,38 +60,13 @@ func (r *reconciler) syncsOfCluster(ctx context.Context, cluster client.Object) 
 	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
 }
 
-// syncsOfConnection returns the objects of all clusters of a connection.
-func (r *reconciler) syncsOfConnection(ctx context.Context, connection client.Object) []reconcile.Request {
-	clusters := &v1alpha1.OmniClusterList{}
-	if err := r.client.List(ctx, clusters, client.InNamespace(connection.GetNamespace()), client.MatchingFields{index.ByConnection: connection.GetName()}); err != nil {
-		return nil
-	}
-
-	var requests []reconcile.Request
-	for i := range clusters.Items {
-		requests = append(requests, r.syncsOfCluster(ctx, &clusters.Items[i])...)
-	}
-
-	return requests
-}
-
 // syncsOfSecret returns the objects that read a Secret, as source or as kubeconfig.
 func (r *reconciler) syncsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	return append(r.requests(ctx, secret.GetNamespace(), index.BySourceSecret, secret.GetName()),
 		r.requests(ctx, secret.GetNamespace(), index.ByKubeconfigSecret, secret.GetName())...)
 }
 
-// requests lists objects from the cache. If it cannot, they are reconciled at their interval.
-func (r *reconciler) requests(ctx context.Context, namespace, indexName, value string) []reconcile.Request {
-	list := &v1alpha1.OmniSecretSyncList{}
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexName: value}); err != nil {
-		return nil
-	}
-
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: list.Items[i].Name}})
-	}
-
-	return requests
+// requests returns the objects with a value in an index.
+func (r *reconciler) requests(ctx context.Context, namespace, by, value string) []reconcile.Request {
+	return index.Requests(ctx, r.client, &v1alpha1.OmniSecretSyncList{}, client.InNamespace(namespace), client.MatchingFields{by: value})
 }

@@ -44,14 +44,9 @@ func (r *reconciler) enqueueAt(ctx context.Context, sync *v1alpha1.OmniSecretSyn
 		return
 	}
 
-	list := &v1alpha1.OmniSecretSyncList{}
-	if r.client.List(ctx, list, client.InNamespace(sync.Namespace), client.MatchingFields{index.ByCluster: sync.Spec.ClusterRef.Name}) != nil {
-		return // found again at the interval
-	}
-
-	for i := range list.Items {
-		if other := &list.Items[i]; other.Name != sync.Name && slices.Contains(left, wantedLocation(other)) {
+	index.Each(ctx, r.client, &v1alpha1.OmniSecretSyncList{}, func(other *v1alpha1.OmniSecretSync) {
+		if other.Name != sync.Name && slices.Contains(left, wantedLocation(other)) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
 		}
-	}
+	}, client.InNamespace(sync.Namespace), client.MatchingFields{index.ByCluster: sync.Spec.ClusterRef.Name})
 }

@@ -2,7 +2,6 @@ package watches
 
 import (
 	"context"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -10,9 +9,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
-
-// lookupTimeout bounds a list of OmniClusters: the context of an event has no deadline of its own.
-const lookupTimeout = 10 * time.Second
 
 // Remote names a cluster in Omni.
 type Remote struct {
@@ -85,25 +81,8 @@ func (m *Mapper) clustersOfValue(ctx context.Context, source client.Object, by s
 		}
 	}
 
-	controlPlanes := &v1alpha1.OmniControlPlaneList{}
-	if m.client.List(ctx, controlPlanes, options...) == nil {
-		for i := range controlPlanes.Items {
-			add(&controlPlanes.Items[i])
-		}
-	}
-
-	workers := &v1alpha1.OmniWorkersList{}
-	if m.client.List(ctx, workers, options...) == nil {
-		for i := range workers.Items {
-			add(&workers.Items[i])
-		}
-	}
-
-	machines := &v1alpha1.OmniMachineList{}
-	if m.client.List(ctx, machines, options...) == nil {
-		for i := range machines.Items {
-			add(&machines.Items[i])
-		}
+	for _, documents := range []client.ObjectList{&v1alpha1.OmniControlPlaneList{}, &v1alpha1.OmniWorkersList{}, &v1alpha1.OmniMachineList{}} {
+		index.Each(ctx, m.client, documents, add, options...)
 	}
 
 	return requests
@@ -132,32 +111,12 @@ func (m *Mapper) ClustersOfRemote(ctx context.Context, remote Remote) []reconcil
 	return requests
 }
 
-// eachConnection calls do for each OmniConnection with a UID. do may only read it: like the clusters below it is the one of
-// the cache, because each change in Omni comes by here.
+// eachConnection calls do for each OmniConnection with a UID. do may only read it, as with index.Each.
 func (m *Mapper) eachConnection(ctx context.Context, uid string, do func(*v1alpha1.OmniConnection)) {
-	list := &v1alpha1.OmniConnectionList{}
-	if err := m.client.List(ctx, list, client.MatchingFields{index.ByUID: uid}, client.UnsafeDisableDeepCopy); err != nil {
-		return
-	}
-
-	for i := range list.Items {
-		do(&list.Items[i])
-	}
+	index.Each(ctx, m.client, &v1alpha1.OmniConnectionList{}, do, client.MatchingFields{index.ByUID: uid})
 }
 
+// clusters returns the clusters that the options select.
 func (m *Mapper) clusters(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-
-	list := &v1alpha1.OmniClusterList{}
-	if err := m.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil
-	}
-
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, request(list.Items[i].Namespace, list.Items[i].Name))
-	}
-
-	return requests
+	return index.Requests(ctx, m.client, &v1alpha1.OmniClusterList{}, options...)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
@@ -57,19 +58,11 @@ func (m *Mapper) wakeAll(ctx context.Context, object client.Object, q queue) {
 
 // wake enqueues the clusters of a namespace for which concerned is true.
 func (m *Mapper) wake(ctx context.Context, namespace string, q queue, concerned func(*v1alpha1.OmniCluster) bool) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-
-	list := &v1alpha1.OmniClusterList{}
-	if err := m.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return // found again at the sync interval
-	}
-
-	for i := range list.Items {
-		if cluster := &list.Items[i]; concerned(cluster) {
+	index.Each(ctx, m.client, &v1alpha1.OmniClusterList{}, func(cluster *v1alpha1.OmniCluster) {
+		if concerned(cluster) {
 			q.Add(request(cluster.Namespace, cluster.Name))
 		}
-	}
+	}, client.InNamespace(namespace))
 }
 
 // freed returns whether a cluster's changes may no longer wait for a policy whose spec changed: it does not select the
