@@ -244,7 +244,7 @@ func metricsRead() (map[string]bool, error) {
 
 	names := map[string]bool{}
 
-	for _, path := range append(files, filepath.Join(chart, "alerts.yaml")) {
+	for _, path := range append(files, filepath.Join(chart, "alerts.yaml"), filepath.Join(chart, "templates", "monitoring.yaml")) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read what the metrics are for: %w", err)

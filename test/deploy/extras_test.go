@@ -3,6 +3,8 @@ package deploy
 import (
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestLabelsOfTheChart: a label that selectors need is refused in each place where users may give labels.
@@ -137,4 +139,44 @@ func TestAlertForAnAbsentJob(t *testing.T) {
 			t.Errorf("%s: the notes ask for the ServiceMonitor: %t", values, got)
 		}
 	}
+}
+
+// TestAlertForOldSnapshots: what is old follows the interval, and nothing is where none are taken.
+func TestAlertForOldSnapshots(t *testing.T) {
+	for values, want := range map[string]string{
+		``: " > 86400",
+		`apiserver: {etcd: {embedded: {snapshots: {interval: 1h30m}}}}`: " > 10800",
+		`apiserver: {etcd: {embedded: {snapshots: {interval: 0}}}}`:     "",
+		`apiserver: {etcd: {embedded: {snapshots: {interval: "0"}}}}`:   "",
+		`apiserver: {etcd: {embedded: {snapshots: {interval: 0h}}}}`:    "",
+		valueSets(t)["external-etcd"]:                                   "",
+	} {
+		objects := decode(t, stream(mustRender(t, merged(t, values, `monitoring: {prometheusRule: {enabled: true}}`))))
+
+		got := expressionOf(t, find(t, objects, "PrometheusRule", "omni-cluster-operator"), "OmniSnapshotOld")
+		if want == "" && got != "" || !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want one with %q", values, got, want)
+		}
+	}
+}
+
+// expressionOf is what an alert of a PrometheusRule asks for; empty if there is no such alert.
+func expressionOf(t *testing.T, rule *unstructured.Unstructured, alert string) string {
+	t.Helper()
+
+	groups, _, err := unstructured.NestedSlice(rule.Object, "spec", "groups")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, group := range groups {
+		rules, _, _ := unstructured.NestedSlice(group.(map[string]any), "rules")
+		for _, one := range rules {
+			if one := one.(map[string]any); one["alert"] == alert {
+				return text(t, one, "expr")
+			}
+		}
+	}
+
+	return ""
 }

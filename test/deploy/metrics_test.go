@@ -25,6 +25,7 @@ func rare() map[string]string {
 		"omni_helm_actions_total":                           "a Helm action",
 		"omni_api_throttled_seconds_total":                  "a call that waits",
 		"omni_service_account_expiration_timestamp_seconds": "a key that Omni lets expire",
+		"omni_kubeconfig_renewal_timestamp_seconds":         "a kubeconfig that was exported",
 		"omni_rollout_clusters":                             "an OmniRolloutPolicy",
 		"omni_rollout_stopped":                              "an OmniRolloutPolicy",
 		"omni_rollout_oldest_held_timestamp_seconds":        "changes that wait in an OmniRolloutPolicy",

@@ -118,6 +118,11 @@ func TestAlerts(t *testing.T) {
 			good:  `omni_helm_actions_total{action="upgrade",result="failure"} _x4 1x4 2x200`,
 			after: 14 * time.Minute, says: "(upgrade) fail",
 		},
+		"OmniKubeconfigExpires": {
+			bad:   `omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app"} 0x200`,
+			good:  `omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app"} 10000x200`,
+			after: 16 * time.Minute, says: "OmniKubeconfigExport team/app was to be renewed",
+		},
 		"OmniRolloutStopped": {
 			bad:   `omni_rollout_stopped{namespace="team",policy="production"} 1x200`,
 			good:  `omni_rollout_stopped{namespace="team",policy="production"} 0x200`,
@@ -177,7 +182,7 @@ func TestAlerts(t *testing.T) {
 				readsWhatIsExposed(t, selector+"}", exposed)
 			}
 
-			bad := load(t, "load 1m\n  "+strings.ReplaceAll(test.bad, "\n", "\n  ")+"\n")
+			bad := minutes(t, test.bad)
 
 			got := bad.at(of, test.after)
 			if len(got) != 1 {
@@ -193,12 +198,12 @@ func TestAlerts(t *testing.T) {
 			}
 
 			if !test.alwaysTooLate {
-				if early := load(t, "load 1m\n  "+strings.ReplaceAll(test.bad, "\n", "\n  ")+"\n").at(of, test.after-time.Minute); len(early) > 0 {
+				if early := minutes(t, test.bad).at(of, test.after-time.Minute); len(early) > 0 {
 					t.Errorf("a minute before it fires already: %v", early)
 				}
 			}
 
-			if got := load(t, "load 1m\n  "+strings.ReplaceAll(test.good, "\n", "\n  ")+"\n").at(of, 3*time.Hour); len(got) > 0 {
+			if got := minutes(t, test.good).at(of, 3*time.Hour); len(got) > 0 {
 				t.Errorf("just well enough: %v", got)
 			}
 
@@ -215,40 +220,57 @@ func TestReasonsThatAlternate(t *testing.T) {
 	series := `omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",ready="False",reason="Progressing",suspended="false"} 1x19 _x2 1x200
 omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",ready="False",reason="ActionFailed",suspended="false"} _x19 1x2 _x200`
 
-	fires := load(t, "load 1m\n  "+strings.ReplaceAll(series, "\n", "\n  ")+"\n").at(alerts(t)["OmniObjectNotReady"], 31*time.Minute)
+	fires := minutes(t, series).at(alerts(t)["OmniObjectNotReady"], 31*time.Minute)
 	if len(fires) != 1 || !strings.Contains(fires[0].annotations.Get("summary"), "OmniHelmRelease team/app is not Ready for 30 minutes: Progressing") {
 		t.Errorf("%+v", fires)
 	}
 }
 
+// What goes on for as long as an alert wants is told, also if what is measured meanwhile changes its name or has pauses.
+func TestAlertsThatLast(t *testing.T) {
+	for name, test := range map[string]struct {
+		alert, series string
+		after         time.Duration
+		quiet         bool // it never fires
+	}{
+		"a kubeconfig that is not renewed, under two leaders": {
+			alert: "OmniKubeconfigExpires", after: 16 * time.Minute,
+			series: `omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app",pod="one"} 0x9 stale` + "\n" +
+				`omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app",pod="two"} _x10 0x100`,
+		},
+		"a kubeconfig whose export is suspended": {
+			alert: "OmniKubeconfigExpires", quiet: true,
+			series: `omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app"} 0x200` + "\n" +
+				`omni_resource_info{kind="OmniKubeconfigExport",namespace="team",name="app",suspended="true",ready="True"} 1x200`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := alerts(t)[test.alert]
+
+			if test.quiet {
+				for at := time.Duration(0); at <= 3*time.Hour; at += 5 * time.Minute {
+					if got := minutes(t, test.series).at(of, at); len(got) > 0 {
+						t.Fatalf("after %s it fires: %v", at, got)
+					}
+				}
+
+				return
+			}
+
+			if got := minutes(t, test.series).at(of, test.after); len(got) != 1 {
+				t.Errorf("after %s: %v fires, want one", test.after, got)
+			}
+
+			if early := minutes(t, test.series).at(of, test.after-time.Minute); len(early) > 0 {
+				t.Errorf("a minute before it fires already: %v", early)
+			}
+		})
+	}
+}
+
 // One leader is away, whether its metrics say so or are not there. The chart serves two namespaces.
 func TestControllerDown(t *testing.T) {
-	var down alert
-
-	for _, document := range strings.Split(read(t, "../deploy/testdata/golden", "everything.yaml"), "\n---\n") {
-		var rule struct {
-			Kind string `yaml:"kind"`
-			Spec struct {
-				Groups []struct {
-					Rules []alert `yaml:"rules"`
-				} `yaml:"groups"`
-			} `yaml:"spec"`
-		}
-
-		if !strings.Contains(document, "kind: PrometheusRule") {
-			continue
-		}
-
-		if err := yaml.Unmarshal([]byte(document), &rule); err != nil {
-			t.Fatal(err)
-		}
-
-		for _, one := range rule.Spec.Groups[0].Rules {
-			if one.Alert == "OmniControllerDown" {
-				down = one
-			}
-		}
-	}
+	down := rendered(t)["OmniControllerDown"]
 
 	leads := func(pod, value string) string {
 		return `leader_election_master_status{job="omni-controller",name="omni-controller",pod="` + pod + `"} ` + value + "x200\n"
@@ -266,7 +288,7 @@ func TestControllerDown(t *testing.T) {
 		"one came back":       {leads("a", "1") + `leader_election_master_status{job="omni-controller",pod="b"} 0x4 1x200`, 0},
 		"another job's leads": {leads("a", "1") + `leader_election_master_status{job="other",name="omni-controller"} 1x200`, 1},
 	} {
-		if fires := load(t, "load 1m\n  "+strings.ReplaceAll(strings.TrimSpace(test.series), "\n", "\n  ")+"\n").at(down, 8*time.Minute); len(fires) != test.want {
+		if fires := minutes(t, test.series).at(down, 8*time.Minute); len(fires) != test.want {
 			t.Errorf("%s: %d alerts, want %d: %+v", name, len(fires), test.want, fires)
 		}
 	}

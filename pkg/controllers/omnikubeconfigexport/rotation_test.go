@@ -2,11 +2,13 @@ package omnikubeconfigexport
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +50,15 @@ func TestRotationWhileOmniIsDown(t *testing.T) {
 	remove := b.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unavailable, Message: "connection refused"})
 
 	b.expect(metav1.ConditionTrue, v1alpha1.ReasonRenewalFailing, "valid until "+shownTime(status.ExpirationTime.Time))
+
+	// An object that is Ready is seen by no other alert.
+	if err := testutil.CollectAndCompare(b.reconciler.options.Kubeconfigs, strings.NewReader(fmt.Sprintf(`
+# HELP omni_kubeconfig_renewal_timestamp_seconds When the kubeconfig that an OmniKubeconfigExport wrote is to be renewed, in seconds since 1970.
+# TYPE omni_kubeconfig_renewal_timestamp_seconds gauge
+omni_kubeconfig_renewal_timestamp_seconds{name="automation",namespace="team"} %d
+`, b.now.Unix())), "omni_kubeconfig_renewal_timestamp_seconds"); err != nil {
+		t.Error(err)
+	}
 
 	after := b.get().Status
 	if diff := cmp.Diff(secret, b.secret("target")); diff != "" || after.KubeconfigHash != status.KubeconfigHash ||

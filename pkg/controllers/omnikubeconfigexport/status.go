@@ -42,13 +42,18 @@ func timeOf(t time.Time) *metav1.Time { return &metav1.Time{Time: t.UTC().Trunca
 func (r *reconciler) measure(export *v1alpha1.OmniKubeconfigExport) {
 	name := client.ObjectKeyFromObject(export)
 
-	var expires time.Time
+	var expires, due time.Time
 	if export.Status.ExpirationTime != nil {
 		expires = export.Status.ExpirationTime.Time
 	}
 
+	if export.Status.NextRotationTime != nil {
+		due = export.Status.NextRotationTime.Time
+	}
+
 	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, export.Status.Conditions, export.Spec.ClusterRef.Name)
 	r.options.Kubeconfigs.SetExpiration(name, expires)
+	r.options.Kubeconfigs.SetRenewal(name, due)
 }
 
 func (r *reconciler) forgetMetrics(name types.NamespacedName) {

@@ -22,6 +22,9 @@ func TestKubeconfigs(t *testing.T) {
 	k.SetExpiration(a, time.Unix(1800000000, 0))
 	k.SetExpiration(b, time.Unix(1900000000, 0))
 	k.SetExpiration(b, time.Time{})
+	k.SetRenewal(a, time.Unix(1700000000, 0))
+	k.SetRenewal(b, time.Unix(1700000000, 0))
+	k.SetRenewal(b, time.Time{})
 	k.CountIssued(a)
 	k.CountIssued(a)
 	k.CountIssued(b)
@@ -30,6 +33,9 @@ func TestKubeconfigs(t *testing.T) {
 # HELP omni_kubeconfig_expiration_timestamp_seconds When the kubeconfig that an OmniKubeconfigExport wrote expires, in seconds since 1970.
 # TYPE omni_kubeconfig_expiration_timestamp_seconds gauge
 omni_kubeconfig_expiration_timestamp_seconds{name="a",namespace="team"} 1.8e+09
+# HELP omni_kubeconfig_renewal_timestamp_seconds When the kubeconfig that an OmniKubeconfigExport wrote is to be renewed, in seconds since 1970.
+# TYPE omni_kubeconfig_renewal_timestamp_seconds gauge
+omni_kubeconfig_renewal_timestamp_seconds{name="a",namespace="team"} 1.7e+09
 # HELP omni_kubeconfigs_issued_total Kubeconfigs that Omni issued for an OmniKubeconfigExport since the controller started.
 # TYPE omni_kubeconfigs_issued_total counter
 omni_kubeconfigs_issued_total{name="a",namespace="team"} 2
