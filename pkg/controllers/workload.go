@@ -40,7 +40,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 		return fmt.Errorf("add the controller of OmniSecretSync: %w", err)
 	}
 
-	actions := metrics.NewHelmActions()
+	actions := metrics.NewHelmActions(omnihelmrelease.Actions()...)
 	if err := options.Registry.Register(actions); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}

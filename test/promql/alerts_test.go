@@ -114,8 +114,8 @@ func TestAlerts(t *testing.T) {
 		},
 		// A release with the default retries: four attempts of five minutes, with pauses between them.
 		"OmniHelmActionsFail": {
-			bad:   `omni_helm_actions_total{action="upgrade",result="failure"} _x4 1x4 2x5 3x5 4x200`,
-			good:  `omni_helm_actions_total{action="upgrade",result="failure"} _x4 1x4 2x200`,
+			bad:   `omni_helm_actions_total{action="upgrade",result="failure"} 0x3 1x4 2x5 3x5 4x200`,
+			good:  `omni_helm_actions_total{action="upgrade",result="failure"} 0x3 1x4 2x200`,
 			after: 14 * time.Minute, says: "(upgrade) fail",
 		},
 		"OmniKubeconfigExpires": {
@@ -160,7 +160,7 @@ func TestAlerts(t *testing.T) {
 		"OmniSnapshotsFail": {
 			bad:   `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 0+1x200`,
 			good:  `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 3x200`,
-			after: 31 * time.Minute, says: "Snapshots",
+			after: 41 * time.Minute, says: "Snapshots",
 		},
 	}
 
@@ -228,11 +228,59 @@ omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",ready="Fal
 
 // What goes on for as long as an alert wants is told, also if what is measured meanwhile changes its name or has pauses.
 func TestAlertsThatLast(t *testing.T) {
+	object := func(labels, values string) string {
+		return `omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",suspended="false",` + labels + "} " + values
+	}
+
 	for name, test := range map[string]struct {
 		alert, series string
 		after         time.Duration
 		quiet         bool // it never fires
 	}{
+		"a release that waits for 20 minutes and fails, again and again": {
+			alert: "OmniObjectNotReady", after: 30 * time.Minute,
+			series: object(`ready="False",reason="Progressing"`, "1x19 stale _x19 1x19 stale") + "\n" +
+				object(`ready="False",reason="ActionFailed"`, "_x20 1x19 stale _x19 1x19"),
+		},
+		"an object that is not Ready, and then not known to be": {
+			alert: "OmniObjectNotReady", after: 30 * time.Minute,
+			series: object(`ready="False",reason="Error"`, "1x14 stale") + "\n" + object(`ready="Unknown",reason="Blocked"`, "_x15 1x100"),
+		},
+		"an object that is not Ready, under two leaders": {
+			alert: "OmniObjectNotReady", after: 30 * time.Minute,
+			series: object(`ready="False",reason="Error",pod="one"`, "1x14 stale") + "\n" + object(`ready="False",reason="Error",pod="two"`, "_x15 1x100"),
+		},
+		"an object that is Ready in between": {
+			alert: "OmniObjectNotReady", quiet: true,
+			series: object(`ready="False",reason="Progressing"`, "1x19 stale _x4 1x19 stale") + "\n" + object(`ready="True",reason="Succeeded"`, "_x20 1x4 stale"),
+		},
+		"a rollout that has stopped, under two leaders": {
+			alert: "OmniRolloutStopped", after: 15 * time.Minute,
+			series: `omni_rollout_stopped{namespace="team",policy="all",pod="one"} 1x9 stale` + "\n" +
+				`omni_rollout_stopped{namespace="team",policy="all",pod="two"} _x10 1x100`,
+		},
+		"a Helm action that failed once": {
+			alert: "OmniHelmActionsFail", quiet: true,
+			series: `omni_helm_actions_total{action="install",result="failure"} 0x100 1x100`,
+		},
+		"a Helm action that fails again under another leader": {
+			alert: "OmniHelmActionsFail", after: 16 * time.Minute,
+			series: `omni_helm_actions_total{action="install",result="failure",pod="one"} 0x4 1x4 stale` + "\n" +
+				`omni_helm_actions_total{action="install",result="failure",pod="two"} _x10 0 1x100`,
+		},
+		"snapshots that hang until they are given up": {
+			alert: "OmniSnapshotsFail", after: 70 * time.Minute,
+			series: `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 0x29 1x34 2x34 3x34 4x34 5x34`,
+		},
+		"snapshots that fail before and after a restart": {
+			alert: "OmniSnapshotsFail", after: 70 * time.Minute,
+			series: `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver",instance="one"} 0x29 1x8 stale` + "\n" +
+				`omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver",instance="two"} _x40 0x24 1x34 2x34`,
+		},
+		"a snapshot that failed once": {
+			alert: "OmniSnapshotsFail", quiet: true,
+			series: `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 0x9 1x200`,
+		},
 		"a kubeconfig that is not renewed, under two leaders": {
 			alert: "OmniKubeconfigExpires", after: 16 * time.Minute,
 			series: `omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app",pod="one"} 0x9 stale` + "\n" +

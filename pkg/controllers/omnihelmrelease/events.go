@@ -8,6 +8,23 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
+// actionNames are the actions that end, and their names in events.
+var actionNames = map[helm.Action]string{
+	helm.ActionInstall: "Install", helm.ActionUpgrade: "Upgrade", helm.ActionRollback: "Rollback", helm.ActionUninstall: "Uninstall",
+	helm.ActionTest: "Test", helm.ActionUnlock: "Unlock", actionCorrect: "Correct",
+}
+
+// Actions returns the actions that are counted.
+func Actions() []string {
+	var actions []string
+
+	for action := range actionNames {
+		actions = append(actions, string(action))
+	}
+
+	return actions
+}
+
 // tell counts an action that has ended, and sends an event.
 func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action, err error) {
 	switch {
@@ -21,18 +38,15 @@ func (r *reconciler) tell(release *v1alpha1.OmniHelmRelease, action helm.Action,
 		r.options.Actions.Ended(string(action), metrics.HelmSucceeded)
 	}
 
-	names := map[helm.Action]string{
-		helm.ActionInstall: "Install", helm.ActionUpgrade: "Upgrade", helm.ActionRollback: "Rollback", helm.ActionUninstall: "Uninstall",
-		helm.ActionTest: "Test", helm.ActionUnlock: "Unlock", actionCorrect: "Correct",
-	}
+	name := actionNames[action]
 
 	if err == nil {
-		r.events.Eventf(release, nil, corev1.EventTypeNormal, names[action]+"Succeeded", names[action], "%s of release %s succeeded", action, fullName(release))
+		r.events.Eventf(release, nil, corev1.EventTypeNormal, name+"Succeeded", name, "%s of release %s succeeded", action, fullName(release))
 
 		return
 	}
 
-	r.events.Eventf(release, nil, corev1.EventTypeWarning, names[action]+"Failed", names[action], "%s of release %s: %v", action, fullName(release), err)
+	r.events.Eventf(release, nil, corev1.EventTypeWarning, name+"Failed", name, "%s of release %s: %v", action, fullName(release), err)
 }
 
 // note returns a function that sends events about what an action did besides its result.

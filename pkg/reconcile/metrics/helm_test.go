@@ -24,3 +24,18 @@ omni_helm_actions_total{action="upgrade",result="failure"} 2
 		t.Error(err)
 	}
 }
+
+// Prometheus sees how much a counter grows, and so no failure before the counter is there.
+func TestHelmActionsBeginAtZero(t *testing.T) {
+	actions := metrics.NewHelmActions("install", "upgrade")
+	actions.Ended("install", metrics.HelmFailed)
+
+	want := `# HELP omni_helm_actions_total Helm actions that have ended, such as install, upgrade, rollback, uninstall, test, unlock and correct.
+# TYPE omni_helm_actions_total counter
+omni_helm_actions_total{action="install",result="failure"} 1
+omni_helm_actions_total{action="upgrade",result="failure"} 0
+`
+	if err := testutil.CollectAndCompare(actions, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
