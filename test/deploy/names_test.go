@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,51 @@ func TestJobOfOtherNames(t *testing.T) {
 			if got, _, _ := unstructured.NestedString(object.Object, "spec", "jobLabel"); got != want {
 				t.Errorf("%s: %s takes the job from %q, want %q", values, identity(object), got, want)
 			}
+		}
+
+		checkJobsOfAlerts(t, values, objects)
+	}
+}
+
+// checkJobsOfAlerts: what the alerts ask for is a job of a ServiceMonitor, as the Prometheus operator names it. Those that
+// tell that a job is away would fire for ever otherwise.
+func checkJobsOfAlerts(t *testing.T, values string, objects []*unstructured.Unstructured) {
+	t.Helper()
+
+	var (
+		jobs []string
+		rule *unstructured.Unstructured
+	)
+
+	for _, object := range objects {
+		if object.GetKind() == "PrometheusRule" {
+			rule = object
+		}
+
+		if object.GetKind() != "ServiceMonitor" {
+			continue
+		}
+
+		selector, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
+		label, _, _ := unstructured.NestedString(object.Object, "spec", "jobLabel")
+
+		for _, service := range objects {
+			if service.GetKind() != "Service" || service.GetLabels()["app.kubernetes.io/name"] != selector["app.kubernetes.io/name"] {
+				continue
+			}
+
+			if label == "" {
+				jobs = append(jobs, service.GetName())
+			} else {
+				jobs = append(jobs, service.GetLabels()[label])
+			}
+		}
+	}
+
+	for _, alert := range []string{"OmniAPIServerDown", "OmniControllerDown"} {
+		asked := regexp.MustCompile(`job=~?"([^"]*)"`).FindStringSubmatch(expressionOf(t, rule, alert))
+		if asked == nil || !slices.ContainsFunc(jobs, regexp.MustCompile("^(?:"+asked[1]+")$").MatchString) {
+			t.Errorf("%s: %s asks for the job %q, there are %q", values, alert, asked, jobs)
 		}
 	}
 }

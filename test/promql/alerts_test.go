@@ -321,7 +321,7 @@ func TestControllerDown(t *testing.T) {
 	down := rendered(t)["OmniControllerDown"]
 
 	leads := func(pod, value string) string {
-		return `leader_election_master_status{job="omni-controller",name="omni-controller",pod="` + pod + `"} ` + value + "x200\n"
+		return `leader_election_master_status{job="omni-controller-metrics",name="omni-controller",pod="` + pod + `"} ` + value + "x200\n"
 	}
 
 	for name, test := range map[string]struct {
@@ -333,7 +333,8 @@ func TestControllerDown(t *testing.T) {
 		"one is away":         {leads("a", "1"), 1},
 		"nobody is there":     {`up{job="omni-apiserver"} 1x200`, 1},
 		"nobody leads":        {leads("a", "0") + leads("b", "0"), 1},
-		"one came back":       {leads("a", "1") + `leader_election_master_status{job="omni-controller",pod="b"} 0x4 1x200`, 0},
+		"one came back":       {leads("a", "1") + `leader_election_master_status{job="omni-controller-metrics",pod="b"} 0x4 1x200`, 0},
+		"with a jobLabel":     {strings.ReplaceAll(leads("a", "1")+leads("b", "1"), "-metrics", ""), 0},
 		"another job's leads": {leads("a", "1") + `leader_election_master_status{job="other",name="omni-controller"} 1x200`, 1},
 	} {
 		if fires := minutes(t, test.series).at(down, 8*time.Minute); len(fires) != test.want {
