@@ -118,6 +118,11 @@ func TestAlerts(t *testing.T) {
 			good:  `omni_helm_actions_total{action="upgrade",result="failure"} 0x3 1x4 2x200`,
 			after: 14 * time.Minute, says: "(upgrade) fail",
 		},
+		"OmniHelmReleaseDrifted": {
+			bad:   `omni_helm_drifted{namespace="team",name="app"} 1x200`,
+			good:  `omni_helm_drifted{namespace="team",name="app"} 1x9 0x9 1x9 0x9 1x9 0x200`,
+			after: 30 * time.Minute, says: "OmniHelmRelease team/app differ from its release",
+		},
 		"OmniKubeconfigExpires": {
 			bad:   `omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app"} 0x200`,
 			good:  `omni_kubeconfig_renewal_timestamp_seconds{namespace="team",name="app"} 10000x200`,
@@ -280,6 +285,20 @@ func TestAlertsThatLast(t *testing.T) {
 		"a snapshot that failed once": {
 			alert: "OmniSnapshotsFail", quiet: true,
 			series: `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 0x9 1x200`,
+		},
+		"a release that has drifted, under two leaders": {
+			alert: "OmniHelmReleaseDrifted", after: 30 * time.Minute,
+			series: `omni_helm_drifted{namespace="team",name="app",pod="one"} 1x9 stale` + "\n" +
+				`omni_helm_drifted{namespace="team",name="app",pod="two"} _x10 1x100`,
+		},
+		"a release that is corrected again and again": {
+			alert: "OmniHelmReleaseDrifted", quiet: true,
+			series: `omni_helm_drifted{namespace="team",name="app"} 1x1 0x9 1x1 0x9 1x1 0x9 1x1 0x9 1x1 0x9 1x1 0x9`,
+		},
+		"a release that has drifted and is suspended": {
+			alert: "OmniHelmReleaseDrifted", quiet: true,
+			series: `omni_helm_drifted{namespace="team",name="app"} 1x200` + "\n" +
+				`omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",suspended="true",ready="True"} 1x200`,
 		},
 		"a kubeconfig that is not renewed, under two leaders": {
 			alert: "OmniKubeconfigExpires", after: 16 * time.Minute,

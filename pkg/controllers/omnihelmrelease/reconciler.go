@@ -142,7 +142,9 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 				r.runner.withdraw(release.UID)
 			}
 
-			r.options.Objects.SetInfo(objectOf(client.ObjectKeyFromObject(release)), release.Status.Conditions, release.Spec.ClusterRef.Name)
+			name := client.ObjectKeyFromObject(release)
+			r.options.Objects.SetInfo(objectOf(name), release.Status.Conditions, release.Spec.ClusterRef.Name)
+			r.options.Objects.SetDrift(name, release.Status.Conditions)
 		},
 		Gone: r.forget,
 	}

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +31,7 @@ func TestASecondRunWritesNothing(t *testing.T) {
 	b.settle()
 	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 	b.want(v1alpha1.ConditionTested, unknown, v1alpha1.ReasonDisabled)
-	b.want(v1alpha1.ConditionDrifted, unknown, v1alpha1.ReasonDisabled)
+	b.want(v1alpha1.ConditionDrifted, metav1.ConditionUnknown, v1alpha1.ReasonDisabled)
 	b.wantActions(helm.ActionInstall)
 
 	before := b.get()
@@ -190,6 +192,22 @@ func TestTests(t *testing.T) {
 	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonTestsFailed)
 }
 
+// wantDrifted checks the metric of the release; an empty value means that it is absent.
+func (b *bench) wantDrifted(value string) {
+	b.t.Helper()
+
+	want := ""
+	if value != "" {
+		want = `# HELP omni_helm_drifted 1 if live objects differ from the release of an OmniHelmRelease, else 0. Absent if that is not known.
+# TYPE omni_helm_drifted gauge
+omni_helm_drifted{name="app",namespace="ns"} ` + value + "\n"
+	}
+
+	if err := testutil.CollectAndCompare(b.r.options.Objects, strings.NewReader(want), "omni_helm_drifted"); err != nil {
+		b.t.Error(err)
+	}
+}
+
 func TestDrift(t *testing.T) {
 	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
 	b.settle()
@@ -206,14 +224,34 @@ func TestDrift(t *testing.T) {
 	}
 
 	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
+	b.wantDrifted("1")
 	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
 	b.settle()
 	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonDriftCorrected)
+	b.wantDrifted("0")
 	b.wantActions(helm.ActionInstall, actionCorrect)
 	b.pass(10 * time.Minute)
 	b.settle()
 	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
 	b.wantActions(helm.ActionInstall, actionCorrect)
+
+	b.cluster.compared = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+	b.pass(10 * time.Minute)
+	b.settle()
+
+	if drifted := apimeta.FindStatusCondition(b.get().Status.Conditions, v1alpha1.ConditionDrifted); drifted == nil || !strings.Contains(drifted.Message, "no route") {
+		t.Errorf("%+v", drifted)
+	}
+
+	b.wantDrifted("") // who cannot compare does not know
+	b.cluster.compared = nil
+	b.pass(10 * time.Minute)
+	b.settle()
+	b.wantDrifted("0")
+	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftDisabled })
+	b.settle()
+	b.want(v1alpha1.ConditionDrifted, metav1.ConditionUnknown, v1alpha1.ReasonDisabled)
+	b.wantDrifted("")
 }
 
 func TestDeletion(t *testing.T) {

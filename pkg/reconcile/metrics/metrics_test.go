@@ -90,6 +90,43 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// Whether a release differs is there only while that is known.
+func TestDrift(t *testing.T) {
+	objects := NewObjects()
+	name := types.NamespacedName{Namespace: "team", Name: "app"}
+
+	for _, step := range []struct {
+		status metav1.ConditionStatus
+		reason string
+		want   []string
+	}{
+		{metav1.ConditionTrue, "DriftFound", []string{`omni_helm_drifted{name=app,namespace=team} value:1`}},
+		{metav1.ConditionFalse, "NoDrift", []string{`omni_helm_drifted{name=app,namespace=team} value:0`}},
+		{metav1.ConditionUnknown, "Disabled", nil},
+		{metav1.ConditionFalse, "DriftCorrected", []string{`omni_helm_drifted{name=app,namespace=team} value:0`}},
+		{metav1.ConditionTrue, "Unreachable", nil},
+		{metav1.ConditionTrue, "DriftFound", []string{`omni_helm_drifted{name=app,namespace=team} value:1`}},
+	} {
+		objects.SetDrift(name, []metav1.Condition{{Type: "Ready", Status: "True"}, {Type: "Drifted", Status: step.status, Reason: step.reason}})
+
+		if diff := cmp.Diff(step.want, gather(t, objects)); diff != "" {
+			t.Errorf("%s, %s: %s", step.status, step.reason, diff)
+		}
+	}
+
+	objects.Forget(Object{"OmniHelmRelease", name})
+
+	if left := gather(t, objects); left != nil {
+		t.Errorf("series of a release that is gone: %q", left)
+	}
+
+	objects.SetDrift(name, nil)
+
+	if left := gather(t, objects); left != nil {
+		t.Errorf("series of a release without the condition: %q", left)
+	}
+}
+
 func TestValuesThatEnd(t *testing.T) {
 	objects := NewObjects()
 	name := types.NamespacedName{Namespace: "team", Name: "main"}

@@ -35,12 +35,13 @@ type info struct {
 // Objects keeps the metrics about objects. It is safe for concurrent use and
 // implements prometheus.Collector.
 type Objects struct {
-	infoDesc, expirationDesc, planDesc *prometheus.Desc
+	infoDesc, expirationDesc, planDesc, driftDesc *prometheus.Desc
 
 	mu          sync.Mutex
 	infos       map[Object]info
 	expirations map[types.NamespacedName]time.Time
 	plans       map[types.NamespacedName]PlanCounts
+	drifted     map[types.NamespacedName]bool
 }
 
 // NewObjects makes an empty collector.
@@ -55,9 +56,13 @@ func NewObjects() *Objects {
 		planDesc: prometheus.NewDesc("omni_plan_changes",
 			"Changes in the current plan of an OmniCluster.",
 			[]string{"namespace", "name", "action"}, nil),
+		driftDesc: prometheus.NewDesc("omni_helm_drifted",
+			"1 if live objects differ from the release of an OmniHelmRelease, else 0. Absent if that is not known.",
+			[]string{"namespace", "name"}, nil),
 		infos:       map[Object]info{},
 		expirations: map[types.NamespacedName]time.Time{},
 		plans:       map[types.NamespacedName]PlanCounts{},
+		drifted:     map[types.NamespacedName]bool{},
 	}
 }
 
@@ -102,6 +107,24 @@ func (o *Objects) SetPlan(cluster types.NamespacedName, plan *PlanCounts) {
 	}
 }
 
+// SetDrift sets whether live objects differ from the release of an OmniHelmRelease, as its conditions say. The condition
+// is True as well if the comparison or the correction fails. That is another reason, and the release is not Ready then.
+func (o *Objects) SetDrift(release types.NamespacedName, conditions []metav1.Condition) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	drifted := apimeta.FindStatusCondition(conditions, v1alpha1.ConditionDrifted)
+
+	switch {
+	case drifted != nil && drifted.Status == metav1.ConditionFalse:
+		o.drifted[release] = false
+	case drifted != nil && drifted.Status == metav1.ConditionTrue && drifted.Reason == v1alpha1.ReasonDriftFound:
+		o.drifted[release] = true
+	default:
+		delete(o.drifted, release)
+	}
+}
+
 // Forget removes every series of an object.
 func (o *Objects) Forget(object Object) {
 	o.mu.Lock()
@@ -114,6 +137,8 @@ func (o *Objects) Forget(object Object) {
 		delete(o.expirations, object.NamespacedName)
 	case "OmniCluster":
 		delete(o.plans, object.NamespacedName)
+	case "OmniHelmRelease":
+		delete(o.drifted, object.NamespacedName)
 	}
 }
 
@@ -122,6 +147,7 @@ func (o *Objects) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- o.infoDesc
 	descriptions <- o.expirationDesc
 	descriptions <- o.planDesc
+	descriptions <- o.driftDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -145,5 +171,14 @@ func (o *Objects) Collect(collected chan<- prometheus.Metric) {
 		gauge(o.planDesc, float64(plan.Creates), cluster.Namespace, cluster.Name, "create")
 		gauge(o.planDesc, float64(plan.Updates), cluster.Namespace, cluster.Name, "update")
 		gauge(o.planDesc, float64(plan.Destroys), cluster.Namespace, cluster.Name, "destroy")
+	}
+
+	for release, drifted := range o.drifted {
+		value := 0.0
+		if drifted {
+			value = 1
+		}
+
+		gauge(o.driftDesc, value, release.Namespace, release.Name)
 	}
 }
