@@ -19,21 +19,35 @@ import (
 //nolint:gochecknoglobals // a constant
 var backupLimits = foreign.Limits{Bytes: 1 << 30, Depth: 1000, Nodes: 100_000_000, Expanded: 1 << 30}
 
-// readBackup returns nil if there is no file. What a killed import has noted in the journal is in it.
-func readBackup(ctx context.Context, path string) (*backup, error) {
+// readFile returns nil if there is no file. A file that is larger than a backup may be is an error.
+func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // no file is an answer
+		return nil, nil
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read the backup: %w", err)
+		return nil, err
 	}
 	defer file.Close() // only read
 
 	text, err := io.ReadAll(io.LimitReader(file, int64(backupLimits.Bytes)+1))
+	if err == nil && len(text) > backupLimits.Bytes {
+		err = fmt.Errorf("it has more than %d bytes: it is no file of this command", backupLimits.Bytes)
+	}
+
+	return text, err
+}
+
+// readBackup returns nil if there is no file. What a killed import has noted in the journal is in it.
+func readBackup(ctx context.Context, path string) (*backup, error) {
+	text, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the backup %s: %w", path, err)
+	}
+
+	if text == nil {
+		return nil, nil //nolint:nilnil // no file is an answer
 	}
 
 	read := &backup{}

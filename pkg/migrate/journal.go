@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -64,17 +63,7 @@ func (j *journal) close() error { return j.file.Close() }
 // readJournal adds the IDs of the journal to a backup that was read; text is the backup's content. A last line that was
 // cut does not count.
 func (b *backup) readJournal(path string, text []byte) error {
-	file, err := os.Open(journalOf(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("read the backup: %w", err)
-	}
-	defer file.Close() // only read
-
-	content, err := io.ReadAll(io.LimitReader(file, int64(backupLimits.Bytes)))
+	content, err := readFile(journalOf(path))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", journalOf(path), err)
 	}
