@@ -20,14 +20,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// bench is the three controllers over a fake API.
-type bench struct {
+// fixture is the three controllers over a fake API.
+type fixture struct {
 	t      *testing.T
 	client client.WithWatch
 	writes int
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 
 	scheme := runtime.NewScheme()
@@ -35,7 +35,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{t: t}
+	f := &fixture{t: t}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.OmniCluster{}, &v1alpha1.OmniControlPlane{}, &v1alpha1.OmniWorkers{}, &v1alpha1.OmniMachine{}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -45,7 +45,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 				return nil
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				b.writes++
+				f.writes++
 
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
@@ -57,34 +57,34 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		}
 	}
 
-	b.client = builder.Build()
+	f.client = builder.Build()
 
-	return b
+	return f
 }
 
 // run reconciles an object twice: the second time must not write.
-func run[O loop.Object](b *bench, document document[O], name string) O {
-	b.t.Helper()
+func run[O loop.Object](f *fixture, document document[O], name string) O {
+	f.t.Helper()
 
-	r := &reconciler[O]{client: b.client, document: document, objects: metrics.NewObjects(), now: time.Now}
-	reconciler := loop.New(r.kind(), loop.Settings{Client: b.client, Events: events.NewFakeRecorder(100)})
+	r := &reconciler[O]{client: f.client, document: document, objects: metrics.NewObjects(), now: time.Now}
+	reconciler := loop.New(r.kind(), loop.Settings{Client: f.client, Events: events.NewFakeRecorder(100)})
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "team", Name: name}}
 
 	for i := range 2 {
-		before := b.writes
+		before := f.writes
 
-		if _, err := reconciler.Reconcile(b.t.Context(), request); err != nil {
-			b.t.Fatal(err)
+		if _, err := reconciler.Reconcile(f.t.Context(), request); err != nil {
+			f.t.Fatal(err)
 		}
 
-		if i == 1 && b.writes != before {
-			b.t.Error("the second run wrote")
+		if i == 1 && f.writes != before {
+			f.t.Error("the second run wrote")
 		}
 	}
 
 	object := document.new()
-	if err := b.client.Get(b.t.Context(), request.NamespacedName, object); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), request.NamespacedName, object); err != nil {
+		f.t.Fatal(err)
 	}
 
 	return object
@@ -121,8 +121,8 @@ func syncedCluster() *v1alpha1.OmniCluster {
 
 func TestControlPlane(t *testing.T) {
 	cp := newControlPlane("cp", "id-1")
-	b := newBench(t, syncedCluster(), &cp)
-	got := run(b, controlPlane(), "cp")
+	f := newFixture(t, syncedCluster(), &cp)
+	got := run(f, controlPlane(), "cp")
 
 	if diff := cmp.Diff(map[string]string{
 		"Accepted": "True AcceptedByCluster", "Synced": "True Applied", "MachinesReady": "True MachinesReady", "Ready": "True MachinesReady",
@@ -143,8 +143,8 @@ func TestControlPlane(t *testing.T) {
 
 func TestWorkers(t *testing.T) {
 	w := newWorkers("w", "pool")
-	b := newBench(t, syncedCluster(), &w)
-	got := run(b, workers(), "w")
+	f := newFixture(t, syncedCluster(), &w)
+	got := run(f, workers(), "w")
 
 	if diff := cmp.Diff(map[string]string{
 		"Accepted": "True AcceptedByCluster", "Synced": "True Applied", "MachinesReady": "False MachinesNotReady",
@@ -160,8 +160,8 @@ func TestWorkers(t *testing.T) {
 
 func TestMachine(t *testing.T) {
 	cp, m := newControlPlane("cp", "id-1"), newMachine("m", "id-1")
-	b := newBench(t, syncedCluster(), &cp, &m)
-	got := run(b, machine(), "m")
+	f := newFixture(t, syncedCluster(), &cp, &m)
+	got := run(f, machine(), "m")
 
 	if diff := cmp.Diff(map[string]string{
 		"Accepted": "True AcceptedByCluster", "Synced": "True Applied", "Ready": "True MachinesReady",
@@ -176,7 +176,7 @@ func TestMachine(t *testing.T) {
 
 func TestMachineThatIsNotListed(t *testing.T) {
 	m := newMachine("m", "id-1")
-	got := run(newBench(t, syncedCluster(), &m), machine(), "m")
+	got := run(newFixture(t, syncedCluster(), &m), machine(), "m")
 
 	if diff := cmp.Diff(map[string]string{
 		"Accepted": "False NotListed", "Synced": "Unknown Blocked", "Ready": "False NotListed", "Reconciling": "True NotListed",
@@ -192,7 +192,7 @@ func TestMachineThatIsNotListed(t *testing.T) {
 func TestNoCluster(t *testing.T) {
 	w := newWorkers("w", "")
 	w.Status.Replicas, w.Status.ReadyReplicas, w.Status.Selector = 5, 5, "left over"
-	got := run(newBench(t, &w), workers(), "w")
+	got := run(newFixture(t, &w), workers(), "w")
 
 	if diff := cmp.Diff(map[string]string{
 		"Accepted": "False ClusterNotFound", "Synced": "Unknown Blocked", "MachinesReady": "Unknown Blocked",
@@ -211,7 +211,7 @@ func TestClusterThatIsBeingDeleted(t *testing.T) {
 	cluster.ObjectMeta = gone(cluster.ObjectMeta)
 	w := newWorkers("w", "pool")
 
-	if got := conditions(run(newBench(t, cluster, &w), workers(), "w"))["Accepted"]; got != "False Deleting" {
+	if got := conditions(run(newFixture(t, cluster, &w), workers(), "w"))["Accepted"]; got != "False Deleting" {
 		t.Error(got)
 	}
 }
@@ -220,8 +220,8 @@ func TestMapping(t *testing.T) {
 	cp, w, m := newControlPlane("cp"), newWorkers("w", ""), newMachine("m", "id-1")
 	stranger := newWorkers("stranger", "")
 	stranger.Spec.ClusterRef.Name = "other"
-	b := newBench(t, &cp, &w, &m, &stranger)
-	r := &reconciler[*v1alpha1.OmniWorkers]{client: b.client, document: workers()}
+	f := newFixture(t, &cp, &w, &m, &stranger)
+	r := &reconciler[*v1alpha1.OmniWorkers]{client: f.client, document: workers()}
 	want := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "team", Name: "w"}}}
 
 	if diff := cmp.Diff(want, r.ofCluster(t.Context(), &v1alpha1.OmniCluster{ObjectMeta: metadata("demo")})); diff != "" {

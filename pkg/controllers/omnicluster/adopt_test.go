@@ -21,9 +21,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// handmade is a bench with a cluster in Omni that people made: a worker set with
+// handmade is a fixture with a cluster in Omni that people made: a worker set with
 // one machine, and a patch. The object wants to adopt it, but for that set.
-func handmade(t *testing.T, edit func(*v1alpha1.OmniCluster)) *bench {
+func handmade(t *testing.T, edit func(*v1alpha1.OmniCluster)) *fixture {
 	t.Helper()
 
 	cluster := newCluster()
@@ -33,103 +33,103 @@ func handmade(t *testing.T, edit func(*v1alpha1.OmniCluster)) *bench {
 		edit(cluster)
 	}
 
-	b := newBench(t, cluster)
+	f := newFixture(t, cluster)
 
-	if err := omnisim.CreateForeignCluster(t.Context(), b.omni.State(), "demo", "1.35.1", "1.13.3"); err != nil {
+	if err := omnisim.CreateForeignCluster(t.Context(), f.omni.State(), "demo", "1.35.1", "1.13.3"); err != nil {
 		t.Fatal(err)
 	}
 
 	// Omni gives a new cluster its ID a moment later; one that is to be adopted has had it for long.
-	b.eventually("the ID of the cluster", func() string {
-		if _, err := safe.StateGet[*omnires.ClusterUUID](t.Context(), b.omni.State(), omnires.NewClusterUUID("demo").Metadata()); err != nil {
+	f.eventually("the ID of the cluster", func() string {
+		if _, err := safe.StateGet[*omnires.ClusterUUID](t.Context(), f.omni.State(), omnires.NewClusterUUID("demo").Metadata()); err != nil {
 			return err.Error()
 		}
 
 		return ""
 	})
 
-	b.setByHand("theirs", b.machines[1])
-	b.patchByHand("500-theirs")
-	b.create(newControlPlane("cp", b.machines[0]), newWorkers("w", machineClass, 1))
+	f.setByHand("theirs", f.machines[1])
+	f.patchByHand("500-theirs")
+	f.create(newControlPlane("cp", f.machines[0]), newWorkers("w", machineClass, 1))
 
 	// A local copy that has all of that from the beginning.
-	b.pool.Forget("uid-connection")
-	b.connect()
+	f.pool.Forget("uid-connection")
+	f.connect()
 
-	return b
+	return f
 }
 
 // untilKnown reconciles until the object knows which cluster it has taken over and waits for approval of the rest.
-func (b *bench) untilKnown() *v1alpha1.OmniCluster {
-	b.t.Helper()
-	b.eventually("the ID of the cluster", func() string {
-		if b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval").Status.OmniClusterID == "" {
+func (f *fixture) untilKnown() *v1alpha1.OmniCluster {
+	f.t.Helper()
+	f.eventually("the ID of the cluster", func() string {
+		if f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval").Status.OmniClusterID == "" {
 			return "it is not known"
 		}
 
 		return ""
 	})
 
-	return b.get()
+	return f.get()
 }
 
 func TestAdopt(t *testing.T) {
-	b := handmade(t, nil)
-	cluster := b.untilKnown()
+	f := handmade(t, nil)
+	cluster := f.untilKnown()
 	says(t, message(cluster, "Ready"), `MachineSet "demo-theirs"`, `ConfigPatch "500-theirs"`, "the cluster is being adopted", cluster.Status.Plan.Hash)
 
 	if !cluster.Status.Adopting || cluster.Status.OmniClusterID == "" || cluster.Status.Plan.Destroys != 2 {
 		t.Errorf("%+v", cluster.Status)
 	}
 
-	if !b.hasEvent("Adopted", `"demo"`, "has no owner") {
-		t.Errorf("no event of the adoption: %q", b.seen)
+	if !f.hasEvent("Adopted", `"demo"`, "has no owner") {
+		t.Errorf("no event of the adoption: %q", f.seen)
 	}
 
-	view := b.view()
+	view := f.view()
 	if view.Annotations[v1alpha1.MarkOwnerUID] != "uid-demo" || view.Machines["demo-theirs"] != 1 || view.Machines["demo-control-planes"] != 1 || len(view.Patches) != 1 {
 		t.Errorf("Omni has %+v", view)
 	}
 
-	b.advance(10 * settleTime)
-	b.restart()
-	b.quiet()
-	b.wantTornDown()
+	f.advance(10 * settleTime)
+	f.restart()
+	f.quiet()
+	f.wantTornDown()
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = cluster.Status.Plan.Hash })
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = cluster.Status.Plan.Hash })
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 
-	if cluster = b.get(); cluster.Status.Adopting || len(b.view().Patches) != 0 || len(cluster.Status.AppliedMachineSets) != 2 {
-		t.Errorf("%+v, Omni has %+v", cluster.Status, b.view())
+	if cluster = f.get(); cluster.Status.Adopting || len(f.view().Patches) != 0 || len(cluster.Status.AppliedMachineSets) != 2 {
+		t.Errorf("%+v, Omni has %+v", cluster.Status, f.view())
 	}
 
 	// From now on a patch made by hand is drift.
-	b.patchByHand("500-later")
-	b.eventually("the patch to go", func() string {
-		b.run()
+	f.patchByHand("500-later")
+	f.eventually("the patch to go", func() string {
+		f.run()
 
-		return map[bool]string{true: "it is still there"}[len(b.view().Patches) > 0]
+		return map[bool]string{true: "it is still there"}[len(f.view().Patches) > 0]
 	})
-	b.quiet()
+	f.quiet()
 }
 
 // The first write is the mark, and it comes after the word in the status.
 func TestAdoptWritesTheStatusFirst(t *testing.T) {
-	b := handmade(t, nil)
-	b.eventually("the reservation", func() string {
-		b.run()
+	f := handmade(t, nil)
+	f.eventually("the reservation", func() string {
+		f.run()
 
-		return map[bool]string{false: "not adopting"}[b.get().Status.Adopting]
+		return map[bool]string{false: "not adopting"}[f.get().Status.Adopting]
 	})
 
-	if got := b.remoteWrites(); got != 0 {
+	if got := f.remoteWrites(); got != 0 {
 		t.Errorf("%d writes to Omni before the status", got)
 	}
 
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 
-	if first := b.omni.Writes()[0]; first.ID != "demo" || first.Verb != "Update" {
+	if first := f.omni.Writes()[0]; first.ID != "demo" || first.Verb != "Update" {
 		t.Errorf("the first write is %+v", first)
 	}
 }
@@ -141,24 +141,24 @@ func TestAdoptIsOnlyShown(t *testing.T) {
 		"suspend": func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := handmade(t, edit)
-			b.eventually("the local copy to show the cluster", func() string {
-				b.run()
+			f := handmade(t, edit)
+			f.eventually("the local copy to show the cluster", func() string {
+				f.run()
 
-				return map[bool]string{false: message(b.get(), "Planned")}[strings.Contains(message(b.get(), "Planned"), "is taken over (spec.adopt)")]
+				return map[bool]string{false: message(f.get(), "Planned")}[strings.Contains(message(f.get(), "Planned"), "is taken over (spec.adopt)")]
 			})
-			b.advance(10 * settleTime)
-			b.quiet()
+			f.advance(10 * settleTime)
+			f.quiet()
 
-			if cluster := b.get(); cluster.Status.Adopting || cluster.Status.OmniClusterID != "" || cluster.Status.Plan.Destroys != 2 || b.remoteWrites() != 0 {
-				t.Errorf("%+v, %d writes", cluster.Status, b.remoteWrites())
+			if cluster := f.get(); cluster.Status.Adopting || cluster.Status.OmniClusterID != "" || cluster.Status.Plan.Destroys != 2 || f.remoteWrites() != 0 {
+				t.Errorf("%+v, %d writes", cluster.Status, f.remoteWrites())
 			}
 
 			// Deleting lets go of what was never taken.
-			b.delete(newCluster())
-			b.untilGone()
+			f.delete(newCluster())
+			f.untilGone()
 
-			if !b.view().Exists || b.remoteWrites() != 0 {
+			if !f.view().Exists || f.remoteWrites() != 0 {
 				t.Error("the foreign cluster was touched")
 			}
 		})
@@ -167,49 +167,49 @@ func TestAdoptIsOnlyShown(t *testing.T) {
 
 // A locked cluster is not taken over.
 func TestAdoptLocked(t *testing.T) {
-	b := handmade(t, nil)
-	if err := omnisim.AnnotateCluster(t.Context(), b.omni.State(), "demo", "omni.sidero.dev/cluster-locked", ""); err != nil {
+	f := handmade(t, nil)
+	if err := omnisim.AnnotateCluster(t.Context(), f.omni.State(), "demo", "omni.sidero.dev/cluster-locked", ""); err != nil {
 		t.Fatal(err)
 	}
 
-	b.until("Stalled", metav1.ConditionTrue, "RemoteLocked")
-	b.quiet()
+	f.until("Stalled", metav1.ConditionTrue, "RemoteLocked")
+	f.quiet()
 
-	if got := b.remoteWrites(); got != 0 {
+	if got := f.remoteWrites(); got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 }
 
 // Another object's cluster can be taken; that object then does not take it back.
 func TestAdoptFromAnotherObject(t *testing.T) {
-	b := handmade(t, nil)
+	f := handmade(t, nil)
 
 	for key, value := range map[string]string{
 		v1alpha1.MarkOwnerUID: "uid-other", v1alpha1.MarkOwnerNamespace: "elsewhere", v1alpha1.MarkOwnerName: "boss",
 	} {
-		if err := omnisim.AnnotateCluster(t.Context(), b.omni.State(), "demo", key, value); err != nil {
+		if err := omnisim.AnnotateCluster(t.Context(), f.omni.State(), "demo", key, value); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	b.untilKnown()
+	f.untilKnown()
 
-	if !b.hasEvent("Adopted", "from OmniCluster elsewhere/boss (UID uid-other)") {
-		t.Errorf("no event of whose it was: %q", b.seen)
+	if !f.hasEvent("Adopted", "from OmniCluster elsewhere/boss (UID uid-other)") {
+		t.Errorf("no event of whose it was: %q", f.seen)
 	}
 
 	// The other takes it: adopt is not honoured twice.
-	if err := omnisim.AnnotateCluster(t.Context(), b.omni.State(), "demo", v1alpha1.MarkOwnerUID, "uid-other"); err != nil {
+	if err := omnisim.AnnotateCluster(t.Context(), f.omni.State(), "demo", v1alpha1.MarkOwnerUID, "uid-other"); err != nil {
 		t.Fatal(err)
 	}
 
-	writes := b.remoteWrites()
+	writes := f.remoteWrites()
 
-	b.until("Stalled", metav1.ConditionTrue, "OwnershipLost")
-	b.restart()
-	b.quiet()
+	f.until("Stalled", metav1.ConditionTrue, "OwnershipLost")
+	f.restart()
+	f.quiet()
 
-	if got := b.remoteWrites(); got != writes {
+	if got := f.remoteWrites(); got != writes {
 		t.Errorf("%d more writes to Omni", got-writes)
 	}
 }
@@ -218,9 +218,9 @@ func TestAdoptFromAnotherObject(t *testing.T) {
 // of those after it: nothing is ever destroyed that nobody approved.
 func TestAdoptSurvivesCrashes(t *testing.T) {
 	for fails := range 4 {
-		b := handmade(t, nil)
+		f := handmade(t, nil)
 		patches := 0
-		dying := interceptor.NewClient(b.client, interceptor.Funcs{
+		dying := interceptor.NewClient(f.client, interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				if patches++; patches > fails && patches <= fails+3 {
 					return errors.New("the process died")
@@ -230,26 +230,26 @@ func TestAdoptSurvivesCrashes(t *testing.T) {
 			},
 		})
 
-		b.eventually("the approval to be waited for", func() string {
-			b.restart()
-			b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: dying, Events: b.events})
-			b.run()
-			b.advance(settleTime)
+		f.eventually("the approval to be waited for", func() string {
+			f.restart()
+			f.loop = loop.New(f.reconciler.kind(), loop.Settings{Client: dying, Events: f.events})
+			f.run()
+			f.advance(settleTime)
 
-			if got := b.get().Status; !got.Adopting || got.OmniClusterID == "" || patches < fails+3 && fails < 2 {
-				return message(b.get(), "Ready")
+			if got := f.get().Status; !got.Adopting || got.OmniClusterID == "" || patches < fails+3 && fails < 2 {
+				return message(f.get(), "Ready")
 			}
 
 			return ""
 		})
 
-		b.restart()
-		b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-		b.advance(10 * settleTime)
-		b.quiet()
-		b.wantTornDown()
+		f.restart()
+		f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+		f.advance(10 * settleTime)
+		f.quiet()
+		f.wantTornDown()
 
-		if view := b.view(); view.Machines["demo-theirs"] != 1 || len(view.Patches) != 1 {
+		if view := f.view(); view.Machines["demo-theirs"] != 1 || len(view.Patches) != 1 {
 			t.Errorf("after %d: Omni has %+v", fails, view)
 		}
 	}
@@ -257,87 +257,87 @@ func TestAdoptSurvivesCrashes(t *testing.T) {
 
 // The status was wiped in the middle of an adoption.
 func TestAdoptWithAWipedStatus(t *testing.T) {
-	b := handmade(t, nil)
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f := handmade(t, nil)
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 
-	cluster := b.get()
+	cluster := f.get()
 	cluster.Status = v1alpha1.OmniClusterStatus{}
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
 	// Not even a run that cannot plan makes it forget.
-	b.delete(newControlPlane("cp", b.machines[0]))
-	b.restart()
-	b.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
-	b.create(newControlPlane("cp", b.machines[0]))
-	cluster = b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-	b.advance(10 * settleTime)
-	b.quiet()
-	b.wantTornDown()
+	f.delete(newControlPlane("cp", f.machines[0]))
+	f.restart()
+	f.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
+	f.create(newControlPlane("cp", f.machines[0]))
+	cluster = f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.advance(10 * settleTime)
+	f.quiet()
+	f.wantTornDown()
 
-	if !cluster.Status.Adopting || len(b.view().Patches) != 1 {
-		t.Errorf("%+v, Omni has %+v", cluster.Status, b.view())
+	if !cluster.Status.Adopting || len(f.view().Patches) != 1 {
+		t.Errorf("%+v, Omni has %+v", cluster.Status, f.view())
 	}
 }
 
 // Somebody made a cluster of the same name in the place of ours, with our mark.
 func TestReplacedCluster(t *testing.T) {
-	b := running(t)
-	known := b.get().Status.OmniClusterID
+	f := running(t)
+	known := f.get().Status.OmniClusterID
 
-	cluster := b.get()
+	cluster := f.get()
 	cluster.Status.OmniClusterID = "00000000-0000-0000-0000-00000000000a"
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	b.delete(newWorkers("w", machineClass, 2))
+	f.delete(newWorkers("w", machineClass, 2))
 
-	writes := b.remoteWrites()
-	says(t, message(b.until("Stalled", metav1.ConditionTrue, "RemoteClusterReplaced"), "Ready"),
+	writes := f.remoteWrites()
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "RemoteClusterReplaced"), "Ready"),
 		known, "omni.texashpc.com/recreate: 00000000-0000-0000-0000-00000000000a")
-	b.advance(10 * settleTime)
-	b.quiet()
+	f.advance(10 * settleTime)
+	f.quiet()
 
-	if got := b.get().Status.OmniClusterID; got != "00000000-0000-0000-0000-00000000000a" || b.remoteWrites() != writes {
-		t.Errorf("ID %s, %d writes to Omni", got, b.remoteWrites()-writes)
+	if got := f.get().Status.OmniClusterID; got != "00000000-0000-0000-0000-00000000000a" || f.remoteWrites() != writes {
+		t.Errorf("ID %s, %d writes to Omni", got, f.remoteWrites()-writes)
 	}
 
 	// Allowed: it is ours then, but nobody asked for what is in it to go.
-	b.edit(func(o *v1alpha1.OmniCluster) {
+	f.edit(func(o *v1alpha1.OmniCluster) {
 		o.Annotations = map[string]string{v1alpha1.AnnotationRecreate: "00000000-0000-0000-0000-00000000000a"}
 	})
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-	b.quiet()
-	b.wantTornDown()
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.quiet()
+	f.wantTornDown()
 
-	if got := b.get().Status.OmniClusterID; got != known {
+	if got := f.get().Status.OmniClusterID; got != known {
 		t.Errorf("ID %s", got)
 	}
 }
 
 func TestReplacedClusterThenDeleted(t *testing.T) {
-	b := running(t)
-	cluster := b.get()
+	f := running(t)
+	cluster := f.get()
 	cluster.Status.OmniClusterID = "gone"
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	b.delete(newCluster())
-	says(t, message(b.until("DeletionBlocked", metav1.ConditionTrue, "RemoteClusterReplaced"), "DeletionBlocked"), "recreate: gone", "spec.deletePolicy.orphan")
-	b.advance(time.Hour)
-	b.quiet()
-	b.wantTornDown()
+	f.delete(newCluster())
+	says(t, message(f.until("DeletionBlocked", metav1.ConditionTrue, "RemoteClusterReplaced"), "DeletionBlocked"), "recreate: gone", "spec.deletePolicy.orphan")
+	f.advance(time.Hour)
+	f.quiet()
+	f.wantTornDown()
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Annotations = map[string]string{v1alpha1.AnnotationRecreate: "gone"} })
-	b.untilGone()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Annotations = map[string]string{v1alpha1.AnnotationRecreate: "gone"} })
+	f.untilGone()
 
-	if b.view().Exists {
+	if f.view().Exists {
 		t.Error("the cluster is still there")
 	}
 }

@@ -16,36 +16,36 @@ import (
 )
 
 // resize changes what the document of the worker set asks for.
-func (b *bench) resize(size int32) {
-	b.t.Helper()
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(size)) })
+func (f *fixture) resize(size int32) {
+	f.t.Helper()
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(size)) })
 }
 
 // approvePlan approves what waits now, and returns its hash.
-func (b *bench) approvePlan() string {
-	b.t.Helper()
+func (f *fixture) approvePlan() string {
+	f.t.Helper()
 
-	hash := b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval").Status.Plan.Hash
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = hash })
+	hash := f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval").Status.Plan.Hash
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = hash })
 
 	return hash
 }
 
 // waitsAgain checks that what was approved before is not done once more.
-func (b *bench) waitsAgain(approved string, machines int) {
-	b.t.Helper()
+func (f *fixture) waitsAgain(approved string, machines int) {
+	f.t.Helper()
 
-	cluster := b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-	says(b.t, message(cluster, "Ready"), "approves another plan")
-	b.advance(10 * settleTime)
-	b.quiet()
+	cluster := f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	says(f.t, message(cluster, "Ready"), "approves another plan")
+	f.advance(10 * settleTime)
+	f.quiet()
 
-	if cluster = b.get(); cluster.Status.Plan.Hash == approved || cluster.Spec.ApprovedPlan != approved {
-		b.t.Errorf("hash %s, approved %s", cluster.Status.Plan.Hash, cluster.Spec.ApprovedPlan)
+	if cluster = f.get(); cluster.Status.Plan.Hash == approved || cluster.Spec.ApprovedPlan != approved {
+		f.t.Errorf("hash %s, approved %s", cluster.Status.Plan.Hash, cluster.Spec.ApprovedPlan)
 	}
 
-	b.eventually("the machines of the set", func() string {
-		got := b.view().Machines["demo-w"]
+	f.eventually("the machines of the set", func() string {
+		got := f.view().Machines["demo-w"]
 		if got == machines {
 			return ""
 		}
@@ -57,87 +57,87 @@ func (b *bench) waitsAgain(approved string, machines int) {
 // An old hash that still stands in the spec does not approve the same change of
 // size a second time: the set is not the one that was approved.
 func TestApprovalIsForOneTime(t *testing.T) {
-	b := running(t)
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
-	b.resize(1)
-	hash := b.approvePlan()
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f := running(t)
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+	f.resize(1)
+	hash := f.approvePlan()
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	b.resize(2)
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.resize(1)
-	b.waitsAgain(hash, 2)
+	f.resize(2)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.resize(1)
+	f.waitsAgain(hash, 2)
 }
 
 func TestApprovalIsForOneScalingByHand(t *testing.T) {
-	b := running(t)
-	b.scaleByHand("demo-w", 4)
-	hash := b.approvePlan()
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f := running(t)
+	f.scaleByHand("demo-w", 4)
+	hash := f.approvePlan()
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	b.scaleByHand("demo-w", 4)
-	b.waitsAgain(hash, 4)
+	f.scaleByHand("demo-w", 4)
+	f.waitsAgain(hash, 4)
 }
 
 // Whoever empties spec.approvedPlan before it is carried out takes it back.
 func TestApprovalTakenBack(t *testing.T) {
-	b := running(t)
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend, o.Spec.ApprovedPlan = true, o.Status.Plan.Hash })
-	b.run()
+	f := running(t)
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend, o.Spec.ApprovedPlan = true, o.Status.Plan.Hash })
+	f.run()
 
-	if got := b.get().Status.Plan.Approved; len(got) != 1 {
+	if got := f.get().Status.Plan.Approved; len(got) != 1 {
 		t.Errorf("approved: %v", got)
 	}
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = "" })
-	b.run()
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-	b.advance(10 * settleTime)
-	b.quiet()
-	b.wantTornDown()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = "" })
+	f.run()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.advance(10 * settleTime)
+	f.quiet()
+	f.wantTornDown()
 }
 
 // listedSet is a cluster with a set of one listed machine, whose document is
 // gone: its teardown waits for approval.
-func listedSet(t *testing.T) *bench {
+func listedSet(t *testing.T) *fixture {
 	t.Helper()
 
 	listed := newWorkers("w", "", 0)
-	b := newBench(t, newCluster())
-	listed.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{Machines: []string{b.machines[1]}}
-	b.create(newControlPlane("cp", b.machines[0]), listed)
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
-	b.delete(listed)
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f := newFixture(t, newCluster())
+	listed.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{Machines: []string{f.machines[1]}}
+	f.create(newControlPlane("cp", f.machines[0]), listed)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+	f.delete(listed)
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 
-	return b
+	return f
 }
 
 // swapByHand takes one machine out of a set and puts another in, past our
 // operator, and waits until that is to be seen.
-func (b *bench) swapByHand(set, out, in string) {
-	b.t.Helper()
+func (f *fixture) swapByHand(set, out, in string) {
+	f.t.Helper()
 
 	from := omnires.NewMachineSet(set)
 
 	// Omni may be quicker and destroy it itself.
-	err := b.omni.State().TeardownAndDestroy(b.t.Context(), omnires.NewMachineSetNode(out, from).Metadata())
+	err := f.omni.State().TeardownAndDestroy(f.t.Context(), omnires.NewMachineSetNode(out, from).Metadata())
 	if err != nil && !state.IsNotFoundError(err) {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
-	b.byHand(inCluster(omnires.NewMachineSetNode(in, from)))
+	f.byHand(inCluster(omnires.NewMachineSetNode(in, from)))
 
-	lease, _ := b.pool.Get("uid-connection")
+	lease, _ := f.pool.Get("uid-connection")
 	defer lease.Release()
 
-	b.eventually("the other machine to be seen", func() string {
-		seen, err := observe.Observe(b.t.Context(), lease.Copy(), benchCluster)
+	f.eventually("the other machine to be seen", func() string {
+		seen, err := observe.Observe(f.t.Context(), lease.Copy(), testCluster)
 		if err != nil {
 			return err.Error()
 		}
@@ -153,50 +153,50 @@ func (b *bench) swapByHand(set, out, in string) {
 // An approval is for the machines that were in the set: as many others are not
 // what somebody looked at.
 func TestApprovalIsForTheMachinesOfASet(t *testing.T) {
-	b := listedSet(t)
-	hash := b.get().Status.Plan.Hash
-	b.swapByHand("demo-w", b.machines[1], b.machines[2])
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = hash })
-	b.run()
-	b.waitsAgain(hash, 1)
-	b.wantTornDown()
-	b.approvePlan()
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.wantTornDown("MachineSets demo-w")
+	f := listedSet(t)
+	hash := f.get().Status.Plan.Hash
+	f.swapByHand("demo-w", f.machines[1], f.machines[2])
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = hash })
+	f.run()
+	f.waitsAgain(hash, 1)
+	f.wantTornDown()
+	f.approvePlan()
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.wantTornDown("MachineSets demo-w")
 }
 
 func TestRememberedApprovalIsForTheMachinesOfASet(t *testing.T) {
-	b := listedSet(t)
-	hash := b.get().Status.Plan.Hash
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend, o.Spec.ApprovedPlan = true, hash })
-	b.run()
+	f := listedSet(t)
+	hash := f.get().Status.Plan.Hash
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend, o.Spec.ApprovedPlan = true, hash })
+	f.run()
 
-	if got := b.get().Status.Plan.Approved; len(got) != 1 {
+	if got := f.get().Status.Plan.Approved; len(got) != 1 {
 		t.Fatalf("approved: %v", got)
 	}
 
-	b.swapByHand("demo-w", b.machines[1], b.machines[2])
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
-	b.run()
-	b.waitsAgain(hash, 1)
-	b.wantTornDown()
+	f.swapByHand("demo-w", f.machines[1], f.machines[2])
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
+	f.run()
+	f.waitsAgain(hash, 1)
+	f.wantTornDown()
 }
 
 // A teardown that has begun cannot be stopped, and nobody is told that it was.
 func TestOrphanedTooLate(t *testing.T) {
-	b := running(t)
-	b.omni.Pause()
-	b.delete(newCluster())
-	b.eventually("the teardown", func() string {
-		b.run()
+	f := running(t)
+	f.omni.Pause()
+	f.delete(newCluster())
+	f.eventually("the teardown", func() string {
+		f.run()
 
-		return map[bool]string{true: "nothing is torn down"}[len(b.tornDown()) == 0]
+		return map[bool]string{true: "nothing is torn down"}[len(f.tornDown()) == 0]
 	})
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
-	b.untilGone()
-	b.omni.Resume()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
+	f.untilGone()
+	f.omni.Resume()
 
-	if !b.hasEvent("Released", "does not stay", "omnictl cluster delete demo") || strings.Contains(strings.Join(b.seen, "\n"), "stays in Omni") {
-		t.Errorf("%v", b.seen)
+	if !f.hasEvent("Released", "does not stay", "omnictl cluster delete demo") || strings.Contains(strings.Join(f.seen, "\n"), "stays in Omni") {
+		t.Errorf("%v", f.seen)
 	}
 }

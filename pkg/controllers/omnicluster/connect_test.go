@@ -39,23 +39,23 @@ func TestNotConnected(t *testing.T) {
 func TestEndpointChangedBeforeTheIDIsKnown(t *testing.T) {
 	cluster := newCluster()
 	cluster.Status.Endpoint = "https://elsewhere.example.com"
-	b := newBench(t, cluster)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, cluster)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	cluster = b.until("Stalled", metav1.ConditionTrue, "EndpointChanged")
-	says(t, message(cluster, "Ready"), "https://elsewhere.example.com", b.omni.Endpoint(), "change it back", "spec.deletePolicy.orphan")
-	b.quiet()
+	cluster = f.until("Stalled", metav1.ConditionTrue, "EndpointChanged")
+	says(t, message(cluster, "Ready"), "https://elsewhere.example.com", f.omni.Endpoint(), "change it back", "spec.deletePolicy.orphan")
+	f.quiet()
 
-	if got := b.get().Status.Endpoint; got != "https://elsewhere.example.com" || b.remoteWrites() != 0 {
-		t.Errorf("endpoint %s, %d writes", got, b.remoteWrites())
+	if got := f.get().Status.Endpoint; got != "https://elsewhere.example.com" || f.remoteWrites() != 0 {
+		t.Errorf("endpoint %s, %d writes", got, f.remoteWrites())
 	}
 
 	// The way out that the message names.
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
-	b.delete(newCluster())
-	b.untilGone()
-	b.create(newCluster())
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
+	f.delete(newCluster())
+	f.untilGone()
+	f.create(newCluster())
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // A connection that is led to another Omni says nothing about the cluster: it is neither gone nor made
@@ -65,38 +65,38 @@ func TestEndpointChanged(t *testing.T) {
 	cluster := newCluster()
 	cluster.Annotations = map[string]string{v1alpha1.AnnotationRecreate: "the-id"}
 	cluster.Status.Endpoint, cluster.Status.OmniClusterID, cluster.Status.Adopting = "https://elsewhere.example.com", "the-id", true
-	b := newBench(t, cluster)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, cluster)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	cluster = b.until("Stalled", metav1.ConditionTrue, "EndpointChanged")
-	says(t, message(cluster, "Ready"), "was last seen at https://elsewhere.example.com", b.omni.Endpoint(), "change it back", "spec.deletePolicy.orphan", v1alpha1.AnnotationRecreate)
-	b.quiet()
+	cluster = f.until("Stalled", metav1.ConditionTrue, "EndpointChanged")
+	says(t, message(cluster, "Ready"), "was last seen at https://elsewhere.example.com", f.omni.Endpoint(), "change it back", "spec.deletePolicy.orphan", v1alpha1.AnnotationRecreate)
+	f.quiet()
 
-	if got := b.get().Status; got.Endpoint != "https://elsewhere.example.com" || got.OmniClusterID != "the-id" || !got.Adopting || b.remoteWrites() != 0 {
-		t.Errorf("%+v, %d writes", got, b.remoteWrites())
+	if got := f.get().Status; got.Endpoint != "https://elsewhere.example.com" || got.OmniClusterID != "the-id" || !got.Adopting || f.remoteWrites() != 0 {
+		t.Errorf("%+v, %d writes", got, f.remoteWrites())
 	}
 }
 
 // The same Omni under a name that is written in another way, or under another name: the cluster is
 // found there, and the endpoint is recorded.
 func TestEndpointOfTheSameOmni(t *testing.T) {
-	b := newBench(t, newCluster())
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f := newFixture(t, newCluster())
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	for _, before := range []string{b.omni.Endpoint() + "/", "https://former.example.com"} {
-		cluster := b.get()
+	for _, before := range []string{f.omni.Endpoint() + "/", "https://former.example.com"} {
+		cluster := f.get()
 		cluster.Status.Endpoint = before
 
-		if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+		if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}
 
-		writes := b.remoteWrites()
-		b.until("Ready", metav1.ConditionTrue, "Running")
+		writes := f.remoteWrites()
+		f.until("Ready", metav1.ConditionTrue, "Running")
 
-		if got := b.get().Status.Endpoint; got != b.omni.Endpoint() || b.remoteWrites() != writes {
-			t.Errorf("from %s: %s, %d writes", before, got, b.remoteWrites()-writes)
+		if got := f.get().Status.Endpoint; got != f.omni.Endpoint() || f.remoteWrites() != writes {
+			t.Errorf("from %s: %s, %d writes", before, got, f.remoteWrites()-writes)
 		}
 	}
 }

@@ -17,37 +17,37 @@ import (
 
 // inCluster labels what somebody makes in Omni by hand.
 func inCluster[R resource.Resource](item R) R {
-	item.Metadata().Labels().Set(omnires.LabelCluster, benchCluster)
+	item.Metadata().Labels().Set(omnires.LabelCluster, testCluster)
 
 	return item
 }
 
 // byHand makes resources in Omni past our operator.
-func (b *bench) byHand(made ...resource.Resource) {
-	b.t.Helper()
+func (f *fixture) byHand(made ...resource.Resource) {
+	f.t.Helper()
 
 	for _, item := range made {
-		if err := b.omni.State().Create(b.t.Context(), item); err != nil {
-			b.t.Fatal(err)
+		if err := f.omni.State().Create(f.t.Context(), item); err != nil {
+			f.t.Fatal(err)
 		}
 
-		b.awaitCopy(item)
+		f.awaitCopy(item)
 	}
 }
 
 // awaitCopy waits until the local copy shows a resource. Each type has a watch of its own, and a plan from half of what
 // was made is another plan.
-func (b *bench) awaitCopy(item resource.Resource) {
-	b.t.Helper()
+func (f *fixture) awaitCopy(item resource.Resource) {
+	f.t.Helper()
 
-	lease, open := b.pool.Get("uid-connection")
+	lease, open := f.pool.Get("uid-connection")
 	if !open {
 		return
 	}
 	defer lease.Release()
 
-	b.eventually("the local copy", func() string {
-		if _, err := lease.Mirror().State().Get(b.t.Context(), item.Metadata()); err != nil {
+	f.eventually("the local copy", func() string {
+		if _, err := lease.Mirror().State().Get(f.t.Context(), item.Metadata()); err != nil {
 			return err.Error()
 		}
 
@@ -56,50 +56,50 @@ func (b *bench) awaitCopy(item resource.Resource) {
 }
 
 // setByHand makes a worker set with listed machines past our operator.
-func (b *bench) setByHand(name string, machines ...string) {
-	b.t.Helper()
+func (f *fixture) setByHand(name string, machines ...string) {
+	f.t.Helper()
 
-	set := inCluster(omnires.NewMachineSet(benchCluster + "-" + name))
+	set := inCluster(omnires.NewMachineSet(testCluster + "-" + name))
 	set.Metadata().Labels().Set(omnires.LabelWorkerRole, "")
-	b.byHand(set)
+	f.byHand(set)
 
 	for _, machine := range machines {
-		b.byHand(inCluster(omnires.NewMachineSetNode(machine, set)))
+		f.byHand(inCluster(omnires.NewMachineSetNode(machine, set)))
 	}
 }
 
 // patchByHand makes a patch of the whole cluster past our operator.
-func (b *bench) patchByHand(id string) {
-	b.t.Helper()
+func (f *fixture) patchByHand(id string) {
+	f.t.Helper()
 
 	patch := inCluster(omnires.NewConfigPatch(id))
 	if err := patch.TypedSpec().Value.SetUncompressedData([]byte("machine: {sysctls: {a: b}}")); err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
-	b.byHand(patch)
+	f.byHand(patch)
 }
 
 // scaleByHand changes the size of a class set as Omni's UI does.
-func (b *bench) scaleByHand(set string, size uint32) {
-	b.t.Helper()
+func (f *fixture) scaleByHand(set string, size uint32) {
+	f.t.Helper()
 
-	if _, err := safe.StateUpdateWithConflicts(b.t.Context(), b.omni.State(), omnires.NewMachineSet(set).Metadata(), func(set *omnires.MachineSet) error {
+	if _, err := safe.StateUpdateWithConflicts(f.t.Context(), f.omni.State(), omnires.NewMachineSet(set).Metadata(), func(set *omnires.MachineSet) error {
 		set.TypedSpec().Value.MachineAllocation.MachineCount = size
 
 		return nil
 	}); err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // tornDown lists what our operator asked Omni to destroy, each once.
-func (b *bench) tornDown() []string {
+func (f *fixture) tornDown() []string {
 	var all []string
 
 	seen := map[string]bool{}
 
-	for _, write := range b.omni.Writes() {
+	for _, write := range f.omni.Writes() {
 		line := strings.TrimSuffix(write.Type, ".omni.sidero.dev") + " " + write.ID
 		if (write.Verb == "Teardown" || write.Verb == "Destroy") && !seen[line] {
 			seen[line] = true
@@ -110,49 +110,49 @@ func (b *bench) tornDown() []string {
 	return all
 }
 
-func (b *bench) wantTornDown(want ...string) {
-	b.t.Helper()
+func (f *fixture) wantTornDown(want ...string) {
+	f.t.Helper()
 
-	if diff := cmp.Diff(want, b.tornDown()); diff != "" {
-		b.t.Errorf("destroyed in Omni (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, f.tornDown()); diff != "" {
+		f.t.Errorf("destroyed in Omni (-want +got):\n%s", diff)
 	}
 }
 
 func TestRecordInTheStatus(t *testing.T) {
-	b := running(t)
-	want := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{b.machines[0]}}, {ID: "demo-w", Size: "pool/2"}}
+	f := running(t)
+	want := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{f.machines[0]}}, {ID: "demo-w", Size: "pool/2"}}
 
-	if diff := cmp.Diff(want, b.get().Status.AppliedMachineSets); diff != "" {
+	if diff := cmp.Diff(want, f.get().Status.AppliedMachineSets); diff != "" {
 		t.Error(diff)
 	}
 
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
-	b.until("Synced", metav1.ConditionTrue, "")
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
+	f.until("Synced", metav1.ConditionTrue, "")
 
 	want[1].Size = "pool/3"
-	if diff := cmp.Diff(want, b.get().Status.AppliedMachineSets); diff != "" {
+	if diff := cmp.Diff(want, f.get().Status.AppliedMachineSets); diff != "" {
 		t.Error(diff)
 	}
 
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime)
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime)
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if diff := cmp.Diff(want[:1], b.get().Status.AppliedMachineSets); diff != "" {
+	if diff := cmp.Diff(want[:1], f.get().Status.AppliedMachineSets); diff != "" {
 		t.Error(diff)
 	}
 
-	b.quiet()
+	f.quiet()
 }
 
 // Under Apply, too, what people made in Omni stays until somebody approves; what
 // the documents ask for goes on beside it.
 func TestMadeByHandWaitsForApproval(t *testing.T) {
-	b := running(t)
-	b.setByHand("by-hand", b.machines[1])
-	cluster := b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f := running(t)
+	f.setByHand("by-hand", f.machines[1])
+	cluster := f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 	says(t, message(cluster, "Ready"), `MachineSet "demo-by-hand"`, "not made by this object", `"approvedPlan":"`+cluster.Status.Plan.Hash+`"`)
 
 	for _, planned := range cluster.Status.Plan.Changes {
@@ -161,178 +161,178 @@ func TestMadeByHandWaitsForApproval(t *testing.T) {
 		}
 	}
 
-	b.advance(10 * settleTime)
-	b.quiet()
-	b.wantTornDown()
+	f.advance(10 * settleTime)
+	f.quiet()
+	f.wantTornDown()
 
 	// What the documents ask for goes on.
-	b.delete(newWorkers("w", machineClass, 2))
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"harmless": "yes"} })
+	f.delete(newWorkers("w", machineClass, 2))
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"harmless": "yes"} })
 
-	cluster = b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	cluster = f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 	says(t, message(cluster, "Ready"), "asked for", `MachineSet "demo-by-hand"`)
 
-	if b.view().Labels["harmless"] != "yes" {
+	if f.view().Labels["harmless"] != "yes" {
 		t.Error("the harmless change waits as well")
 	}
 
-	b.advance(settleTime)
-	b.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
-	b.quiet()
-	b.wantTornDown("MachineSets demo-w")
+	f.advance(settleTime)
+	f.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
+	f.quiet()
+	f.wantTornDown("MachineSets demo-w")
 
-	if got := b.view().Machines; got["demo-by-hand"] != 1 {
+	if got := f.view().Machines; got["demo-by-hand"] != 1 {
 		t.Errorf("Omni has %v", got)
 	}
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = b.get().Status.Plan.Hash })
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = f.get().Status.Plan.Hash })
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if _, left := b.view().Machines["demo-by-hand"]; left {
+	if _, left := f.view().Machines["demo-by-hand"]; left {
 		t.Error("the approved destruction was not done")
 	}
 
-	b.quiet()
+	f.quiet()
 }
 
 // A set that goes would take along a machine that somebody put into it.
 func TestMachineAddedByHandSavesItsSet(t *testing.T) {
 	listed := newWorkers("listed", "", 0)
 	listed.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{}
-	b := newBench(t, newCluster())
-	listed.Spec.Machines = []string{b.machines[1]}
-	b.create(newControlPlane("cp", b.machines[0]), listed)
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	f := newFixture(t, newCluster())
+	listed.Spec.Machines = []string{f.machines[1]}
+	f.create(newControlPlane("cp", f.machines[0]), listed)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 
-	b.byHand(inCluster(omnires.NewMachineSetNode(b.machines[2], omnires.NewMachineSet("demo-listed"))))
-	says(t, message(b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval"), "Ready"), b.machines[2], "not put there by this object")
-	b.delete(listed)
-	b.eventually("the set to wait", func() string {
-		b.run()
-		b.advance(settleTime)
+	f.byHand(inCluster(omnires.NewMachineSetNode(f.machines[2], omnires.NewMachineSet("demo-listed"))))
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval"), "Ready"), f.machines[2], "not put there by this object")
+	f.delete(listed)
+	f.eventually("the set to wait", func() string {
+		f.run()
+		f.advance(settleTime)
 
-		if said := message(b.get(), "Ready"); !strings.Contains(said, `MachineSet "demo-listed"`) || !strings.Contains(said, "which this object did not put there") {
+		if said := message(f.get(), "Ready"); !strings.Contains(said, `MachineSet "demo-listed"`) || !strings.Contains(said, "which this object did not put there") {
 			return said
 		}
 
 		return ""
 	})
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-	b.quiet()
-	b.wantTornDown()
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.quiet()
+	f.wantTornDown()
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = b.get().Status.Plan.Hash })
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = f.get().Status.Plan.Hash })
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // Somebody scales a class in Omni: taking the machines away again is not asked for.
 func TestScaledInOmniWaitsForApproval(t *testing.T) {
-	b := running(t)
-	b.scaleByHand("demo-w", 4)
+	f := running(t)
+	f.scaleByHand("demo-w", 4)
 
-	cluster := b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	cluster := f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 	says(t, message(cluster, "Ready"), "(pool/4 -> pool/2)", "sized pool/4 in Omni, not pool/2")
-	b.advance(10 * settleTime)
-	b.quiet()
+	f.advance(10 * settleTime)
+	f.quiet()
 
 	// Deleting the document asks for two machines, not for four.
-	b.delete(newWorkers("w", machineClass, 2))
-	b.eventually("the set to wait", func() string {
-		b.run()
-		b.advance(settleTime)
+	f.delete(newWorkers("w", machineClass, 2))
+	f.eventually("the set to wait", func() string {
+		f.run()
+		f.advance(settleTime)
 
-		if said := message(b.get(), "Ready"); !strings.Contains(said, "destroy MachineSet") {
+		if said := message(f.get(), "Ready"); !strings.Contains(said, "destroy MachineSet") {
 			return said
 		}
 
 		return ""
 	})
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
-	b.wantTornDown()
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.wantTornDown()
 }
 
 // Our etcd was restored: the status knows less than Omni has.
 func TestRestoredStatusDestroysNothing(t *testing.T) {
-	b := running(t)
-	old := b.get().Status.AppliedMachineSets
+	f := running(t)
+	old := f.get().Status.AppliedMachineSets
 
-	b.create(newWorkers("later", machineClass, 1))
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	f.create(newWorkers("later", machineClass, 1))
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 
-	cluster := b.get()
+	cluster := f.get()
 	cluster.Status.AppliedMachineSets = old
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	b.delete(newWorkers("later", machineClass, 1))
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(2)) })
-	b.restart()
+	f.delete(newWorkers("later", machineClass, 1))
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(2)) })
+	f.restart()
 
-	says(t, message(b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval"), "Ready"), `"demo-later"`, `"demo-w" (pool/3 -> pool/2)`)
-	b.advance(10 * settleTime)
-	b.quiet()
-	b.wantTornDown()
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval"), "Ready"), `"demo-later"`, `"demo-w" (pool/3 -> pool/2)`)
+	f.advance(10 * settleTime)
+	f.quiet()
+	f.wantTornDown()
 
-	if got := b.view().Machines; got["demo-w"] != 3 || got["demo-later"] != 1 {
+	if got := f.view().Machines; got["demo-w"] != 3 || got["demo-later"] != 1 {
 		t.Errorf("Omni has %v", got)
 	}
 
 	// Every approval is of what is shown now.
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = strings.Repeat("0", 64) })
-	b.eventually("the stale approval to be told", func() string {
-		b.run()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = strings.Repeat("0", 64) })
+	f.eventually("the stale approval to be told", func() string {
+		f.run()
 
-		return map[bool]string{false: message(b.get(), "Ready")}[strings.Contains(message(b.get(), "Ready"), "spec.approvedPlan (000000000000...) approves another plan")]
+		return map[bool]string{false: message(f.get(), "Ready")}[strings.Contains(message(f.get(), "Ready"), "spec.approvedPlan (000000000000...) approves another plan")]
 	})
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = b.get().Status.Plan.Hash })
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = f.get().Status.Plan.Hash })
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 }
 
 // An object of a release that kept no record gets one from what is as wanted.
 func TestRecordIsMadeForOlderObjects(t *testing.T) {
-	b := running(t)
-	cluster := b.get()
+	f := running(t)
+	cluster := f.get()
 	want := cluster.Status.AppliedMachineSets
 	cluster.Status.AppliedMachineSets = nil
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	b.restart()
-	b.run()
+	f.restart()
+	f.run()
 
-	if diff := cmp.Diff(want, b.get().Status.AppliedMachineSets); diff != "" {
+	if diff := cmp.Diff(want, f.get().Status.AppliedMachineSets); diff != "" {
 		t.Error(diff)
 	}
 
-	b.quiet()
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime)
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.wantTornDown("MachineSets demo-w")
+	f.quiet()
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.wantTornDown("MachineSets demo-w")
 }
 
 // What waits for approval does not start the settle time of the rest again.
 func TestUnaskedChangesDoNotSettle(t *testing.T) {
-	b := running(t)
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime - time.Second)
-	b.setByHand("by-hand", b.machines[1])
-	b.eventually("the set made by hand to be seen", func() string {
-		b.run()
+	f := running(t)
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime - time.Second)
+	f.setByHand("by-hand", f.machines[1])
+	f.eventually("the set made by hand to be seen", func() string {
+		f.run()
 
-		return map[bool]string{false: message(b.get(), "Ready")}[strings.Contains(message(b.get(), "Ready"), "demo-by-hand")]
+		return map[bool]string{false: message(f.get(), "Ready")}[strings.Contains(message(f.get(), "Ready"), "demo-by-hand")]
 	})
-	b.advance(time.Second)
-	b.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
-	b.wantTornDown("MachineSets demo-w")
+	f.advance(time.Second)
+	f.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
+	f.wantTornDown("MachineSets demo-w")
 }

@@ -89,57 +89,57 @@ func tell(ctx context.Context, told chan<- state.Event, event state.Event) bool 
 
 // lag gives the controller a new local copy that shows no cluster until the
 // returned function is called.
-func (b *bench) lag() (catchUp func()) {
-	b.t.Helper()
+func (f *fixture) lag() (catchUp func()) {
+	f.t.Helper()
 
 	on := make(chan struct{})
 
-	b.pool.Close()
-	b.pool = session.NewPool(b.t.Context(), session.PoolOptions{
+	f.pool.Close()
+	f.pool = session.NewPool(f.t.Context(), session.PoolOptions{
 		Open: func(_ context.Context, _ session.Config, options mirror.Options) (*session.Session, error) {
-			return session.New(b.omni.State(), mirror.Start(b.t.Context(), lagging{b.omni.State(), on}, options)), nil
+			return session.New(f.omni.State(), mirror.Start(f.t.Context(), lagging{f.omni.State(), on}, options)), nil
 		},
 	})
-	b.t.Cleanup(b.pool.Close)
-	b.connect()
-	b.restart()
+	f.t.Cleanup(f.pool.Close)
+	f.connect()
+	f.restart()
 
 	return func() { close(on) }
 }
 
 // A copy that does not show the cluster yet does not make it gone.
 func TestDeletionWaitsForTheCopyToShowTheCluster(t *testing.T) {
-	b := running(t)
-	catchUp := b.lag()
-	b.delete(newCluster())
+	f := running(t)
+	catchUp := f.lag()
+	f.delete(newCluster())
 
 	for range 5 {
-		b.run()
+		f.run()
 	}
 
-	says(t, message(b.get(), "Ready"), "does not show")
+	says(t, message(f.get(), "Ready"), "does not show")
 
-	if b.hasEvent("Released") || !b.view().Exists {
-		t.Errorf("Omni has %+v, events %q", b.view(), b.seen)
+	if f.hasEvent("Released") || !f.view().Exists {
+		t.Errorf("Omni has %+v, events %q", f.view(), f.seen)
 	}
 
 	catchUp()
-	b.untilGone()
+	f.untilGone()
 
-	if b.view().Exists || !b.hasEvent("Released") {
-		t.Errorf("Omni has %+v, events %q", b.view(), b.seen)
+	if f.view().Exists || !f.hasEvent("Released") {
+		t.Errorf("Omni has %+v, events %q", f.view(), f.seen)
 	}
 }
 
 // That the copy shows no cluster any more is not the last word either.
 func TestDestroyedIsConfirmedByOmni(t *testing.T) {
-	b := running(t)
-	b.lag()
+	f := running(t)
+	f.lag()
 
-	lease, _ := b.pool.Get("uid-connection")
+	lease, _ := f.pool.Get("uid-connection")
 	defer lease.Release()
 
-	outcome, err := b.reconciler.destroy(t.Context(), &scope{cluster: b.get(), name: benchCluster, lease: lease, seen: &seen{}})
+	outcome, err := f.reconciler.destroy(t.Context(), &scope{cluster: f.get(), name: testCluster, lease: lease, seen: &seen{}})
 	if err != nil || outcome.Continues() {
 		t.Errorf("%+v, %v", outcome, err)
 	}

@@ -14,32 +14,32 @@ import (
 func TestDeletedBeforeThereWasAConnection(t *testing.T) {
 	cluster := newCluster()
 	cluster.Spec.ConnectionRef.Name = "absent"
-	b := newBench(t, cluster)
-	b.run()
-	b.delete(newCluster())
-	b.untilGone()
+	f := newFixture(t, cluster)
+	f.run()
+	f.delete(newCluster())
+	f.untilGone()
 }
 
 // The status was wiped or is older than the first sync: the mark in Omni decides,
 // as soon as there is a session again.
 func TestDeletedWithoutStatusAndSession(t *testing.T) {
-	b := running(t)
-	b.pool.Forget("uid-connection")
-	b.advance(time.Hour) // no grace after a start
+	f := running(t)
+	f.pool.Forget("uid-connection")
+	f.advance(time.Hour) // no grace after a start
 
-	cluster := b.get()
+	cluster := f.get()
 	cluster.Status = v1alpha1.OmniClusterStatus{}
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	b.delete(newCluster())
-	b.until("Ready", metav1.ConditionFalse, "ConnectionNotReady")
-	b.connect()
-	b.untilGone()
+	f.delete(newCluster())
+	f.until("Ready", metav1.ConditionFalse, "ConnectionNotReady")
+	f.connect()
+	f.untilGone()
 
-	if b.view().Exists {
+	if f.view().Exists {
 		t.Error("the cluster was left behind")
 	}
 }
@@ -47,51 +47,51 @@ func TestDeletedWithoutStatusAndSession(t *testing.T) {
 // A session that is missing for a moment does not block an old deletion, nor does
 // it make another one of its message.
 func TestOldDeletionWaitsForASession(t *testing.T) {
-	b := running(t)
-	b.omni.KillMachine(b.machines[0])
-	b.delete(newCluster())
-	b.until("DeletionBlocked", metav1.ConditionTrue, "WaitingForMachines")
-	b.quiet()
+	f := running(t)
+	f.omni.KillMachine(f.machines[0])
+	f.delete(newCluster())
+	f.until("DeletionBlocked", metav1.ConditionTrue, "WaitingForMachines")
+	f.quiet()
 
-	writes := b.writes
+	writes := f.writes
 
-	b.pool.Forget("uid-connection")
-	b.advance(time.Hour)
-	b.run()
+	f.pool.Forget("uid-connection")
+	f.advance(time.Hour)
+	f.run()
 
-	if b.writes != writes {
-		t.Errorf("the status says %v", shown(b.get()))
+	if f.writes != writes {
+		t.Errorf("the status says %v", shown(f.get()))
 	}
 
-	b.advance(consent.OutageTimeout)
-	b.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
-	b.restart()
-	b.run()
-	b.advance(sessionGrace)
-	b.run()
-	b.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
+	f.advance(consent.OutageTimeout)
+	f.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
+	f.restart()
+	f.run()
+	f.advance(sessionGrace)
+	f.run()
+	f.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 }
 
 // Setting orphan late does not leave the mark because of a moment without a session.
 func TestLateOrphanWaitsForASession(t *testing.T) {
-	b := running(t)
-	cluster := b.get()
+	f := running(t)
+	cluster := f.get()
 	cluster.Status.OmniClusterID = "another"
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	b.delete(newCluster())
-	b.until("DeletionBlocked", metav1.ConditionTrue, "RemoteClusterReplaced")
-	b.advance(time.Hour)
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
-	b.pool.Forget("uid-connection")
-	b.run()
-	b.connect()
-	b.untilGone()
+	f.delete(newCluster())
+	f.until("DeletionBlocked", metav1.ConditionTrue, "RemoteClusterReplaced")
+	f.advance(time.Hour)
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
+	f.pool.Forget("uid-connection")
+	f.run()
+	f.connect()
+	f.untilGone()
 
-	if view := b.view(); !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] != "" {
-		t.Errorf("Omni has %+v, events %q", view, b.seen)
+	if view := f.view(); !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] != "" {
+		t.Errorf("Omni has %+v, events %q", view, f.seen)
 	}
 }

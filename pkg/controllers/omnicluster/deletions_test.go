@@ -54,47 +54,47 @@ func TestDeletionsAreNoted(t *testing.T) {
 
 // A prune of a whole fleet deletes one kind after the other. What is left of a cluster in the middle of it is no wish.
 func TestDeletionsInTheNamespaceKeepMachines(t *testing.T) {
-	b := running(t)
-	writes := b.remoteWrites()
-	other := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace}}
+	f := running(t)
+	writes := f.remoteWrites()
+	other := &v1alpha1.OmniSecretSync{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace}}
 
-	b.delete(newWorkers("w", machineClass, 1))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.delete(newWorkers("w", machineClass, 1))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 
 	for range 5 {
-		b.advance(settleTime - time.Second)
-		b.reconciler.deletions.note(other, b.clock())
-		b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+		f.advance(settleTime - time.Second)
+		f.reconciler.deletions.note(other, f.clock())
+		f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 	}
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 
-	b.advance(settleTime)
-	b.until("Synced", metav1.ConditionTrue, "")
-	b.wantTornDown("MachineSets demo-w")
+	f.advance(settleTime)
+	f.until("Synced", metav1.ConditionTrue, "")
+	f.wantTornDown("MachineSets demo-w")
 }
 
 // In a namespace that is being deleted, kinds go in any order, with anything between them.
 func TestNamespaceThatIsDeletedKeepsMachines(t *testing.T) {
-	b := running(t)
-	writes := b.remoteWrites()
+	f := running(t)
+	writes := f.remoteWrites()
 
-	b.deleteNamespace()
-	b.delete(newWorkers("w", machineClass, 1))
+	f.deleteNamespace()
+	f.delete(newWorkers("w", machineClass, 1))
 
-	cluster := b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	cluster := f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 	says(t, message(cluster, "Ready"), "its namespace is being deleted")
 
-	b.advance(100 * settleTime)
-	b.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.advance(100 * settleTime)
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 
-	b.approvePlan()
-	b.until("Synced", metav1.ConditionTrue, "")
-	b.wantTornDown("MachineSets demo-w")
+	f.approvePlan()
+	f.until("Synced", metav1.ConditionTrue, "")
+	f.wantTornDown("MachineSets demo-w")
 }

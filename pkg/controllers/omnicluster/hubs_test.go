@@ -13,31 +13,31 @@ import (
 )
 
 // mark sets the hub in the mark of the cluster in Omni; empty makes it an old mark.
-func (b *bench) mark(hub string) {
-	b.t.Helper()
+func (f *fixture) mark(hub string) {
+	f.t.Helper()
 
-	err := omnisim.AnnotateCluster(b.t.Context(), b.omni.State(), benchCluster, v1alpha1.MarkHub, hub)
+	err := omnisim.AnnotateCluster(f.t.Context(), f.omni.State(), testCluster, v1alpha1.MarkHub, hub)
 	if hub == "" {
-		err = omnisim.RemoveAnnotation(b.t.Context(), b.omni.State(), benchCluster, v1alpha1.MarkHub)
+		err = omnisim.RemoveAnnotation(f.t.Context(), f.omni.State(), testCluster, v1alpha1.MarkHub)
 	}
 
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // marked waits until the controller's copy shows that mark.
-func (b *bench) marked(hub string) {
-	b.t.Helper()
-	b.mark(hub)
-	b.eventually("the mark in the copy", func() string {
-		lease, open := b.pool.Get("uid-connection")
+func (f *fixture) marked(hub string) {
+	f.t.Helper()
+	f.mark(hub)
+	f.eventually("the mark in the copy", func() string {
+		lease, open := f.pool.Get("uid-connection")
 		if !open {
 			return "no session"
 		}
 		defer lease.Release()
 
-		live, err := omni.Inspect(b.t.Context(), lease.Copy(), benchCluster, markKeys())
+		live, err := omni.Inspect(f.t.Context(), lease.Copy(), testCluster, markKeys())
 		if err != nil {
 			return err.Error()
 		}
@@ -51,9 +51,9 @@ func (b *bench) marked(hub string) {
 }
 
 // writesSince are what Omni took since then, each as verb, type and ID.
-func (b *bench) writesSince(before int) []string {
+func (f *fixture) writesSince(before int) []string {
 	var lines []string
-	for _, write := range b.omni.Writes()[before:] {
+	for _, write := range f.omni.Writes()[before:] {
 		lines = append(lines, write.Verb+" "+write.Type+" "+write.ID)
 	}
 
@@ -62,27 +62,27 @@ func (b *bench) writesSince(before int) []string {
 
 // An old mark is completed by one write, once.
 func TestOldMarkIsCompleted(t *testing.T) {
-	b := running(t)
-	b.marked("")
+	f := running(t)
+	f.marked("")
 
-	before := b.remoteWrites()
-	b.eventually("the mark", func() string {
-		b.run()
+	before := f.remoteWrites()
+	f.eventually("the mark", func() string {
+		f.run()
 
-		if got := b.view().Annotations[v1alpha1.MarkHub]; got != benchHub {
+		if got := f.view().Annotations[v1alpha1.MarkHub]; got != testHub {
 			return "it is " + got
 		}
 
 		return ""
 	})
-	b.quiet()
+	f.quiet()
 
-	if got := b.writesSince(before); !slices.Equal(got, []string{"Update Clusters.omni.sidero.dev demo"}) {
+	if got := f.writesSince(before); !slices.Equal(got, []string{"Update Clusters.omni.sidero.dev demo"}) {
 		t.Errorf("Omni took %q", got)
 	}
 
-	if b.hasEvent("TakenOver") {
-		t.Errorf("events %q", b.seen)
+	if f.hasEvent("TakenOver") {
+		t.Errorf("events %q", f.seen)
 	}
 }
 
@@ -93,22 +93,22 @@ func TestOldMarkOfAClusterThatIsOnlyLookedAt(t *testing.T) {
 		"observed":  func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := running(t)
-			b.edit(edit)
-			b.run()
-			b.marked("")
+			f := running(t)
+			f.edit(edit)
+			f.run()
+			f.marked("")
 
-			before := b.remoteWrites()
+			before := f.remoteWrites()
 
 			for range 3 {
-				b.run()
+				f.run()
 			}
 
-			if b.remoteWrites() != before || b.view().Annotations[v1alpha1.MarkHub] != "" {
-				t.Errorf("Omni took %q", b.writesSince(before))
+			if f.remoteWrites() != before || f.view().Annotations[v1alpha1.MarkHub] != "" {
+				t.Errorf("Omni took %q", f.writesSince(before))
 			}
 
-			if plan := b.get().Status.Plan; plan == nil || plan.Updates != 0 {
+			if plan := f.get().Status.Plan; plan == nil || plan.Updates != 0 {
 				t.Errorf("status.plan %+v", plan)
 			}
 		})
@@ -119,33 +119,33 @@ func TestOldMarkOfAClusterThatIsOnlyLookedAt(t *testing.T) {
 func TestAnotherHubsClusterIsNotTouched(t *testing.T) {
 	for name, orphan := range map[string]bool{"deleted": false, "orphaned": true} {
 		t.Run(name, func(t *testing.T) {
-			b := running(t)
-			b.marked("hub-2")
+			f := running(t)
+			f.marked("hub-2")
 
-			before := b.remoteWrites()
+			before := f.remoteWrites()
 
-			b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"tier": "copy"} })
-			b.delete(newWorkers("w", machineClass, 2))
+			f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"tier": "copy"} })
+			f.delete(newWorkers("w", machineClass, 2))
 
-			cluster := b.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
+			cluster := f.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
 			says(t, message(cluster, "Stalled"), "hub-2", "hub-1", v1alpha1.AnnotationPreviousHub, `OmniConnection "omni"`)
-			b.advance(time.Hour)
-			b.quiet()
+			f.advance(time.Hour)
+			f.quiet()
 
 			if orphan {
-				b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
+				f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
 			}
 
-			b.delete(newCluster())
-			b.untilGone()
+			f.delete(newCluster())
+			f.untilGone()
 
-			view := b.view()
-			if b.remoteWrites() != before || !view.Exists || view.Annotations[v1alpha1.MarkHub] != "hub-2" || view.Annotations[v1alpha1.MarkOwnerUID] == "" {
-				t.Errorf("Omni took %q, and has %+v", b.writesSince(before), view)
+			view := f.view()
+			if f.remoteWrites() != before || !view.Exists || view.Annotations[v1alpha1.MarkHub] != "hub-2" || view.Annotations[v1alpha1.MarkOwnerUID] == "" {
+				t.Errorf("Omni took %q, and has %+v", f.writesSince(before), view)
 			}
 
-			if !orphan && !b.hasEvent("Released", "hub-2", "left alone") {
-				t.Errorf("events %q", b.seen)
+			if !orphan && !f.hasEvent("Released", "hub-2", "left alone") {
+				t.Errorf("events %q", f.seen)
 			}
 		})
 	}
@@ -153,42 +153,42 @@ func TestAnotherHubsClusterIsNotTouched(t *testing.T) {
 
 // The first hub is gone: the connection names it, and its clusters are ours by one write.
 func TestTakenOverFromThePreviousHub(t *testing.T) {
-	b := running(t)
-	b.marked("hub-2")
-	b.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
+	f := running(t)
+	f.marked("hub-2")
+	f.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
 
-	before := b.remoteWrites()
-	change(b, "omni", &v1alpha1.OmniConnection{}, func(o *v1alpha1.OmniConnection) {
+	before := f.remoteWrites()
+	change(f, "omni", &v1alpha1.OmniConnection{}, func(o *v1alpha1.OmniConnection) {
 		o.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: "hub-2"}
 	})
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 
-	if got := b.writesSince(before); !slices.Equal(got, []string{"Update Clusters.omni.sidero.dev demo"}) || b.view().Annotations[v1alpha1.MarkHub] != benchHub {
+	if got := f.writesSince(before); !slices.Equal(got, []string{"Update Clusters.omni.sidero.dev demo"}) || f.view().Annotations[v1alpha1.MarkHub] != testHub {
 		t.Errorf("Omni took %q", got)
 	}
 
-	if !b.hasEvent("TakenOver", "hub-2", "demo") {
-		t.Errorf("events %q", b.seen)
+	if !f.hasEvent("TakenOver", "hub-2", "demo") {
+		t.Errorf("events %q", f.seen)
 	}
 
 	// The other hub, which was not gone after all, has the same annotation from the same files.
-	b.marked("hub-3")
-	b.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
-	b.quiet()
+	f.marked("hub-3")
+	f.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
+	f.quiet()
 }
 
 // The annotation that names this hub itself, as it does on the other hub, takes nothing over.
 func TestThePreviousHubDoesNotTakeBack(t *testing.T) {
-	b := running(t)
-	change(b, "omni", &v1alpha1.OmniConnection{}, func(o *v1alpha1.OmniConnection) {
-		o.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: benchHub}
+	f := running(t)
+	change(f, "omni", &v1alpha1.OmniConnection{}, func(o *v1alpha1.OmniConnection) {
+		o.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: testHub}
 	})
-	b.marked("hub-2")
-	b.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
-	b.quiet()
+	f.marked("hub-2")
+	f.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
+	f.quiet()
 
-	if b.view().Annotations[v1alpha1.MarkHub] != "hub-2" {
+	if f.view().Annotations[v1alpha1.MarkHub] != "hub-2" {
 		t.Error("it was taken back")
 	}
 }

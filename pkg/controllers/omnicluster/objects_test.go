@@ -10,12 +10,12 @@ import (
 )
 
 func meta(name string, uid types.UID) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: benchNamespace, Name: name, UID: uid, Generation: 1, CreationTimestamp: metav1.Unix(1700000000, 0)}
+	return metav1.ObjectMeta{Namespace: testNamespace, Name: name, UID: uid, Generation: 1, CreationTimestamp: metav1.Unix(1700000000, 0)}
 }
 
 func newCluster() *v1alpha1.OmniCluster {
 	return &v1alpha1.OmniCluster{
-		ObjectMeta: meta(benchCluster, "uid-demo"),
+		ObjectMeta: meta(testCluster, "uid-demo"),
 		Spec: v1alpha1.OmniClusterSpec{
 			ConnectionRef: v1alpha1.LocalObjectReference{Name: "omni"},
 			Kubernetes:    v1alpha1.OmniClusterKubernetes{Version: "v1.35.1"},
@@ -29,7 +29,7 @@ func newControlPlane(name string, machines ...string) *v1alpha1.OmniControlPlane
 	return &v1alpha1.OmniControlPlane{
 		ObjectMeta: meta(name, types.UID("uid-"+name)),
 		Spec: v1alpha1.OmniControlPlaneSpec{
-			ClusterRef: v1alpha1.LocalObjectReference{Name: benchCluster}, MachineSetMachines: v1alpha1.MachineSetMachines{Machines: machines},
+			ClusterRef: v1alpha1.LocalObjectReference{Name: testCluster}, MachineSetMachines: v1alpha1.MachineSetMachines{Machines: machines},
 		},
 	}
 }
@@ -38,7 +38,7 @@ func newWorkers(name, class string, size int32) *v1alpha1.OmniWorkers {
 	return &v1alpha1.OmniWorkers{
 		ObjectMeta: meta(name, types.UID("uid-"+name)),
 		Spec: v1alpha1.OmniWorkersSpec{
-			ClusterRef:         v1alpha1.LocalObjectReference{Name: benchCluster},
+			ClusterRef:         v1alpha1.LocalObjectReference{Name: testCluster},
 			MachineSetMachines: v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: class, Size: new(intstr.FromInt32(size))}},
 		},
 	}

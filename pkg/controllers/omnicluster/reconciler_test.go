@@ -16,16 +16,16 @@ import (
 )
 
 func TestCreated(t *testing.T) {
-	b := running(t)
-	cluster := b.get()
+	f := running(t)
+	cluster := f.get()
 	status := cluster.Status
 
-	if view := b.view(); view.KubernetesVersion != "1.35.1" || view.Machines["demo-control-planes"] != 1 || view.Machines["demo-w"] != 2 {
+	if view := f.view(); view.KubernetesVersion != "1.35.1" || view.Machines["demo-control-planes"] != 1 || view.Machines["demo-w"] != 2 {
 		t.Errorf("Omni has %+v", view)
 	}
 
 	marks := map[string]string{}
-	for key, value := range b.view().Annotations {
+	for key, value := range f.view().Annotations {
 		if strings.HasPrefix(key, v1alpha1.GroupName) {
 			marks[key] = value
 		}
@@ -33,12 +33,12 @@ func TestCreated(t *testing.T) {
 
 	if diff := cmp.Diff(map[string]string{
 		v1alpha1.MarkOwnerUID: "uid-demo", v1alpha1.MarkOwnerNamespace: "team", v1alpha1.MarkOwnerName: "demo", v1alpha1.MarkManagementCluster: "hub",
-		v1alpha1.MarkHub: benchHub,
+		v1alpha1.MarkHub: testHub,
 	}, marks); diff != "" {
 		t.Error(diff)
 	}
 
-	if status.ClusterName != "demo" || status.Endpoint != b.omni.Endpoint() || status.OmniClusterID == "" || len(status.TemplateHash) != 64 || status.LastSyncTime == nil {
+	if status.ClusterName != "demo" || status.Endpoint != f.omni.Endpoint() || status.OmniClusterID == "" || len(status.TemplateHash) != 64 || status.LastSyncTime == nil {
 		t.Errorf("%+v", status)
 	}
 
@@ -58,38 +58,38 @@ func TestCreated(t *testing.T) {
 		t.Errorf("%+v", remote)
 	}
 
-	if !b.hasEvent("Created", `Cluster "demo"`) {
-		t.Errorf("no event of the creation: %q", b.seen)
+	if !f.hasEvent("Created", `Cluster "demo"`) {
+		t.Errorf("no event of the creation: %q", f.seen)
 	}
 }
 
 func TestChanged(t *testing.T) {
-	b := running(t)
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"team": "a"} })
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f := running(t)
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"team": "a"} })
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if got := b.view().Labels["team"]; got != "a" {
+	if got := f.view().Labels["team"]; got != "a" {
 		t.Errorf("label %q", got)
 	}
 
-	if !b.hasEvent("Updated", `Cluster "demo"`) {
-		t.Errorf("no event of the update: %q", b.seen)
+	if !f.hasEvent("Updated", `Cluster "demo"`) {
+		t.Errorf("no event of the update: %q", f.seen)
 	}
 
-	b.quiet()
+	f.quiet()
 
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
-	b.eventually("three machines", func() string {
-		b.run()
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
+	f.eventually("three machines", func() string {
+		f.run()
 
-		if b.view().Machines["demo-w"] != 3 {
+		if f.view().Machines["demo-w"] != 3 {
 			return "not yet"
 		}
 
 		return ""
 	})
 
-	cluster := b.until("Ready", metav1.ConditionTrue, "Running")
+	cluster := f.until("Ready", metav1.ConditionTrue, "Running")
 	if got := cluster.Status.WorkersRefs[0].Generation; got != 2 {
 		t.Errorf("applied generation %d", got)
 	}
@@ -97,54 +97,54 @@ func TestChanged(t *testing.T) {
 
 // Somebody changed the cluster past us.
 func TestDriftIsCorrected(t *testing.T) {
-	b := running(t)
-	if err := omnisim.SetKubernetesVersion(t.Context(), b.omni.State(), "demo", "1.35.4"); err != nil {
+	f := running(t)
+	if err := omnisim.SetKubernetesVersion(t.Context(), f.omni.State(), "demo", "1.35.4"); err != nil {
 		t.Fatal(err)
 	}
 
-	b.eventually("the version", func() string {
-		b.run()
+	f.eventually("the version", func() string {
+		f.run()
 
-		return strings.TrimPrefix(b.view().KubernetesVersion, "1.35.1")
+		return strings.TrimPrefix(f.view().KubernetesVersion, "1.35.1")
 	})
 
-	if !b.hasEvent("Corrected", `Cluster "demo"; it was changed in Omni`) {
-		t.Errorf("no event of the correction: %q", b.seen)
+	if !f.hasEvent("Corrected", `Cluster "demo"; it was changed in Omni`) {
+		t.Errorf("no event of the correction: %q", f.seen)
 	}
 }
 
 // A change that is only half applied when it is taken back is nobody else's.
 func TestTakenBackIsNoCorrection(t *testing.T) {
-	b := running(t)
-	heal := b.omni.Inject(omnisim.Fault{Method: "Update", After: 1, Code: codes.InvalidArgument})
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"team": "a"} })
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
-	b.until("Synced", metav1.ConditionFalse, "Refused")
+	f := running(t)
+	heal := f.omni.Inject(omnisim.Fault{Method: "Update", After: 1, Code: codes.InvalidArgument})
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"team": "a"} })
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(3)) })
+	f.until("Synced", metav1.ConditionFalse, "Refused")
 	heal()
 
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(2)) })
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = nil })
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(2)) })
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = nil })
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if b.hasEvent("Corrected") {
-		t.Errorf("events: %q", b.seen)
+	if f.hasEvent("Corrected") {
+		t.Errorf("events: %q", f.seen)
 	}
 }
 
 func TestRestartWritesNothing(t *testing.T) {
-	b := running(t)
-	b.restart()
-	b.quiet()
+	f := running(t)
+	f.restart()
+	f.quiet()
 }
 
 func TestDestroyedSetSettlesFirst(t *testing.T) {
-	b := running(t)
-	b.delete(newWorkers("w", machineClass, 2))
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"harmless": "yes"} })
+	f := running(t)
+	f.delete(newWorkers("w", machineClass, 2))
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"harmless": "yes"} })
 
-	cluster := b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	cluster := f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 
-	if b.view().Labels["harmless"] != "yes" {
+	if f.view().Labels["harmless"] != "yes" {
 		t.Error("the harmless change waits as well")
 	}
 
@@ -152,103 +152,103 @@ func TestDestroyedSetSettlesFirst(t *testing.T) {
 		t.Errorf("plan %+v", plan)
 	}
 
-	b.advance(settleTime - time.Second)
+	f.advance(settleTime - time.Second)
 
-	if result := b.run(); result.RequeueAfter > time.Second+time.Millisecond {
+	if result := f.run(); result.RequeueAfter > time.Second+time.Millisecond {
 		t.Errorf("looks again after %s", result.RequeueAfter)
 	}
 
-	if b.view().Machines["demo-w"] != 2 {
+	if f.view().Machines["demo-w"] != 2 {
 		t.Fatal("destroyed before the settle time")
 	}
 
-	b.quiet()
-	b.advance(time.Second)
-	cluster = b.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+	f.advance(time.Second)
+	cluster = f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if _, left := b.view().Machines["demo-w"]; left {
-		t.Errorf("Omni has %+v", b.view())
+	if _, left := f.view().Machines["demo-w"]; left {
+		t.Errorf("Omni has %+v", f.view())
 	}
 
 	if cluster.Status.WorkersRefs != nil || cluster.Status.Plan.Hash != "" {
 		t.Errorf("%+v", cluster.Status)
 	}
 
-	if !b.hasEvent("Destroyed", `MachineSet "demo-w"`) {
-		t.Errorf("no event of the destruction: %q", b.seen)
+	if !f.hasEvent("Destroyed", `MachineSet "demo-w"`) {
+		t.Errorf("no event of the destruction: %q", f.seen)
 	}
 
-	b.quiet()
+	f.quiet()
 }
 
 // A settle time does not go on while no plan can be made: the documents may come
 // back one by one, the control plane first.
 func TestSettleTimeStartsAgainAfterAGap(t *testing.T) {
-	b := running(t)
-	writes := b.remoteWrites()
+	f := running(t)
+	writes := f.remoteWrites()
 
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.delete(newControlPlane("cp", b.machines[0]))
-	b.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
-	b.advance(10 * settleTime)
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.create(newWorkers("w", machineClass, 2))
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.delete(newControlPlane("cp", f.machines[0]))
+	f.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
+	f.advance(10 * settleTime)
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.create(newWorkers("w", machineClass, 2))
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 }
 
 // A set that comes back within the settle time was never touched.
 func TestSetThatComesBack(t *testing.T) {
-	b := running(t)
-	writes := b.remoteWrites()
+	f := running(t)
+	writes := f.remoteWrites()
 
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.create(newWorkers("w", machineClass, 2))
-	b.advance(settleTime)
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.create(newWorkers("w", machineClass, 2))
+	f.advance(settleTime)
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 }
 
 // Lowering a class is an update in Omni, and wipes machines.
 func TestScalingDownIsDestructive(t *testing.T) {
-	b := running(t)
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(0)) })
+	f := running(t)
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size = new(intstr.FromInt32(0)) })
 
-	cluster := b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	cluster := f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 	want := []v1alpha1.PlannedChange{{Action: "Update", Type: "MachineSets.omni.sidero.dev", ID: "demo-w", Destructive: true, Kind: "MachineRemoval"}}
 
 	if diff := cmp.Diff(want, cluster.Status.Plan.Changes); diff != "" {
 		t.Error(diff)
 	}
 
-	b.advance(settleTime)
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.advance(settleTime)
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if got := b.view().Machines["demo-w"]; got != 0 {
+	if got := f.view().Machines["demo-w"]; got != 0 {
 		t.Errorf("%d machines", got)
 	}
 }
 
 func TestSuspended(t *testing.T) {
-	b := running(t)
-	before := b.view()
-	writes := b.remoteWrites()
+	f := running(t)
+	before := f.view()
+	writes := f.remoteWrites()
 
-	b.edit(func(o *v1alpha1.OmniCluster) {
+	f.edit(func(o *v1alpha1.OmniCluster) {
 		o.Spec.Suspend = true
 		o.Spec.Kubernetes.Version = "v1.35.4"
 	})
 
-	cluster := b.until("Suspended", metav1.ConditionTrue, "Suspended")
+	cluster := f.until("Suspended", metav1.ConditionTrue, "Suspended")
 	if plan := cluster.Status.Plan; plan.Updates != 1 || plan.Hash != "" {
 		t.Errorf("plan %+v", plan)
 	}
@@ -261,18 +261,18 @@ func TestSuspended(t *testing.T) {
 		t.Errorf("observedGeneration %d of %d", cluster.Status.ObservedGeneration, cluster.Generation)
 	}
 
-	b.delete(newWorkers("w", machineClass, 2))
-	b.advance(time.Hour)
-	b.quiet()
+	f.delete(newWorkers("w", machineClass, 2))
+	f.advance(time.Hour)
+	f.quiet()
 
-	if diff := cmp.Diff(before, b.view()); diff != "" || b.remoteWrites() != writes {
+	if diff := cmp.Diff(before, f.view()); diff != "" || f.remoteWrites() != writes {
 		t.Errorf("the suspended object changed Omni: %s", diff)
 	}
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 
-	if got := b.view().KubernetesVersion; got != "1.35.4" {
+	if got := f.view().KubernetesVersion; got != "1.35.4" {
 		t.Errorf("version %s", got)
 	}
 }
@@ -281,40 +281,40 @@ func TestSuspended(t *testing.T) {
 func TestSuspendedFromTheStart(t *testing.T) {
 	cluster := newCluster()
 	cluster.Spec.Suspend = true
-	b := newBench(t, cluster)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, cluster)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	got := b.until("Ready", metav1.ConditionUnknown, "Suspended")
-	if got.Status.Plan.Creates == 0 || b.remoteWrites() != 0 {
-		t.Errorf("plan %+v, %d writes", got.Status.Plan, b.remoteWrites())
+	got := f.until("Ready", metav1.ConditionUnknown, "Suspended")
+	if got.Status.Plan.Creates == 0 || f.remoteWrites() != 0 {
+		t.Errorf("plan %+v, %d writes", got.Status.Plan, f.remoteWrites())
 	}
 
-	b.quiet()
+	f.quiet()
 }
 
 func TestConfirmDestructive(t *testing.T) {
-	b := running(t)
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
-	b.delete(newWorkers("w", machineClass, 2))
+	f := running(t)
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+	f.delete(newWorkers("w", machineClass, 2))
 
-	cluster := b.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
-	b.advance(time.Hour)
-	b.quiet()
+	cluster := f.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
+	f.advance(time.Hour)
+	f.quiet()
 
-	if b.view().Machines["demo-w"] != 2 {
+	if f.view().Machines["demo-w"] != 2 {
 		t.Fatal("destroyed without approval")
 	}
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = "something else" })
-	b.quiet()
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = cluster.Status.Plan.Hash })
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = "something else" })
+	f.quiet()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = cluster.Status.Plan.Hash })
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if _, left := b.view().Machines["demo-w"]; left {
-		t.Errorf("Omni has %+v", b.view())
+	if _, left := f.view().Machines["demo-w"]; left {
+		t.Errorf("Omni has %+v", f.view())
 	}
 
-	if got := b.get().Status.Plan; got.Approved != nil || got.Hash != "" {
+	if got := f.get().Status.Plan; got.Approved != nil || got.Hash != "" {
 		t.Errorf("approvals that are used up: %+v", got)
 	}
 }
@@ -322,21 +322,21 @@ func TestConfirmDestructive(t *testing.T) {
 func TestObserve(t *testing.T) {
 	cluster := newCluster()
 	cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve
-	b := newBench(t, cluster)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, cluster)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	got := b.until("Stalled", metav1.ConditionTrue, "Observing")
+	got := f.until("Stalled", metav1.ConditionTrue, "Observing")
 	if got.Status.Plan.Creates == 0 {
 		t.Errorf("plan %+v", got.Status.Plan)
 	}
 
-	b.advance(time.Hour)
-	b.quiet()
+	f.advance(time.Hour)
+	f.quiet()
 
-	if b.remoteWrites() != 0 {
-		t.Errorf("%d writes to Omni", b.remoteWrites())
+	if f.remoteWrites() != 0 {
+		t.Errorf("%d writes to Omni", f.remoteWrites())
 	}
 
-	b.delete(newCluster())
-	b.untilGone()
+	f.delete(newCluster())
+	f.untilGone()
 }

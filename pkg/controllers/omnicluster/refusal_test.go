@@ -37,41 +37,41 @@ func says(t *testing.T, text string, parts ...string) {
 }
 
 func TestControlPlanes(t *testing.T) {
-	b := newBench(t, newCluster())
+	f := newFixture(t, newCluster())
 
-	cluster := b.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
+	cluster := f.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
 	if !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, "Reconciling") {
 		t.Errorf("a control plane that is not there yet is waited for: %v", shown(cluster))
 	}
 
-	b.create(newControlPlane("one", b.machines[0]), newControlPlane("two", b.machines[1]))
-	cluster = b.until("Stalled", metav1.ConditionTrue, "MultipleControlPlanes")
+	f.create(newControlPlane("one", f.machines[0]), newControlPlane("two", f.machines[1]))
+	cluster = f.until("Stalled", metav1.ConditionTrue, "MultipleControlPlanes")
 	says(t, message(cluster, "Ready"), "one", "two")
-	b.quiet()
+	f.quiet()
 
-	if b.view().Exists {
+	if f.view().Exists {
 		t.Error("a cluster that does not fit together reached Omni")
 	}
 
-	b.delete(newControlPlane("two"))
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.delete(newControlPlane("two"))
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // The control plane vanishes while the cluster runs: nothing is destroyed.
 func TestControlPlaneVanishes(t *testing.T) {
-	b := running(t)
-	writes := b.remoteWrites()
+	f := running(t)
+	writes := f.remoteWrites()
 
-	b.delete(newControlPlane("cp"))
-	b.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
-	b.advance(time.Hour)
-	b.quiet()
+	f.delete(newControlPlane("cp"))
+	f.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
+	f.advance(time.Hour)
+	f.quiet()
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 
-	if b.get().Status.Omni == nil {
+	if f.get().Status.Omni == nil {
 		t.Error("what Omni says of the cluster is not shown any more")
 	}
 }
@@ -79,109 +79,109 @@ func TestControlPlaneVanishes(t *testing.T) {
 func TestDocumentsThatConflict(t *testing.T) {
 	second := newWorkers("x", machineClass, 1)
 	second.Spec.WorkerSetName = "w"
-	b := newBench(t, newCluster(), newWorkers("w", machineClass, 1), second)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, newCluster(), newWorkers("w", machineClass, 1), second)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	says(t, message(b.until("Stalled", metav1.ConditionTrue, "DuplicateWorkerSet"), "Ready"), `"w"`, `"x"`)
-	b.quiet()
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "DuplicateWorkerSet"), "Ready"), `"w"`, `"x"`)
+	f.quiet()
 }
 
 func TestForeignCluster(t *testing.T) {
-	b := newBench(t, newCluster())
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, newCluster())
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	if err := omnisim.CreateForeignCluster(t.Context(), b.omni.State(), "demo", "1.35.1", "1.13.3"); err != nil {
+	if err := omnisim.CreateForeignCluster(t.Context(), f.omni.State(), "demo", "1.35.1", "1.13.3"); err != nil {
 		t.Fatal(err)
 	}
 
-	cluster := b.until("Stalled", metav1.ConditionTrue, "NotOwned")
+	cluster := f.until("Stalled", metav1.ConditionTrue, "NotOwned")
 	says(t, message(cluster, "Ready"), `"demo"`, "not made by this object", "spec.adopt: true")
 
 	if cluster.Status.Plan != nil || cluster.Status.Omni != nil || cluster.Status.OmniClusterID != "" {
 		t.Errorf("%+v", cluster.Status)
 	}
 
-	b.advance(time.Hour)
-	b.quiet()
-	b.delete(newCluster())
-	b.untilGone()
+	f.advance(time.Hour)
+	f.quiet()
+	f.delete(newCluster())
+	f.untilGone()
 
-	if !b.view().Exists || b.remoteWrites() != 0 {
-		t.Errorf("the foreign cluster was touched: %v", b.omni.Writes())
+	if !f.view().Exists || f.remoteWrites() != 0 {
+		t.Errorf("the foreign cluster was touched: %v", f.omni.Writes())
 	}
 }
 
 func TestOwnershipLost(t *testing.T) {
-	b := running(t)
-	if err := omnisim.AnnotateCluster(t.Context(), b.omni.State(), "demo", v1alpha1.MarkOwnerUID, "uid-other"); err != nil {
+	f := running(t)
+	if err := omnisim.AnnotateCluster(t.Context(), f.omni.State(), "demo", v1alpha1.MarkOwnerUID, "uid-other"); err != nil {
 		t.Fatal(err)
 	}
 
-	writes := b.remoteWrites()
+	writes := f.remoteWrites()
 
-	b.until("Stalled", metav1.ConditionTrue, "OwnershipLost")
-	b.quiet()
-	b.delete(newCluster())
-	b.untilGone()
+	f.until("Stalled", metav1.ConditionTrue, "OwnershipLost")
+	f.quiet()
+	f.delete(newCluster())
+	f.untilGone()
 
-	if !b.view().Exists || b.remoteWrites() != writes {
+	if !f.view().Exists || f.remoteWrites() != writes {
 		t.Error("another's cluster was touched")
 	}
 }
 
 func TestRemoteLock(t *testing.T) {
-	b := running(t)
-	if err := omnisim.AnnotateCluster(t.Context(), b.omni.State(), "demo", "omni.sidero.dev/cluster-locked", ""); err != nil {
+	f := running(t)
+	if err := omnisim.AnnotateCluster(t.Context(), f.omni.State(), "demo", "omni.sidero.dev/cluster-locked", ""); err != nil {
 		t.Fatal(err)
 	}
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
 
-	writes := b.remoteWrites()
-	cluster := b.until("Stalled", metav1.ConditionTrue, "RemoteLocked")
+	writes := f.remoteWrites()
+	cluster := f.until("Stalled", metav1.ConditionTrue, "RemoteLocked")
 
 	if cluster.Status.Plan.Updates != 1 || cluster.Status.Omni == nil {
 		t.Errorf("a locked cluster is observed: %+v", cluster.Status)
 	}
 
-	b.quiet()
-	b.delete(newCluster())
-	b.until("DeletionBlocked", metav1.ConditionTrue, "RemoteLocked")
-	b.quiet()
+	f.quiet()
+	f.delete(newCluster())
+	f.until("DeletionBlocked", metav1.ConditionTrue, "RemoteLocked")
+	f.quiet()
 
-	if b.remoteWrites() != writes {
+	if f.remoteWrites() != writes {
 		t.Error("a locked cluster was changed")
 	}
 
-	if err := omnisim.RemoveAnnotation(t.Context(), b.omni.State(), "demo", "omni.sidero.dev/cluster-locked"); err != nil {
+	if err := omnisim.RemoveAnnotation(t.Context(), f.omni.State(), "demo", "omni.sidero.dev/cluster-locked"); err != nil {
 		t.Fatal(err)
 	}
 
-	b.untilGone()
+	f.untilGone()
 }
 
 func TestUnknownVersion(t *testing.T) {
 	cluster := newCluster()
 	cluster.Spec.Kubernetes.Version = "v1.99.0"
-	b := newBench(t, cluster)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, cluster)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	says(t, message(b.until("Stalled", metav1.ConditionTrue, "Refused"), "Ready"), "1.99.0")
-	b.quiet()
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Kubernetes.Version = "v1.35.1" })
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "Refused"), "Ready"), "1.99.0")
+	f.quiet()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Kubernetes.Version = "v1.35.1" })
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // A refusal in the middle leaves part of the template applied, and says so; the
 // next run goes on.
 func TestLateRefusal(t *testing.T) {
-	b := newBench(t, newCluster(), newWorkers("w", "no-such-class", 1))
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, newCluster(), newWorkers("w", "no-such-class", 1))
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	cluster := b.until("Stalled", metav1.ConditionTrue, "Refused")
+	cluster := f.until("Stalled", metav1.ConditionTrue, "Refused")
 	says(t, message(cluster, "Ready"), "no-such-class", `Omni took Cluster "demo"`, `OmniWorkers "w"`)
 
-	if !b.view().Exists {
+	if !f.view().Exists {
 		t.Error("this test wants a late refusal")
 	}
 
@@ -189,26 +189,26 @@ func TestLateRefusal(t *testing.T) {
 		t.Errorf("plan %+v", cluster.Status.Plan)
 	}
 
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = machineClass })
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = machineClass })
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 }
 
 // A machine of another cluster is never taken away.
 func TestCollision(t *testing.T) {
-	b := running(t)
+	f := running(t)
 
 	other := newCluster()
 	other.Name, other.UID = "other", "uid-other"
-	cp := newControlPlane("other-cp", b.machines[0])
+	cp := newControlPlane("other-cp", f.machines[0])
 	cp.Spec.ClusterRef.Name = "other"
-	b.create(other, cp)
+	f.create(other, cp)
 
-	b.eventually("the collision", func() string {
-		_, _ = b.loop.Reconcile(t.Context(), request(benchNamespace, "other"))
+	f.eventually("the collision", func() string {
+		_, _ = f.loop.Reconcile(t.Context(), request(testNamespace, "other"))
 
 		found := &v1alpha1.OmniCluster{}
-		if err := b.client.Get(t.Context(), request(benchNamespace, "other").NamespacedName, found); err != nil {
+		if err := f.client.Get(t.Context(), request(testNamespace, "other").NamespacedName, found); err != nil {
 			return err.Error()
 		}
 
@@ -221,25 +221,25 @@ func TestCollision(t *testing.T) {
 }
 
 func TestDuplicateClusterName(t *testing.T) {
-	b := running(t)
+	f := running(t)
 
 	younger := newCluster()
 	younger.Name, younger.UID, younger.Spec.ClusterName = "younger", "uid-younger", "demo"
 	younger.CreationTimestamp = metav1.Unix(1800000000, 0)
-	b.create(younger)
+	f.create(younger)
 
-	if _, err := b.loop.Reconcile(t.Context(), request(benchNamespace, "younger")); err != nil {
+	if _, err := f.loop.Reconcile(t.Context(), request(testNamespace, "younger")); err != nil {
 		t.Fatal(err)
 	}
 
 	found := &v1alpha1.OmniCluster{}
-	if err := b.client.Get(t.Context(), request(benchNamespace, "younger").NamespacedName, found); err != nil {
+	if err := f.client.Get(t.Context(), request(testNamespace, "younger").NamespacedName, found); err != nil {
 		t.Fatal(err)
 	}
 
 	says(t, message(found, "Stalled"), `"demo"`, "older")
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 }
 
 func TestValues(t *testing.T) {
@@ -250,36 +250,36 @@ func TestValues(t *testing.T) {
 		{Name: "from-map", ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "map", Key: "patch"}}},
 		{Name: "from-secret", ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "secret", Key: "patch"}}},
 	}
-	b := newBench(t, cluster)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, cluster)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	says(t, message(b.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `OmniCluster "demo": patch 0 (from-map): key "patch" of ConfigMap "map": the ConfigMap does not exist`)
-	b.create(&corev1.ConfigMap{ObjectMeta: meta("map", ""), Data: map[string]string{"patch": "machine: {network: {hostname: a}}"}})
-	says(t, message(b.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": the Secret does not exist`)
+	says(t, message(f.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `OmniCluster "demo": patch 0 (from-map): key "patch" of ConfigMap "map": the ConfigMap does not exist`)
+	f.create(&corev1.ConfigMap{ObjectMeta: meta("map", ""), Data: map[string]string{"patch": "machine: {network: {hostname: a}}"}})
+	says(t, message(f.until("Validated", metav1.ConditionFalse, "ValueNotFound"), "Ready"), `OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": the Secret does not exist`)
 
 	secret := &corev1.Secret{ObjectMeta: meta("secret", ""), Data: map[string][]byte{"other": nil}}
-	b.create(secret)
-	b.eventually("the missing key", func() string {
-		b.run()
+	f.create(secret)
+	f.eventually("the missing key", func() string {
+		f.run()
 
-		return strings.TrimPrefix(message(b.get(), "Ready"), `OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": the Secret has no such key`)
+		return strings.TrimPrefix(message(f.get(), "Ready"), `OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": the Secret has no such key`)
 	})
 
 	set := func(text string) {
 		secret.Data = map[string][]byte{"patch": []byte(text)}
-		if err := b.client.Update(t.Context(), secret); err != nil {
+		if err := f.client.Update(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	set("machine: {sysctls: {a: " + canary + "}}")
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if patches := b.view().Patches; len(patches) != 2 {
+	if patches := f.view().Patches; len(patches) != 2 {
 		t.Errorf("patches %q", patches)
 	}
 
-	b.quiet()
+	f.quiet()
 	// A Secret that no object may use.
 	protect := func(value string) {
 		secret.Labels = map[string]string{v1alpha1.LabelProtected: value}
@@ -287,25 +287,25 @@ func TestValues(t *testing.T) {
 	}
 
 	protect(v1alpha1.ProtectedValue)
-	says(t, message(b.until("Validated", metav1.ConditionFalse, "SecretProtected"), "Ready"),
+	says(t, message(f.until("Validated", metav1.ConditionFalse, "SecretProtected"), "Ready"),
 		`OmniCluster "demo": patch 1 (from-secret): key "patch" of Secret "secret": Secret "secret" is protected`)
 	protect("false")
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
 	// A patch that Talos does not know, in a Secret: the error quotes it.
 	set("machine: {" + canary + ": 1}")
-	says(t, message(b.until("Validated", metav1.ConditionFalse, "TemplateInvalid"), "Ready"), "[removed]")
+	says(t, message(f.until("Validated", metav1.ConditionFalse, "TemplateInvalid"), "Ready"), "[removed]")
 
 	// An error of Omni itself that quotes it.
 	set("machine: {sysctls: {b: " + canary + "}}")
 
-	remove := b.omni.Inject(omnisim.Fault{Method: "Update", Code: codes.InvalidArgument, Message: "no sysctl " + canary + " here"})
-	b.until("Synced", metav1.ConditionFalse, "Refused")
+	remove := f.omni.Inject(omnisim.Fault{Method: "Update", Code: codes.InvalidArgument, Message: "no sysctl " + canary + " here"})
+	f.until("Synced", metav1.ConditionFalse, "Refused")
 	remove()
 
 	var all bytes.Buffer
 
-	b.dump(&all)
+	f.dump(&all)
 
 	if strings.Contains(all.String(), canary) {
 		t.Error("the content of a Secret is shown")
@@ -315,113 +315,113 @@ func TestValues(t *testing.T) {
 func TestConnectionThatIsNotThere(t *testing.T) {
 	cluster := newCluster()
 	cluster.Spec.ConnectionRef.Name = "none"
-	b := newBench(t, cluster)
+	f := newFixture(t, cluster)
 
-	says(t, message(b.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotFound"), "Ready"), `"none"`)
-	b.quiet()
-	b.delete(newCluster())
-	b.untilGone()
+	says(t, message(f.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotFound"), "Ready"), `"none"`)
+	f.quiet()
+	f.delete(newCluster())
+	f.untilGone()
 }
 
 // The session goes away: a status says so, but not in the first moments of the
 // process.
 func TestSessionThatIsNotOpen(t *testing.T) {
-	b := running(t)
-	b.pool.Forget("uid-connection")
-	b.restart()
+	f := running(t)
+	f.pool.Forget("uid-connection")
+	f.restart()
 
-	writes := b.writes
+	writes := f.writes
 	keeps := func() {
 		t.Helper()
 
-		if result := b.run(); result.RequeueAfter <= 0 || result.RequeueAfter > sessionPause || b.writes != writes {
-			t.Errorf("%v, %d writes", result, b.writes-writes)
+		if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > sessionPause || f.writes != writes {
+			t.Errorf("%v, %d writes", result, f.writes-writes)
 		}
 	}
 
 	keeps()
 
 	// The connection is still shown as Ready: its own controller says when it is not.
-	showReady(b, metav1.ConditionTrue)
-	b.advance(readyGrace - time.Second)
+	showReady(f, metav1.ConditionTrue)
+	f.advance(readyGrace - time.Second)
 	keeps()
 
-	showReady(b, metav1.ConditionFalse)
-	b.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotReady")
-	b.quiet()
-	b.connect()
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	showReady(f, metav1.ConditionFalse)
+	f.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotReady")
+	f.quiet()
+	f.connect()
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // showReady writes the condition Ready of the connection, as its controller does.
-func showReady(b *bench, status metav1.ConditionStatus) {
-	b.t.Helper()
+func showReady(f *fixture, status metav1.ConditionStatus) {
+	f.t.Helper()
 
 	connection := &v1alpha1.OmniConnection{}
-	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: benchNamespace, Name: "omni"}, connection); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: testNamespace, Name: "omni"}, connection); err != nil {
+		f.t.Fatal(err)
 	}
 
 	apimeta.SetStatusCondition(&connection.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: status, Reason: "Any", ObservedGeneration: connection.Generation,
 	})
 
-	if err := b.client.Update(b.t.Context(), connection); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Update(f.t.Context(), connection); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 func TestOmniGoesAway(t *testing.T) {
-	b := running(t)
-	b.omni.GoDown()
-	b.until("ConnectionReady", metav1.ConditionFalse, "MirrorNotSynced")
+	f := running(t)
+	f.omni.GoDown()
+	f.until("ConnectionReady", metav1.ConditionFalse, "MirrorNotSynced")
 
-	if b.get().Status.Omni == nil {
+	if f.get().Status.Omni == nil {
 		t.Error("what Omni said last is not shown any more")
 	}
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
 
-	if err := b.omni.ComeBack(); err != nil {
+	if err := f.omni.ComeBack(); err != nil {
 		t.Fatal(err)
 	}
 
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if b.view().Labels["a"] != "b" {
+	if f.view().Labels["a"] != "b" {
 		t.Error("the change was lost")
 	}
 }
 
 // An answer that says nothing about the content is tried again with pauses.
 func TestTransientFailure(t *testing.T) {
-	b := running(t)
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
+	f := running(t)
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
 
-	remove := b.omni.Inject(omnisim.Fault{Method: "Update", Code: codes.Internal})
-	_, err := b.loop.Reconcile(context.WithoutCancel(t.Context()), request(benchNamespace, benchCluster))
+	remove := f.omni.Inject(omnisim.Fault{Method: "Update", Code: codes.Internal})
+	_, err := f.loop.Reconcile(context.WithoutCancel(t.Context()), request(testNamespace, testCluster))
 
 	if err == nil {
 		t.Error("no error, so no pause")
 	}
 
-	if got := apimeta.FindStatusCondition(b.get().Status.Conditions, "Synced"); got.Reason != "Error" {
+	if got := apimeta.FindStatusCondition(f.get().Status.Conditions, "Synced"); got.Reason != "Error" {
 		t.Errorf("%+v", got)
 	}
 
 	remove()
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // The role of the service account is too low to write.
 func TestReaderOnly(t *testing.T) {
-	b := newBench(t, newCluster())
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, newCluster())
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	if err := b.omni.SetRole("operator", omnisim.RoleReader); err != nil {
+	if err := f.omni.SetRole("operator", omnisim.RoleReader); err != nil {
 		t.Fatal(err)
 	}
 
-	says(t, message(b.until("Stalled", metav1.ConditionTrue, "PermissionDenied"), "Ready"), "role")
-	b.quiet()
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "PermissionDenied"), "Ready"), "role")
+	f.quiet()
 }

@@ -13,28 +13,28 @@ import (
 )
 
 // tries is how often Omni was asked to make a machine set.
-func (b *bench) tries() int {
-	return b.omni.Requests()[omnisim.Request{Method: "Create", Type: plan.TypeMachineSet}]
+func (f *fixture) tries() int {
+	return f.omni.Requests()[omnisim.Request{Method: "Create", Type: plan.TypeMachineSet}]
 }
 
 // One bad set: the others are made, their documents are applied, and what the status says of both is true.
 func TestRefusedSetStopsNothingElse(t *testing.T) {
 	good, bad := newWorkers("good", machineClass, 1), newWorkers("bad", "no-such-class", 1)
-	b := newBench(t, newCluster(), bad, good)
-	b.create(newControlPlane("cp", b.machines[0]))
+	f := newFixture(t, newCluster(), bad, good)
+	f.create(newControlPlane("cp", f.machines[0]))
 
-	cluster := b.until("Stalled", metav1.ConditionTrue, "Refused")
-	b.eventually("the other sets", func() string {
-		b.run()
+	cluster := f.until("Stalled", metav1.ConditionTrue, "Refused")
+	f.eventually("the other sets", func() string {
+		f.run()
 
-		return cmp.Diff(map[string]int{"demo-control-planes": 1, "demo-good": 1}, b.view().Machines)
+		return cmp.Diff(map[string]int{"demo-control-planes": 1, "demo-good": 1}, f.view().Machines)
 	})
-	b.quiet()
+	f.quiet()
 
-	says(t, message(b.get(), "Synced"), `OmniWorkers "bad": create MachineSet "demo-bad"`, "no-such-class", "every 5m")
+	says(t, message(f.get(), "Synced"), `OmniWorkers "bad": create MachineSet "demo-bad"`, "no-such-class", "every 5m")
 
-	status := b.get().Status
-	applied := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{b.machines[0]}}, {ID: "demo-good", Size: machineClass + "/1"}}
+	status := f.get().Status
+	applied := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{f.machines[0]}}, {ID: "demo-good", Size: machineClass + "/1"}}
 
 	if diff := cmp.Diff(applied, status.AppliedMachineSets); diff != "" {
 		t.Errorf("recorded: %s", diff)
@@ -65,73 +65,73 @@ func TestRefusedSetStopsNothingElse(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if cluster.Status.Plan.Creates != 1 && b.get().Status.Plan.Creates != 1 {
-		t.Errorf("plan %+v", b.get().Status.Plan)
+	if cluster.Status.Plan.Creates != 1 && f.get().Status.Plan.Creates != 1 {
+		t.Errorf("plan %+v", f.get().Status.Plan)
 	}
 
-	change(b, "bad", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = machineClass })
+	change(f, "bad", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = machineClass })
 
-	cluster = b.until("Ready", metav1.ConditionTrue, "Running")
+	cluster = f.until("Ready", metav1.ConditionTrue, "Running")
 	if cluster.Status.Refusals != nil || len(cluster.Status.WorkersRefs) != 2 || len(cluster.Status.AppliedMachineSets) != 3 {
 		t.Errorf("%+v", cluster.Status)
 	}
 
-	b.quiet()
+	f.quiet()
 }
 
 // However often the cluster is looked at because Omni is at work on the rest of it, the refused part is asked for
 // again only after a pause, or when somebody asks for something else.
 func TestRefusalIsNotRepeatedAtOnce(t *testing.T) {
-	b := newBench(t, newCluster(), newWorkers("bad", "no-such-class", 1))
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Stalled", metav1.ConditionTrue, "Refused")
+	f := newFixture(t, newCluster(), newWorkers("bad", "no-such-class", 1))
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Stalled", metav1.ConditionTrue, "Refused")
 
 	expect := func(why string, do func(), want int) {
 		t.Helper()
 
-		before := b.tries()
+		before := f.tries()
 
 		do()
 
 		for range 5 {
-			b.run()
+			f.run()
 		}
 
-		if got := b.tries() - before; got != want {
+		if got := f.tries() - before; got != want {
 			t.Errorf("%s: tried %d times, want %d", why, got, want)
 		}
 	}
 
 	expect("at once", func() {}, 0)
 
-	if result := b.run(); result.RequeueAfter != 0 && result.RequeueAfter > defaultInterval {
+	if result := f.run(); result.RequeueAfter != 0 && result.RequeueAfter > defaultInterval {
 		t.Errorf("looked at again after %s", result.RequeueAfter)
 	}
 
-	expect("after the pause", func() { b.advance(refusalPause) }, 1)
+	expect("after the pause", func() { f.advance(refusalPause) }, 1)
 	expect("on request", func() {
-		b.edit(func(o *v1alpha1.OmniCluster) {
+		f.edit(func(o *v1alpha1.OmniCluster) {
 			o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 		})
 	}, 1)
 	expect("when the class is there", func() {
-		if err := b.omni.AddMachineClass("no-such-class", "pool = a"); err != nil {
+		if err := f.omni.AddMachineClass("no-such-class", "pool = a"); err != nil {
 			t.Fatal(err)
 		}
 
-		b.advance(refusalPause)
+		f.advance(refusalPause)
 	}, 1)
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // Within the pause the next look is at its end, so that a change in Omni that was the remedy is not missed.
 func TestRefusalIsTriedAgainAfterThePause(t *testing.T) {
-	b := newBench(t, newCluster(), newWorkers("bad", "no-such-class", 1))
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Stalled", metav1.ConditionTrue, "Refused")
-	b.advance(refusalPause / 5)
-	b.eventually("a look after the rest of the pause", func() string {
-		if result := b.run(); result.RequeueAfter != refusalPause-refusalPause/5 {
+	f := newFixture(t, newCluster(), newWorkers("bad", "no-such-class", 1))
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Stalled", metav1.ConditionTrue, "Refused")
+	f.advance(refusalPause / 5)
+	f.eventually("a look after the rest of the pause", func() string {
+		if result := f.run(); result.RequeueAfter != refusalPause-refusalPause/5 {
 			return result.RequeueAfter.String()
 		}
 
@@ -142,18 +142,18 @@ func TestRefusalIsTriedAgainAfterThePause(t *testing.T) {
 // A run may take longer than the rest of the pause. What it did not try again has its own time, then, and not only that
 // of the interval.
 func TestRefusalIsTriedAgainAfterASlowRun(t *testing.T) {
-	b := newBench(t, newCluster(), newWorkers("bad", "no-such-class", 1))
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Stalled", metav1.ConditionTrue, "Refused")
+	f := newFixture(t, newCluster(), newWorkers("bad", "no-such-class", 1))
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Stalled", metav1.ConditionTrue, "Refused")
 
 	// The pause ends between two readings of the clock, at another place of the run each time.
 	for calls := range 12 {
-		b.slow = refusalPause * 2 / time.Duration(2*calls+1)
+		f.slow = refusalPause * 2 / time.Duration(2*calls+1)
 
 		for range 12 {
-			before := b.tries()
+			before := f.tries()
 
-			if result := b.run(); b.tries() == before && (result.RequeueAfter <= 0 || result.RequeueAfter > refusalPause) {
+			if result := f.run(); f.tries() == before && (result.RequeueAfter <= 0 || result.RequeueAfter > refusalPause) {
 				t.Fatalf("neither tried again nor looked at again soon, but after %s", result.RequeueAfter)
 			}
 		}
@@ -162,20 +162,20 @@ func TestRefusalIsTriedAgainAfterASlowRun(t *testing.T) {
 
 // A set that waits to settle, while another one is refused, goes when it has settled.
 func TestRefusalDoesNotStopTheSettleTime(t *testing.T) {
-	b := newBench(t, newCluster(), newWorkers("w", machineClass, 1), newWorkers("gone", machineClass, 1))
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f := newFixture(t, newCluster(), newWorkers("w", machineClass, 1), newWorkers("gone", machineClass, 1))
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
 	// A class that is missing is refused for an existing set, too; nothing new is to come in its place.
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = "no-such-class" })
-	b.delete(newWorkers("gone", machineClass, 1))
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Name = "no-such-class" })
+	f.delete(newWorkers("gone", machineClass, 1))
 
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime + time.Second)
-	says(t, message(b.until("Synced", metav1.ConditionFalse, "Refused"), "Synced"), `OmniWorkers "w"`, "no-such-class")
-	b.eventually("the end of the other set", func() string {
-		b.run()
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime + time.Second)
+	says(t, message(f.until("Synced", metav1.ConditionFalse, "Refused"), "Synced"), `OmniWorkers "w"`, "no-such-class")
+	f.eventually("the end of the other set", func() string {
+		f.run()
 
-		return cmp.Diff(map[string]int{"demo-control-planes": 1, "demo-w": 1}, b.view().Machines)
+		return cmp.Diff(map[string]int{"demo-control-planes": 1, "demo-w": 1}, f.view().Machines)
 	})
 }

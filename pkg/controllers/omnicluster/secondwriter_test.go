@@ -128,104 +128,104 @@ func TestRivalryIsLeft(t *testing.T) {
 }
 
 // war changes the cluster past the controller, as another hub with the same ID does, until the controller gives in.
-func (b *bench) war() *v1alpha1.OmniCluster {
-	b.t.Helper()
+func (f *fixture) war() *v1alpha1.OmniCluster {
+	f.t.Helper()
 
 	for range revertLimit {
-		if err := omnisim.SetKubernetesVersion(b.t.Context(), b.omni.State(), benchCluster, "1.35.4"); err != nil {
-			b.t.Fatal(err)
+		if err := omnisim.SetKubernetesVersion(f.t.Context(), f.omni.State(), testCluster, "1.35.4"); err != nil {
+			f.t.Fatal(err)
 		}
 
-		before := b.remoteWrites()
-		b.eventually("the change to be taken back", func() string {
-			if b.run(); b.remoteWrites() == before {
+		before := f.remoteWrites()
+		f.eventually("the change to be taken back", func() string {
+			if f.run(); f.remoteWrites() == before {
 				return "no write"
 			}
 
 			return ""
 		})
-		b.advance(time.Second)
+		f.advance(time.Second)
 	}
 
-	return b.until("Stalled", metav1.ConditionTrue, "SecondWriter")
+	return f.until("Stalled", metav1.ConditionTrue, "SecondWriter")
 }
 
 func TestSecondWriterStopsAllWrites(t *testing.T) {
-	b := running(t)
-	b.advance(time.Hour)
+	f := running(t)
+	f.advance(time.Hour)
 
-	cluster := b.war()
+	cluster := f.war()
 	says(t, message(cluster, "Stalled"), `Cluster "demo"`, "3 times", "--hub-id", v1alpha1.AnnotationReconcileRequestedAt)
 
-	if err := omnisim.SetKubernetesVersion(t.Context(), b.omni.State(), benchCluster, "1.35.4"); err != nil {
+	if err := omnisim.SetKubernetesVersion(t.Context(), f.omni.State(), testCluster, "1.35.4"); err != nil {
 		t.Fatal(err)
 	}
 
-	before := b.remoteWrites()
+	before := f.remoteWrites()
 
 	for range 3 {
-		b.advance(time.Hour)
-		b.run()
+		f.advance(time.Hour)
+		f.run()
 	}
 
-	if b.remoteWrites() != before {
-		t.Errorf("Omni took %q", b.writesSince(before))
+	if f.remoteWrites() != before {
+		t.Errorf("Omni took %q", f.writesSince(before))
 	}
 
-	b.quiet()
+	f.quiet()
 
 	// Neither a deletion goes on.
-	b.delete(newCluster())
-	cluster = b.until("DeletionBlocked", metav1.ConditionTrue, "SecondWriter")
+	f.delete(newCluster())
+	cluster = f.until("DeletionBlocked", metav1.ConditionTrue, "SecondWriter")
 	says(t, message(cluster, "DeletionBlocked"), "is not destroyed", "orphan")
-	b.quiet()
+	f.quiet()
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
-	b.untilGone()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
+	f.untilGone()
 
-	if view := b.view(); b.remoteWrites() != before || !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] == "" {
-		t.Errorf("Omni took %q, and has %+v", b.writesSince(before), view)
+	if view := f.view(); f.remoteWrites() != before || !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] == "" {
+		t.Errorf("Omni took %q, and has %+v", f.writesSince(before), view)
 	}
 }
 
 // Whoever has looked into it lets it go on: by a request, or by an edit.
 func TestSecondWriterIsLeft(t *testing.T) {
-	for name, edit := range map[string]func(*bench){
-		"asked": func(b *bench) {
-			b.edit(func(o *v1alpha1.OmniCluster) {
+	for name, edit := range map[string]func(*fixture){
+		"asked": func(f *fixture) {
+			f.edit(func(o *v1alpha1.OmniCluster) {
 				o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 				o.Generation-- // annotations are no new generation
 			})
 		},
-		"edited": func(b *bench) {
-			b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
+		"edited": func(f *fixture) {
+			f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
 		},
-		"a document edited": func(b *bench) {
-			change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Labels = map[string]string{"a": "b"} })
+		"a document edited": func(f *fixture) {
+			change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Labels = map[string]string{"a": "b"} })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := running(t)
-			b.war()
-			edit(b)
-			b.until("Ready", metav1.ConditionTrue, "Running")
-			b.quiet()
+			f := running(t)
+			f.war()
+			edit(f)
+			f.until("Ready", metav1.ConditionTrue, "Running")
+			f.quiet()
 		})
 	}
 }
 
 // A deletion that was held goes on when somebody says so.
 func TestSecondWriterIsLeftInADeletion(t *testing.T) {
-	b := running(t)
-	b.war()
-	b.delete(newCluster())
-	b.until("DeletionBlocked", metav1.ConditionTrue, "SecondWriter")
-	b.edit(func(o *v1alpha1.OmniCluster) {
+	f := running(t)
+	f.war()
+	f.delete(newCluster())
+	f.until("DeletionBlocked", metav1.ConditionTrue, "SecondWriter")
+	f.edit(func(o *v1alpha1.OmniCluster) {
 		o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 	})
-	b.untilGone()
+	f.untilGone()
 
-	if b.view().Exists {
+	if f.view().Exists {
 		t.Error("the cluster was left behind")
 	}
 }

@@ -9,90 +9,90 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// settlingWithoutSlots is a bench with a set whose destruction settles, and whose last runs found all slots taken.
+// settlingWithoutSlots is a fixture with a set whose destruction settles, and whose last runs found all slots taken.
 // meanwhile happens between two of them.
-func settlingWithoutSlots(t *testing.T, meanwhile func(*bench)) *bench {
+func settlingWithoutSlots(t *testing.T, meanwhile func(*fixture)) *fixture {
 	t.Helper()
 
-	b := running(t)
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime - time.Second)
+	f := running(t)
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime - time.Second)
 
-	release := b.takeSlots()
-	writes := b.writes
-	b.run()
-	meanwhile(b)
+	release := f.takeSlots()
+	writes := f.writes
+	f.run()
+	meanwhile(f)
 
-	if result := b.run(); result.RequeueAfter > slotPause || b.writes != writes {
-		t.Errorf("looks again after %s, %d writes", result.RequeueAfter, b.writes-writes)
+	if result := f.run(); result.RequeueAfter > slotPause || f.writes != writes {
+		t.Errorf("looks again after %s, %d writes", result.RequeueAfter, f.writes-writes)
 	}
 
 	release()
-	b.advance(time.Second)
+	f.advance(time.Second)
 
-	return b
+	return f
 }
 
 // While many clusters of a connection settle at once, most runs find no slot.
 func TestRunWithoutASlotKeepsTheSettleTime(t *testing.T) {
-	b := settlingWithoutSlots(t, func(*bench) {})
+	f := settlingWithoutSlots(t, func(*fixture) {})
 
-	b.run()
-	b.wantTornDown("MachineSets demo-w")
-	b.until("Ready", metav1.ConditionTrue, "Running")
-	b.quiet()
+	f.run()
+	f.wantTornDown("MachineSets demo-w")
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 }
 
 // Runs without a slot do not see whether a document comes back and goes again.
 func TestSettleTimeStartsAgainAfterChangesWithoutASlot(t *testing.T) {
-	for name, meanwhile := range map[string]func(*bench){
-		"the cluster is edited, and back": func(b *bench) {
+	for name, meanwhile := range map[string]func(*fixture){
+		"the cluster is edited, and back": func(f *fixture) {
 			for _, labels := range []map[string]string{{"a": "b"}, nil} {
-				b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = labels })
+				f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = labels })
 			}
 		},
-		"a document goes, and another takes its place": func(b *bench) {
-			next := newControlPlane("cp", b.machines[0])
+		"a document goes, and another takes its place": func(f *fixture) {
+			next := newControlPlane("cp", f.machines[0])
 			next.UID = "uid-cp-2"
 
-			b.delete(newControlPlane("cp", b.machines[0]))
-			b.create(next)
+			f.delete(newControlPlane("cp", f.machines[0]))
+			f.create(next)
 		},
-		"a document comes, and goes": func(b *bench) {
-			b.create(newWorkers("w", machineClass, 2))
-			b.delete(newWorkers("w", machineClass, 2))
-			b.reconciler.deletions.note(newWorkers("w", machineClass, 2), b.clock()) // as the watch does
+		"a document comes, and goes": func(f *fixture) {
+			f.create(newWorkers("w", machineClass, 2))
+			f.delete(newWorkers("w", machineClass, 2))
+			f.reconciler.deletions.note(newWorkers("w", machineClass, 2), f.clock()) // as the watch does
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := settlingWithoutSlots(t, meanwhile)
+			f := settlingWithoutSlots(t, meanwhile)
 
-			b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-			b.advance(settleTime - 2*time.Second)
-			b.run()
-			b.wantTornDown()
-			b.advance(2 * time.Second)
-			b.run()
-			b.wantTornDown("MachineSets demo-w")
+			f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+			f.advance(settleTime - 2*time.Second)
+			f.run()
+			f.wantTornDown()
+			f.advance(2 * time.Second)
+			f.run()
+			f.wantTornDown("MachineSets demo-w")
 		})
 	}
 }
 
 // A run whose status is not written must not tell of it either: the next one would tell it again.
 func TestRunWithoutASlotTellsNothing(t *testing.T) {
-	b := running(t)
-	b.reconciler.options.Rollouts = true
+	f := running(t)
+	f.reconciler.options.Rollouts = true
 
 	policy := &v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: meta("fleet", "uid-fleet"),
 		Spec:       v1alpha1.OmniRolloutPolicySpec{ClusterSelector: &metav1.LabelSelector{}, Stages: []v1alpha1.RolloutStage{{Name: "all"}}},
 	}
-	b.create(policy)
+	f.create(policy)
 
-	cluster := b.get()
+	cluster := f.get()
 	cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{
-		Policy: "fleet", State: v1alpha1.RolloutAdmitted, Hash: "hash", Governed: true, AdmittedSince: &metav1.Time{Time: b.clock().Add(-1000 * time.Hour)},
+		Policy: "fleet", State: v1alpha1.RolloutAdmitted, Hash: "hash", Governed: true, AdmittedSince: &metav1.Time{Time: f.clock().Add(-1000 * time.Hour)},
 	}
 
 	for i := range cluster.Status.Conditions {
@@ -101,18 +101,18 @@ func TestRunWithoutASlotTellsNothing(t *testing.T) {
 		}
 	}
 
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	release := b.takeSlots()
+	release := f.takeSlots()
 	defer release()
 
 	for range 3 {
-		b.run()
+		f.run()
 	}
 
-	if b.hasEvent("RolloutFailed") || b.get().Status.Rollout.State != v1alpha1.RolloutAdmitted {
-		t.Errorf("%q, %+v", b.seen, b.get().Status.Rollout)
+	if f.hasEvent("RolloutFailed") || f.get().Status.Rollout.State != v1alpha1.RolloutAdmitted {
+		t.Errorf("%q, %+v", f.seen, f.get().Status.Rollout)
 	}
 }

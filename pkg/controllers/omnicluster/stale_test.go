@@ -15,11 +15,11 @@ import (
 
 // A watch that has not told of a worker set's return does not destroy the set.
 func TestStaleCacheDestroysNothing(t *testing.T) {
-	b := running(t)
-	writes := b.remoteWrites()
+	f := running(t)
+	writes := f.remoteWrites()
 
 	// The cache has lost the worker sets; the API has them.
-	b.reconciler.client = interceptor.NewClient(b.client, interceptor.Funcs{
+	f.reconciler.client = interceptor.NewClient(f.client, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, lost := list.(*v1alpha1.OmniWorkersList); lost {
 				return nil
@@ -28,14 +28,14 @@ func TestStaleCacheDestroysNothing(t *testing.T) {
 			return c.List(ctx, list, options...)
 		},
 	})
-	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
+	f.loop = loop.New(f.reconciler.kind(), loop.Settings{Client: f.client, Events: f.events})
 
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime)
-	b.until("Synced", metav1.ConditionFalse, "Conflict")
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime)
+	f.until("Synced", metav1.ConditionFalse, "Conflict")
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 }
@@ -43,11 +43,11 @@ func TestStaleCacheDestroysNothing(t *testing.T) {
 // After a restore of the API's storage generations repeat: what the cache still has as deleted in one of them may be
 // another state of the object there.
 func TestRestoredObjectIsNotDestroyed(t *testing.T) {
-	b := running(t)
-	b.delete(newCluster())
+	f := running(t)
+	f.delete(newCluster())
 
-	writes := b.remoteWrites()
-	b.reconciler.live = interceptor.NewClient(b.client, interceptor.Funcs{
+	writes := f.remoteWrites()
+	f.reconciler.live = interceptor.NewClient(f.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			err := c.Get(ctx, key, object, options...)
 			object.SetDeletionTimestamp(nil)
@@ -56,23 +56,23 @@ func TestRestoredObjectIsNotDestroyed(t *testing.T) {
 		},
 	})
 
-	b.until("Ready", metav1.ConditionFalse, "Conflict")
+	f.until("Ready", metav1.ConditionFalse, "Conflict")
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 }
 
 // The same with a document: it is smaller in the cache only.
 func TestRestoredDocumentIsNotScaledDown(t *testing.T) {
-	b := running(t)
-	b.resize(3)
-	b.until("Synced", metav1.ConditionTrue, "")
+	f := running(t)
+	f.resize(3)
+	f.until("Synced", metav1.ConditionTrue, "")
 
-	writes := b.remoteWrites()
-	b.resize(1)
+	writes := f.remoteWrites()
+	f.resize(1)
 
-	b.reconciler.live = interceptor.NewClient(b.client, interceptor.Funcs{
+	f.reconciler.live = interceptor.NewClient(f.client, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			err := c.List(ctx, list, options...)
 
@@ -86,11 +86,11 @@ func TestRestoredDocumentIsNotScaledDown(t *testing.T) {
 		},
 	})
 
-	b.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
-	b.advance(settleTime)
-	b.until("Synced", metav1.ConditionFalse, "Conflict")
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime)
+	f.until("Synced", metav1.ConditionFalse, "Conflict")
 
-	if got := b.remoteWrites() - writes; got != 0 {
+	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
 }

@@ -25,32 +25,32 @@ func isReady(cluster *v1alpha1.OmniCluster) bool {
 }
 
 // upgradeStatus reports whether Omni has a KubernetesUpgradeStatus of the cluster.
-func (b *bench) upgradeStatus() bool {
-	_, err := b.omni.Unchecked().Get(b.t.Context(), omni.NewKubernetesUpgradeStatus(benchCluster).Metadata())
+func (f *fixture) upgradeStatus() bool {
+	_, err := f.omni.Unchecked().Get(f.t.Context(), omni.NewKubernetesUpgradeStatus(testCluster).Metadata())
 
 	return err == nil
 }
 
 // looked runs until the status shows what Omni says of the cluster now.
-func (b *bench) looked() *v1alpha1.OmniCluster {
-	b.t.Helper()
+func (f *fixture) looked() *v1alpha1.OmniCluster {
+	f.t.Helper()
 
-	lease, open := b.pool.Get("uid-connection")
+	lease, open := f.pool.Get("uid-connection")
 	if !open {
-		b.t.Fatal("no session")
+		f.t.Fatal("no session")
 	}
 	defer lease.Release()
 
 	copied := lease.Mirror().State()
 
 	for _, pointer := range []resource.Pointer{
-		omni.NewClusterStatus(benchCluster).Metadata(), omni.NewLoadBalancerStatus(benchCluster).Metadata(),
-		omni.NewMachineSetStatus(omni.ControlPlanesResourceID(benchCluster)).Metadata(),
-		omni.NewKubernetesUpgradeStatus(benchCluster).Metadata(), omni.NewClusterUUID(benchCluster).Metadata(),
+		omni.NewClusterStatus(testCluster).Metadata(), omni.NewLoadBalancerStatus(testCluster).Metadata(),
+		omni.NewMachineSetStatus(omni.ControlPlanesResourceID(testCluster)).Metadata(),
+		omni.NewKubernetesUpgradeStatus(testCluster).Metadata(), omni.NewClusterUUID(testCluster).Metadata(),
 	} {
-		b.eventually("the local copy of "+pointer.Type(), func() string {
-			original, err := b.omni.Unchecked().Get(b.t.Context(), pointer)
-			found, copyErr := copied.Get(b.t.Context(), pointer)
+		f.eventually("the local copy of "+pointer.Type(), func() string {
+			original, err := f.omni.Unchecked().Get(f.t.Context(), pointer)
+			found, copyErr := copied.Get(f.t.Context(), pointer)
 
 			if err != nil || copyErr != nil {
 				if (err == nil) == (copyErr == nil) {
@@ -64,31 +64,31 @@ func (b *bench) looked() *v1alpha1.OmniCluster {
 		})
 	}
 
-	b.quiet()
+	f.quiet()
 
-	return b.get()
+	return f.get()
 }
 
 // A new cluster is not Ready at the load balancer's first word, and says what it waits for; afterwards nothing makes it
 // wait for that again: neither a restart, nor a status without the field, nor the loss of the evidence.
 func TestNewClusterIsReadyWhenKubernetesAnswered(t *testing.T) {
-	b := newBenchWith(t, omnisim.Options{Manual: true}, newCluster())
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Synced", metav1.ConditionTrue, "")
+	f := newFixtureWith(t, omnisim.Options{Manual: true}, newCluster())
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Synced", metav1.ConditionTrue, "")
 
 	waited := false
 
-	for step := 0; !isReady(b.get()); step++ {
+	for step := 0; !isReady(f.get()); step++ {
 		if step > steps {
-			t.Fatalf("not Ready: %q", shown(b.get()))
+			t.Fatalf("not Ready: %q", shown(f.get()))
 		}
 
-		b.omni.Step()
+		f.omni.Step()
 
-		cluster := b.looked()
+		cluster := f.looked()
 		waited = waited || strings.Contains(message(cluster, "Ready"), "no KubernetesUpgradeStatus of this cluster")
 
-		if isReady(cluster) && !b.upgradeStatus() {
+		if isReady(cluster) && !f.upgradeStatus() {
 			t.Fatal("Ready at the load balancer's first word")
 		}
 	}
@@ -97,55 +97,55 @@ func TestNewClusterIsReadyWhenKubernetesAnswered(t *testing.T) {
 		t.Error("it never said what it waits for")
 	}
 
-	if b.get().Status.Starting {
+	if f.get().Status.Starting {
 		t.Error("it still starts")
 	}
 
-	pointer := omni.NewKubernetesUpgradeStatus(benchCluster).Metadata()
-	if err := b.omni.Unchecked().Destroy(t.Context(), pointer, state.WithDestroyOwner("KubernetesUpgradeStatusController")); err != nil {
+	pointer := omni.NewKubernetesUpgradeStatus(testCluster).Metadata()
+	if err := f.omni.Unchecked().Destroy(t.Context(), pointer, state.WithDestroyOwner("KubernetesUpgradeStatusController")); err != nil {
 		t.Fatal(err)
 	}
 
-	for name, change := range map[string]func(){"the evidence is gone": func() {}, "a restart": b.restart} {
+	for name, change := range map[string]func(){"the evidence is gone": func() {}, "a restart": f.restart} {
 		change()
 
-		if !isReady(b.looked()) {
-			t.Errorf("%s: %q", name, shown(b.get()))
+		if !isReady(f.looked()) {
+			t.Errorf("%s: %q", name, shown(f.get()))
 		}
 	}
 }
 
 // A status of an older version knows the cluster, and not the field.
 func TestOlderStatusDoesNotStartAgain(t *testing.T) {
-	b := newBenchWith(t, omnisim.Options{Manual: true}, newCluster())
-	b.create(newControlPlane("cp", b.machines[0]))
-	b.until("Synced", metav1.ConditionTrue, "")
+	f := newFixtureWith(t, omnisim.Options{Manual: true}, newCluster())
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Synced", metav1.ConditionTrue, "")
 
 	for range 2 { // the UUID takes a step
-		b.omni.Step()
+		f.omni.Step()
 	}
 
-	cluster := b.looked()
+	cluster := f.looked()
 	if cluster.Status.OmniClusterID == "" || !cluster.Status.Starting {
 		t.Fatalf("a new cluster starts: %+v", cluster.Status)
 	}
 
 	cluster.Status.Starting = false
-	if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
-	b.restart()
+	f.restart()
 
-	for step := 0; !isReady(b.looked()); step++ {
+	for step := 0; !isReady(f.looked()); step++ {
 		if step > steps {
-			t.Fatalf("not Ready: %q", shown(b.get()))
+			t.Fatalf("not Ready: %q", shown(f.get()))
 		}
 
-		b.omni.Step()
+		f.omni.Step()
 	}
 
-	if b.upgradeStatus() {
+	if f.upgradeStatus() {
 		t.Error("this test wants the load balancer's first word")
 	}
 }

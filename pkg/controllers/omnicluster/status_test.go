@@ -38,13 +38,13 @@ func TestEndpointIsKeptUntilTheIDIsTold(t *testing.T) {
 }
 
 func TestPlanIsShownAsText(t *testing.T) {
-	b := running(t)
-	b.edit(func(o *v1alpha1.OmniCluster) {
+	f := running(t)
+	f.edit(func(o *v1alpha1.OmniCluster) {
 		o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive
 	})
-	change(b, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size.IntVal = 1 })
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size.IntVal = 1 })
 
-	cluster := b.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
+	cluster := f.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
 	plan := cluster.Status.Plan
 
 	const head = "# update MachineSet \"demo-w\" (pool/2 -> pool/1): lowers its machine count (destructive)\n@@ "
@@ -56,12 +56,12 @@ func TestPlanIsShownAsText(t *testing.T) {
 		t.Errorf("plan %+v", plan)
 	}
 
-	b.quiet()
+	f.quiet()
 
-	b.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = plan.Hash })
-	b.until("Ready", metav1.ConditionTrue, "Running")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = plan.Hash })
+	f.until("Ready", metav1.ConditionTrue, "Running")
 
-	if plan := b.get().Status.Plan; plan.Diff != "" || plan.Destructive != 0 || len(plan.Changes) != 0 {
+	if plan := f.get().Status.Plan; plan.Diff != "" || plan.Destructive != 0 || len(plan.Changes) != 0 {
 		t.Errorf("a plan that is done: %+v", plan)
 	}
 }

@@ -28,7 +28,7 @@ func upgradeFacts(cluster *v1alpha1.OmniCluster, gate consent.Gate) consent.Fact
 	return consent.Facts{
 		Cluster: cluster, Now: wednesday, Gate: gate,
 		Plan: &plan.Plan{Changes: []plan.Change{{
-			Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: benchCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
+			Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: testCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
 		}}},
 	}
 }
@@ -145,7 +145,7 @@ func TestIsTurn(t *testing.T) {
 				t.Fatal("nothing is about to begin")
 			}
 
-			s := &scope{cluster: now.cluster.DeepCopy(), name: benchCluster}
+			s := &scope{cluster: now.cluster.DeepCopy(), name: testCluster}
 
 			if test.change != nil {
 				test.change(&now)
@@ -196,7 +196,7 @@ func TestABegunTurnGoesOn(t *testing.T) {
 				t.Fatal("the turn does not go on")
 			}
 
-			if got, err := r.mayBegin(t.Context(), &scope{cluster: now.cluster, name: benchCluster}, decision); err != nil || !got {
+			if got, err := r.mayBegin(t.Context(), &scope{cluster: now.cluster, name: testCluster}, decision); err != nil || !got {
 				t.Errorf("%t %v", got, err)
 			}
 		})
@@ -321,7 +321,7 @@ func TestANewPolicyHolds(t *testing.T) {
 			}
 
 			r := &reconciler{client: with(test.cached, nil), live: with(test.stored, test.labels), options: newOptionsAt(wednesday)}
-			s := &scope{cluster: now.cluster, name: benchCluster, seen: &seen{}}
+			s := &scope{cluster: now.cluster, name: testCluster, seen: &seen{}}
 			if test.ours {
 				s.seen.live = omni.Live{Exists: true, Marks: omni.Marks{UID: string(now.cluster.UID)}}
 			}

@@ -10,10 +10,10 @@ import (
 )
 
 // wellSince is since when the status says that the cluster runs well; zero if it does not.
-func (b *bench) wellSince() time.Time {
-	b.t.Helper()
+func (f *fixture) wellSince() time.Time {
+	f.t.Helper()
 
-	if since := b.turn().WellSince; since != nil {
+	if since := f.turn().WellSince; since != nil {
 		return since.Time
 	}
 
@@ -21,103 +21,103 @@ func (b *bench) wellSince() time.Time {
 }
 
 // untilWell reconciles until the status says that the cluster runs well, or that it does not.
-func (b *bench) untilWell(want bool) time.Time {
-	b.t.Helper()
-	b.eventually("the cluster to run well, or not to", func() string {
-		b.run()
+func (f *fixture) untilWell(want bool) time.Time {
+	f.t.Helper()
+	f.eventually("the cluster to run well, or not to", func() string {
+		f.run()
 
-		if b.wellSince().IsZero() == want {
-			return b.wellSince().String()
+		if f.wellSince().IsZero() == want {
+			return f.wellSince().String()
 		}
 
 		return ""
 	})
 
-	return b.wellSince()
+	return f.wellSince()
 }
 
 // TestOmniWasAway has the watches break, and Omni go away and come back. The cluster ran well all the time, as far as anybody
 // knows.
 func TestOmniWasAway(t *testing.T) {
-	b := governed(t)
-	since := b.untilWell(true)
+	f := governed(t)
+	since := f.untilWell(true)
 
-	b.advance(time.Hour)
-	b.omni.ResetStreams()
-	b.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
-	b.omni.GoDown()
-	b.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
+	f.advance(time.Hour)
+	f.omni.ResetStreams()
+	f.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
+	f.omni.GoDown()
+	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
 
-	if err := b.omni.ComeBack(); err != nil {
+	if err := f.omni.ComeBack(); err != nil {
 		t.Fatal(err)
 	}
 
-	b.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
+	f.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
 
-	if got := b.wellSince(); !got.Equal(since) {
+	if got := f.wellSince(); !got.Equal(since) {
 		t.Errorf("well since %s, before %s", got, since)
 	}
 
-	b.quiet()
+	f.quiet()
 }
 
 // TestWellSinceOfAClusterThatWaits has a cluster wait for an approval: it is not Ready, whether it runs well or not.
 func TestWellSinceOfAClusterThatWaits(t *testing.T) {
-	b := governed(t)
-	before := b.untilWell(true)
+	f := governed(t)
+	before := f.untilWell(true)
 
-	b.edit(func(cluster *v1alpha1.OmniCluster) {
+	f.edit(func(cluster *v1alpha1.OmniCluster) {
 		cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive
 	})
-	b.delete(newWorkers("w", machineClass, 2))
-	b.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
 
-	if got := b.wellSince(); !got.Equal(before) {
+	if got := f.wellSince(); !got.Equal(before) {
 		t.Errorf("well since %s, before it waited %s", got, before)
 	}
 
-	b.advance(time.Hour)
-	b.omni.KillMachine(b.machines[0])
-	b.untilWell(false)
-	b.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
-	b.advance(time.Hour)
+	f.advance(time.Hour)
+	f.omni.KillMachine(f.machines[0])
+	f.untilWell(false)
+	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
+	f.advance(time.Hour)
 
-	if err := b.omni.ReviveMachine(b.machines[0]); err != nil {
+	if err := f.omni.ReviveMachine(f.machines[0]); err != nil {
 		t.Fatal(err)
 	}
 
-	now := b.clock().Truncate(time.Second)
-	if got := b.untilWell(true); got.Before(now) {
+	now := f.clock().Truncate(time.Second)
+	if got := f.untilWell(true); got.Before(now) {
 		t.Errorf("well since %s, and it is %s", got, now)
 	}
 
-	b.quiet()
+	f.quiet()
 }
 
 // TestWellSinceOfAnUpgrade upgrades a cluster. The time counts from when it runs the new version.
 func TestWellSinceOfAnUpgrade(t *testing.T) {
-	b := governed(t)
-	b.untilWell(true)
-	b.upgrade("v1.36.1")
+	f := governed(t)
+	f.untilWell(true)
+	f.upgrade("v1.36.1")
 
-	admitted := b.clock().Truncate(time.Second)
+	admitted := f.clock().Truncate(time.Second)
 
-	if turn := b.untilTurnEnds(nil); turn.WellSince == nil || turn.WellSince.Time.Before(admitted) {
+	if turn := f.untilTurnEnds(nil); turn.WellSince == nil || turn.WellSince.Time.Before(admitted) {
 		t.Errorf("%+v", turn)
 	}
 
-	if got := b.get().Status.Omni.Upgrades.Kubernetes; got == nil || got.Version != "v1.36.1" {
+	if got := f.get().Status.Omni.Upgrades.Kubernetes; got == nil || got.Version != "v1.36.1" {
 		t.Errorf("%+v", got)
 	}
 
 	// Another write does not begin it anew.
-	since := b.wellSince()
+	since := f.wellSince()
 
-	b.advance(time.Hour)
-	b.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Labels = map[string]string{"a": "b"} })
-	b.until(v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
+	f.advance(time.Hour)
+	f.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Labels = map[string]string{"a": "b"} })
+	f.until(v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
 
-	if got := b.wellSince(); !got.Equal(since) || b.view().Labels["a"] != "b" {
+	if got := f.wellSince(); !got.Equal(since) || f.view().Labels["a"] != "b" {
 		t.Errorf("well since %s, before %s", got, since)
 	}
 }
@@ -146,27 +146,27 @@ func TestWellSinceThatIsNotCurrent(t *testing.T) {
 		"all of it is lost": {isNow: true, status: func(s *v1alpha1.OmniClusterStatus) { *s = v1alpha1.OmniClusterStatus{} }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := governed(t)
-			b.untilWell(true)
+			f := governed(t)
+			f.untilWell(true)
 
-			cluster := b.get()
+			cluster := f.get()
 			test.status(&cluster.Status)
 
-			if err := b.client.Status().Update(t.Context(), cluster); err != nil {
+			if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 				t.Fatal(err)
 			}
 
-			rollouts := b.reconciler.options
-			b.restart()
-			b.reconciler.options = rollouts
-			b.advance(time.Hour)
+			rollouts := f.reconciler.options
+			f.restart()
+			f.reconciler.options = rollouts
+			f.advance(time.Hour)
 
-			now := b.clock().Truncate(time.Second)
-			if got := b.untilWell(true); got.Before(now) == test.isNow || got.Before(now.Add(-24*time.Hour)) {
+			now := f.clock().Truncate(time.Second)
+			if got := f.untilWell(true); got.Before(now) == test.isNow || got.Before(now.Add(-24*time.Hour)) {
 				t.Errorf("well since %s, and it is %s", got, now)
 			}
 
-			b.quiet()
+			f.quiet()
 		})
 	}
 }

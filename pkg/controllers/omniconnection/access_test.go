@@ -11,17 +11,17 @@ import (
 
 // TestAccess: the status says how people reach the clusters, and Omni is asked once.
 func TestAccess(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Ready", "True", "Connected")
-	b.run()
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Ready", "True", "Connected")
+	f.run()
 
-	want := v1alpha1.OmniAccess{KubernetesProxyURL: b.omni.KubernetesProxyURL(), OIDCIssuerURL: b.omni.OIDCIssuerURL(), Account: "omni"}
-	if access := b.get().Status.Access; access == nil || *access != want {
+	want := v1alpha1.OmniAccess{KubernetesProxyURL: f.omni.KubernetesProxyURL(), OIDCIssuerURL: f.omni.OIDCIssuerURL(), Account: "omni"}
+	if access := f.get().Status.Access; access == nil || *access != want {
 		t.Errorf("%+v, want %+v", access, want)
 	}
 
-	if calls := b.omni.Requests()[omnisim.Request{Method: omnisim.MethodKubeconfigForPeople}]; calls != 1 {
+	if calls := f.omni.Requests()[omnisim.Request{Method: omnisim.MethodKubeconfigForPeople}]; calls != 1 {
 		t.Errorf("%d calls for a kubeconfig", calls)
 	}
 }
@@ -30,13 +30,13 @@ func TestAccess(t *testing.T) {
 func TestAccessRefused(t *testing.T) {
 	asked := 0
 
-	b := newBench(t)
-	b.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unimplemented, OnHit: func() { asked++ }})
-	b.secret("key", b.key)
-	b.expect("Ready", "True", "Connected")
-	b.run()
+	f := newFixture(t)
+	f.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unimplemented, OnHit: func() { asked++ }})
+	f.secret("key", f.key)
+	f.expect("Ready", "True", "Connected")
+	f.run()
 
-	if access := b.get().Status.Access; access != nil || asked != 1 {
+	if access := f.get().Status.Access; access != nil || asked != 1 {
 		t.Errorf("%+v after %d calls", access, asked)
 	}
 }

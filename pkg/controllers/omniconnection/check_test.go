@@ -88,30 +88,30 @@ func TestCheckUnderWay(t *testing.T) {
 
 // A restart writes nothing while the copy of a large Omni is being filled, for a while.
 func TestARestartKeepsAConnectionReady(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.runUntilReady(metav1.ConditionTrue)
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.runUntilReady(metav1.ConditionTrue)
 
-	heal := b.omni.Inject(omnisim.Fault{Hang: true, Method: "Watch"})
+	heal := f.omni.Inject(omnisim.Fault{Hang: true, Method: "Watch"})
 	defer heal()
 
-	writes := b.writes
-	b.pool.Forget("uid-main")
-	b.start(EndpointPolicy{})
-	b.now = b.now.Add(time.Hour) // another process led until now
+	writes := f.writes
+	f.pool.Forget("uid-main")
+	f.start(EndpointPolicy{})
+	f.now = f.now.Add(time.Hour) // another process led until now
 
-	if result := b.run(); b.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > contentsGrace {
-		t.Errorf("%d writes, then %+v", b.writes-writes, result)
+	if result := f.run(); f.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > contentsGrace {
+		t.Errorf("%d writes, then %+v", f.writes-writes, result)
 	}
 
-	b.expect("Ready", metav1.ConditionTrue, "Connected")
+	f.expect("Ready", metav1.ConditionTrue, "Connected")
 
-	b.now = b.now.Add(contentsGrace)
-	b.run()
-	b.expect("Ready", metav1.ConditionFalse, "MirrorNotSynced", "reading")
+	f.now = f.now.Add(contentsGrace)
+	f.run()
+	f.expect("Ready", metav1.ConditionFalse, "MirrorNotSynced", "reading")
 
 	heal()
-	b.runUntilReady(metav1.ConditionTrue)
+	f.runUntilReady(metav1.ConditionTrue)
 }
 
 // An Omni that hangs holds no worker while it is dialled or asked: the run comes
@@ -121,44 +121,44 @@ func TestAnOmniThatHangsHoldsNoWorker(t *testing.T) {
 	const held = session.SuspectAfter + session.ProbeTimeout - time.Second
 
 	t.Run("dialling", func(t *testing.T) {
-		b := newBench(t)
-		b.secret("key", b.key)
+		f := newFixture(t)
+		f.secret("key", f.key)
 
-		heal := b.omni.Inject(omnisim.Fault{Hang: true})
+		heal := f.omni.Inject(omnisim.Fault{Hang: true})
 		defer heal()
 
 		started := time.Now()
-		result := b.run()
+		result := f.run()
 
 		if took := time.Since(started); took > held || result.RequeueAfter == 0 {
 			t.Errorf("took %s, then %+v", took, result)
 		}
 
 		heal()
-		b.runUntilReady(metav1.ConditionTrue)
+		f.runUntilReady(metav1.ConditionTrue)
 	})
 
 	t.Run("asking", func(t *testing.T) {
-		b := newBench(t)
-		b.secret("key", b.key)
-		b.runUntilReady(metav1.ConditionTrue)
+		f := newFixture(t)
+		f.secret("key", f.key)
+		f.runUntilReady(metav1.ConditionTrue)
 
-		heal := b.omni.Inject(omnisim.Fault{Hang: true, Method: "Get"})
+		heal := f.omni.Inject(omnisim.Fault{Hang: true, Method: "Get"})
 		defer heal()
 
-		b.edit(func(o *v1alpha1.OmniConnection) {
+		f.edit(func(o *v1alpha1.OmniConnection) {
 			o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 		})
 
 		started := time.Now()
-		result := b.run()
+		result := f.run()
 
 		if took := time.Since(started); took > held || result.RequeueAfter == 0 {
 			t.Errorf("took %s, then %+v", took, result)
 		}
 
-		b.runUntilReady(metav1.ConditionFalse) // it is declared silent, and the message says so
+		f.runUntilReady(metav1.ConditionFalse) // it is declared silent, and the message says so
 		heal()
-		b.runUntilReady(metav1.ConditionTrue)
+		f.runUntilReady(metav1.ConditionTrue)
 	})
 }

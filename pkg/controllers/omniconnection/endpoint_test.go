@@ -16,12 +16,12 @@ import (
 )
 
 // allow writes the annotation that says where the key may go; nil takes it away.
-func (b *bench) allow(endpoints ...string) {
-	b.t.Helper()
+func (f *fixture) allow(endpoints ...string) {
+	f.t.Helper()
 
 	secret := &corev1.Secret{}
-	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: "team", Name: "key"}, secret); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "team", Name: "key"}, secret); err != nil {
+		f.t.Fatal(err)
 	}
 
 	secret.Annotations = map[string]string{"omni.texashpc.com/allowed-endpoints": strings.Join(endpoints, ",")}
@@ -29,8 +29,8 @@ func (b *bench) allow(endpoints ...string) {
 		secret.Annotations = nil
 	}
 
-	if err := b.client.Update(b.t.Context(), secret); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Update(f.t.Context(), secret); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
@@ -61,49 +61,49 @@ func TestEndpointPolicy(t *testing.T) {
 		"the operator names another":      {allowed: elsewhere, warns: true, text: "omni.texashpc.com/allowed-endpoints=self"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			self := func(text string) string { return strings.ReplaceAll(text, "self", b.omni.Endpoint()) }
+			f := newFixture(t)
+			self := func(text string) string { return strings.ReplaceAll(text, "self", f.omni.Endpoint()) }
 
 			allowed, err := session.ParseOrigins(self(test.allowed))
 			if err != nil {
 				t.Fatal(err)
 			}
 
-			b.start(EndpointPolicy{Allowed: allowed, Required: test.required})
-			b.secret("key", b.key)
+			f.start(EndpointPolicy{Allowed: allowed, Required: test.required})
+			f.secret("key", f.key)
 
 			if test.annotation != nil {
-				b.allow(strings.Split(self(strings.Join(test.annotation, ",")), ",")...)
+				f.allow(strings.Split(self(strings.Join(test.annotation, ",")), ",")...)
 			}
 
 			if test.stalls {
-				b.expect("CredentialsFound", metav1.ConditionFalse, "EndpointNotAllowed", `"key"`, self(test.text))
-				b.expectSilence()
+				f.expect("CredentialsFound", metav1.ConditionFalse, "EndpointNotAllowed", `"key"`, self(test.text))
+				f.expectSilence()
 
 				return
 			}
 
-			b.runUntilReady(metav1.ConditionTrue) // a run waits two seconds for an answer at most
-			b.expect("Reachable", metav1.ConditionTrue, "Connected")
+			f.runUntilReady(metav1.ConditionTrue) // a run waits two seconds for an answer at most
+			f.expect("Reachable", metav1.ConditionTrue, "Connected")
 
-			events := strings.Join(b.seen, "\n")
+			events := strings.Join(f.seen, "\n")
 			if got := strings.Count(events, "Warning EndpointNotRestricted"); got > 1 || (got == 1) != test.warns || !strings.Contains(events, self(test.text)) {
-				t.Errorf("events %q", b.seen)
+				t.Errorf("events %q", f.seen)
 			}
 		})
 	}
 }
 
 // expectSilence checks that nothing was ever sent, and that no session is open.
-func (b *bench) expectSilence() {
-	b.t.Helper()
+func (f *fixture) expectSilence() {
+	f.t.Helper()
 
-	if requests := b.omni.Requests(); len(requests) > 0 {
-		b.t.Errorf("requests were sent: %v", requests)
+	if requests := f.omni.Requests(); len(requests) > 0 {
+		f.t.Errorf("requests were sent: %v", requests)
 	}
 
-	if _, open := b.pool.Get("uid-main"); open {
-		b.t.Error("a session is open")
+	if _, open := f.pool.Get("uid-main"); open {
+		f.t.Error("a session is open")
 	}
 }
 
@@ -123,72 +123,72 @@ func TestInsecureTransport(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.edit(edit)
+			f := newFixture(t)
+			f.edit(edit)
 
 			if name == "plaintext" {
-				b.omni.Close()
-				b.omni = plain
+				f.omni.Close()
+				f.omni = plain
 
-				if b.key, err = plain.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour); err != nil {
+				if f.key, err = plain.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour); err != nil {
 					t.Fatal(err)
 				}
 			}
 
-			b.secret("key", b.key)
-			b.allow(b.omni.Endpoint())
-			b.start(EndpointPolicy{})
-			b.expect("CredentialsFound", metav1.ConditionFalse, "InsecureTransport", "--allow-insecure-omni", "nothing was sent")
-			b.expectSilence()
+			f.secret("key", f.key)
+			f.allow(f.omni.Endpoint())
+			f.start(EndpointPolicy{})
+			f.expect("CredentialsFound", metav1.ConditionFalse, "InsecureTransport", "--allow-insecure-omni", "nothing was sent")
+			f.expectSilence()
 
-			b.start(EndpointPolicy{AllowInsecure: true})
-			b.runUntilReady(metav1.ConditionTrue)
-			b.expect("Reachable", metav1.ConditionTrue, "Connected")
+			f.start(EndpointPolicy{AllowInsecure: true})
+			f.runUntilReady(metav1.ConditionTrue)
+			f.expect("Reachable", metav1.ConditionTrue, "Connected")
 		})
 	}
 }
 
 // A right that is withdrawn ends the session, and coming back opens it again.
 func TestEndpointIsWithdrawn(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.allow(b.omni.Endpoint())
-	b.runUntilReady(metav1.ConditionTrue)
-	b.expect("Reachable", metav1.ConditionTrue, "Connected")
-	b.allow("https://omni.example.com")
-	b.expect("CredentialsFound", metav1.ConditionFalse, "EndpointNotAllowed")
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.allow(f.omni.Endpoint())
+	f.runUntilReady(metav1.ConditionTrue)
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
+	f.allow("https://omni.example.com")
+	f.expect("CredentialsFound", metav1.ConditionFalse, "EndpointNotAllowed")
 
-	if _, open := b.pool.Get("uid-main"); open {
+	if _, open := f.pool.Get("uid-main"); open {
 		t.Error("a key that was withdrawn is used on")
 	}
 
-	b.allow(b.omni.Endpoint())
-	b.runUntilReady(metav1.ConditionTrue)
-	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+	f.allow(f.omni.Endpoint())
+	f.runUntilReady(metav1.ConditionTrue)
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
 }
 
 // The deletion of clusters needs a session, too, and does not get one in another way.
 func TestDeletionSendsNothingElsewhere(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.allow("https://omni.example.com")
-	b.run()
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.allow("https://omni.example.com")
+	f.run()
 
-	if err := b.client.Create(t.Context(), cluster("demo")); err != nil {
+	if err := f.client.Create(t.Context(), cluster("demo")); err != nil {
 		t.Fatal(err)
 	}
 
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+	if err := f.client.Delete(t.Context(), f.get()); err != nil {
 		t.Fatal(err)
 	}
 
-	b.run()
-	b.expectSilence()
+	f.run()
+	f.expectSilence()
 
-	blocked := slices.IndexFunc(b.get().Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == "DeletionBlocked" && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "allowed-endpoints="+b.omni.Endpoint())
+	blocked := slices.IndexFunc(f.get().Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == "DeletionBlocked" && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "allowed-endpoints="+f.omni.Endpoint())
 	})
 	if blocked < 0 {
-		t.Errorf("%+v", b.get().Status.Conditions)
+		t.Errorf("%+v", f.get().Status.Conditions)
 	}
 }

@@ -16,70 +16,70 @@ import (
 // At the time that the status tells of the connection says by itself that its key has expired, and
 // nothing makes it Connected after that.
 func TestExpiryIsNoticedInTime(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
 
-	expires := b.get().Status.ServiceAccount.ExpirationTime.Time
+	expires := f.get().Status.ServiceAccount.ExpirationTime.Time
 
 	// Nothing else would wake it earlier than the interval.
-	b.now = expires.Add(-time.Minute)
-	if result := b.run(); result.RequeueAfter != time.Minute {
+	f.now = expires.Add(-time.Minute)
+	if result := f.run(); result.RequeueAfter != time.Minute {
 		t.Fatalf("a minute before the end: %+v", result)
 	}
 
-	b.now = expires.Add(-time.Millisecond)
-	if result := b.run(); result.RequeueAfter != time.Millisecond {
+	f.now = expires.Add(-time.Millisecond)
+	if result := f.run(); result.RequeueAfter != time.Millisecond {
 		t.Fatalf("just before the end: %+v", result)
 	}
 
-	b.now = expires
-	b.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired", "expired at "+shownTime(expires))
+	f.now = expires
+	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired", "expired at "+shownTime(expires))
 
-	if result := b.run(); result.RequeueAfter < interval/2 {
+	if result := f.run(); result.RequeueAfter < interval/2 {
 		t.Errorf("after the end it is looked at every %s", result.RequeueAfter)
 	}
 
-	if _, open := b.pool.Get("uid-main"); open {
+	if _, open := f.pool.Get("uid-main"); open {
 		t.Error("the session is open still")
 	}
 
 	// As the real clock goes on it is woken for other reasons.
-	b.now = expires.Add(time.Minute)
-	b.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired")
+	f.now = expires.Add(time.Minute)
+	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired")
 }
 
 // A key that ends while Omni is asked connects nobody.
 func TestExpiryDuringARun(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
 
-	expires := b.get().Status.ServiceAccount.ExpirationTime.Time
-	b.now, b.afterCall = expires.Add(-time.Second), expires
-	b.asked.Store(false)
-	b.run()
+	expires := f.get().Status.ServiceAccount.ExpirationTime.Time
+	f.now, f.afterCall = expires.Add(-time.Second), expires
+	f.asked.Store(false)
+	f.run()
 
-	found := apimeta.FindStatusCondition(b.get().Status.Conditions, "Reachable")
-	if !b.asked.Load() || found.Status != metav1.ConditionFalse || found.Reason != v1alpha1.ReasonKeyExpired {
-		t.Errorf("asked %t, then %+v", b.asked.Load(), found)
+	found := apimeta.FindStatusCondition(f.get().Status.Conditions, "Reachable")
+	if !f.asked.Load() || found.Status != metav1.ConditionFalse || found.Reason != v1alpha1.ReasonKeyExpired {
+		t.Errorf("asked %t, then %+v", f.asked.Load(), found)
 	}
 }
 
 // A check that succeeded a moment ago says nothing of a key that was refused since to somebody else.
 func TestARefusedCallMakesTheConnectionAskAgain(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
 
-	if err := b.omni.RevokeKey(b.key); err != nil {
+	if err := f.omni.RevokeKey(f.key); err != nil {
 		t.Fatal(err)
 	}
 
 	// The answer of a moment ago counts.
-	b.expect("Reachable", metav1.ConditionTrue, "Connected")
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
 
-	lease, open := b.pool.Get("uid-main")
+	lease, open := f.pool.Get("uid-main")
 	if !open {
 		t.Fatal("there is no session")
 	}
@@ -90,5 +90,5 @@ func TestARefusedCallMakesTheConnectionAskAgain(t *testing.T) {
 	}
 
 	lease.Release()
-	b.expect("Reachable", metav1.ConditionFalse, v1alpha1.ReasonUnauthenticated, "revoked")
+	f.expect("Reachable", metav1.ConditionFalse, v1alpha1.ReasonUnauthenticated, "revoked")
 }

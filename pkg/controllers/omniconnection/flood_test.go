@@ -17,14 +17,14 @@ import (
 // An Omni that sends too much is left, and the condition says which flag raises the bound. Nothing is sent to it for a
 // while, and nothing is written either.
 func TestTooMuchData(t *testing.T) {
-	b := newBench(t)
-	b.pool = session.NewPool(t.Context(), session.PoolOptions{Observer: b.calls.Observe, Limits: bounds.Limits{Resources: 100}})
-	t.Cleanup(b.pool.Close)
-	b.start(EndpointPolicy{})
-	b.secret("key", b.key)
-	b.allow(b.omni.Endpoint())
+	f := newFixture(t)
+	f.pool = session.NewPool(t.Context(), session.PoolOptions{Observer: f.calls.Observe, Limits: bounds.Limits{Resources: 100}})
+	t.Cleanup(f.pool.Close)
+	f.start(EndpointPolicy{})
+	f.secret("key", f.key)
+	f.allow(f.omni.Endpoint())
 
-	remove := b.omni.Flood("Clusters.omni.sidero.dev", func(number int) *v1alpha1.WatchResponse {
+	remove := f.omni.Flood("Clusters.omni.sidero.dev", func(number int) *v1alpha1.WatchResponse {
 		return &v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_CREATED, Resource: &v1alpha1.Resource{
 			Metadata: &v1alpha1.Metadata{
 				Namespace: "default", Type: "Clusters.omni.sidero.dev", Id: fmt.Sprintf("c%d", number), Version: "1", Phase: "running",
@@ -35,43 +35,43 @@ func TestTooMuchData(t *testing.T) {
 	defer remove()
 
 	closed := func() bool {
-		lease, open := b.pool.Get("uid-main")
+		lease, open := f.pool.Get("uid-main")
 		if open {
 			lease.Release()
 		}
 
-		return !open && slices.ContainsFunc(b.get().Status.Conditions, func(c metav1.Condition) bool {
+		return !open && slices.ContainsFunc(f.get().Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == "Reachable" && c.Reason == "TooMuchData"
 		})
 	}
 
-	for deadline := time.Now().Add(time.Minute); !closed(); b.run() {
+	for deadline := time.Now().Add(time.Minute); !closed(); f.run() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%+v", b.get().Status.Conditions)
+			t.Fatalf("%+v", f.get().Status.Conditions)
 		}
 	}
 
-	b.expect("Reachable", metav1.ConditionFalse, "TooMuchData", b.omni.Endpoint(), "--omni-max-resources", "15m0s")
+	f.expect("Reachable", metav1.ConditionFalse, "TooMuchData", f.omni.Endpoint(), "--omni-max-resources", "15m0s")
 
-	if !apimeta.IsStatusConditionTrue(b.get().Status.Conditions, "Stalled") {
+	if !apimeta.IsStatusConditionTrue(f.get().Status.Conditions, "Stalled") {
 		t.Error("it is not stalled")
 	}
 
 	// The session was left at once; a watch of it may still be on its way to the server.
-	b.omni.GoDown()
-	b.omni.ForgetRequests()
+	f.omni.GoDown()
+	f.omni.ForgetRequests()
 
-	if err := b.omni.ComeBack(); err != nil {
+	if err := f.omni.ComeBack(); err != nil {
 		t.Fatal(err)
 	}
 
-	b.run()
+	f.run()
 
-	if requests := b.omni.Requests(); len(requests) > 0 {
+	if requests := f.omni.Requests(); len(requests) > 0 {
 		t.Errorf("requests were sent: %v", requests)
 	}
 
-	if _, open := b.pool.Get("uid-main"); open {
+	if _, open := f.pool.Get("uid-main"); open {
 		t.Error("a session is open")
 	}
 }

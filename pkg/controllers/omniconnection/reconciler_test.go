@@ -20,20 +20,20 @@ import (
 )
 
 func TestConnected(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Reachable", "True", "Connected", b.omni.Endpoint(), "operator")
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", "True", "Connected", f.omni.Endpoint(), "operator")
 
-	status := b.get().Status
-	if status.Endpoint != b.omni.Endpoint() || !strings.HasPrefix(status.ServiceAccount.Name, "operator") || status.ServiceAccount.ExpirationTime == nil {
+	status := f.get().Status
+	if status.Endpoint != f.omni.Endpoint() || !strings.HasPrefix(status.ServiceAccount.Name, "operator") || status.ServiceAccount.ExpirationTime == nil {
 		t.Errorf("%+v", status)
 	}
 
-	if _, open := b.pool.Get("uid-main"); !open {
+	if _, open := f.pool.Get("uid-main"); !open {
 		t.Error("no session for the clusters")
 	}
 
-	names := gathered(t, b.objects, b.calls)
+	names := gathered(t, f.objects, f.calls)
 	for _, want := range []string{"omni_resource_info", "omni_service_account_expiration_timestamp_seconds", "omni_api_requests_total"} {
 		if !strings.Contains(names, want) {
 			t.Errorf("no metric %s in %s", want, names)
@@ -77,46 +77,46 @@ func TestFaults(t *testing.T) {
 	defer other.Close()
 
 	for name, test := range map[string]struct {
-		set       func(*bench)
+		set       func(*fixture)
 		condition string
 		reason    string
 		stalls    bool
 		text      string
 	}{
-		"no Secret":         {func(*bench) {}, "CredentialsFound", "SecretNotFound", false, `"key"`},
-		"another key":       {func(b *bench) { b.secret("key", b.key); b.edit(setKey("other")) }, "CredentialsFound", "SecretKeyNotFound", false, `"other"`},
-		"environment block": {func(b *bench) { b.secret("key", "OMNI_ENDPOINT=x\nOMNI_SERVICE_ACCOUNT_KEY="+b.key) }, "CredentialsFound", "KeyIsEnvironmentBlock", true, "OMNI_SERVICE_ACCOUNT_KEY"},
-		"garbage":           {func(b *bench) { b.secret("key", "not a key") }, "CredentialsFound", "KeyInvalid", true, `"key"`},
-		"expired":           {func(b *bench) { b.secret("key", b.key); b.now = b.now.Add(31 * 24 * time.Hour) }, "CredentialsFound", "KeyExpired", true, "expired at"},
-		"revoked": {func(b *bench) {
-			b.secret("key", b.key)
+		"no Secret":         {func(*fixture) {}, "CredentialsFound", "SecretNotFound", false, `"key"`},
+		"another key":       {func(f *fixture) { f.secret("key", f.key); f.edit(setKey("other")) }, "CredentialsFound", "SecretKeyNotFound", false, `"other"`},
+		"environment block": {func(f *fixture) { f.secret("key", "OMNI_ENDPOINT=x\nOMNI_SERVICE_ACCOUNT_KEY="+f.key) }, "CredentialsFound", "KeyIsEnvironmentBlock", true, "OMNI_SERVICE_ACCOUNT_KEY"},
+		"garbage":           {func(f *fixture) { f.secret("key", "not a key") }, "CredentialsFound", "KeyInvalid", true, `"key"`},
+		"expired":           {func(f *fixture) { f.secret("key", f.key); f.now = f.now.Add(31 * 24 * time.Hour) }, "CredentialsFound", "KeyExpired", true, "expired at"},
+		"revoked": {func(f *fixture) {
+			f.secret("key", f.key)
 
-			if err := b.omni.RevokeKey(b.key); err != nil {
-				b.t.Fatal(err)
+			if err := f.omni.RevokeKey(f.key); err != nil {
+				f.t.Fatal(err)
 			}
 		}, "Reachable", "Unauthenticated", true, ""},
-		"low role": {func(b *bench) {
-			b.secret("key", b.key)
+		"low role": {func(f *fixture) {
+			f.secret("key", f.key)
 
-			if err := b.omni.SetRole("operator", omnisim.RoleNone); err != nil {
-				b.t.Fatal(err)
+			if err := f.omni.SetRole("operator", omnisim.RoleNone); err != nil {
+				f.t.Fatal(err)
 			}
 		}, "Reachable", "PermissionDenied", true, "role"},
-		"another CA": {func(b *bench) {
-			b.secret("key", b.key)
-			b.edit(func(o *v1alpha1.OmniConnection) { o.Spec.CABundle = other.CAPEM() })
+		"another CA": {func(f *fixture) {
+			f.secret("key", f.key)
+			f.edit(func(o *v1alpha1.OmniConnection) { o.Spec.CABundle = other.CAPEM() })
 		}, "Reachable", "TLSFailed", true, "caBundle"},
-		"nobody there": {func(b *bench) {
-			b.secret("key", b.key)
-			b.edit(func(o *v1alpha1.OmniConnection) { o.Spec.Endpoint = nobody })
+		"nobody there": {func(f *fixture) {
+			f.secret("key", f.key)
+			f.edit(func(o *v1alpha1.OmniConnection) { o.Spec.Endpoint = nobody })
 		}, "Reachable", "Unreachable", false, nobody},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			test.set(b)
-			b.expect(test.condition, "False", test.reason, test.text)
+			f := newFixture(t)
+			test.set(f)
+			f.expect(test.condition, "False", test.reason, test.text)
 
-			conditions := b.get().Status.Conditions
+			conditions := f.get().Status.Conditions
 			if got := apimeta.IsStatusConditionTrue(conditions, "Stalled"); got != test.stalls {
 				t.Errorf("stalled: %v", got)
 			}
@@ -125,7 +125,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("reconciling: %v", got)
 			}
 
-			if _, open := b.pool.Get("uid-main"); open {
+			if _, open := f.pool.Get("uid-main"); open {
 				t.Error("a session is open")
 			}
 		})
@@ -137,82 +137,82 @@ func setKey(key string) func(*v1alpha1.OmniConnection) {
 }
 
 func TestKeyIsWithdrawnAndComesBack(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Reachable", "True", "Connected")
-	b.secret("key", "gone")
-	b.expect("CredentialsFound", "False", "KeyInvalid")
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", "True", "Connected")
+	f.secret("key", "gone")
+	f.expect("CredentialsFound", "False", "KeyInvalid")
 
-	if _, open := b.pool.Get("uid-main"); open {
+	if _, open := f.pool.Get("uid-main"); open {
 		t.Error("a key that was withdrawn is used on")
 	}
 
-	b.secret("key", b.key)
-	b.expect("Reachable", "True", "Connected")
+	f.secret("key", f.key)
+	f.expect("Reachable", "True", "Connected")
 }
 
 // A key can be added at any time: the connection waits for it, and uses no other meanwhile.
 func TestKeyIsAdded(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Reachable", "True", "Connected")
-	b.edit(setKey("other"))
-	b.expect("CredentialsFound", "False", "SecretKeyNotFound")
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", "True", "Connected")
+	f.edit(setKey("other"))
+	f.expect("CredentialsFound", "False", "SecretKeyNotFound")
 
-	if _, open := b.pool.Get("uid-main"); open {
+	if _, open := f.pool.Get("uid-main"); open {
 		t.Error("a key that the spec does not name is used on")
 	}
 
 	secret := &corev1.Secret{}
-	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "key"}, secret); err != nil {
+	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "key"}, secret); err != nil {
 		t.Fatal(err)
 	}
 
-	secret.Data["other"] = []byte(b.key)
+	secret.Data["other"] = []byte(f.key)
 
-	if err := b.client.Update(t.Context(), secret); err != nil {
+	if err := f.client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 
-	b.expect("Reachable", "True", "Connected")
+	f.expect("Reachable", "True", "Connected")
 }
 
 func TestOmniGoesAwayAndComesBack(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.expect("Reachable", "True", "Connected")
-	b.omni.GoDown()
-	b.runUntilReady(metav1.ConditionFalse) // a lost watch is noticed in a moment
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", "True", "Connected")
+	f.omni.GoDown()
+	f.runUntilReady(metav1.ConditionFalse) // a lost watch is noticed in a moment
 
-	if err := b.omni.ComeBack(); err != nil {
+	if err := f.omni.ComeBack(); err != nil {
 		t.Fatal(err)
 	}
 
-	b.runUntilReady(metav1.ConditionTrue)
+	f.runUntilReady(metav1.ConditionTrue)
 }
 
-func (b *bench) runUntilReady(want metav1.ConditionStatus) {
-	b.t.Helper()
+func (f *fixture) runUntilReady(want metav1.ConditionStatus) {
+	f.t.Helper()
 
 	deadline := time.Now().Add(30 * time.Second)
-	for !apimeta.IsStatusConditionPresentAndEqual(b.get().Status.Conditions, "Ready", want) {
+	for !apimeta.IsStatusConditionPresentAndEqual(f.get().Status.Conditions, "Ready", want) {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("%+v", b.get().Status.Conditions)
+			f.t.Fatalf("%+v", f.get().Status.Conditions)
 		}
 
-		b.run()
+		f.run()
 	}
 }
 
 // A fleet wakes its connection often; Omni is not asked each time.
 func TestChecksAreSpaced(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.run()
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.run()
 
 	reads := func() int {
 		total := 0
-		for request, count := range b.omni.Requests() {
+		for request, count := range f.omni.Requests() {
 			if request.Method == "Get" { //nolint:usestdlibvars // of gRPC, not HTTP
 				total += count
 			}
@@ -224,24 +224,24 @@ func TestChecksAreSpaced(t *testing.T) {
 	before := reads()
 
 	for range 5 {
-		b.run()
+		f.run()
 	}
 
 	if got := reads() - before; got != 0 {
 		t.Errorf("%d reads within a moment", got)
 	}
 
-	b.now = b.now.Add(checkPause)
-	b.run()
+	f.now = f.now.Add(checkPause)
+	f.run()
 
 	if got := reads() - before; got != 1 {
 		t.Errorf("%d reads after a while", got)
 	}
 
-	b.edit(func(o *v1alpha1.OmniConnection) {
+	f.edit(func(o *v1alpha1.OmniConnection) {
 		o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 	})
-	b.run()
+	f.run()
 
 	if got := reads() - before; got != 2 {
 		t.Errorf("%d reads after a request", got)
@@ -250,48 +250,48 @@ func TestChecksAreSpaced(t *testing.T) {
 
 // A key that ends soon is one event for each key, not one for each run.
 func TestExpiryIsWarnedOfOnce(t *testing.T) {
-	b := newBench(t)
-	b.secret("key", b.key)
-	b.run()
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.run()
 
-	if strings.Contains(strings.Join(b.seen, "\n"), "KeyExpiresSoon") {
+	if strings.Contains(strings.Join(f.seen, "\n"), "KeyExpiresSoon") {
 		t.Error("warned 30 days before")
 	}
 
-	b.now = b.now.Add(24 * 24 * time.Hour)
+	f.now = f.now.Add(24 * 24 * time.Hour)
 
 	for range 3 {
-		b.run()
+		f.run()
 	}
 
-	if got := strings.Count(strings.Join(b.seen, "\n"), "Warning KeyExpiresSoon"); got != 1 {
-		t.Errorf("%d events: %q", got, b.seen)
+	if got := strings.Count(strings.Join(f.seen, "\n"), "Warning KeyExpiresSoon"); got != 1 {
+		t.Errorf("%d events: %q", got, f.seen)
 	}
 }
 
 // Nothing of any key is in what users and operators can read.
 func TestKeyIsNeverShown(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 
 	var all bytes.Buffer
 
 	for _, value := range []string{
-		b.key, "OMNI_SERVICE_ACCOUNT_KEY=" + b.key, b.key + "\n" + b.key, b.key[:len(b.key)-40], "x" + b.key, strings.ToLower(b.key), b.key + "====",
+		f.key, "OMNI_SERVICE_ACCOUNT_KEY=" + f.key, f.key + "\n" + f.key, f.key[:len(f.key)-40], "x" + f.key, strings.ToLower(f.key), f.key + "====",
 	} {
-		b.secret("key", value)
-		b.run()
+		f.secret("key", value)
+		f.run()
 
-		text, err := json.Marshal(b.get())
+		text, err := json.Marshal(f.get())
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		fmt.Fprintf(&all, "%s\n%q\n%s\n", text, b.seen, gathered(t, b.objects, b.calls))
+		fmt.Fprintf(&all, "%s\n%q\n%s\n", text, f.seen, gathered(t, f.objects, f.calls))
 	}
 
-	for i := 0; i+24 <= len(b.key); i += 8 {
-		if strings.Contains(strings.ToLower(all.String()), strings.ToLower(b.key[i:i+24])) {
-			t.Fatalf("a piece of the key is shown: %s", b.key[i:i+24])
+	for i := 0; i+24 <= len(f.key); i += 8 {
+		if strings.Contains(strings.ToLower(all.String()), strings.ToLower(f.key[i:i+24])) {
+			t.Fatalf("a piece of the key is shown: %s", f.key[i:i+24])
 		}
 	}
 }

@@ -42,13 +42,13 @@ func TestDeletionWithoutTheRightCluster(t *testing.T) {
 		"WrongCluster, without parent": {kubeconfigFor(server, "token: t"), true, false, `back into Secret "access"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(r *v1alpha1.OmniHelmRelease) {
+			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
 				r.Spec.ClusterRef.Name, r.Spec.KubeconfigSecretRef.Name = "demo", "access"
 			})
-			b.settle()
-			b.admit(test.kubeconfig, !test.orphaned)
-			b.remove()
-			b.lookIn()
+			f.settle()
+			f.admit(test.kubeconfig, !test.orphaned)
+			f.remove()
+			f.lookIn()
 
 			if test.waits {
 				for _, condition := range []string{v1alpha1.ConditionDeletionBlocked, v1alpha1.ConditionReady} {
@@ -58,53 +58,53 @@ func TestDeletionWithoutTheRightCluster(t *testing.T) {
 					}
 
 					// Nobody is told to accept a wrong cluster, but what lets go of it.
-					message := b.want(condition, status, name)
+					message := f.want(condition, status, name)
 					if !strings.Contains(message, test.says) || !strings.Contains(message, "set spec.deletionPolicy to Orphan") || strings.Contains(message, "accept-cluster") {
 						t.Error(message)
 					}
 				}
 
 				for range 13 { // a little more than the hour
-					b.pass(5 * time.Minute)
-					b.lookIn()
+					f.pass(5 * time.Minute)
+					f.lookIn()
 				}
 			}
 
-			if said := b.said(); !b.gone() || !strings.Contains(said, "LeftBehind") || !strings.Contains(said, test.says) {
-				t.Errorf("gone: %t, events: %s", b.gone(), said)
+			if said := f.said(); !f.gone() || !strings.Contains(said, "LeftBehind") || !strings.Contains(said, test.says) {
+				t.Errorf("gone: %t, events: %s", f.gone(), said)
 			}
 
-			b.wantActions(helm.ActionInstall)
+			f.wantActions(helm.ActionInstall)
 		})
 	}
 }
 
 // admit puts the real access in place of the open one.
-func (b *bench) admit(kubeconfig []byte, parent bool) {
-	b.t.Helper()
+func (f *fixture) admit(kubeconfig []byte, parent bool) {
+	f.t.Helper()
 
 	if kubeconfig != nil {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "access"}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
-		if err := b.client.Create(b.t.Context(), secret); err != nil {
-			b.t.Fatal(err)
+		if err := f.client.Create(f.t.Context(), secret); err != nil {
+			f.t.Fatal(err)
 		}
 	}
 
 	if parent {
-		if err := b.client.Create(b.t.Context(), &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}); err != nil {
-			b.t.Fatal(err)
+		if err := f.client.Create(f.t.Context(), &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}); err != nil {
+			f.t.Fatal(err)
 		}
 	}
 
-	b.r.access = &clusteraccess.Access{Clusters: clusteraccess.NewClusters(b.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: b.client, Live: b.client}
+	f.r.access = &clusteraccess.Access{Clusters: clusteraccess.NewClusters(f.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: f.client, Live: f.client}
 }
 
 // lookIn looks until the cluster has been asked.
-func (b *bench) lookIn() {
-	b.t.Helper()
+func (f *fixture) lookIn() {
+	f.t.Helper()
 
-	for b.look(); !b.gone(); b.look() {
-		ready := apimeta.FindStatusCondition(b.get().Status.Conditions, v1alpha1.ConditionReady)
+	for f.look(); !f.gone(); f.look() {
+		ready := apimeta.FindStatusCondition(f.get().Status.Conditions, v1alpha1.ConditionReady)
 		if ready == nil || !strings.Contains(ready.Message, "waiting for the workload cluster") {
 			return
 		}

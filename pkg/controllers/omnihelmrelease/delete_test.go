@@ -14,76 +14,76 @@ import (
 )
 
 // gone reports whether the object is gone.
-func (b *bench) gone() bool {
-	b.t.Helper()
+func (f *fixture) gone() bool {
+	f.t.Helper()
 
-	err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{})
+	err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{})
 	if client.IgnoreNotFound(err) != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
 	return apierrors.IsNotFound(err)
 }
 
 // remove deletes the object, now.
-func (b *bench) remove() {
-	b.t.Helper()
+func (f *fixture) remove() {
+	f.t.Helper()
 
-	b.pass(time.Since(b.now()))
+	f.pass(time.Since(f.now()))
 
-	if err := b.client.Delete(b.t.Context(), b.get()); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Delete(f.t.Context(), f.get()); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // uninstalling deletes the object, in a cluster in which the uninstall does not end.
-func (b *bench) uninstalling() {
-	b.t.Helper()
-	b.settle()
-	b.cluster.hold = make(chan struct{})
-	b.remove()
-	b.look()
+func (f *fixture) uninstalling() {
+	f.t.Helper()
+	f.settle()
+	f.cluster.hold = make(chan struct{})
+	f.remove()
+	f.look()
 
-	for len(b.cluster.actions()) < 2 {
+	for len(f.cluster.actions()) < 2 {
 		time.Sleep(time.Millisecond)
 	}
 }
 
 func TestOrphanStopsAnUninstall(t *testing.T) {
-	b := newBench(t)
-	b.uninstalling()
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan })
-	b.wantInterrupted()
+	f := newFixture(t)
+	f.uninstalling()
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan })
+	f.wantInterrupted()
 }
 
 // The cluster begins to go while its release is uninstalled: what cannot end is not waited for.
 func TestADestroyedClusterStopsAnUninstall(t *testing.T) {
-	b := newBench(t)
-	b.uninstalling()
-	b.access.destroying, b.access.cleanup = true, clusteraccess.Cleanup{Action: clusteraccess.ActionLetGo, Why: "it goes"}
-	b.wantInterrupted()
+	f := newFixture(t)
+	f.uninstalling()
+	f.access.destroying, f.access.cleanup = true, clusteraccess.Cleanup{Action: clusteraccess.ActionLetGo, Why: "it goes"}
+	f.wantInterrupted()
 }
 
 // wantInterrupted looks again, wants the uninstall to end at once, and the object to let go.
-func (b *bench) wantInterrupted() {
-	b.t.Helper()
-	b.look()
+func (f *fixture) wantInterrupted() {
+	f.t.Helper()
+	f.look()
 
-	for deadline := time.Now().Add(5 * time.Second); b.r.runner.job("uid-of-app").running(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); f.r.runner.job("uid-of-app").running(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.t.Fatal("the uninstall goes on")
+			f.t.Fatal("the uninstall goes on")
 		}
 	}
 
-	b.look()
-	b.wantActions(helm.ActionInstall, helm.ActionUninstall)
+	f.look()
+	f.wantActions(helm.ActionInstall, helm.ActionUninstall)
 
-	if !b.gone() || len(b.cluster.revisions) == 0 {
-		b.t.Error("the object is still there, or the release is not")
+	if !f.gone() || len(f.cluster.revisions) == 0 {
+		f.t.Error("the object is still there, or the release is not")
 	}
 
-	if said := b.said(); !strings.Contains(said, "LeftBehind") {
-		b.t.Errorf("events: %s", said)
+	if said := f.said(); !strings.Contains(said, "LeftBehind") {
+		f.t.Errorf("events: %s", said)
 	}
 }
 
@@ -103,35 +103,35 @@ func TestAnUninstallIsGivenUp(t *testing.T) {
 		"slow attempts, a late start":  {11 * time.Minute, 2 * time.Hour, 1, 12 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.settle()
-			b.access.remembering = &clusteraccess.Access{}
-			b.cluster.during = func() { b.pass(test.took) }
-			b.cluster.refuse = &helm.Error{Reason: helm.ReasonTimeout, Message: "still there"}
-			b.remove()
-			b.pass(test.late)
+			f := newFixture(t)
+			f.settle()
+			f.access.remembering = &clusteraccess.Access{}
+			f.cluster.during = func() { f.pass(test.took) }
+			f.cluster.refuse = &helm.Error{Reason: helm.ReasonTimeout, Message: "still there"}
+			f.remove()
+			f.pass(test.late)
 
-			begun := b.now()
+			begun := f.now()
 
 			for range 1000 {
-				before := len(b.cluster.actions())
-				result := b.run()
+				before := len(f.cluster.actions())
+				result := f.run()
 
-				if b.gone() {
+				if f.gone() {
 					break
 				}
 
 				// What has ended wakes the object.
-				if before == len(b.cluster.actions()) {
-					b.pass(result.RequeueAfter)
+				if before == len(f.cluster.actions()) {
+					f.pass(result.RequeueAfter)
 				}
 			}
 
-			if attempts := len(b.cluster.actions()) - 1; !b.gone() || attempts < test.attempts || b.now().Sub(begun) > test.within {
-				t.Errorf("gone: %v, after %s and %d attempts; want %d within %s", b.gone(), b.now().Sub(begun), attempts, test.attempts, test.within)
+			if attempts := len(f.cluster.actions()) - 1; !f.gone() || attempts < test.attempts || f.now().Sub(begun) > test.within {
+				t.Errorf("gone: %v, after %s and %d attempts; want %d within %s", f.gone(), f.now().Sub(begun), attempts, test.attempts, test.within)
 			}
 
-			if said := b.said(); !strings.Contains(said, "LeftBehind") || !strings.Contains(said, "still there") {
+			if said := f.said(); !strings.Contains(said, "LeftBehind") || !strings.Contains(said, "still there") {
 				t.Errorf("events: %s", said)
 			}
 		})
@@ -140,42 +140,42 @@ func TestAnUninstallIsGivenUp(t *testing.T) {
 
 // A person leads the object to another cluster: what it made in the former one stays, and is told of once.
 func TestAReleaseIsLeftInTheFormerCluster(t *testing.T) {
-	for name, lead := range map[string]func(*bench){
-		"accepted": func(b *bench) { b.access.id = "another-id" },
-		"accepted for its deletion": func(b *bench) {
-			b.access.cleanup.Opened.ClusterID = "another-id"
-			b.cluster.hold = make(chan struct{})
+	for name, lead := range map[string]func(*fixture){
+		"accepted": func(f *fixture) { f.access.id = "another-id" },
+		"accepted for its deletion": func(f *fixture) {
+			f.access.cleanup.Opened.ClusterID = "another-id"
+			f.cluster.hold = make(chan struct{})
 
-			if err := b.client.Delete(b.t.Context(), b.get()); err != nil {
-				b.t.Fatal(err)
+			if err := f.client.Delete(f.t.Context(), f.get()); err != nil {
+				f.t.Fatal(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.settle()
+			f := newFixture(t)
+			f.settle()
 
-			if said := b.said(); strings.Contains(said, "LeftBehind") {
+			if said := f.said(); strings.Contains(said, "LeftBehind") {
 				t.Fatal(said)
 			}
 
-			lead(b)
+			lead(f)
 
 			for range 3 {
-				b.run()
+				f.run()
 			}
 
-			said := b.said()
+			said := f.said()
 			if strings.Count(said, "Warning LeftBehind") != 1 || !strings.Contains(said, "Helm release default/app stays in cluster cluster-id: the object goes on in the cluster another-id") {
 				t.Error(said)
 			}
 
-			if got := b.get().Status.ClusterID; got != "another-id" {
+			if got := f.get().Status.ClusterID; got != "another-id" {
 				t.Errorf("the status says %q", got)
 			}
 
-			if b.cluster.hold != nil {
-				close(b.cluster.hold)
+			if f.cluster.hold != nil {
+				close(f.cluster.hold)
 			}
 		})
 	}

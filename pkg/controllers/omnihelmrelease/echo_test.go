@@ -53,18 +53,18 @@ func TestEchoedTokenIsNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b := newBench(t)
-	b.r.engine = newReconciler(b.client, b.client, b.events, logr.Discard(), b.r.options).engine
-	b.access.cluster = cluster
+	f := newFixture(t)
+	f.r.engine = newReconciler(f.client, f.client, f.events, logr.Discard(), f.r.options).engine
+	f.access.cluster = cluster
 
 	for _, want := range []string{"upstream failed: [removed]", "redirects to another host ([removed])"} {
-		b.pass(time.Minute)
+		f.pass(time.Minute)
 
 		for range 3 { // the place is noted, the action fails, the failure is shown
-			b.run()
+			f.run()
 		}
 
-		message := b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterUnreachable)
+		message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterUnreachable)
 		if strings.Contains(message, token) || !strings.Contains(message, want) {
 			t.Error(message)
 		}
@@ -72,8 +72,8 @@ func TestEchoedTokenIsNotShown(t *testing.T) {
 		redirects = true
 	}
 
-	for len(b.events.Events) > 0 {
-		if event := <-b.events.Events; strings.Contains(event, token) {
+	for len(f.events.Events) > 0 {
+		if event := <-f.events.Events; strings.Contains(event, token) {
 			t.Errorf("an event shows the token: %s", event)
 		}
 	}

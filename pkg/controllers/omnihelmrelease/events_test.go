@@ -8,16 +8,16 @@ import (
 
 // What an action tells beside its end is an event, once.
 func TestNotesAreEvents(t *testing.T) {
-	b := newBench(t)
-	b.cluster.note = "created namespace apps"
-	b.settle()
-	b.pass(time.Hour)
-	b.settle()
+	f := newFixture(t)
+	f.cluster.note = "created namespace apps"
+	f.settle()
+	f.pass(time.Hour)
+	f.settle()
 
 	told := 0
 
-	for len(b.events.Events) > 0 {
-		if event := <-b.events.Events; strings.Contains(event, "NamespaceCreated release default/app: created namespace apps") {
+	for len(f.events.Events) > 0 {
+		if event := <-f.events.Events; strings.Contains(event, "NamespaceCreated release default/app: created namespace apps") {
 			told++
 		}
 	}

@@ -15,12 +15,12 @@ import (
 )
 
 // said are all events so far.
-func (b *bench) said() string {
+func (f *fixture) said() string {
 	var texts []string
 
 	for {
 		select {
-		case text := <-b.events.Events:
+		case text := <-f.events.Events:
 			texts = append(texts, text)
 		default:
 			return strings.Join(texts, "\n")
@@ -29,49 +29,49 @@ func (b *bench) said() string {
 }
 
 func TestADeletionInterruptsWhatIsUnderWay(t *testing.T) {
-	b := newBench(t)
-	b.run()
-	b.cluster.hold = make(chan struct{})
-	b.look()
-	b.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
+	f := newFixture(t)
+	f.run()
+	f.cluster.hold = make(chan struct{})
+	f.look()
+	f.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
 
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+	if err := f.client.Delete(t.Context(), f.get()); err != nil {
 		t.Fatal(err)
 	}
 
-	b.look()
-	b.cluster.mu.Lock()
-	b.cluster.hold = nil
-	b.cluster.mu.Unlock()
-	b.settle()
-	b.settle()
+	f.look()
+	f.cluster.mu.Lock()
+	f.cluster.hold = nil
+	f.cluster.mu.Unlock()
+	f.settle()
+	f.settle()
 
-	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
+	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("the object is there: %v", err)
 	}
 }
 
 func TestAnUninstallKnowsWhatToKeepSecret(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
 		r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words", Key: "word", TargetPath: "word"}}
 	})
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "words"}, Data: map[string][]byte{"word": []byte("canary")}}
-	if err := b.client.Create(t.Context(), secret); err != nil {
+	if err := f.client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 
-	b.settle()
-	b.restart()
+	f.settle()
+	f.restart()
 
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+	if err := f.client.Delete(t.Context(), f.get()); err != nil {
 		t.Fatal(err)
 	}
 
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUninstall)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUninstall)
 
-	if got := b.cluster.values.Redact("the canary is refused"); got != "the [removed] is refused" {
+	if got := f.cluster.values.Redact("the canary is refused"); got != "the [removed] is refused" {
 		t.Error(got)
 	}
 }
@@ -90,178 +90,178 @@ func TestAnActionThatWaitedLooksAgain(t *testing.T) {
 		"long, one revision": {time.Minute, []helm.Revision{{Number: 2}, {Number: 1, Owner: "uid-of-app"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			run := b.r.action(&scope{
-				release: b.get(), engine: b.cluster, decision: helm.Decision{Action: helm.ActionUninstall},
+			f := newFixture(t)
+			run := f.r.action(&scope{
+				release: f.get(), engine: f.cluster, decision: helm.Decision{Action: helm.ActionUninstall},
 				observed: &helm.Observed{Revisions: []helm.Revision{{Number: 1, Owner: "uid-of-app"}}},
 			})
 
-			b.pass(test.waited)
-			b.cluster.revisions = test.found
+			f.pass(test.waited)
+			f.cluster.revisions = test.found
 
 			if err := run(t.Context()); interrupted(err) != (test.want == nil) {
 				t.Errorf("it ended with %v", err)
 			}
 
-			b.wantActions(test.want...)
+			f.wantActions(test.want...)
 		})
 	}
 }
 
 func TestOutages(t *testing.T) {
-	b := newBench(t)
-	b.settle()
-	b.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
-	b.run()
-	b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterUnreachable)
-	b.cluster.lost = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not list"}
-	b.run()
-	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden)
-	b.cluster.lost = nil
-	b.charts.Close()
-	b.pass(time.Hour)
-	b.run()
-	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
-	b.wantActions(helm.ActionInstall)
+	f := newFixture(t)
+	f.settle()
+	f.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+	f.run()
+	f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterUnreachable)
+	f.cluster.lost = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not list"}
+	f.run()
+	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden)
+	f.cluster.lost = nil
+	f.charts.Close()
+	f.pass(time.Hour)
+	f.run()
+	f.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
+	f.wantActions(helm.ActionInstall)
 }
 
 // Suspend takes back what waits for its turn.
 func TestSuspendStopsAQueuedAction(t *testing.T) {
-	b := newBench(t)
-	b.run()
+	f := newFixture(t)
+	f.run()
 
 	// The only slot of the cluster.
-	free, err := b.r.runner.limiter.Acquire(t.Context(), clusterOf(b.get()), 1)
+	free, err := f.r.runner.limiter.Acquire(t.Context(), clusterOf(f.get()), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	b.look()
-	b.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
-	b.run()
+	f.look()
+	f.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
+	f.run()
 	free()
-	b.run()
-	b.wantActions()
-	b.want(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended)
+	f.run()
+	f.wantActions()
+	f.want(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended)
 }
 
 // A template that never ends keeps one processor busy, not one for each attempt.
 func TestAnEndlessTemplate(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 	still := make(chan struct{})
-	b.cluster.fail = &helm.Error{Reason: helm.ReasonTimeout, Message: "Helm does not return", Still: still}
-	b.settle()
-	b.pass(time.Hour)
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
-	b.settle()
-	b.wantActions(helm.ActionInstall)
+	f.cluster.fail = &helm.Error{Reason: helm.ReasonTimeout, Message: "Helm does not return", Still: still}
+	f.settle()
+	f.pass(time.Hour)
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	f.settle()
+	f.wantActions(helm.ActionInstall)
 
-	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, "does not return") || !strings.Contains(message, "restart the controller") {
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, "does not return") || !strings.Contains(message, "restart the controller") {
 		t.Error(message)
 	}
 
-	b.cluster.fail = nil
+	f.cluster.fail = nil
 	close(still)
 
-	for name := client.ObjectKeyFromObject(b.get()); ; time.Sleep(time.Millisecond) {
-		if _, stuck := b.r.runner.stuck(name); !stuck {
+	for name := client.ObjectKeyFromObject(f.get()); ; time.Sleep(time.Millisecond) {
+		if _, stuck := f.r.runner.stuck(name); !stuck {
 			break
 		}
 	}
 
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
 // One interruption is begun again at once. What is interrupted every time is a failure that lasts: it is told, with
 // pauses, and holds a deletion up for no longer than other failures.
 func TestInterruptionsThatLast(t *testing.T) {
-	b := newBench(t)
-	b.cluster.refuse = &helm.Error{Reason: helm.ReasonInterrupted, Message: "somebody else made revision 1"}
+	f := newFixture(t)
+	f.cluster.refuse = &helm.Error{Reason: helm.ReasonInterrupted, Message: "somebody else made revision 1"}
 
-	b.settle()
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionInstall)
+	f.settle()
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionInstall)
 
-	if message := b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonActionFailed); !strings.Contains(message, "somebody else made revision 1") {
+	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonActionFailed); !strings.Contains(message, "somebody else made revision 1") {
 		t.Error(message)
 	}
 
-	b.pass(31 * time.Second)
-	b.settle()
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionInstall, helm.ActionInstall)
+	f.pass(31 * time.Second)
+	f.settle()
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionInstall, helm.ActionInstall)
 
-	b.cluster.refuse = nil
-	b.pass(5 * time.Minute)
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.cluster.refuse = nil
+	f.pass(5 * time.Minute)
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
-	b.cluster.refuse = &helm.Error{Reason: helm.ReasonInterrupted, Message: "somebody else removed revision 1"}
+	f.cluster.refuse = &helm.Error{Reason: helm.ReasonInterrupted, Message: "somebody else removed revision 1"}
 
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+	if err := f.client.Delete(t.Context(), f.get()); err != nil {
 		t.Fatal(err)
 	}
 
-	b.pass(time.Since(b.now()) + 2*time.Hour)
-	b.settle()
-	b.settle()
+	f.pass(time.Since(f.now()) + 2*time.Hour)
+	f.settle()
+	f.settle()
 
-	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
+	if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("the object is there: %v", err)
 	}
 
-	if text := b.said(); !strings.Contains(text, "somebody else removed revision 1") {
+	if text := f.said(); !strings.Contains(text, "somebody else removed revision 1") {
 		t.Errorf("events: %s", text)
 	}
 }
 
 // Tests of which no result can be noted are not run for ever, and are run again when somebody asks for it.
 func TestTestsThatCannotBeNoted(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.Enable, r.Spec.Retries = true, new(int32(1)) })
-	b.run()
-	b.run()
-	b.cluster.refuse = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not write revision 1"}
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.Enable, r.Spec.Retries = true, new(int32(1)) })
+	f.run()
+	f.run()
+	f.cluster.refuse = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not write revision 1"}
 
 	for range 5 {
-		b.settle()
-		b.pass(10 * time.Minute)
+		f.settle()
+		f.pass(10 * time.Minute)
 	}
 
-	b.wantActions(helm.ActionInstall, helm.ActionTest, helm.ActionTest)
+	f.wantActions(helm.ActionInstall, helm.ActionTest, helm.ActionTest)
 
-	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden); !strings.Contains(message, "may not write revision 1") ||
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden); !strings.Contains(message, "may not write revision 1") ||
 		!strings.Contains(message, v1alpha1.AnnotationReconcileRequestedAt) {
 		t.Error(message)
 	}
 
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.IgnoreFailures = true })
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonForbidden)
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.IgnoreFailures = true })
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonForbidden)
 
-	b.cluster.refuse = nil
-	b.edit(func(r *v1alpha1.OmniHelmRelease) {
+	f.cluster.refuse = nil
+	f.edit(func(r *v1alpha1.OmniHelmRelease) {
 		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 	})
-	b.settle()
-	b.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
+	f.settle()
+	f.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
 }
 
 // A cluster that cannot be reached says nothing about the tests.
 func TestTestsOfAClusterThatIsAway(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.Enable, r.Spec.Retries = true, new(int32(0)) })
-	b.run()
-	b.run()
-	b.cluster.refuse = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.Enable, r.Spec.Retries = true, new(int32(0)) })
+	f.run()
+	f.run()
+	f.cluster.refuse = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
 
 	for range 3 {
-		b.settle()
-		b.pass(10 * time.Minute)
+		f.settle()
+		f.pass(10 * time.Minute)
 	}
 
-	b.want(v1alpha1.ConditionTested, no, v1alpha1.ReasonClusterUnreachable)
-	b.cluster.refuse = nil
-	b.settle()
-	b.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
+	f.want(v1alpha1.ConditionTested, no, v1alpha1.ReasonClusterUnreachable)
+	f.cluster.refuse = nil
+	f.settle()
+	f.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
 }

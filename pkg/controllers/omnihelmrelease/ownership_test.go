@@ -14,50 +14,50 @@ import (
 
 // A mark from before it named a hub gets the hub once, by no action, and the status stays.
 func TestAnOldMarkIsCompletedOnce(t *testing.T) {
-	b := newBench(t)
-	b.settle()
+	f := newFixture(t)
+	f.settle()
 
-	if got := b.cluster.revisions[0].Hub; got != thisHub {
+	if got := f.cluster.revisions[0].Hub; got != thisHub {
 		t.Fatalf("the mark names hub %q", got)
 	}
 
-	b.cluster.revisions[0].Hub = ""
-	before := b.get()
-	b.said()
+	f.cluster.revisions[0].Hub = ""
+	before := f.get()
+	f.said()
 
 	for range 3 {
-		b.settle()
-		b.restart()
+		f.settle()
+		f.restart()
 	}
 
 	want := []helm.Mark{{Revision: 1, Owner: "uid-of-app", To: thisHub}}
-	if diff := cmp.Diff(want, b.cluster.marks); diff != "" {
+	if diff := cmp.Diff(want, f.cluster.marks); diff != "" {
 		t.Errorf("marks (-want +got):\n%s", diff)
 	}
 
-	b.wantActions(helm.ActionInstall)
+	f.wantActions(helm.ActionInstall)
 
-	if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+	if after := f.get(); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the status was written: %+v", after.Status)
 	}
 
-	if said := b.said(); strings.Count(said, "MarkCompleted") != 1 {
+	if said := f.said(); strings.Count(said, "MarkCompleted") != 1 {
 		t.Errorf("events: %s", said)
 	}
 }
 
 // What another hub made for the same object is neither upgraded, nor rolled back, nor taken, nor uninstalled.
 func TestAReleaseOfAnotherHub(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = new(true) })
-	b.settle()
-	b.cluster.revisions[0].Hub = "hub-2"
-	b.edit(func(r *v1alpha1.OmniHelmRelease) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = new(true) })
+	f.settle()
+	f.cluster.revisions[0].Hub = "hub-2"
+	f.edit(func(r *v1alpha1.OmniHelmRelease) {
 		r.Spec.TakeOwnership = true
 		r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)}
 	})
-	b.settle()
+	f.settle()
 
-	message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOwnedByOtherHub)
+	message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOwnedByOtherHub)
 	for _, words := range []string{"default/app", "another hub, hub-2 (this hub is hub-1)", v1alpha1.AnnotationPreviousHub + ": hub-2", `OmniConnection "omni"`} {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q does not say %q", message, words)
@@ -65,66 +65,66 @@ func TestAReleaseOfAnotherHub(t *testing.T) {
 	}
 
 	// A revision that failed there is not rolled back here.
-	b.cluster.revisions = append([]helm.Revision{{Number: 2, Status: helm.StatusFailed, Owner: "uid-of-app", Hub: "hub-2"}}, b.cluster.revisions...)
-	b.pass(time.Hour)
-	b.settle()
-	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOwnedByOtherHub)
-	b.remove()
-	b.settle()
+	f.cluster.revisions = append([]helm.Revision{{Number: 2, Status: helm.StatusFailed, Owner: "uid-of-app", Hub: "hub-2"}}, f.cluster.revisions...)
+	f.pass(time.Hour)
+	f.settle()
+	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOwnedByOtherHub)
+	f.remove()
+	f.settle()
 
-	if !b.gone() || len(b.cluster.revisions) != 2 || len(b.cluster.marks) != 0 {
-		t.Errorf("gone: %v, revisions %+v, marks %+v", b.gone(), b.cluster.revisions, b.cluster.marks)
+	if !f.gone() || len(f.cluster.revisions) != 2 || len(f.cluster.marks) != 0 {
+		t.Errorf("gone: %v, revisions %+v, marks %+v", f.gone(), f.cluster.revisions, f.cluster.marks)
 	}
 
-	b.wantActions(helm.ActionInstall)
+	f.wantActions(helm.ActionInstall)
 
-	if said := b.said(); !strings.Contains(said, "Warning LeftBehind Helm release default/app stays") || !strings.Contains(said, "hub-2") {
+	if said := f.said(); !strings.Contains(said, "Warning LeftBehind Helm release default/app stays") || !strings.Contains(said, "hub-2") {
 		t.Errorf("events: %s", said)
 	}
 }
 
 // A person says that the other hub is gone: its release goes on without a new revision, and is uninstalled with the object.
 func TestAReleaseOfThePreviousHub(t *testing.T) {
-	b := newBench(t)
-	b.settle()
-	b.cluster.revisions[0].Hub = "hub-2"
-	b.access.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
-	b.access.cleanup.Opened.Hubs = b.access.hubs
-	b.said()
-	b.settle()
-	b.settle()
-	b.wantActions(helm.ActionInstall)
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f := newFixture(t)
+	f.settle()
+	f.cluster.revisions[0].Hub = "hub-2"
+	f.access.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
+	f.access.cleanup.Opened.Hubs = f.access.hubs
+	f.said()
+	f.settle()
+	f.settle()
+	f.wantActions(helm.ActionInstall)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
-	if said := b.said(); b.cluster.revisions[0].Hub != thisHub || strings.Count(said, "TakenOver Took release default/app over from hub hub-2") != 1 {
-		t.Errorf("hub %q, events: %s", b.cluster.revisions[0].Hub, said)
+	if said := f.said(); f.cluster.revisions[0].Hub != thisHub || strings.Count(said, "TakenOver Took release default/app over from hub hub-2") != 1 {
+		t.Errorf("hub %q, events: %s", f.cluster.revisions[0].Hub, said)
 	}
 
-	b.cluster.revisions[0].Hub = "hub-2"
-	b.remove()
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUninstall)
+	f.cluster.revisions[0].Hub = "hub-2"
+	f.remove()
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUninstall)
 }
 
 // A mark that cannot be completed is said, and tried again.
 func TestAMarkThatCannotBeWritten(t *testing.T) {
-	b := newBench(t)
-	b.settle()
-	b.cluster.revisions[0].Hub = ""
-	b.cluster.unmarkable = &helm.Error{Reason: helm.ReasonForbidden, Message: "write the hub: no"}
-	b.settle()
+	f := newFixture(t)
+	f.settle()
+	f.cluster.revisions[0].Hub = ""
+	f.cluster.unmarkable = &helm.Error{Reason: helm.ReasonForbidden, Message: "write the hub: no"}
+	f.settle()
 
-	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden); !strings.Contains(message, "write the hub: no") {
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden); !strings.Contains(message, "write the hub: no") {
 		t.Error(message)
 	}
 
-	b.cluster.unmarkable = &helm.Error{Reason: helm.ReasonInterrupted, Message: "somebody was quicker"}
-	b.settle()
-	b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonConflict)
+	f.cluster.unmarkable = &helm.Error{Reason: helm.ReasonInterrupted, Message: "somebody was quicker"}
+	f.settle()
+	f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonConflict)
 
-	b.cluster.unmarkable = nil
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.cluster.unmarkable = nil
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
 // An owner is named as far as it is known, with a way out.
@@ -153,39 +153,39 @@ func withValues(text string) func(*v1alpha1.OmniHelmRelease) {
 
 // restored is a release whose object is in an older state than the one that made revision 2, as after the restore of a
 // snapshot.
-func restored(t *testing.T) *bench {
+func restored(t *testing.T) *fixture {
 	t.Helper()
 
-	b := newBench(t)
-	b.settle()
+	f := newFixture(t)
+	f.settle()
 
-	snapshot := b.get()
+	snapshot := f.get()
 
-	b.edit(withValues(`{"a":1}`))
-	b.edit(withValues(`{"a":2}`))
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
-	b.restore(snapshot)
-	b.restart()
+	f.edit(withValues(`{"a":1}`))
+	f.edit(withValues(`{"a":2}`))
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	f.restore(snapshot)
+	f.restart()
 
-	return b
+	return f
 }
 
 // restore writes an object as it was, with its status.
-func (b *bench) restore(snapshot *v1alpha1.OmniHelmRelease) {
-	b.t.Helper()
+func (f *fixture) restore(snapshot *v1alpha1.OmniHelmRelease) {
+	f.t.Helper()
 
 	snapshot = snapshot.DeepCopy()
-	snapshot.ResourceVersion = b.get().ResourceVersion
+	snapshot.ResourceVersion = f.get().ResourceVersion
 	status := snapshot.Status
 
-	if err := b.client.Update(b.t.Context(), snapshot); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Update(f.t.Context(), snapshot); err != nil {
+		f.t.Fatal(err)
 	}
 
 	snapshot.Status = status
-	if err := b.client.Status().Update(b.t.Context(), snapshot); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Status().Update(f.t.Context(), snapshot); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
@@ -203,117 +203,117 @@ func TestAnOlderStateStaysOlder(t *testing.T) {
 		"another interval":      {nil, interval, suspend(true), suspend(false)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := restored(t)
+			f := restored(t)
 
 			for _, edit := range edits {
 				if edit != nil {
-					b.edit(edit)
+					f.edit(edit)
 				}
 
-				b.settle()
+				f.settle()
 			}
 
-			b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
-			b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+			f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+			f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
 		})
 	}
 }
 
 // Once the object says what runs, it is as any other: later edits are upgrades.
 func TestAnOlderStateThatIsWrittenAnew(t *testing.T) {
-	b := restored(t)
-	b.settle()
-	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+	f := restored(t)
+	f.settle()
+	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
 
-	b.edit(withValues(`{"a":2}`))
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	f.edit(withValues(`{"a":2}`))
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
 
-	b.edit(withValues(`{"a":3}`))
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+	f.edit(withValues(`{"a":3}`))
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
 }
 
 // An object of a former version does not say what it attempted: its generation has to do.
 func TestAnOlderStateOfAFormerVersion(t *testing.T) {
-	b := restored(t)
+	f := restored(t)
 
-	former := b.get()
+	former := f.get()
 	former.Status.LastAttemptedGeneration = 0
 
-	if err := b.client.Status().Update(t.Context(), former); err != nil {
+	if err := f.client.Status().Update(t.Context(), former); err != nil {
 		t.Fatal(err)
 	}
 
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
-	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
 }
 
 // A controller that dies after it began an upgrade, and an object that is edited before the next one starts, are no older
 // state.
 func TestACrashIsNoOlderState(t *testing.T) {
-	b := newBench(t)
-	b.settle()
-	b.edit(withValues(`{"a":1}`))
-	b.look() // writes what it will attempt
+	f := newFixture(t)
+	f.settle()
+	f.edit(withValues(`{"a":1}`))
+	f.look() // writes what it will attempt
 
-	begun := b.get()
+	begun := f.get()
 
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
 
 	// The status of the end of the action is lost.
-	b.restore(begun)
-	b.restart()
-	b.edit(withValues(`{"a":2}`))
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.restore(begun)
+	f.restart()
+	f.edit(withValues(`{"a":2}`))
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
 // What a later state of the object installed is not replaced before somebody says so.
 func TestAnOlderStateReplacesNothing(t *testing.T) {
-	b := restored(t)
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	f := restored(t)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
 
-	message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+	message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
 	for _, words := range []string{"revision 2 of release default/app", v1alpha1.AnnotationReplaceRevision + `: "2"`} {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q does not say %q", message, words)
 		}
 	}
 
-	before := b.get()
-	b.settle()
+	before := f.get()
+	f.settle()
 
-	if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+	if after := f.get(); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("a second run wrote the status: %+v", after.Status)
 	}
 
-	annotated := b.get()
+	annotated := f.get()
 	annotated.Annotations = map[string]string{v1alpha1.AnnotationReplaceRevision: "2"}
 
-	if err := b.client.Update(t.Context(), annotated); err != nil {
+	if err := f.client.Update(t.Context(), annotated); err != nil {
 		t.Fatal(err)
 	}
 
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
 // The deletion of the object asks for the end of the release, whichever state made it.
 func TestAnOlderStateIsUninstalled(t *testing.T) {
-	b := restored(t)
-	b.remove()
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUninstall)
+	f := restored(t)
+	f.remove()
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUninstall)
 
-	if !b.gone() {
+	if !f.gone() {
 		t.Error("the object stays")
 	}
 }

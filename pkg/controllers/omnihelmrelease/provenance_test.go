@@ -20,51 +20,51 @@ func verified(r *v1alpha1.OmniHelmRelease) {
 }
 
 // trust makes these the signers whose keys Secret keys holds.
-func (b *bench) trust(signers ...*chartserver.Signer) {
-	b.t.Helper()
+func (f *fixture) trust(signers ...*chartserver.Signer) {
+	f.t.Helper()
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "keys"}, Data: map[string][]byte{v1alpha1.DefaultKeyringKey: {}}}
 	for _, signer := range signers {
 		secret.Data[v1alpha1.DefaultKeyringKey] = append(secret.Data[v1alpha1.DefaultKeyringKey], signer.PublicKey()...)
 	}
 
-	err := b.client.Create(b.t.Context(), secret)
+	err := f.client.Create(f.t.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
-		err = b.client.Update(b.t.Context(), secret)
+		err = f.client.Update(f.t.Context(), secret)
 	}
 
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // sign publishes the provenance file of the chart.
-func (b *bench) sign(signer *chartserver.Signer) {
-	b.charts.AddFile("demo-1.0.0.tgz.prov", signer.Sign(chartserver.ConfigMapChart("demo", "1.0.0")))
+func (f *fixture) sign(signer *chartserver.Signer) {
+	f.charts.AddFile("demo-1.0.0.tgz.prov", signer.Sign(chartserver.ConfigMapChart("demo", "1.0.0")))
 }
 
 // wantUnverified wants the release stalled for its chart's provenance.
-func (b *bench) wantUnverified(words string) {
-	b.t.Helper()
-	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonChartUnverified)
-	b.want(v1alpha1.ConditionReady, no, v1alpha1.ReasonChartUnverified)
+func (f *fixture) wantUnverified(words string) {
+	f.t.Helper()
+	f.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonChartUnverified)
+	f.want(v1alpha1.ConditionReady, no, v1alpha1.ReasonChartUnverified)
 
-	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartUnverified); !strings.Contains(message, words) || !strings.Contains(message, "stays as it is") {
-		b.t.Error(message)
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartUnverified); !strings.Contains(message, words) || !strings.Contains(message, "stays as it is") {
+		f.t.Error(message)
 	}
 }
 
 // wantUntouched wants the release as its install left it, from one download.
-func (b *bench) wantUntouched() {
-	b.t.Helper()
-	b.wantActions(helm.ActionInstall)
+func (f *fixture) wantUntouched() {
+	f.t.Helper()
+	f.wantActions(helm.ActionInstall)
 
-	if status := b.get().Status; status.Revision != 1 || status.ReleaseStatus != "deployed" || status.Failures != 0 {
-		b.t.Errorf("status %+v", status)
+	if status := f.get().Status; status.Revision != 1 || status.ReleaseStatus != "deployed" || status.Failures != 0 {
+		f.t.Errorf("status %+v", status)
 	}
 
-	if got := b.charts.Downloads(); got != 1 {
-		b.t.Errorf("%d downloads, want 1", got)
+	if got := f.charts.Downloads(); got != 1 {
+		f.t.Errorf("%d downloads, want 1", got)
 	}
 }
 
@@ -80,26 +80,26 @@ func TestOnlyASignedChartIsInstalled(t *testing.T) {
 		"wrong key":  {signer: other, words: "no valid signature of a key of verify.keyringSecretRef"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, verified)
-			b.trust(ours)
+			f := newFixture(t, verified)
+			f.trust(ours)
 
 			if test.signer != nil {
-				b.sign(test.signer)
+				f.sign(test.signer)
 			}
 
-			b.settle()
+			f.settle()
 
 			if test.words == "" {
-				b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-				b.wantActions(helm.ActionInstall)
+				f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+				f.wantActions(helm.ActionInstall)
 
 				return
 			}
 
-			b.wantUnverified(test.words)
-			b.wantActions()
+			f.wantUnverified(test.words)
+			f.wantActions()
 
-			if got := b.charts.Downloads(); got != 0 {
+			if got := f.charts.Downloads(); got != 0 {
 				t.Errorf("%d downloads of a chart that is not trusted", got)
 			}
 		})
@@ -109,75 +109,75 @@ func TestOnlyASignedChartIsInstalled(t *testing.T) {
 // What is deployed already is checked, too, and nothing of it is touched.
 func TestVerifyIsAddedToADeployedRelease(t *testing.T) {
 	ours := chartserver.NewSigner("ours")
-	b := newBench(t)
-	b.settle()
-	b.trust(ours)
-	b.edit(verified)
-	b.settle()
-	b.wantUnverified("no provenance file")
-	b.wantUntouched()
+	f := newFixture(t)
+	f.settle()
+	f.trust(ours)
+	f.edit(verified)
+	f.settle()
+	f.wantUnverified("no provenance file")
+	f.wantUntouched()
 
-	b.sign(ours)
-	b.pass(10 * time.Minute)
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-	b.wantUntouched()
+	f.sign(ours)
+	f.pass(10 * time.Minute)
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.wantUntouched()
 }
 
 func TestAKeyIsWithdrawn(t *testing.T) {
 	ours, other := chartserver.NewSigner("ours"), chartserver.NewSigner("other")
-	b := newBench(t, verified)
-	b.trust(ours, other)
-	b.sign(ours)
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f := newFixture(t, verified)
+	f.trust(ours, other)
+	f.sign(ours)
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
-	b.trust(other)
-	b.settle()
-	b.wantUnverified("no valid signature of a key of verify.keyringSecretRef")
-	b.wantUntouched()
+	f.trust(other)
+	f.settle()
+	f.wantUnverified("no valid signature of a key of verify.keyringSecretRef")
+	f.wantUntouched()
 
-	b.trust(other, ours)
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-	b.wantUntouched()
+	f.trust(other, ours)
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.wantUntouched()
 }
 
 // An idle release costs nothing, and a restart one provenance file.
 func TestAVerifiedReleaseIsIdle(t *testing.T) {
 	ours := chartserver.NewSigner("ours")
-	b := newBench(t, verified)
-	b.trust(ours)
-	b.sign(ours)
-	b.settle()
+	f := newFixture(t, verified)
+	f.trust(ours)
+	f.sign(ours)
+	f.settle()
 
-	before := b.get()
+	before := f.get()
 
 	for range 3 {
-		b.pass(time.Hour)
-		b.run()
+		f.pass(time.Hour)
+		f.run()
 	}
 
-	if got := b.provenances(); got != 1 {
-		t.Errorf("%d requests for the provenance file, want 1: %v", got, b.charts.Requests())
+	if got := f.provenances(); got != 1 {
+		t.Errorf("%d requests for the provenance file, want 1: %v", got, f.charts.Requests())
 	}
 
-	b.restart()
-	b.run()
-	b.pass(time.Hour)
-	b.run()
+	f.restart()
+	f.run()
+	f.pass(time.Hour)
+	f.run()
 
-	if got := b.provenances(); got != 2 {
-		t.Errorf("%d requests for the provenance file after a restart, want 2: %v", got, b.charts.Requests())
+	if got := f.provenances(); got != 2 {
+		t.Errorf("%d requests for the provenance file after a restart, want 2: %v", got, f.charts.Requests())
 	}
 
-	if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+	if after := f.get(); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the status was written again: %+v", after.Status)
 	}
 
-	b.wantUntouched()
+	f.wantUntouched()
 }
 
-func (b *bench) provenances() int {
-	return strings.Count(strings.Join(b.charts.Requests(), " "), ".prov 200")
+func (f *fixture) provenances() int {
+	return strings.Count(strings.Join(f.charts.Requests(), " "), ".prov 200")
 }

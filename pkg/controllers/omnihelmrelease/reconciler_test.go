@@ -27,174 +27,174 @@ const (
 )
 
 func TestASecondRunWritesNothing(t *testing.T) {
-	b := newBench(t)
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-	b.want(v1alpha1.ConditionTested, unknown, v1alpha1.ReasonDisabled)
-	b.want(v1alpha1.ConditionDrifted, metav1.ConditionUnknown, v1alpha1.ReasonDisabled)
-	b.wantActions(helm.ActionInstall)
+	f := newFixture(t)
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.want(v1alpha1.ConditionTested, unknown, v1alpha1.ReasonDisabled)
+	f.want(v1alpha1.ConditionDrifted, metav1.ConditionUnknown, v1alpha1.ReasonDisabled)
+	f.wantActions(helm.ActionInstall)
 
-	before := b.get()
+	before := f.get()
 	if before.Status.Chart != "demo" || before.Status.Revision != 1 || before.Status.ChartDigest == "" || before.Status.ValuesDigest == "" {
 		t.Errorf("status %+v", before.Status)
 	}
 
-	b.pass(time.Hour)
-	b.run()
-	b.restart()
-	b.run()
+	f.pass(time.Hour)
+	f.run()
+	f.restart()
+	f.run()
 
-	if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+	if after := f.get(); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the status was written again: %+v", after.Status)
 	}
 
-	b.wantActions(helm.ActionInstall)
+	f.wantActions(helm.ActionInstall)
 
-	if got := b.charts.Downloads(); got != 1 {
+	if got := f.charts.Downloads(); got != 1 {
 		t.Errorf("%d downloads, want 1", got)
 	}
 }
 
 func TestTheStatusSaysWhereBeforeThereIsARelease(t *testing.T) {
-	b := newBench(t)
-	b.run()
-	b.wantActions()
+	f := newFixture(t)
+	f.run()
+	f.wantActions()
 
-	if got := b.get().Status; got.ReleaseName != "app" || got.Namespace != "default" || got.ClusterID != "cluster-id" {
+	if got := f.get().Status; got.ReleaseName != "app" || got.Namespace != "default" || got.ClusterID != "cluster-id" {
 		t.Errorf("status %+v", got)
 	}
 }
 
 func TestFailuresAreSpacedAndBounded(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Retries = new(int32(1)) })
-	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "the reason"}
-	b.settle()
-	b.wantActions(helm.ActionInstall)
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Retries = new(int32(1)) })
+	f.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "the reason"}
+	f.settle()
+	f.wantActions(helm.ActionInstall)
 
-	if message := b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonActionFailed); !strings.Contains(message, "the reason") || !strings.Contains(message, "12:00:15") {
+	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonActionFailed); !strings.Contains(message, "the reason") || !strings.Contains(message, "12:00:15") {
 		t.Error(message)
 	}
 
 	// Neither another run nor a restart tries earlier.
-	b.run()
-	b.restart()
-	b.run()
-	b.wantActions(helm.ActionInstall)
+	f.run()
+	f.restart()
+	f.run()
+	f.wantActions(helm.ActionInstall)
 
-	b.pass(16 * time.Second)
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionInstall)
-	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed)
+	f.pass(16 * time.Second)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionInstall)
+	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed)
 
-	b.restart()
-	b.pass(time.Hour)
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionInstall)
+	f.restart()
+	f.pass(time.Hour)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionInstall)
 
-	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, "it broke") {
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, "it broke") {
 		t.Error(message)
 	}
 
-	b.cluster.fail = nil
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.cluster.fail = nil
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
-	if got := b.get().Status; got.Failures != 0 || len(got.History) != 3 {
+	if got := f.get().Status; got.Failures != 0 || len(got.History) != 3 {
 		t.Errorf("status %+v", got)
 	}
 }
 
 // A chart that cannot be rendered is tried once, whatever spec.retries says, and not again after a restart.
 func TestARefusedChartIsNotTriedAgain(t *testing.T) {
-	b := newBench(t)
-	b.settle()
-	b.cluster.refuse = &helm.Error{Reason: helm.ReasonRefused, Message: "chart demo 1.0.0: it takes too much memory"}
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	f := newFixture(t)
+	f.settle()
+	f.cluster.refuse = &helm.Error{Reason: helm.ReasonRefused, Message: "chart demo 1.0.0: it takes too much memory"}
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
 
-	before := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartRefused)
+	before := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartRefused)
 	for _, words := range []string{"chart demo 1.0.0: it takes too much memory", "stays as it is", v1alpha1.AnnotationReconcileRequestedAt} {
 		if !strings.Contains(before, words) {
 			t.Errorf("%q does not say %q", before, words)
 		}
 	}
 
-	version := b.get().ResourceVersion
-	b.pass(time.Hour)
-	b.settle()
-	b.restart()
-	b.pass(time.Hour)
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	version := f.get().ResourceVersion
+	f.pass(time.Hour)
+	f.settle()
+	f.restart()
+	f.pass(time.Hour)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
 
-	if after := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartRefused); after != before || b.get().ResourceVersion != version {
+	if after := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonChartRefused); after != before || f.get().ResourceVersion != version {
 		t.Errorf("the status was written again: %q became %q", before, after)
 	}
 
 	// Who asks for it gets another try.
-	b.cluster.refuse = nil
-	b.edit(func(r *v1alpha1.OmniHelmRelease) {
+	f.cluster.refuse = nil
+	f.edit(func(r *v1alpha1.OmniHelmRelease) {
 		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 	})
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
 // A controller that has no worker tries again with growing pauses, and counts no failure.
 func TestNoWorkerIsNotTheChartsFault(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Retries = new(int32(0)) })
-	b.cluster.refuse = &helm.Error{Reason: helm.ReasonUnavailable, Message: "charts cannot be rendered now"}
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Retries = new(int32(0)) })
+	f.cluster.refuse = &helm.Error{Reason: helm.ReasonUnavailable, Message: "charts cannot be rendered now"}
 
 	for range 4 {
-		b.settle()
-		b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonError)
-		b.pass(5 * time.Minute)
+		f.settle()
+		f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonError)
+		f.pass(5 * time.Minute)
 	}
 
-	b.cluster.refuse = nil
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.cluster.refuse = nil
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
 func TestAFailedUpgradeIsRolledBackAtOnce(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure, r.Spec.Retries = new(true), new(int32(0)) })
-	b.settle()
-	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "no"}
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback)
-	b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed)
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure, r.Spec.Retries = new(true), new(int32(0)) })
+	f.settle()
+	f.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "no"}
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback)
+	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed)
 }
 
 func TestTests(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.Enable = true })
-	b.settle()
-	b.wantActions(helm.ActionInstall, helm.ActionTest)
-	b.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.Enable = true })
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionTest)
+	f.want(v1alpha1.ConditionTested, yes, v1alpha1.ReasonTestsPassed)
 
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DisableHooks = true })
-	b.run() // writes what it will attempt
-	b.run()
-	b.wantActions(helm.ActionInstall, helm.ActionTest, helm.ActionUpgrade)
-	b.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "the test says no"}
-	b.settle()
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DisableHooks = true })
+	f.run() // writes what it will attempt
+	f.run()
+	f.wantActions(helm.ActionInstall, helm.ActionTest, helm.ActionUpgrade)
+	f.cluster.fail = &helm.Error{Reason: helm.ReasonFailed, Message: "the test says no"}
+	f.settle()
 
-	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonTestsFailed); !strings.Contains(message, "the test says no") {
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonTestsFailed); !strings.Contains(message, "the test says no") {
 		t.Error(message)
 	}
 
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.IgnoreFailures = true })
-	b.settle()
-	b.want(v1alpha1.ConditionTested, no, v1alpha1.ReasonTestsFailed)
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonTestsFailed)
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Test.IgnoreFailures = true })
+	f.settle()
+	f.want(v1alpha1.ConditionTested, no, v1alpha1.ReasonTestsFailed)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonTestsFailed)
 }
 
 // wantDrifted checks the metric of the release; an empty value means that it is absent.
-func (b *bench) wantDrifted(value string) {
-	b.t.Helper()
+func (f *fixture) wantDrifted(value string) {
+	f.t.Helper()
 
 	want := ""
 	if value != "" {
@@ -203,95 +203,95 @@ func (b *bench) wantDrifted(value string) {
 omni_helm_drifted{name="app",namespace="ns"} ` + value + "\n"
 	}
 
-	if err := testutil.CollectAndCompare(b.r.options.Objects, strings.NewReader(want), "omni_helm_drifted"); err != nil {
-		b.t.Error(err)
+	if err := testutil.CollectAndCompare(f.r.options.Objects, strings.NewReader(want), "omni_helm_drifted"); err != nil {
+		f.t.Error(err)
 	}
 }
 
 func TestDrift(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
-	b.settle()
-	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
+	f.settle()
+	f.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
 
-	b.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Paths: []string{"/data/a"}}}
-	b.run() // too soon to look again
-	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
-	b.pass(10 * time.Minute)
-	b.settle()
+	f.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Paths: []string{"/data/a"}}}
+	f.run() // too soon to look again
+	f.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
+	f.pass(10 * time.Minute)
+	f.settle()
 
-	if message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound); !strings.Contains(message, "ConfigMap app differs at /data/a") {
+	if message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound); !strings.Contains(message, "ConfigMap app differs at /data/a") {
 		t.Error(message)
 	}
 
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
-	b.wantDrifted("1")
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
-	b.settle()
-	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonDriftCorrected)
-	b.wantDrifted("0")
-	b.wantActions(helm.ActionInstall, actionCorrect)
-	b.pass(10 * time.Minute)
-	b.settle()
-	b.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
-	b.wantActions(helm.ActionInstall, actionCorrect)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
+	f.wantDrifted("1")
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+	f.settle()
+	f.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonDriftCorrected)
+	f.wantDrifted("0")
+	f.wantActions(helm.ActionInstall, actionCorrect)
+	f.pass(10 * time.Minute)
+	f.settle()
+	f.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonNoDrift)
+	f.wantActions(helm.ActionInstall, actionCorrect)
 
-	b.cluster.compared = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
-	b.pass(10 * time.Minute)
-	b.settle()
+	f.cluster.compared = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+	f.pass(10 * time.Minute)
+	f.settle()
 
-	if drifted := apimeta.FindStatusCondition(b.get().Status.Conditions, v1alpha1.ConditionDrifted); drifted == nil || !strings.Contains(drifted.Message, "no route") {
+	if drifted := apimeta.FindStatusCondition(f.get().Status.Conditions, v1alpha1.ConditionDrifted); drifted == nil || !strings.Contains(drifted.Message, "no route") {
 		t.Errorf("%+v", drifted)
 	}
 
-	b.wantDrifted("") // who cannot compare does not know
-	b.cluster.compared = nil
-	b.pass(10 * time.Minute)
-	b.settle()
-	b.wantDrifted("0")
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftDisabled })
-	b.settle()
-	b.want(v1alpha1.ConditionDrifted, metav1.ConditionUnknown, v1alpha1.ReasonDisabled)
-	b.wantDrifted("")
+	f.wantDrifted("") // who cannot compare does not know
+	f.cluster.compared = nil
+	f.pass(10 * time.Minute)
+	f.settle()
+	f.wantDrifted("0")
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftDisabled })
+	f.settle()
+	f.want(v1alpha1.ConditionDrifted, metav1.ConditionUnknown, v1alpha1.ReasonDisabled)
+	f.wantDrifted("")
 }
 
 func TestDeletion(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(*bench)
+		prepare func(*fixture)
 		actions []helm.Action
 		event   string
 	}{
-		"uninstalled": {func(*bench) {}, []helm.Action{helm.ActionInstall, helm.ActionUninstall}, "UninstallSucceeded"},
-		"orphan": {func(b *bench) {
-			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan })
+		"uninstalled": {func(*fixture) {}, []helm.Action{helm.ActionInstall, helm.ActionUninstall}, "UninstallSucceeded"},
+		"orphan": {func(f *fixture) {
+			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan })
 		}, []helm.Action{helm.ActionInstall}, "LeftBehind"},
-		"cluster destroyed": {func(b *bench) {
-			b.access.cleanup = clusteraccess.Cleanup{Action: clusteraccess.ActionLetGo, Why: "destroyed"}
+		"cluster destroyed": {func(f *fixture) {
+			f.access.cleanup = clusteraccess.Cleanup{Action: clusteraccess.ActionLetGo, Why: "destroyed"}
 		}, []helm.Action{helm.ActionInstall}, "destroyed"},
-		"taken by another": {func(b *bench) { b.cluster.revisions[0].Owner = "another" }, []helm.Action{helm.ActionInstall}, "not this object's"},
-		"gone already":     {func(b *bench) { b.cluster.revisions = nil }, []helm.Action{helm.ActionInstall}, ""},
-		"out of reach for long": {func(b *bench) {
-			b.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
-			b.clock = time.Now().Add(2 * time.Hour)
+		"taken by another": {func(f *fixture) { f.cluster.revisions[0].Owner = "another" }, []helm.Action{helm.ActionInstall}, "not this object's"},
+		"gone already":     {func(f *fixture) { f.cluster.revisions = nil }, []helm.Action{helm.ActionInstall}, ""},
+		"out of reach for long": {func(f *fixture) {
+			f.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+			f.clock = time.Now().Add(2 * time.Hour)
 		}, []helm.Action{helm.ActionInstall}, "no route"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.settle()
-			test.prepare(b)
+			f := newFixture(t)
+			f.settle()
+			test.prepare(f)
 
-			if err := b.client.Delete(t.Context(), b.get()); err != nil {
+			if err := f.client.Delete(t.Context(), f.get()); err != nil {
 				t.Fatal(err)
 			}
 
-			b.settle()
+			f.settle()
 
-			if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
+			if err := f.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, &v1alpha1.OmniHelmRelease{}); !apierrors.IsNotFound(err) {
 				t.Fatalf("the object is there: %v", err)
 			}
 
-			b.wantActions(test.actions...)
+			f.wantActions(test.actions...)
 
-			if text := b.said(); !strings.Contains(text, test.event) {
+			if text := f.said(); !strings.Contains(text, test.event) {
 				t.Errorf("events: %s", text)
 			}
 		})
@@ -300,21 +300,21 @@ func TestDeletion(t *testing.T) {
 
 // An object that cannot be compared keeps nothing of the others back.
 func TestDriftThatIsNotWhole(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
-	b.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
-	b.cluster.compared = &helm.Error{Reason: helm.ReasonFailed, Message: "compare Secret x: a webhook refuses dry runs"}
-	b.settle()
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
+	f.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+	f.cluster.compared = &helm.Error{Reason: helm.ReasonFailed, Message: "compare Secret x: a webhook refuses dry runs"}
+	f.settle()
 
-	message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound)
+	message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound)
 	if !strings.Contains(message, "ConfigMap app is missing") || !strings.Contains(message, "a webhook refuses dry runs") {
 		t.Error(message)
 	}
 
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
-	b.settle()
-	b.wantActions(helm.ActionInstall, actionCorrect)
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+	f.settle()
+	f.wantActions(helm.ActionInstall, actionCorrect)
 
-	if message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonError); !strings.Contains(message, "a webhook refuses dry runs") {
+	if message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonError); !strings.Contains(message, "a webhook refuses dry runs") {
 		t.Error(message)
 	}
 }
@@ -322,55 +322,55 @@ func TestDriftThatIsNotWhole(t *testing.T) {
 // What another release has by now is shown and not applied, alone or beside what is corrected.
 func TestDriftOfWhatIsAnotherReleases(t *testing.T) {
 	moved := drift.Difference{Object: drift.Object{Kind: "ConfigMap", Name: "moved"}, Owner: "ns/another"}
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
-	b.cluster.differences = []drift.Difference{moved}
-	b.settle()
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+	f.cluster.differences = []drift.Difference{moved}
+	f.settle()
 
-	if message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound); !strings.Contains(message, "ConfigMap moved belongs to Helm release ns/another") {
+	if message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound); !strings.Contains(message, "ConfigMap moved belongs to Helm release ns/another") {
 		t.Error(message)
 	}
 
-	b.wantActions(helm.ActionInstall)
+	f.wantActions(helm.ActionInstall)
 
-	b.cluster.differences = []drift.Difference{moved, {Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
-	b.pass(10 * time.Minute)
-	b.settle()
-	b.wantActions(helm.ActionInstall, actionCorrect)
+	f.cluster.differences = []drift.Difference{moved, {Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+	f.pass(10 * time.Minute)
+	f.settle()
+	f.wantActions(helm.ActionInstall, actionCorrect)
 
-	message := b.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound)
+	message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonDriftFound)
 	if !strings.Contains(message, "applied again: ConfigMap app is missing; these are another release's: ConfigMap moved belongs to") {
 		t.Error(message)
 	}
 
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
 }
 
 func TestSuspended(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
-	b.run()
-	b.run()
-	b.wantActions()
-	b.want(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended)
-	b.want(v1alpha1.ConditionReady, unknown, v1alpha1.ReasonSuspended)
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
+	f.run()
+	f.run()
+	f.wantActions()
+	f.want(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended)
+	f.want(v1alpha1.ConditionReady, unknown, v1alpha1.ReasonSuspended)
 }
 
 func TestDependencies(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "other"}} })
-	b.run()
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "other"}} })
+	f.run()
 
-	if message := b.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonDependencyNotReady); !strings.Contains(message, `"other"`) {
+	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonDependencyNotReady); !strings.Contains(message, `"other"`) {
 		t.Error(message)
 	}
 
-	b.add("other", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "third"}} })
-	b.add("third", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "app"}} })
-	b.run()
+	f.add("other", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "third"}} })
+	f.add("third", func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "app"}} })
+	f.run()
 
-	if message := b.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonDependencyCycle); !strings.Contains(message, "app -> other -> third -> app") {
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonDependencyCycle); !strings.Contains(message, "app -> other -> third -> app") {
 		t.Error(message)
 	}
 
-	b.wantActions()
+	f.wantActions()
 }
 
 func TestJobFailures(t *testing.T) {
@@ -458,21 +458,21 @@ func TestWhoseAReleaseIsSaid(t *testing.T) {
 func TestAReleaseIsTakenOver(t *testing.T) {
 	for name, owner := range map[string]string{"by hand": "", "of an object that is gone": "another"} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.cluster.revisions = []helm.Revision{{Number: 1, Status: helm.StatusDeployed, Owner: owner}}
-			b.settle()
-			b.wantActions()
+			f := newFixture(t)
+			f.cluster.revisions = []helm.Revision{{Number: 1, Status: helm.StatusDeployed, Owner: owner}}
+			f.settle()
+			f.wantActions()
 
-			if b.get().Status.Revision != 0 {
+			if f.get().Status.Revision != 0 {
 				t.Error("the status counts a release of another as its own")
 			}
 
-			b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.TakeOwnership = true })
-			b.settle()
-			b.wantActions(helm.ActionUpgrade)
-			b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-			b.settle()
-			b.wantActions(helm.ActionUpgrade)
+			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.TakeOwnership = true })
+			f.settle()
+			f.wantActions(helm.ActionUpgrade)
+			f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+			f.settle()
+			f.wantActions(helm.ActionUpgrade)
 		})
 	}
 }

@@ -20,18 +20,18 @@ import (
 )
 
 // quickTimeouts makes everything that takes 20 ms take too long for a worker.
-func (b *bench) quickTimeouts() {
-	b.r.found.Options.AnswerTimeout, b.r.drift.Options.AnswerTimeout = time.Millisecond, time.Millisecond
-	b.r.charts = charts.New(charts.Options{
-		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: time.Minute,
+func (f *fixture) quickTimeouts() {
+	f.r.found.Options.AnswerTimeout, f.r.drift.Options.AnswerTimeout = time.Millisecond, time.Millisecond
+	f.r.charts = charts.New(charts.Options{
+		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now, Timeout: time.Minute,
 	})
 }
 
 // hang makes the repository answer nobody, and gives up on it soon.
-func (b *bench) hang() {
-	hang(b.charts)
-	b.r.charts = charts.New(charts.Options{
-		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now, Timeout: 500 * time.Millisecond,
+func (f *fixture) hang() {
+	hang(f.charts)
+	f.r.charts = charts.New(charts.Options{
+		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now, Timeout: 500 * time.Millisecond,
 	})
 }
 
@@ -43,14 +43,14 @@ func answered[T any](c *asynccache.Cache[types.NamespacedName, string, T]) {
 }
 
 // ask reconciles after the interval, and again after each answer.
-func (b *bench) ask() {
-	b.t.Helper()
-	b.pass(10 * time.Minute)
-	b.look()
-	answered(b.r.found)
-	b.look()
-	answered(b.r.drift)
-	b.look()
+func (f *fixture) ask() {
+	f.t.Helper()
+	f.pass(10 * time.Minute)
+	f.look()
+	answered(f.r.found)
+	f.look()
+	answered(f.r.drift)
+	f.look()
 }
 
 // hang answers nobody.
@@ -61,47 +61,47 @@ func hang(repository *chartserver.Repository) {
 // What takes long is told when it is known, and not again before it is something else.
 func TestWhatTakesLongIsToldOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(*bench)
+		prepare func(*fixture)
 		reason  string
 	}{
-		"a repository that hangs": {func(b *bench) { b.hang() }, v1alpha1.ReasonRepositoryUnreachable},
-		"a slow repository without the chart": {func(b *bench) {
-			b.charts.Handle("/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		"a repository that hangs": {func(f *fixture) { f.hang() }, v1alpha1.ReasonRepositoryUnreachable},
+		"a slow repository without the chart": {func(f *fixture) {
+			f.charts.Handle("/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(20 * time.Millisecond)
 				_, _ = w.Write([]byte("entries: {other: []}"))
 			})
 		}, v1alpha1.ReasonChartNotFound},
-		"a slow comparison": {func(b *bench) { b.cluster.slow = 20 * time.Millisecond }, v1alpha1.ReasonNoDrift},
-		"a slow comparison that fails": {func(b *bench) {
-			b.cluster.slow, b.cluster.compared = 20*time.Millisecond, &helm.Error{Reason: helm.ReasonTimeout, Message: "too slow"}
+		"a slow comparison": {func(f *fixture) { f.cluster.slow = 20 * time.Millisecond }, v1alpha1.ReasonNoDrift},
+		"a slow comparison that fails": {func(f *fixture) {
+			f.cluster.slow, f.cluster.compared = 20*time.Millisecond, &helm.Error{Reason: helm.ReasonTimeout, Message: "too slow"}
 		}, v1alpha1.ReasonClusterUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
-			b.settle()
-			b.quickTimeouts()
-			test.prepare(b)
-			b.ask()
+			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
+			f.settle()
+			f.quickTimeouts()
+			test.prepare(f)
+			f.ask()
 
-			before := b.get()
+			before := f.get()
 			ready := yes
 
 			if test.reason != v1alpha1.ReasonNoDrift {
 				ready = no
 			}
 
-			b.want(v1alpha1.ConditionReady, ready, test.reason)
-			b.said()
+			f.want(v1alpha1.ConditionReady, ready, test.reason)
+			f.said()
 
 			for range 3 {
-				b.ask()
+				f.ask()
 			}
 
-			if after := b.get(); after.ResourceVersion != before.ResourceVersion {
+			if after := f.get(); after.ResourceVersion != before.ResourceVersion {
 				t.Errorf("the status was written again: %+v", after.Status)
 			}
 
-			if said := b.said(); said != "" {
+			if said := f.said(); said != "" {
 				t.Errorf("events: %s", said)
 			}
 		})
@@ -110,43 +110,43 @@ func TestWhatTakesLongIsToldOnce(t *testing.T) {
 
 // What is looked for while nothing is known of it is told.
 func TestANewObjectSaysThatItLooks(t *testing.T) {
-	b := newBench(t)
-	b.quickTimeouts()
-	b.hang()
-	b.look()
-	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
-	answered(b.r.found)
-	b.look()
-	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
+	f := newFixture(t)
+	f.quickTimeouts()
+	f.hang()
+	f.look()
+	f.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
+	answered(f.r.found)
+	f.look()
+	f.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
 
-	b.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Version = "1.0.1" })
-	b.look()
-	b.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Version = "1.0.1" })
+	f.look()
+	f.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonProgressing)
 }
 
 // A worker waits for a host that hangs once, however many releases want its charts.
 func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 	const timeout = 2 * time.Second
 
-	b := newBench(t)
+	f := newFixture(t)
 	hung := chartserver.StartRepository()
 
 	defer hung.Close()
 	hang(hung)
 
-	b.r.found.Options.AnswerTimeout = timeout
+	f.r.found.Options.AnswerTimeout = timeout
 	begun := time.Now()
 
 	for i := range 20 {
 		name := fmt.Sprintf("hung-%d", i)
-		b.add(name, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Repository = hung.URL() })
-		b.lookAt(name)
-		b.lookAt(name)
+		f.add(name, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Repository = hung.URL() })
+		f.lookAt(name)
+		f.lookAt(name)
 	}
 
-	b.r.found.Options.AnswerTimeout = time.Minute
-	b.settle()
-	b.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.r.found.Options.AnswerTimeout = time.Minute
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
 	// If it waited once for each release, it would be 20 times.
 	if took := time.Since(begun); took > 10*timeout {
@@ -154,10 +154,10 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 	}
 }
 
-func (b *bench) lookAt(name string) {
-	b.t.Helper()
+func (f *fixture) lookAt(name string) {
+	f.t.Helper()
 
-	if _, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}}); err != nil {
-		b.t.Fatal(err)
+	if _, err := f.loop.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}}); err != nil {
+		f.t.Fatal(err)
 	}
 }

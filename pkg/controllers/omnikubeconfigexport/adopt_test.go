@@ -14,10 +14,10 @@ import (
 
 // theirs turns the export's Secret into one that the operator with CRDs wrote for its export of the same name, and makes
 // the export forget that it ever wrote one.
-func (b *bench) theirs(edit func(*corev1.Secret)) *corev1.Secret {
-	b.t.Helper()
+func (f *fixture) theirs(edit func(*corev1.Secret)) *corev1.Secret {
+	f.t.Helper()
 
-	secret := b.secret("target")
+	secret := f.secret("target")
 	secret.Labels = map[string]string{v1alpha1.LabelExportUID: "old-1", v1alpha1.LabelCluster: "cluster-01", "team": "a"}
 	secret.Annotations = map[string]string{formerName: "automation", formerNamespace: namespace, formerSpecHash: "0", formerExpiration: "soon", "note": "ours"}
 	// The same in another order of lines, and with a comment that says so.
@@ -27,40 +27,40 @@ func (b *bench) theirs(edit func(*corev1.Secret)) *corev1.Secret {
 		edit(secret)
 	}
 
-	b.must(b.client.Update(b.t.Context(), secret))
+	f.must(f.client.Update(f.t.Context(), secret))
 
-	export := b.get()
+	export := f.get()
 	export.Status = v1alpha1.OmniKubeconfigExportStatus{}
-	b.must(b.client.Status().Update(b.t.Context(), export))
-	b.restart()
+	f.must(f.client.Status().Update(f.t.Context(), export))
+	f.restart()
 
-	return b.secret("target")
+	return f.secret("target")
 }
 
 func adopts(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.Adopt = true }
 
 // A Secret of the operator with CRDs is taken over in place: who reads it notices nothing.
 func TestAdopt(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
 	// Omni's kubeconfigs name the default namespace.
-	before := b.theirs(func(secret *corev1.Secret) {
+	before := f.theirs(func(secret *corev1.Secret) {
 		secret.Data["kubeconfig"] = bytes.Replace(secret.Data["kubeconfig"], []byte("    user: "), []byte("    namespace: default\n    user: "), 1)
 	})
 	if !bytes.Contains(before.Data["kubeconfig"], []byte("namespace: default")) {
 		t.Fatalf("it names no namespace:\n%s", before.Data["kubeconfig"])
 	}
 
-	b.edit(adopts)
-	b.ready()
+	f.edit(adopts)
+	f.ready()
 
-	after := b.secret("target")
+	after := f.secret("target")
 	if got := after.Data["kubeconfig"]; !bytes.Equal(got, before.Data["kubeconfig"]) {
 		t.Error("the kubeconfig is another one")
 	}
 
-	if got := b.asked(); got != 1 {
+	if got := f.asked(); got != 1 {
 		t.Errorf("Omni was asked %d times, want once", got)
 	}
 
@@ -101,19 +101,19 @@ func TestAdoptAnother(t *testing.T) {
 		"that trusts everybody": {nil, replaced("    server: ", "    insecure-skip-tls-verify: true\n    server: ")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.edit(func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.TTL = "72h" })
-			b.ready()
-			before := b.theirs(test.there)
-			b.edit(adopts)
+			f := newFixture(t)
+			f.edit(func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.TTL = "72h" })
+			f.ready()
+			before := f.theirs(test.there)
+			f.edit(adopts)
 
 			if test.edit != nil {
-				b.edit(test.edit)
+				f.edit(test.edit)
 			}
 
-			b.ready()
+			f.ready()
 
-			if got := b.secret("target").Data["kubeconfig"]; bytes.Equal(got, before.Data["kubeconfig"]) {
+			if got := f.secret("target").Data["kubeconfig"]; bytes.Equal(got, before.Data["kubeconfig"]) {
 				t.Error("the kubeconfig is the old one")
 			}
 		})
@@ -142,20 +142,20 @@ func TestNotAdopted(t *testing.T) {
 		}, v1alpha1.ReasonConflict, "is not a kubeconfig with one server and one bearer token"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.ready()
-			before := b.theirs(test.edit)
+			f := newFixture(t)
+			f.ready()
+			before := f.theirs(test.edit)
 			living := newExport("living")
 			living.UID = types.UID("uid-living")
-			b.must(b.client.Create(t.Context(), living))
-			b.edit(adopts)
-			b.expect(metav1.ConditionFalse, test.reason, test.says)
+			f.must(f.client.Create(t.Context(), living))
+			f.edit(adopts)
+			f.expect(metav1.ConditionFalse, test.reason, test.says)
 
-			if diff := cmp.Diff(before, b.secret("target")); diff != "" {
+			if diff := cmp.Diff(before, f.secret("target")); diff != "" {
 				t.Errorf("the Secret was changed (-before +after):\n%s", diff)
 			}
 
-			if got := b.asked(); got != 1 {
+			if got := f.asked(); got != 1 {
 				t.Errorf("Omni was asked %d times, want once", got)
 			}
 		})

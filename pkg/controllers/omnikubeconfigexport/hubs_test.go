@@ -16,137 +16,137 @@ import (
 
 // A mark from before it named a hub gets the hub in one write, which changes nothing else and asks for no kubeconfig.
 func TestAnOldMarkIsCompletedOnce(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	want := b.secret("target")
+	want := f.secret("target")
 	if want.Labels[v1alpha1.MarkHub] != thisHub {
 		t.Fatalf("labels %v", want.Labels)
 	}
 
-	b.editSecret("target", func(s *corev1.Secret) { delete(s.Labels, v1alpha1.MarkHub) })
+	f.editSecret("target", func(s *corev1.Secret) { delete(s.Labels, v1alpha1.MarkHub) })
 
-	writes := len(b.writes)
-	b.ready()
-	b.ready()
+	writes := len(f.writes)
+	f.ready()
+	f.ready()
 
-	if diff := cmp.Diff([]string{"update *v1.Secret target"}, b.writes[writes:]); diff != "" {
+	if diff := cmp.Diff([]string{"update *v1.Secret target"}, f.writes[writes:]); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 
-	got := b.secret("target")
+	got := f.secret("target")
 	if want.ResourceVersion = got.ResourceVersion; cmp.Diff(want, got) != "" {
 		t.Errorf("the Secret (-want +got):\n%s", cmp.Diff(want, got))
 	}
 
-	if b.asked() != 1 || b.told("MarkCompleted", `"target"`) != 1 || b.told("SecretCorrected") != 0 {
-		t.Errorf("Omni was asked %d times; events %q", b.asked(), b.seen)
+	if f.asked() != 1 || f.told("MarkCompleted", `"target"`) != 1 || f.told("SecretCorrected") != 0 {
+		t.Errorf("Omni was asked %d times; events %q", f.asked(), f.seen)
 	}
 }
 
 // A Secret that carries the mark of another hub is not written, also when its kubeconfig is due, and not deleted: with the
 // export, or when the target moves. Once a person says on the connection that the hub is gone, it is taken over.
 func TestASecretOfAnotherHub(t *testing.T) {
-	there := func(t *testing.T) (*bench, *corev1.Secret) {
+	there := func(t *testing.T) (*fixture, *corev1.Secret) {
 		t.Helper()
 
-		b := newBench(t)
-		b.ready()
-		b.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.MarkHub] = "hub-2" })
+		f := newFixture(t)
+		f.ready()
+		f.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.MarkHub] = "hub-2" })
 
-		return b, b.secret("target")
+		return f, f.secret("target")
 	}
-	unchanged := func(b *bench, before *corev1.Secret) {
-		b.t.Helper()
+	unchanged := func(f *fixture, before *corev1.Secret) {
+		f.t.Helper()
 
-		if diff := cmp.Diff(before, b.secret("target")); diff != "" {
-			b.t.Errorf("the Secret changed:\n%s", diff)
+		if diff := cmp.Diff(before, f.secret("target")); diff != "" {
+			f.t.Errorf("the Secret changed:\n%s", diff)
 		}
 	}
 
 	t.Run("it is due", func(t *testing.T) {
-		b, before := there(t)
-		b.now = b.now.Add(23 * time.Hour)
-		b.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "another hub, hub-2 (this hub is "+thisHub+")", "previous-hub: hub-2", `OmniConnection "main"`)
-		unchanged(b, before)
+		f, before := there(t)
+		f.now = f.now.Add(23 * time.Hour)
+		f.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "another hub, hub-2 (this hub is "+thisHub+")", "previous-hub: hub-2", `OmniConnection "main"`)
+		unchanged(f, before)
 
-		if b.asked() != 1 {
-			t.Errorf("Omni was asked %d times", b.asked())
+		if f.asked() != 1 {
+			t.Errorf("Omni was asked %d times", f.asked())
 		}
 	})
 
 	t.Run("deleted", func(t *testing.T) {
-		b, before := there(t)
-		b.must(b.client.Delete(t.Context(), b.get()))
-		b.run()
-		unchanged(b, before)
+		f, before := there(t)
+		f.must(f.client.Delete(t.Context(), f.get()))
+		f.run()
+		unchanged(f, before)
 
-		if b.told("Warning SecretLeft", `"target" was left behind`, "hub-2", "valid until") != 1 {
-			t.Errorf("events %q", b.seen)
+		if f.told("Warning SecretLeft", `"target" was left behind`, "hub-2", "valid until") != 1 {
+			t.Errorf("events %q", f.seen)
 		}
 	})
 
 	t.Run("the target moves", func(t *testing.T) {
-		b, before := there(t)
-		b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "new" })
-		b.run()
-		unchanged(b, before)
+		f, before := there(t)
+		f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "new" })
+		f.run()
+		unchanged(f, before)
 	})
 
 	t.Run("taken over", func(t *testing.T) {
-		b, before := there(t)
-		b.previous("hub-2")
-		b.ready()
-		b.ready()
+		f, before := there(t)
+		f.previous("hub-2")
+		f.ready()
+		f.ready()
 
-		before.Labels[v1alpha1.MarkHub], before.ResourceVersion = thisHub, b.secret("target").ResourceVersion
-		unchanged(b, before)
+		before.Labels[v1alpha1.MarkHub], before.ResourceVersion = thisHub, f.secret("target").ResourceVersion
+		unchanged(f, before)
 
-		if b.asked() != 1 || b.told("TakenOver", `"target"`, "hub-2") != 1 {
-			t.Errorf("Omni was asked %d times; events %q", b.asked(), b.seen)
+		if f.asked() != 1 || f.told("TakenOver", `"target"`, "hub-2") != 1 {
+			t.Errorf("Omni was asked %d times; events %q", f.asked(), f.seen)
 		}
 	})
 
 	t.Run("taken over when it is due", func(t *testing.T) {
-		b, _ := there(t)
-		b.previous("hub-2")
-		b.now = b.now.Add(23 * time.Hour)
-		b.ready()
+		f, _ := there(t)
+		f.previous("hub-2")
+		f.now = f.now.Add(23 * time.Hour)
+		f.ready()
 
-		if got := b.secret("target").Labels[v1alpha1.MarkHub]; got != thisHub || b.asked() != 2 || b.told("TakenOver") != 1 || b.told("KubeconfigIssued") != 2 {
-			t.Errorf("hub %q; Omni was asked %d times; events %q", got, b.asked(), b.seen)
+		if got := f.secret("target").Labels[v1alpha1.MarkHub]; got != thisHub || f.asked() != 2 || f.told("TakenOver") != 1 || f.told("KubeconfigIssued") != 2 {
+			t.Errorf("hub %q; Omni was asked %d times; events %q", got, f.asked(), f.seen)
 		}
 	})
 
 	t.Run("taken over by the deletion", func(t *testing.T) {
-		b, _ := there(t)
-		b.previous("hub-2")
-		b.must(b.client.Delete(t.Context(), b.get()))
-		b.run()
+		f, _ := there(t)
+		f.previous("hub-2")
+		f.must(f.client.Delete(t.Context(), f.get()))
+		f.run()
 
-		if b.secret("target") != nil {
+		if f.secret("target") != nil {
 			t.Error("the Secret is still there")
 		}
 	})
 
 	t.Run("another hub was the previous one", func(t *testing.T) {
-		b, before := there(t)
-		b.previous("hub-3")
-		b.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "hub-2")
-		b.previous(thisHub)
-		b.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "hub-2")
-		unchanged(b, before)
+		f, before := there(t)
+		f.previous("hub-3")
+		f.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "hub-2")
+		f.previous(thisHub)
+		f.expect(metav1.ConditionFalse, v1alpha1.ReasonOwnedByOtherHub, "hub-2")
+		unchanged(f, before)
 	})
 }
 
 // previous sets the annotation on the connection.
-func (b *bench) previous(hub string) {
-	b.t.Helper()
+func (f *fixture) previous(hub string) {
+	f.t.Helper()
 
 	connection := &v1alpha1.OmniConnection{}
-	b.must(b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: "main"}, connection))
+	f.must(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: namespace, Name: "main"}, connection))
 	connection.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: hub}
-	b.must(b.client.Update(b.t.Context(), connection))
+	f.must(f.client.Update(f.t.Context(), connection))
 }
 
 // An owner that does not exist is named as far as it is known, with a way out.
@@ -187,24 +187,24 @@ func TestSecretOfAnOwnerThatIsGone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.must(b.client.Create(t.Context(), &corev1.Secret{
+			f := newFixture(t)
+			f.must(f.client.Create(t.Context(), &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "target", Labels: test.labels, Annotations: test.annotations},
 				Data:       map[string][]byte{"kubeconfig": []byte("theirs")},
 			}))
-			b.expect(metav1.ConditionFalse, v1alpha1.ReasonConflict, test.says...)
+			f.expect(metav1.ConditionFalse, v1alpha1.ReasonConflict, test.says...)
 
 			if !test.taken {
 				return
 			}
 
 			if slices.Contains(test.says, remedy) {
-				b.edit(func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.Adopt = true })
+				f.edit(func(spec *v1alpha1.OmniKubeconfigExportSpec) { spec.Adopt = true })
 			} else {
-				b.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "uid-automation" })
+				f.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "uid-automation" })
 			}
 
-			b.ready()
+			f.ready()
 		})
 	}
 }

@@ -21,16 +21,16 @@ import (
 )
 
 func TestFirstExport(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	secret, status := b.secret("target"), b.get().Status
+	secret, status := f.secret("target"), f.get().Status
 	if secret == nil || len(secret.Data) != 2 || string(secret.Data["kubeconfig"]) != string(secret.Data["value"]) {
 		t.Fatal("the Secret does not hold the kubeconfig under kubeconfig and value")
 	}
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
-	if err != nil || config.Host != b.omni.KubernetesProxyURL() || string(config.CAData) != string(b.omni.CAPEM()) {
+	if err != nil || config.Host != f.omni.KubernetesProxyURL() || string(config.CAData) != string(f.omni.CAPEM()) {
 		t.Errorf("kubeconfig: host %v, error %v", config.Host, err)
 	}
 
@@ -58,11 +58,11 @@ func TestFirstExport(t *testing.T) {
 		t.Errorf("labels %v, annotations (-want +got):\n%s", secret.Labels, diff)
 	}
 
-	if b.asked() != 1 {
-		t.Errorf("Omni was asked %d times", b.asked())
+	if f.asked() != 1 {
+		t.Errorf("Omni was asked %d times", f.asked())
 	}
 
-	for _, event := range b.seen {
+	for _, event := range f.seen {
 		if strings.Contains(event, config.BearerToken[:20]) {
 			t.Error("an event shows the token")
 		}
@@ -89,12 +89,12 @@ func TestWhatAsksForANewKubeconfig(t *testing.T) {
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.ready()
-			b.edit(test.edit)
-			b.ready()
+			f := newFixture(t)
+			f.ready()
+			f.edit(test.edit)
+			f.ready()
 
-			if got := b.asked(); got != test.want {
+			if got := f.asked(); got != test.want {
 				t.Errorf("Omni was asked %d times, want %d", got, test.want)
 			}
 		})
@@ -102,18 +102,18 @@ func TestWhatAsksForANewKubeconfig(t *testing.T) {
 }
 
 func TestSecretTemplate(t *testing.T) {
-	b := newBench(t)
-	b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) {
+	f := newFixture(t)
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) {
 		s.SecretTemplate = v1alpha1.SecretTemplate{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "x"}}
 	})
-	b.ready()
-	b.editSecret("target", func(s *corev1.Secret) { s.Labels["somebody"] = "else" })
-	b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) {
+	f.ready()
+	f.editSecret("target", func(s *corev1.Secret) { s.Labels["somebody"] = "else" })
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) {
 		s.SecretTemplate = v1alpha1.SecretTemplate{Labels: map[string]string{"stage": "b"}}
 	})
-	b.ready()
+	f.ready()
 
-	secret := b.secret("target")
+	secret := f.secret("target")
 	want := map[string]string{
 		v1alpha1.LabelExportUID: "uid-automation", v1alpha1.MarkHub: thisHub, v1alpha1.LabelCluster: "cluster-01", "stage": "b", "somebody": "else",
 	}
@@ -124,20 +124,20 @@ func TestSecretTemplate(t *testing.T) {
 }
 
 func TestArgoCD(t *testing.T) {
-	b := newBench(t)
-	b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.Format = v1alpha1.FormatArgoCD })
-	b.ready()
+	f := newFixture(t)
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.Format = v1alpha1.FormatArgoCD })
+	f.ready()
 
-	secret := b.secret("target")
+	secret := f.secret("target")
 	if secret.Labels["argocd.argoproj.io/secret-type"] != "cluster" || string(secret.Data["name"]) != "production" ||
-		string(secret.Data["server"]) != b.omni.KubernetesProxyURL()+"?cluster=production" || len(secret.Data) != 3 {
+		string(secret.Data["server"]) != f.omni.KubernetesProxyURL()+"?cluster=production" || len(secret.Data) != 3 {
 		t.Errorf("Secret: labels %v, server %s", secret.Labels, secret.Data["server"])
 	}
 
-	b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.Format = v1alpha1.FormatKubeconfig })
-	b.ready()
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.Format = v1alpha1.FormatKubeconfig })
+	f.ready()
 
-	if secret := b.secret("target"); secret.Labels["argocd.argoproj.io/secret-type"] != "" || len(secret.Data) != 2 {
+	if secret := f.secret("target"); secret.Labels["argocd.argoproj.io/secret-type"] != "" || len(secret.Data) != 2 {
 		t.Errorf("after the way back: labels %v, %d keys", secret.Labels, len(secret.Data))
 	}
 }
@@ -157,34 +157,34 @@ func TestRepair(t *testing.T) {
 		"immutable":     {func(s *corev1.Secret) { s.Immutable = new(true) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.ready()
-			b.editSecret("target", test.tamper)
-			b.ready()
+			f := newFixture(t)
+			f.ready()
+			f.editSecret("target", test.tamper)
+			f.ready()
 
-			secret := b.secret("target")
+			secret := f.secret("target")
 			if _, err := readKubeconfig(secret.Data["kubeconfig"]); err != nil || len(secret.Data) != 2 ||
-				hexSum(secret.Data["value"]) != b.get().Status.KubeconfigHash || secret.Labels[v1alpha1.LabelExportUID] != "uid-automation" {
+				hexSum(secret.Data["value"]) != f.get().Status.KubeconfigHash || secret.Labels[v1alpha1.LabelExportUID] != "uid-automation" {
 				t.Errorf("not repaired: labels %v, %d keys, %v", secret.Labels, len(secret.Data), err)
 			}
 
-			if b.asked() != test.asked {
-				t.Errorf("Omni was asked %d times, want %d", b.asked(), test.asked)
+			if f.asked() != test.asked {
+				t.Errorf("Omni was asked %d times, want %d", f.asked(), test.asked)
 			}
 		})
 	}
 }
 
 func TestClusterIsMadeAgain(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	if _, err := b.omni.State().Teardown(t.Context(), omni.NewCluster("production").Metadata()); err != nil {
+	if _, err := f.omni.State().Teardown(t.Context(), omni.NewCluster("production").Metadata()); err != nil {
 		t.Fatal(err)
 	}
 
 	deadline := time.Now().Add(20 * time.Second)
-	for view, err := b.omni.View("production"); view.Exists || err != nil; view, err = b.omni.View("production") {
+	for view, err := f.omni.View("production"); view.Exists || err != nil; view, err = f.omni.View("production") {
 		if time.Now().After(deadline) {
 			t.Fatal("the cluster does not go")
 		}
@@ -192,15 +192,15 @@ func TestClusterIsMadeAgain(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 
-	first := b.get().Status.KubeconfigHash
+	first := f.get().Status.KubeconfigHash
 
 	// The OmniCluster knows its old ID still.
-	b.ready()
-	b.createCluster("production", "uid-cluster")
-	b.ready()
+	f.ready()
+	f.createCluster("production", "uid-cluster")
+	f.ready()
 
-	if b.get().Status.KubeconfigHash == first || b.asked() != 2 {
-		t.Errorf("asked %d times", b.asked())
+	if f.get().Status.KubeconfigHash == first || f.asked() != 2 {
+		t.Errorf("asked %d times", f.asked())
 	}
 }
 
@@ -215,12 +215,12 @@ func TestOmniRefuses(t *testing.T) {
 		"revoked":     {omnisim.Fault{Code: codes.Unauthenticated, Message: "unknown key"}, v1alpha1.ReasonUnauthenticated},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			f := newFixture(t)
 			test.fault.Method = "Kubeconfig"
-			remove := b.omni.Inject(test.fault)
-			b.expect(metav1.ConditionFalse, test.reason, `OmniConnection "main"`)
+			remove := f.omni.Inject(test.fault)
+			f.expect(metav1.ConditionFalse, test.reason, `OmniConnection "main"`)
 			remove()
-			b.ready()
+			f.ready()
 		})
 	}
 }
@@ -235,24 +235,24 @@ func TestDeletion(t *testing.T) {
 		"orphan": {v1alpha1.DeletionOrphan, false, "SecretLeft"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = test.policy })
-			b.ready()
+			f := newFixture(t)
+			f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = test.policy })
+			f.ready()
 			// Omni has no part in it.
-			b.omni.GoDown()
-			b.must(b.client.Delete(t.Context(), b.get()))
-			b.run()
+			f.omni.GoDown()
+			f.must(f.client.Delete(t.Context(), f.get()))
+			f.run()
 
-			if err := b.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: b.export}, &v1alpha1.OmniKubeconfigExport{}); err == nil {
+			if err := f.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: f.export}, &v1alpha1.OmniKubeconfigExport{}); err == nil {
 				t.Error("the export is still there")
 			}
 
-			if gone := b.secret("target") == nil; gone != test.gone {
+			if gone := f.secret("target") == nil; gone != test.gone {
 				t.Errorf("the Secret is gone: %v", gone)
 			}
 
-			if !slices.ContainsFunc(b.seen, func(event string) bool { return strings.Contains(event, test.event) }) {
-				t.Errorf("events: %v", b.seen)
+			if !slices.ContainsFunc(f.seen, func(event string) bool { return strings.Contains(event, test.event) }) {
+				t.Errorf("events: %v", f.seen)
 			}
 		})
 	}
@@ -260,24 +260,24 @@ func TestDeletion(t *testing.T) {
 
 // The target is held by a finalizer: it is made again when it is gone.
 func TestTargetIsBeingDeleted(t *testing.T) {
-	b := newBench(t)
-	b.ready()
-	b.editSecret("target", func(s *corev1.Secret) { s.Finalizers = []string{"example.com/hold"} })
-	b.must(b.client.Delete(t.Context(), b.secret("target")))
-	b.expect(metav1.ConditionFalse, v1alpha1.ReasonTargetDeleting, "example.com/hold")
-	b.editSecret("target", func(s *corev1.Secret) { s.Finalizers = nil })
-	b.ready()
+	f := newFixture(t)
+	f.ready()
+	f.editSecret("target", func(s *corev1.Secret) { s.Finalizers = []string{"example.com/hold"} })
+	f.must(f.client.Delete(t.Context(), f.secret("target")))
+	f.expect(metav1.ConditionFalse, v1alpha1.ReasonTargetDeleting, "example.com/hold")
+	f.editSecret("target", func(s *corev1.Secret) { s.Finalizers = nil })
+	f.ready()
 }
 
 func TestMissingSource(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	secret := b.secret("target")
-	b.must(b.client.Delete(t.Context(), &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-01"}}))
-	b.expect(metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound, `OmniCluster "cluster-01"`)
+	secret := f.secret("target")
+	f.must(f.client.Delete(t.Context(), &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-01"}}))
+	f.expect(metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound, `OmniCluster "cluster-01"`)
 
-	if diff := cmp.Diff(secret, b.secret("target")); diff != "" {
+	if diff := cmp.Diff(secret, f.secret("target")); diff != "" {
 		t.Errorf("the Secret changed:\n%s", diff)
 	}
 }

@@ -12,46 +12,48 @@ import (
 // Between the look and the deletion somebody changes the Secret, or puts another one in its place. What is there then
 // was never looked at: it stays, and the next run looks at it.
 func TestOnlyWhatWasLookedAtIsDeleted(t *testing.T) {
-	meddlings := map[string]func(b *bench){
-		"changed": func(b *bench) {
-			b.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "another" })
+	meddlings := map[string]func(f *fixture){
+		"changed": func(f *fixture) {
+			f.editSecret("target", func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "another" })
 		},
-		"made again": func(b *bench) {
-			theirs := b.secret("target")
-			b.must(b.client.Delete(b.t.Context(), theirs))
+		"made again": func(f *fixture) {
+			theirs := f.secret("target")
+			f.must(f.client.Delete(f.t.Context(), theirs))
 
 			theirs.ResourceVersion, theirs.UID, theirs.Labels = "", "theirs", map[string]string{v1alpha1.LabelExportUID: "another"}
-			b.must(b.client.Create(b.t.Context(), theirs))
+			f.must(f.client.Create(f.t.Context(), theirs))
 		},
 	}
 
-	deletions := map[string]func(b *bench){
-		"deletion of the export": func(b *bench) { b.must(b.client.Delete(b.t.Context(), b.get())) },
-		"former target":          func(b *bench) { b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "new" }) },
-		"another type":           func(b *bench) { b.editSecret("target", func(s *corev1.Secret) { s.Immutable = new(true) }) },
+	deletions := map[string]func(f *fixture){
+		"deletion of the export": func(f *fixture) { f.must(f.client.Delete(f.t.Context(), f.get())) },
+		"former target": func(f *fixture) {
+			f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "new" })
+		},
+		"another type": func(f *fixture) { f.editSecret("target", func(s *corev1.Secret) { s.Immutable = new(true) }) },
 	}
 
 	for how, meddle := range meddlings {
 		for what, prepare := range deletions {
 			t.Run(what+", "+how, func(t *testing.T) {
-				b := newBench(t)
-				b.ready()
-				prepare(b)
+				f := newFixture(t)
+				f.ready()
+				prepare(f)
 
-				b.looked = func() {
-					b.looked = nil
-					meddle(b)
+				f.looked = func() {
+					f.looked = nil
+					meddle(f)
 				}
 
-				b.run()
+				f.run()
 
-				if b.looked != nil {
+				if f.looked != nil {
 					t.Error("nothing was about to be deleted")
 				}
 
-				b.run() // it looks again
+				f.run() // it looks again
 
-				if left := b.secret("target"); left == nil || left.Labels[v1alpha1.LabelExportUID] != "another" {
+				if left := f.secret("target"); left == nil || left.Labels[v1alpha1.LabelExportUID] != "another" {
 					t.Errorf("the Secret of somebody else is gone: %v", left)
 				}
 			})
@@ -60,10 +62,10 @@ func TestOnlyWhatWasLookedAtIsDeleted(t *testing.T) {
 }
 
 // told counts the events so far that say something.
-func (b *bench) told(words ...string) int {
+func (f *fixture) told(words ...string) int {
 	count := 0
 
-	for _, event := range b.seen {
+	for _, event := range f.seen {
 		found := true
 		for _, word := range words {
 			found = found && strings.Contains(event, word)
@@ -81,17 +83,17 @@ func (b *bench) told(words ...string) int {
 func TestSecretWithoutItsLabelIsToldOf(t *testing.T) {
 	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionDelete, v1alpha1.DeletionOrphan} {
 		t.Run(string(policy), func(t *testing.T) {
-			b := newBench(t)
-			b.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = policy })
-			b.ready()
+			f := newFixture(t)
+			f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = policy })
+			f.ready()
 
-			until := shownTime(b.get().Status.ExpirationTime.Time)
-			b.editSecret("target", func(s *corev1.Secret) { s.Labels = nil })
-			b.must(b.client.Delete(t.Context(), b.get()))
-			b.run()
+			until := shownTime(f.get().Status.ExpirationTime.Time)
+			f.editSecret("target", func(s *corev1.Secret) { s.Labels = nil })
+			f.must(f.client.Delete(t.Context(), f.get()))
+			f.run()
 
-			if b.secret("target") == nil || b.told("SecretLeft", "its label", "valid until "+until) != 1 {
-				t.Errorf("events: %q", b.seen)
+			if f.secret("target") == nil || f.told("SecretLeft", "its label", "valid until "+until) != 1 {
+				t.Errorf("events: %q", f.seen)
 			}
 		})
 	}
@@ -99,20 +101,20 @@ func TestSecretWithoutItsLabelIsToldOf(t *testing.T) {
 
 // A repair without a new kubeconfig is told of, once.
 func TestRepairIsToldOf(t *testing.T) {
-	b := newBench(t)
-	b.ready()
-	b.editSecret("target", func(s *corev1.Secret) { s.Data["value"] = []byte("evil") })
-	b.ready()
-	b.ready()
+	f := newFixture(t)
+	f.ready()
+	f.editSecret("target", func(s *corev1.Secret) { s.Data["value"] = []byte("evil") })
+	f.ready()
+	f.ready()
 
-	if b.told("SecretCorrected") != 1 || b.told("KubeconfigIssued") != 1 {
-		t.Errorf("events: %q", b.seen)
+	if f.told("SecretCorrected") != 1 || f.told("KubeconfigIssued") != 1 {
+		t.Errorf("events: %q", f.seen)
 	}
 
-	b.editSecret("target", func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("evil") })
-	b.ready()
+	f.editSecret("target", func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("evil") })
+	f.ready()
 
-	if b.told("SecretCorrected") != 1 || b.told("KubeconfigIssued") != 2 {
-		t.Errorf("events: %q", b.seen)
+	if f.told("SecretCorrected") != 1 || f.told("KubeconfigIssued") != 2 {
+		t.Errorf("events: %q", f.seen)
 	}
 }

@@ -19,49 +19,49 @@ import (
 )
 
 func TestRotation(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	first := b.get().Status
-	b.now = first.NextRotationTime.Add(-time.Second)
-	b.ready()
+	first := f.get().Status
+	f.now = first.NextRotationTime.Add(-time.Second)
+	f.ready()
 
-	if b.asked() != 1 {
+	if f.asked() != 1 {
 		t.Fatalf("rotated before it was due")
 	}
 
-	b.now = first.NextRotationTime.Time
+	f.now = first.NextRotationTime.Time
 	// Omni's clock is a real one, and a token of the same second is the same token.
 	time.Sleep(1100 * time.Millisecond)
-	b.ready()
+	f.ready()
 
-	if second := b.get().Status; b.asked() != 2 || second.KubeconfigHash == first.KubeconfigHash || !second.LastRotationTime.Time.Equal(b.now.Truncate(time.Second)) {
-		t.Errorf("asked %d times; status %+v", b.asked(), second)
+	if second := f.get().Status; f.asked() != 2 || second.KubeconfigHash == first.KubeconfigHash || !second.LastRotationTime.Time.Equal(f.now.Truncate(time.Second)) {
+		t.Errorf("asked %d times; status %+v", f.asked(), second)
 	}
 }
 
 // Omni is down when a renewal is due: the old kubeconfig stays, and the object says so.
 func TestRotationWhileOmniIsDown(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	secret, status := b.secret("target"), b.get().Status
-	b.now = status.NextRotationTime.Time
-	remove := b.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unavailable, Message: "connection refused"})
+	secret, status := f.secret("target"), f.get().Status
+	f.now = status.NextRotationTime.Time
+	remove := f.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unavailable, Message: "connection refused"})
 
-	b.expect(metav1.ConditionTrue, v1alpha1.ReasonRenewalFailing, "valid until "+shownTime(status.ExpirationTime.Time))
+	f.expect(metav1.ConditionTrue, v1alpha1.ReasonRenewalFailing, "valid until "+shownTime(status.ExpirationTime.Time))
 
 	// An object that is Ready is seen by no other alert.
-	if err := testutil.CollectAndCompare(b.reconciler.options.Kubeconfigs, strings.NewReader(fmt.Sprintf(`
+	if err := testutil.CollectAndCompare(f.reconciler.options.Kubeconfigs, strings.NewReader(fmt.Sprintf(`
 # HELP omni_kubeconfig_renewal_timestamp_seconds When the kubeconfig that an OmniKubeconfigExport wrote is to be renewed, in seconds since 1970.
 # TYPE omni_kubeconfig_renewal_timestamp_seconds gauge
 omni_kubeconfig_renewal_timestamp_seconds{name="automation",namespace="team"} %d
-`, b.now.Unix())), "omni_kubeconfig_renewal_timestamp_seconds"); err != nil {
+`, f.now.Unix())), "omni_kubeconfig_renewal_timestamp_seconds"); err != nil {
 		t.Error(err)
 	}
 
-	after := b.get().Status
-	if diff := cmp.Diff(secret, b.secret("target")); diff != "" || after.KubeconfigHash != status.KubeconfigHash ||
+	after := f.get().Status
+	if diff := cmp.Diff(secret, f.secret("target")); diff != "" || after.KubeconfigHash != status.KubeconfigHash ||
 		!after.ExpirationTime.Equal(status.ExpirationTime) || !after.NextRotationTime.Equal(status.NextRotationTime) {
 		t.Errorf("status %+v; the Secret changed:\n%s", after, diff)
 	}
@@ -69,118 +69,118 @@ omni_kubeconfig_renewal_timestamp_seconds{name="automation",namespace="team"} %d
 	remove()
 	time.Sleep(1100 * time.Millisecond)
 
-	b.now = b.now.Add(10 * time.Minute)
-	b.ready()
+	f.now = f.now.Add(10 * time.Minute)
+	f.ready()
 
-	if b.get().Status.KubeconfigHash == status.KubeconfigHash {
+	if f.get().Status.KubeconfigHash == status.KubeconfigHash {
 		t.Error("not renewed after Omni came back")
 	}
 }
 
 // Without a valid kubeconfig an Omni that is down is a failure.
 func TestExpiredWhileOmniIsDown(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	status := b.get().Status
-	b.now = status.ExpirationTime.Time
-	b.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unavailable, Message: "connection refused"})
-	b.expect(metav1.ConditionFalse, v1alpha1.ReasonUnreachable)
+	status := f.get().Status
+	f.now = status.ExpirationTime.Time
+	f.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unavailable, Message: "connection refused"})
+	f.expect(metav1.ConditionFalse, v1alpha1.ReasonUnreachable)
 
-	if b.secret("target") == nil || b.get().Status.KubeconfigHash != status.KubeconfigHash {
+	if f.secret("target") == nil || f.get().Status.KubeconfigHash != status.KubeconfigHash {
 		t.Error("the old Secret or status was not kept")
 	}
 }
 
 // Omni issues, and then the Secret cannot be written: the same kubeconfig is written later.
 func TestWhatWasIssuedIsNotLost(t *testing.T) {
-	b := newBench(t)
-	b.failWrites = true
+	f := newFixture(t)
+	f.failWrites = true
 
 	for range 4 {
-		if _, err := b.reconcile(); err == nil {
+		if _, err := f.reconcile(); err == nil {
 			t.Fatal("a failed write is no error")
 		} else if text := err.Error(); !errors.Is(err, errDiskFull) || !strings.Contains(text, errDiskFull.Error()) || strings.Contains(text, "token: ey") {
 			t.Errorf("the error shows the kubeconfig, or not what is wrong: %s", text)
 		}
 	}
 
-	if b.asked() != 1 {
-		t.Errorf("Omni was asked %d times", b.asked())
+	if f.asked() != 1 {
+		t.Errorf("Omni was asked %d times", f.asked())
 	}
 
-	b.failWrites = false
-	b.ready()
+	f.failWrites = false
+	f.ready()
 
-	if b.asked() != 1 {
-		t.Errorf("Omni was asked %d times", b.asked())
+	if f.asked() != 1 {
+		t.Errorf("Omni was asked %d times", f.asked())
 	}
 }
 
 // The process dies after the Secret was written and before the status: nothing is issued again.
 func TestStatusIsRebuiltFromTheSecret(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
-	want := b.get().Status
-	lost := b.get()
+	want := f.get().Status
+	lost := f.get()
 	lost.Status = v1alpha1.OmniKubeconfigExportStatus{}
-	b.must(b.client.Status().Update(t.Context(), lost))
-	b.restart()
-	b.ready()
+	f.must(f.client.Status().Update(t.Context(), lost))
+	f.restart()
+	f.ready()
 
-	got := b.get().Status
+	got := f.get().Status
 	for _, status := range []*v1alpha1.OmniKubeconfigExportStatus{&want, &got} {
 		for i := range status.Conditions {
 			status.Conditions[i].LastTransitionTime = metav1.Time{}
 		}
 	}
 
-	if diff := cmp.Diff(want, got); diff != "" || b.asked() != 1 {
-		t.Errorf("asked %d times; status (-want +got):\n%s", b.asked(), diff)
+	if diff := cmp.Diff(want, got); diff != "" || f.asked() != 1 {
+		t.Errorf("asked %d times; status (-want +got):\n%s", f.asked(), diff)
 	}
 }
 
 // Somebody who changes the Secret again and again does not make Omni sign for ever.
 func TestIssuingIsLimited(t *testing.T) {
-	b := newBench(t)
-	b.ready()
+	f := newFixture(t)
+	f.ready()
 
 	for range 20 {
-		b.editSecret("target", func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("evil") })
-		b.run()
+		f.editSecret("target", func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("evil") })
+		f.run()
 	}
 
-	if b.asked() != 5 {
-		t.Errorf("Omni was asked %d times", b.asked())
+	if f.asked() != 5 {
+		t.Errorf("Omni was asked %d times", f.asked())
 	}
 
-	b.expect(metav1.ConditionFalse, v1alpha1.ReasonIssuingLimited, "the Secret was changed by somebody else")
+	f.expect(metav1.ConditionFalse, v1alpha1.ReasonIssuingLimited, "the Secret was changed by somebody else")
 
-	b.now = b.now.Add(time.Minute)
-	b.ready()
+	f.now = f.now.Add(time.Minute)
+	f.ready()
 }
 
 // The API server stored the kubeconfig, and its answer was lost: a kubeconfig that is stored is not new at the next
 // rotation.
 func TestStoredKubeconfigIsNotIssuedAgain(t *testing.T) {
-	b := newBench(t)
-	b.loseAnswers = true
+	f := newFixture(t)
+	f.loseAnswers = true
 
-	if _, err := b.reconcile(); err == nil {
+	if _, err := f.reconcile(); err == nil {
 		t.Fatal("no answer was lost")
 	}
 
-	b.loseAnswers = false
-	b.ready()
+	f.loseAnswers = false
+	f.ready()
 
-	first := b.get().Status
-	b.now = first.NextRotationTime.Time
+	first := f.get().Status
+	f.now = first.NextRotationTime.Time
 	// Omni's clock is a real one, and a token of the same second is the same token.
 	time.Sleep(1100 * time.Millisecond)
-	b.ready()
+	f.ready()
 
-	if second := b.get().Status; b.asked() != 2 || second.KubeconfigHash == first.KubeconfigHash {
-		t.Errorf("asked %d times; status %+v", b.asked(), second)
+	if second := f.get().Status; f.asked() != 2 || second.KubeconfigHash == first.KubeconfigHash {
+		t.Errorf("asked %d times; status %+v", f.asked(), second)
 	}
 }

@@ -15,35 +15,35 @@ import (
 // An Omni that hangs takes its share of the workers: another export of its OmniConnection frees its worker at once, and
 // is reconciled when the first has ended.
 func TestAnOmniThatHangsLeavesWorkers(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 
 	second := newExport("second")
 	second.Spec.TargetSecretRef.Name = "second"
-	b.must(b.client.Create(t.Context(), second))
+	f.must(f.client.Create(t.Context(), second))
 
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	b.must(b.reconciler.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
+	f.must(f.reconciler.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: name}}
 	}).Start(t.Context(), queue))
 
 	hangs, ended := make(chan struct{}, 2), make(chan error, 1)
-	remove := b.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Hang: true, OnHit: func() { hangs <- struct{}{} }})
+	remove := f.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Hang: true, OnHit: func() { hangs <- struct{}{} }})
 
 	go func() {
-		_, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "automation"}})
+		_, err := f.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "automation"}})
 		ended <- err
 	}()
 
 	<-hangs
 
-	b.export = "second"
-	if result := b.run(); result.RequeueAfter <= 0 || result.RequeueAfter > slotPause || len(hangs) > 0 {
+	f.export = "second"
+	if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > slotPause || len(hangs) > 0 {
 		t.Errorf("the second: %+v, it asked Omni: %t", result, len(hangs) > 0)
 	}
 
 	remove()
-	b.must(<-ended)
+	f.must(<-ended)
 
 	woken := make(chan reconcile.Request, 1)
 
@@ -61,5 +61,5 @@ func TestAnOmniThatHangsLeavesWorkers(t *testing.T) {
 		t.Fatal("the second is not woken")
 	}
 
-	b.ready()
+	f.ready()
 }

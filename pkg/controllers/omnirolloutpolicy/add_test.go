@@ -18,8 +18,8 @@ import (
 // TestNamespaceWakesPolicies: a cluster or policy that is made, changed or deleted wakes every policy of its namespace, a
 // second later, so that many changes of a fleet make one run.
 func TestNamespaceWakesPolicies(t *testing.T) {
-	b := newBench(t, newPolicy("production"), newPolicy("nights"), newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Namespace = "homelab" }))
-	handler := (&reconciler{client: b.client}).ofNamespace()
+	f := newFixture(t, newPolicy("production"), newPolicy("nights"), newPolicy("other", func(p *v1alpha1.OmniRolloutPolicy) { p.Namespace = "homelab" }))
+	handler := (&reconciler{client: f.client}).ofNamespace()
 	cluster := newCluster("c1", "canary")
 
 	for name, wake := range map[string]func(context.Context, queue){

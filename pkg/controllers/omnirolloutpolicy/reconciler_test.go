@@ -47,10 +47,10 @@ func wantTickets(t *testing.T, policy *v1alpha1.OmniRolloutPolicy, want string) 
 // TestRollout takes one version through both stages: who waited longest is first, one at a time, and prod begins when
 // canary has run it for its soak time.
 func TestRollout(t *testing.T) {
-	b := newBench(t, newPolicy("production"),
+	f := newFixture(t, newPolicy("production"),
 		newCluster("c1", "canary", waits(time.Hour)), newCluster("c2", "canary", waits(2*time.Hour)), newCluster("p1", "prod", waits(9*time.Hour)))
 
-	policy, _ := b.run("production")
+	policy, _ := f.run("production")
 	wantTickets(t, policy, "c2 (canary)")
 
 	ticket := v1alpha1.RolloutTicket{Cluster: "c2", UID: "uid-c2", Stage: "canary", Hash: "hash-c2", Since: metav1.NewTime(noon)}
@@ -63,16 +63,16 @@ func TestRollout(t *testing.T) {
 	}
 
 	// It is at work, and so nobody else begins.
-	b.put(newCluster("c2", "canary", works))
-	policy, _ = b.run("production")
+	f.put(newCluster("c2", "canary", works))
+	policy, _ = f.run("production")
 	wantTickets(t, policy, "c2 (canary)")
 
-	b.put(newCluster("c2", "canary", isDone(0)))
-	policy, _ = b.run("production")
+	f.put(newCluster("c2", "canary", isDone(0)))
+	policy, _ = f.run("production")
 	wantTickets(t, policy, "c1 (canary)")
 
-	b.put(newCluster("c1", "canary", isDone(0)))
-	policy, after := b.run("production")
+	f.put(newCluster("c1", "canary", isDone(0)))
+	policy, after := f.run("production")
 	wantTickets(t, policy, "")
 
 	// The soak time is an hour by default.
@@ -80,16 +80,16 @@ func TestRollout(t *testing.T) {
 		t.Errorf("the next run is in %s", after)
 	}
 
-	b.now = noon.Add(time.Hour - 5*time.Minute)
-	if policy, after = b.run("production"); after != 5*time.Minute || tickets(policy) != "" {
+	f.now = noon.Add(time.Hour - 5*time.Minute)
+	if policy, after = f.run("production"); after != 5*time.Minute || tickets(policy) != "" {
 		t.Errorf("the next run is in %s; tickets %s", after, tickets(policy))
 	}
 
-	b.now = noon.Add(time.Hour)
-	policy, _ = b.run("production")
+	f.now = noon.Add(time.Hour)
+	policy, _ = f.run("production")
 	wantTickets(t, policy, "p1 (prod)")
 
-	if told := b.told(); !slices.ContainsFunc(told, func(text string) bool {
+	if told := f.told(); !slices.ContainsFunc(told, func(text string) bool {
 		return strings.Contains(text, `StageQualified stage "canary" has proved Kubernetes `+v2)
 	}) {
 		t.Errorf("no event of the proof: %q", told)
@@ -99,10 +99,10 @@ func TestRollout(t *testing.T) {
 // TestSlots: maxConcurrent is per stage.
 func TestSlots(t *testing.T) {
 	two := intstr.FromInt32(2)
-	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Stages[0].MaxConcurrent = &two }),
+	f := newFixture(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Stages[0].MaxConcurrent = &two }),
 		newCluster("c1", "canary", waits(time.Hour)), newCluster("c2", "canary", waits(time.Hour)), newCluster("c3", "canary", waits(time.Hour)))
 
-	policy, _ := b.run("production")
+	policy, _ := f.run("production")
 	wantTickets(t, policy, "c1 (canary), c2 (canary)")
 
 	if diff := cmp.Diff(v1alpha1.RolloutStageStatus{Name: "canary", Clusters: 3, Held: 3, Admitted: 2, Open: true, QuietSince: &metav1.Time{}}, policy.Status.Stages[0],
@@ -132,9 +132,9 @@ func TestClosed(t *testing.T) {
 		"on hold":  {change: func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, newPolicy("production", test.change), newCluster("c1", "canary", waits(time.Hour)))
+			f := newFixture(t, newPolicy("production", test.change), newCluster("c1", "canary", waits(time.Hour)))
 
-			policy, after := b.run("production")
+			policy, after := f.run("production")
 			wantTickets(t, policy, "")
 
 			if policy.Status.Held != 1 || after != interval {
@@ -149,13 +149,13 @@ func TestClosed(t *testing.T) {
 				t.Errorf("the stage is open: %t, next %v", policy.Status.Stages[0].Open, next)
 			}
 
-			b.now = test.opens.Add(-3 * time.Second)
-			if policy, after = b.run("production"); tickets(policy) != "" || after != 3*time.Second {
+			f.now = test.opens.Add(-3 * time.Second)
+			if policy, after = f.run("production"); tickets(policy) != "" || after != 3*time.Second {
 				t.Errorf("the next run is in %s; tickets %s", after, tickets(policy))
 			}
 
-			b.now = test.opens
-			policy, _ = b.run("production")
+			f.now = test.opens
+			policy, _ = f.run("production")
 			wantTickets(t, policy, "c1 (canary)")
 		})
 	}
@@ -163,21 +163,21 @@ func TestClosed(t *testing.T) {
 
 // TestSecondRunWritesNothing: the status is written once, and a run that finds the same writes nothing, also later.
 func TestSecondRunWritesNothing(t *testing.T) {
-	b := newBench(t, newPolicy("production"), newCluster("c1", "canary", works), newCluster("c2", "canary", waits(time.Hour)), newCluster("c3", "canary"))
+	f := newFixture(t, newPolicy("production"), newCluster("c1", "canary", works), newCluster("c2", "canary", waits(time.Hour)), newCluster("c3", "canary"))
 
-	b.run("production")
+	f.run("production")
 
-	if b.writes != 1 {
-		t.Errorf("%d writes, want 1", b.writes)
+	if f.writes != 1 {
+		t.Errorf("%d writes, want 1", f.writes)
 	}
 
 	for range 3 {
-		b.now = b.now.Add(time.Minute)
-		b.run("production")
+		f.now = f.now.Add(time.Minute)
+		f.run("production")
 	}
 
-	if b.writes != 1 {
-		t.Errorf("%d writes after more runs, want 1", b.writes)
+	if f.writes != 1 {
+		t.Errorf("%d writes after more runs, want 1", f.writes)
 	}
 }
 
@@ -202,18 +202,18 @@ func TestMembersChange(t *testing.T) {
 		"now of another stage": {newCluster("c1", "prod", works), "c1 (canary), c2 (canary)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, newPolicy("production", selects), newCluster("c1", "canary", waits(2*time.Hour)), newCluster("c2", "canary", waits(time.Hour)))
+			f := newFixture(t, newPolicy("production", selects), newCluster("c1", "canary", waits(2*time.Hour)), newCluster("c2", "canary", waits(time.Hour)))
 
-			policy, _ := b.run("production")
+			policy, _ := f.run("production")
 			wantTickets(t, policy, "c1 (canary)")
 
 			if test.c1 != nil {
-				b.put(test.c1)
-			} else if err := b.client.Delete(t.Context(), newCluster("c1", "")); err != nil {
+				f.put(test.c1)
+			} else if err := f.client.Delete(t.Context(), newCluster("c1", "")); err != nil {
 				t.Fatal(err)
 			}
 
-			policy, _ = b.run("production")
+			policy, _ = f.run("production")
 			wantTickets(t, policy, test.want)
 		})
 	}
@@ -240,9 +240,9 @@ func TestTwoPolicies(t *testing.T) {
 		}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, newPolicy("production"), test.other, newCluster("c1", "canary", waits(time.Hour)))
+			f := newFixture(t, newPolicy("production"), test.other, newCluster("c1", "canary", waits(time.Hour)))
 
-			policy, _ := b.run("production")
+			policy, _ := f.run("production")
 			wantTickets(t, policy, test.want)
 
 			held := int32(0)
@@ -263,10 +263,10 @@ func TestTwoPolicies(t *testing.T) {
 
 // TestOnHold: the reason of Ready says that nothing begins, and the message how it goes on, and what soaks.
 func TestOnHold(t *testing.T) {
-	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }),
+	f := newFixture(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }),
 		newCluster("c1", "canary", isDone(20*time.Minute)), newCluster("p1", "prod", waits(time.Hour)))
 
-	policy, _ := b.run("production")
+	policy, _ := f.run("production")
 	wantTickets(t, policy, "")
 
 	if diff := cmp.Diff("True PolicyOnHold: spec.hold is set: nothing begins until it is released (kubectl omni hold production -n fleet --release); "+
@@ -278,15 +278,15 @@ func TestOnHold(t *testing.T) {
 
 // TestUnusable: a policy that cannot be used is Stalled, and its status stays as it was.
 func TestUnusable(t *testing.T) {
-	b := newBench(t, newPolicy("production"), newCluster("c1", "canary", waits(time.Hour)))
+	f := newFixture(t, newPolicy("production"), newCluster("c1", "canary", waits(time.Hour)))
 
-	policy, _ := b.run("production")
+	policy, _ := f.run("production")
 	wantTickets(t, policy, "c1 (canary)")
 
-	b.skew = -31 * time.Second
-	b.put(newCluster("c1", "canary", isDone(0)))
+	f.skew = -31 * time.Second
+	f.put(newCluster("c1", "canary", isDone(0)))
 
-	policy, next := b.run("production")
+	policy, next := f.run("production")
 	wantTickets(t, policy, "c1 (canary)")
 
 	if got := condition(policy, "Stalled"); !strings.HasPrefix(got, "True ClockSkew: the clocks of the API server and of omni-controller differ by 31s: ") {
@@ -298,8 +298,8 @@ func TestUnusable(t *testing.T) {
 		t.Errorf("the clocks are compared again after %s", next)
 	}
 
-	b.skew = 30 * time.Second
-	policy, _ = b.run("production")
+	f.skew = 30 * time.Second
+	policy, _ = f.run("production")
 	wantTickets(t, policy, "")
 
 	if got := condition(policy, "Stalled"); got != "" {
@@ -307,8 +307,8 @@ func TestUnusable(t *testing.T) {
 	}
 
 	policy.Spec.Stages[1].Windows = []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{"Sat"}, Start: "02:00", Duration: "4h", TimeZone: "Mars/Olympus"}}
-	b.put(policy)
-	policy, _ = b.run("production")
+	f.put(policy)
+	policy, _ = f.run("production")
 
 	if got := condition(policy, "Stalled"); !strings.HasPrefix(got, `True InvalidTimeZone: spec.stages[1].windows: there is no time zone "Mars/Olympus"`) {
 		t.Error(got)
@@ -323,24 +323,24 @@ func TestStopped(t *testing.T) {
 		o.Status.Rollout.Failure = &v1alpha1.RolloutFailure{Hash: "hash-c1", Time: metav1.NewTime(noon), Message: "no image"}
 		o.Status.Conditions[0].Status = metav1.ConditionFalse
 	}
-	b := newBench(t, newPolicy("production"), newCluster("c1", "canary", fails), newCluster("c2", "canary", waits(time.Hour)))
+	f := newFixture(t, newPolicy("production"), newCluster("c1", "canary", fails), newCluster("c2", "canary", waits(time.Hour)))
 
-	policy, _ := b.run("production")
+	policy, _ := f.run("production")
 	wantTickets(t, policy, "")
 
 	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "True TooManyFailed: 1 failed (maxFailed is 0): c1 (no image); fix them in Git" {
 		t.Error(got)
 	}
 
-	b.put(newCluster("c1", "canary", isDone(0)))
-	policy, _ = b.run("production")
+	f.put(newCluster("c1", "canary", isDone(0)))
+	policy, _ = f.run("production")
 	wantTickets(t, policy, "c2 (canary)")
 
 	if got := condition(policy, v1alpha1.ConditionRolloutStopped); got != "" {
 		t.Error(got)
 	}
 
-	told := strings.Join(b.told(), "\n")
+	told := strings.Join(f.told(), "\n")
 	for _, text := range []string{"Warning RolloutStopped nothing else begins: 1 failed (maxFailed is 0): c1 (no image)", "Normal RolloutResumed changes begin again"} {
 		if !strings.Contains(told, text) {
 			t.Errorf("no event %q in:\n%s", text, told)
@@ -350,26 +350,26 @@ func TestStopped(t *testing.T) {
 
 // TestPromoted: somebody lets a stage begin without the earlier one, and there is one event of it.
 func TestPromoted(t *testing.T) {
-	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) {
+	f := newFixture(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) {
 		p.Annotations = map[string]string{v1alpha1.AnnotationPromotePrefix + "prod": "2026-11-25T13:00:00Z"}
 	}), newCluster("c1", "canary"), newCluster("p1", "prod", waits(time.Hour)))
 
 	for range 2 {
-		policy, _ := b.run("production")
+		policy, _ := f.run("production")
 		wantTickets(t, policy, "p1 (prod)")
 	}
 
-	if told := strings.Join(b.told(), "\n"); strings.Count(told, `Promoted stage "prod" may begin without the earlier ones until 2026-11-25 13:00 UTC`) != 1 {
+	if told := strings.Join(f.told(), "\n"); strings.Count(told, `Promoted stage "prod" may begin without the earlier ones until 2026-11-25 13:00 UTC`) != 1 {
 		t.Error(told)
 	}
 }
 
 // TestMeasured: the metrics follow the status, and go with the policy.
 func TestMeasured(t *testing.T) {
-	b := newBench(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) {
+	f := newFixture(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) {
 		p.Spec.Stages[1].Windows = []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{"Sat"}, Start: "02:00", Duration: "4h", TimeZone: "UTC"}}
 	}), newCluster("c1", "canary", works), newCluster("p1", "prod", waits(2*time.Hour)), newCluster("p2", "prod", waits(time.Hour)))
-	b.run("production")
+	f.run("production")
 
 	want := fmt.Sprintf(`
 # HELP omni_rollout_next_open_timestamp_seconds When changes of a stage may begin again by its windows and freezes, in seconds since 1970. Absent while they may.
@@ -380,23 +380,23 @@ omni_rollout_next_open_timestamp_seconds{namespace="fleet",policy="production",s
 omni_rollout_oldest_held_timestamp_seconds{namespace="fleet",policy="production",stage="prod"} %d
 `, time.Date(2026, 11, 28, 2, 0, 0, 0, time.UTC).Unix(), noon.Add(-2*time.Hour).Unix())
 
-	if err := testutil.CollectAndCompare(b.rollouts, strings.NewReader(want), "omni_rollout_next_open_timestamp_seconds", "omni_rollout_oldest_held_timestamp_seconds"); err != nil {
+	if err := testutil.CollectAndCompare(f.rollouts, strings.NewReader(want), "omni_rollout_next_open_timestamp_seconds", "omni_rollout_oldest_held_timestamp_seconds"); err != nil {
 		t.Error(err)
 	}
 
-	if got := testutil.CollectAndCount(b.rollouts); got != 9 {
+	if got := testutil.CollectAndCount(f.rollouts); got != 9 {
 		t.Errorf("%d series", got)
 	}
 
-	if err := b.client.Delete(t.Context(), newPolicy("production")); err != nil {
+	if err := f.client.Delete(t.Context(), newPolicy("production")); err != nil {
 		t.Fatal(err)
 	}
 
-	if _, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key("production")}); err != nil {
+	if _, err := f.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key("production")}); err != nil {
 		t.Fatal(err)
 	}
 
-	if got := testutil.CollectAndCount(b.rollouts); got != 0 {
+	if got := testutil.CollectAndCount(f.rollouts); got != 0 {
 		t.Errorf("%d series of a policy that is gone", got)
 	}
 }

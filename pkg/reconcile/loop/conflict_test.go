@@ -25,7 +25,7 @@ func TestConflictOfAPhaseIsNotShown(t *testing.T) {
 	for name, conflict := range raced() {
 		t.Run(name, func(t *testing.T) {
 			lost := 0
-			b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+			f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
 				if lost++; lost == 1 {
 					return Outcome{}, conflict
 				}
@@ -33,17 +33,17 @@ func TestConflictOfAPhaseIsNotShown(t *testing.T) {
 				return Continue("Fine", ""), nil
 			}})
 
-			got, err := b.run()
+			got, err := f.run()
 			if err != nil || got.RequeueAfter != conflictPause {
 				t.Fatal(got, err)
 			}
 
-			if events := b.drainEvents(); b.writes.Status != 0 || events != nil {
-				t.Errorf("%d status writes, events %q", b.writes.Status, events)
+			if events := f.drainEvents(); f.writes.Status != 0 || events != nil {
+				t.Errorf("%d status writes, events %q", f.writes.Status, events)
 			}
 
-			if _, err := b.run(); err != nil || conditions(b.get())["Ready"] != "True Fine: " {
-				t.Error(conditions(b.get()), err)
+			if _, err := f.run(); err != nil || conditions(f.get())["Ready"] != "True Fine: " {
+				t.Error(conditions(f.get()), err)
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func TestConflictOfAPhaseIsNotShown(t *testing.T) {
 // success the patience is there again.
 func TestConflictWithoutEndIsShown(t *testing.T) {
 	conflict, blessed := raced()["changed"], false
-	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
 		if blessed {
 			return Continue("Fine", ""), nil
 		}
@@ -61,7 +61,7 @@ func TestConflictWithoutEndIsShown(t *testing.T) {
 		return Outcome{}, conflict
 	}})
 
-	r := New(b.kind, Settings{Client: b.client, Events: b.events})
+	r := New(f.kind, Settings{Client: f.client, Events: f.events})
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}
 
 	for range 2 {
@@ -77,14 +77,14 @@ func TestConflictWithoutEndIsShown(t *testing.T) {
 			}
 		}
 
-		if got, want := conditions(b.get())["Ready"], "False Error: "+conflict.Error(); got != want {
+		if got, want := conditions(f.get())["Ready"], "False Error: "+conflict.Error(); got != want {
 			t.Errorf("Ready is %q, want %q", got, want)
 		}
 
 		blessed = true
 
-		if _, err := r.Reconcile(t.Context(), request); err != nil || conditions(b.get())["Ready"] != "True Fine: " {
-			t.Fatal(conditions(b.get()), err)
+		if _, err := r.Reconcile(t.Context(), request); err != nil || conditions(f.get())["Ready"] != "True Fine: " {
+			t.Fatal(conditions(f.get()), err)
 		}
 
 		blessed = false

@@ -118,18 +118,18 @@ func TestSuspended(t *testing.T) {
 			object.Status.Conditions = test.conditions
 
 			ran := 0
-			b := newBench(t, object, Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+			f := newFixture(t, object, Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
 				ran++
 
 				return test.phase, nil
 			}})
-			b.kind.RunSuspended = test.runSuspended
+			f.kind.RunSuspended = test.runSuspended
 
-			if got, err := b.run(); err != nil || got.RequeueAfter != testInterval {
+			if got, err := f.run(); err != nil || got.RequeueAfter != testInterval {
 				t.Fatal(got, err)
 			}
 
-			if diff := cmp.Diff(test.want, conditions(b.get())); diff != "" {
+			if diff := cmp.Diff(test.want, conditions(f.get())); diff != "" {
 				t.Error(diff)
 			}
 
@@ -137,21 +137,21 @@ func TestSuspended(t *testing.T) {
 				t.Errorf("the phase ran %d times", ran)
 			}
 
-			if got := b.get().Status.ObservedGeneration; got != 3 {
+			if got := f.get().Status.ObservedGeneration; got != 3 {
 				t.Errorf("observedGeneration %d", got)
 			}
 
-			before := b.writes
+			before := f.writes
 
-			if _, err := b.run(); err != nil {
+			if _, err := f.run(); err != nil {
 				t.Fatal(err)
 			}
 
-			if diff := cmp.Diff(before, b.writes); diff != "" {
+			if diff := cmp.Diff(before, f.writes); diff != "" {
 				t.Errorf("the second run wrote: %s", diff)
 			}
 
-			if apimeta.IsStatusConditionTrue(b.get().Status.Conditions, "Ready") && kstatusOf(t, b.get()) != status.CurrentStatus {
+			if apimeta.IsStatusConditionTrue(f.get().Status.Conditions, "Ready") && kstatusOf(t, f.get()) != status.CurrentStatus {
 				t.Error("a suspended object that was Ready does not look current")
 			}
 		})
@@ -161,24 +161,24 @@ func TestSuspended(t *testing.T) {
 func TestResumed(t *testing.T) {
 	object := connection()
 	object.Labels = map[string]string{"suspended": "true"}
-	b := newBench(t, object, phase("First", Continue("Fine", "ok"), nil))
+	f := newFixture(t, object, phase("First", Continue("Fine", "ok"), nil))
 
-	if _, err := b.run(); err != nil {
+	if _, err := f.run(); err != nil {
 		t.Fatal(err)
 	}
 
-	resumed := b.get()
+	resumed := f.get()
 	resumed.Labels = nil
 
-	if err := b.client.Update(t.Context(), resumed); err != nil {
+	if err := f.client.Update(t.Context(), resumed); err != nil {
 		t.Fatal(err)
 	}
 
-	if _, err := b.run(); err != nil {
+	if _, err := f.run(); err != nil {
 		t.Fatal(err)
 	}
 
-	if diff := cmp.Diff(map[string]string{"First": "True Fine: ok", "Ready": "True Fine: ok"}, conditions(b.get())); diff != "" {
+	if diff := cmp.Diff(map[string]string{"First": "True Fine: ok", "Ready": "True Fine: ok"}, conditions(f.get())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -204,13 +204,13 @@ func TestRequestedAtIsEchoed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := connection()
 			object.Annotations = test.annotations
-			b := newBench(t, object, phase("First", Stall("Bad", ""), nil))
+			f := newFixture(t, object, phase("First", Stall("Bad", ""), nil))
 
-			if _, err := b.run(); err != nil {
+			if _, err := f.run(); err != nil {
 				t.Fatal(err)
 			}
 
-			if got := b.get().Status.LastHandledReconcileAt; got != test.want {
+			if got := f.get().Status.LastHandledReconcileAt; got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -218,31 +218,31 @@ func TestRequestedAtIsEchoed(t *testing.T) {
 }
 
 func TestFinalizerComesBeforeThePhases(t *testing.T) {
-	b := newBench(t, connection())
-	b.kind.Phases = []Phase[*scope]{{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
-		if got := b.get().Finalizers; !cmp.Equal(got, []string{v1alpha1.Finalizer}) {
+	f := newFixture(t, connection())
+	f.kind.Phases = []Phase[*scope]{{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+		if got := f.get().Finalizers; !cmp.Equal(got, []string{v1alpha1.Finalizer}) {
 			t.Errorf("finalizers %q", got)
 		}
 
 		return Continue("Fine", ""), nil
 	}}}
 
-	if _, err := b.run(); err != nil {
+	if _, err := f.run(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestKindWithoutFinalizer(t *testing.T) {
-	b := newBench(t, connection(), phase("First", Continue("Fine", ""), nil))
-	b.kind.Finalizer = ""
+	f := newFixture(t, connection(), phase("First", Continue("Fine", ""), nil))
+	f.kind.Finalizer = ""
 
 	for range 2 {
-		if _, err := b.run(); err != nil {
+		if _, err := f.run(); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	if diff := cmp.Diff(writes{Status: 1}, b.writes); diff != "" {
+	if diff := cmp.Diff(writes{Status: 1}, f.writes); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -288,15 +288,15 @@ func TestDeletion(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deleted(v1alpha1.Finalizer))
-			b.kind.Delete = []Phase[*scope]{phase("", Continue("Fine", ""), nil), phase("", test.outcome, nil)}
+			f := newFixture(t, deleted(v1alpha1.Finalizer))
+			f.kind.Delete = []Phase[*scope]{phase("", Continue("Fine", ""), nil), phase("", test.outcome, nil)}
 
-			if _, err := b.run(); err != nil {
+			if _, err := f.run(); err != nil {
 				t.Fatal(err)
 			}
 
 			object := &v1alpha1.OmniConnection{}
-			err := b.client.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, object)
+			err := f.client.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, object)
 
 			if test.gone {
 				if !apierrors.IsNotFound(err) {
@@ -314,9 +314,9 @@ func TestDeletion(t *testing.T) {
 				t.Errorf("kstatus %s", got)
 			}
 
-			before := b.writes
-			if _, err = b.run(); err != nil || b.writes != before {
-				t.Errorf("the second run wrote %v, %v", b.writes, err)
+			before := f.writes
+			if _, err = f.run(); err != nil || f.writes != before {
+				t.Errorf("the second run wrote %v, %v", f.writes, err)
 			}
 		})
 	}
@@ -326,14 +326,14 @@ func TestDeletion(t *testing.T) {
 func TestDeletionOfASuspendedObject(t *testing.T) {
 	object := deleted(v1alpha1.Finalizer)
 	object.Labels = map[string]string{"suspended": "true"}
-	b := newBench(t, object)
-	b.kind.Delete = []Phase[*scope]{phase("", Continue("Done", ""), nil)}
+	f := newFixture(t, object)
+	f.kind.Delete = []Phase[*scope]{phase("", Continue("Done", ""), nil)}
 
-	if _, err := b.run(); err != nil {
+	if _, err := f.run(); err != nil {
 		t.Fatal(err)
 	}
 
-	err := b.client.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, &v1alpha1.OmniConnection{})
+	err := f.client.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, &v1alpha1.OmniConnection{})
 	if !apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
@@ -341,25 +341,25 @@ func TestDeletionOfASuspendedObject(t *testing.T) {
 
 // Somebody else's finalizer: our part is over, nothing is touched any more.
 func TestDeletionWithoutOurFinalizer(t *testing.T) {
-	b := newBench(t, deleted("example.com/other"), phase("First", Continue("Fine", ""), nil))
+	f := newFixture(t, deleted("example.com/other"), phase("First", Continue("Fine", ""), nil))
 
-	if _, err := b.run(); err != nil {
+	if _, err := f.run(); err != nil {
 		t.Fatal(err)
 	}
 
-	if diff := cmp.Diff(writes{}, b.writes); diff != "" {
+	if diff := cmp.Diff(writes{}, f.writes); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestLongMessagesAreCut(t *testing.T) {
-	b := newBench(t, connection(), phase("First", Stall("Bad", "%s", strings.Repeat("ä", 10000)), nil))
+	f := newFixture(t, connection(), phase("First", Stall("Bad", "%s", strings.Repeat("ä", 10000)), nil))
 
-	if _, err := b.run(); err != nil {
+	if _, err := f.run(); err != nil {
 		t.Fatal(err)
 	}
 
-	message := apimeta.FindStatusCondition(b.get().Status.Conditions, "Ready").Message
+	message := apimeta.FindStatusCondition(f.get().Status.Conditions, "Ready").Message
 	if len(message) > maxMessageBytes || !strings.HasSuffix(message, "ä...") {
 		t.Errorf("%d bytes, ends in %q", len(message), message[len(message)-6:])
 	}

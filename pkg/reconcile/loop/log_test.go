@@ -20,7 +20,7 @@ func TestPhasesAreLogged(t *testing.T) {
 		0: nil,
 		1: {"First continue Found", "Second wait Error"},
 	} {
-		b := newBench(t, connection(), phase("First", Continue("Found", "found it"), nil), phase("Second", Outcome{}, errors.New("boom")),
+		f := newFixture(t, connection(), phase("First", Continue("Found", "found it"), nil), phase("Second", Outcome{}, errors.New("boom")),
 			phase("Third", Continue("Fine", "third"), nil))
 
 		var lines []string
@@ -37,7 +37,7 @@ func TestPhasesAreLogged(t *testing.T) {
 			lines = append(lines, fmt.Sprint(valueIn(line, "phase"), " ", valueIn(line, "outcome"), " ", valueIn(line, "reason")))
 		}, funcr.Options{Verbosity: verbosity})
 
-		r := New(b.kind, Settings{Client: b.client, Events: b.events, Timeout: time.Minute})
+		r := New(f.kind, Settings{Client: f.client, Events: f.events, Timeout: time.Minute})
 		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}
 
 		if _, err := r.Reconcile(logf.IntoContext(t.Context(), log), request); err == nil {

@@ -15,7 +15,7 @@ import (
 // of the others.
 func TestOvertakenAgainAndAgain(t *testing.T) {
 	overtaken := true
-	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
 		if overtaken {
 			return Overtaken("Conflict", "somebody else was quicker"), nil
 		}
@@ -25,7 +25,7 @@ func TestOvertakenAgainAndAgain(t *testing.T) {
 
 	failures, now := NewFailures(), time.Unix(1000, 0)
 	failures.now = func() time.Time { return now }
-	r := New(b.kind, Settings{Client: b.client, Events: b.events, Failures: failures})
+	r := New(f.kind, Settings{Client: f.client, Events: f.events, Failures: failures})
 	pause := func() time.Duration {
 		t.Helper()
 
@@ -45,7 +45,7 @@ func TestOvertakenAgainAndAgain(t *testing.T) {
 		now = now.Add(want * time.Millisecond)
 	}
 
-	if got, want := conditions(b.get())["Ready"], "False Conflict: somebody else was quicker"; got != want {
+	if got, want := conditions(f.get())["Ready"], "False Conflict: somebody else was quicker"; got != want {
 		t.Errorf("Ready is %q, want %q", got, want)
 	}
 
@@ -66,10 +66,10 @@ func TestOvertakenAgainAndAgain(t *testing.T) {
 	}
 
 	// What the user says is followed at once.
-	object := b.get()
+	object := f.get()
 	object.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 
-	if err := b.client.Update(t.Context(), object); err != nil {
+	if err := f.client.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 

@@ -113,7 +113,7 @@ func TestHold(t *testing.T) {
 // what the user says is followed at once.
 func TestStormOnAFailingObject(t *testing.T) {
 	runs := 0
-	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
 		runs++
 
 		return Outcome{}, errors.New("no")
@@ -122,7 +122,7 @@ func TestStormOnAFailingObject(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	failures := NewFailures()
 	failures.now = func() time.Time { return now }
-	r := New(b.kind, Settings{Client: b.client, Events: b.events, Failures: failures})
+	r := New(f.kind, Settings{Client: f.client, Events: f.events, Failures: failures})
 
 	wake := func() {
 		if _, err := r.Reconcile(t.Context(), requestFor("main")); err != nil {
@@ -144,10 +144,10 @@ func TestStormOnAFailingObject(t *testing.T) {
 	}
 
 	before := runs
-	object := b.get()
+	object := f.get()
 	object.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 
-	if err := b.client.Update(t.Context(), object); err != nil {
+	if err := f.client.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 

@@ -120,19 +120,19 @@ func TestOutcomes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, connection(),
+			f := newFixture(t, connection(),
 				phase("First", Continue("Found", "found it"), nil),
 				phase("Second", test.second, test.err),
 				phase("Third", Continue("Fine", "third"), nil))
 
 			for i := range 3 {
-				got, err := b.run()
+				got, err := f.run()
 				if got != test.want || !errors.Is(err, test.wantErr) {
 					t.Fatalf("run %d: %v, %v", i, got, err)
 				}
 			}
 
-			object := b.get()
+			object := f.get()
 			if diff := cmp.Diff(test.conditions, conditions(object)); diff != "" {
 				t.Error(diff)
 			}
@@ -147,11 +147,11 @@ func TestOutcomes(t *testing.T) {
 				}
 			}
 
-			if diff := cmp.Diff(writes{Meta: 1, Status: 1}, b.writes); diff != "" {
+			if diff := cmp.Diff(writes{Meta: 1, Status: 1}, f.writes); diff != "" {
 				t.Errorf("writes of three runs: %s", diff)
 			}
 
-			if diff := cmp.Diff([]string{test.event}, b.drainEvents()); diff != "" {
+			if diff := cmp.Diff([]string{test.event}, f.drainEvents()); diff != "" {
 				t.Error(diff)
 			}
 
@@ -161,18 +161,18 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestReportAndReported(t *testing.T) {
-	b := newBench(t, connection(), phase("First", Stall("Bad", "no"), nil))
-	b.kind.Report = func(_ context.Context, s *scope) { s.object.Status.Endpoint = "https://reported" }
+	f := newFixture(t, connection(), phase("First", Stall("Bad", "no"), nil))
+	f.kind.Report = func(_ context.Context, s *scope) { s.object.Status.Endpoint = "https://reported" }
 
 	var told []string
 
 	closed := 0
-	b.kind.Close = func(*scope) { closed++ }
+	f.kind.Close = func(*scope) { closed++ }
 
-	b.kind.Reported = func(o *v1alpha1.OmniConnection) { told = append(told, o.Status.Endpoint) }
+	f.kind.Reported = func(o *v1alpha1.OmniConnection) { told = append(told, o.Status.Endpoint) }
 
 	for range 2 {
-		if _, err := b.run(); err != nil {
+		if _, err := f.run(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestReportAndReported(t *testing.T) {
 		t.Errorf("%d scopes closed", closed)
 	}
 
-	if got := b.get().Status.Endpoint; got != "https://reported" {
+	if got := f.get().Status.Endpoint; got != "https://reported" {
 		t.Errorf("endpoint %q", got)
 	}
 
@@ -189,39 +189,39 @@ func TestReportAndReported(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if b.writes.Status != 1 {
-		t.Errorf("%d status writes", b.writes.Status)
+	if f.writes.Status != 1 {
+		t.Errorf("%d status writes", f.writes.Status)
 	}
 }
 
 // Nothing is known yet: the status stays as it is, whatever was written in memory.
 func TestPostponedRunWritesNothing(t *testing.T) {
-	b := newBench(t, connection(), phase("First", Postpone(time.Second, "NotYet", "soon"), nil))
-	b.kind.Finalizer = ""
-	b.kind.Reported = func(*v1alpha1.OmniConnection) { t.Error("reported") }
+	f := newFixture(t, connection(), phase("First", Postpone(time.Second, "NotYet", "soon"), nil))
+	f.kind.Finalizer = ""
+	f.kind.Reported = func(*v1alpha1.OmniConnection) { t.Error("reported") }
 
-	got, err := b.run()
+	got, err := f.run()
 	if err != nil || got.RequeueAfter != time.Second {
 		t.Fatal(got, err)
 	}
 
-	if diff := cmp.Diff(writes{}, b.writes); diff != "" {
+	if diff := cmp.Diff(writes{}, f.writes); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestGone(t *testing.T) {
-	b := newBench(t, connection())
+	f := newFixture(t, connection())
 
 	var gone []types.NamespacedName
 
-	b.kind.Gone = func(name types.NamespacedName) { gone = append(gone, name) }
+	f.kind.Gone = func(name types.NamespacedName) { gone = append(gone, name) }
 
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+	if err := f.client.Delete(t.Context(), f.get()); err != nil {
 		t.Fatal(err)
 	}
 
-	if got, err := b.run(); err != nil || got != (reconcile.Result{}) {
+	if got, err := f.run(); err != nil || got != (reconcile.Result{}) {
 		t.Fatal(got, err)
 	}
 
@@ -232,42 +232,42 @@ func TestGone(t *testing.T) {
 
 // A status that was computed from an old object must not overwrite a newer one.
 func TestConflictIsTriedAgain(t *testing.T) {
-	b := newBench(t, connection(), phase("First", Continue("Fine", ""), nil))
-	b.before = func(c client.Client) {
-		newer := b.get()
+	f := newFixture(t, connection(), phase("First", Continue("Fine", ""), nil))
+	f.before = func(c client.Client) {
+		newer := f.get()
 		newer.Labels = map[string]string{"changed": "meanwhile"}
 
 		if err := c.Update(t.Context(), newer); err != nil {
 			t.Error(err)
 		}
 
-		b.before = nil
+		f.before = nil
 	}
 
-	got, err := b.run()
+	got, err := f.run()
 	if err != nil || got.RequeueAfter != conflictPause {
 		t.Fatal(got, err)
 	}
 
-	if events := b.drainEvents(); events != nil {
+	if events := f.drainEvents(); events != nil {
 		t.Errorf("an event for a status that was not written: %q", events)
 	}
 
-	if _, err = b.run(); err != nil || conditions(b.get())["Ready"] != "True Fine: " {
-		t.Error(conditions(b.get()), err)
+	if _, err = f.run(); err != nil || conditions(f.get())["Ready"] != "True Fine: " {
+		t.Error(conditions(f.get()), err)
 	}
 }
 
 func TestReadError(t *testing.T) {
-	b := newBench(t, connection())
+	f := newFixture(t, connection())
 	forbidden := apierrors.NewForbidden(v1alpha1.Resource("omniconnections"), "main", errors.New("no"))
-	b.client = interceptor.NewClient(b.client.(client.WithWatch), interceptor.Funcs{
+	f.client = interceptor.NewClient(f.client.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return forbidden
 		},
 	})
 
-	if _, err := b.run(); !errors.Is(err, forbidden) {
+	if _, err := f.run(); !errors.Is(err, forbidden) {
 		t.Fatal(err)
 	}
 }
@@ -275,20 +275,20 @@ func TestReadError(t *testing.T) {
 // The process stops while a phase works: nothing is shown, nothing is lost.
 func TestInterruptedRunShowsNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(ctx context.Context, _ *scope) (Outcome, error) {
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(ctx context.Context, _ *scope) (Outcome, error) {
 		stop()
 
 		return Outcome{}, ctx.Err()
 	}})
 
-	r := New(b.kind, Settings{Client: b.client, Events: b.events})
+	r := New(f.kind, Settings{Client: f.client, Events: f.events})
 
 	_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 
-	if got := conditions(b.get())["Ready"]; got != "Unknown Pending: " {
+	if got := conditions(f.get())["Ready"]; got != "Unknown Pending: " {
 		t.Error(got)
 	}
 }
@@ -296,25 +296,25 @@ func TestInterruptedRunShowsNothing(t *testing.T) {
 // What was done before the process stopped is written.
 func TestFinishedRunIsWrittenWhileStopping(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
 		stop()
 
 		return Continue("Fine", "done"), nil
 	}})
 
-	r := New(b.kind, Settings{Client: b.client, Events: b.events})
+	r := New(f.kind, Settings{Client: f.client, Events: f.events})
 
 	if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}); err != nil {
 		t.Fatal(err)
 	}
 
-	if got := conditions(b.get())["Ready"]; got != "True Fine: done" {
+	if got := conditions(f.get())["Ready"]; got != "True Fine: done" {
 		t.Error(got)
 	}
 }
 
 func TestPhasesHaveADeadline(t *testing.T) {
-	b := newBench(t, connection(), Phase[*scope]{Condition: "First", Run: func(ctx context.Context, _ *scope) (Outcome, error) {
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(ctx context.Context, _ *scope) (Outcome, error) {
 		deadline, ok := ctx.Deadline()
 		if !ok || time.Until(deadline) > time.Minute {
 			t.Errorf("deadline %v, %v", deadline, ok)
@@ -323,7 +323,7 @@ func TestPhasesHaveADeadline(t *testing.T) {
 		return Continue("Fine", ""), nil
 	}})
 
-	r := New(b.kind, Settings{Client: b.client, Events: b.events, Timeout: time.Minute})
+	r := New(f.kind, Settings{Client: f.client, Events: f.events, Timeout: time.Minute})
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -345,10 +345,10 @@ func TestDue(t *testing.T) {
 		"before the pause":            {time.Millisecond, Wait(time.Second, "NotYet", "soon"), time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, connection(), phase("First", test.last, nil))
-			b.kind.Due = func(*v1alpha1.OmniConnection) time.Duration { return test.due }
+			f := newFixture(t, connection(), phase("First", test.last, nil))
+			f.kind.Due = func(*v1alpha1.OmniConnection) time.Duration { return test.due }
 
-			if got, err := b.run(); err != nil || got.RequeueAfter != test.want {
+			if got, err := f.run(); err != nil || got.RequeueAfter != test.want {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -356,7 +356,7 @@ func TestDue(t *testing.T) {
 }
 
 func TestJitterTakesOffATenthAtMost(t *testing.T) {
-	r := New(newBench(t, connection()).kind, Settings{})
+	r := New(newFixture(t, connection()).kind, Settings{})
 
 	for range 1000 {
 		if got := r.settings.Jitter(100 * time.Second); got < 90*time.Second || got > 100*time.Second {

@@ -14,10 +14,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// persisting is a bench whose phase stores the endpoint before it goes on, over a cache
+// persisting is a fixture whose phase stores the endpoint before it goes on, over a cache
 // that shows what the test says.
 type persisting struct {
-	*bench
+	*fixture
 	loop   *Reconciler[*v1alpha1.OmniConnection, *scope]
 	cached *v1alpha1.OmniConnection // nil: what the API has
 	now    time.Time
@@ -31,7 +31,7 @@ func newPersisting(t *testing.T) *persisting {
 	object.Finalizers = []string{v1alpha1.Finalizer}
 
 	p := &persisting{now: time.Unix(1000, 0)}
-	p.bench = newBench(t, object, Phase[*scope]{Condition: "First", Run: func(_ context.Context, s *scope) (Outcome, error) {
+	p.fixture = newFixture(t, object, Phase[*scope]{Condition: "First", Run: func(_ context.Context, s *scope) (Outcome, error) {
 		p.runs++
 
 		if s.object.Status.Endpoint != "" {
@@ -45,7 +45,7 @@ func newPersisting(t *testing.T) *persisting {
 
 	api, ok := p.client.(client.WithWatch)
 	if !ok {
-		t.Fatal("the client of the bench has no watch")
+		t.Fatal("the client of the fixture has no watch")
 	}
 
 	cache := interceptor.NewClient(api, interceptor.Funcs{
@@ -200,13 +200,13 @@ func TestPersistForgets(t *testing.T) {
 
 // Whoever asks for what is stored already would wait for ever.
 func TestPersistOfNothing(t *testing.T) {
-	b := newBench(t, connection(), phase("First", Persist("Progressing", "about to begin"), nil))
+	f := newFixture(t, connection(), phase("First", Persist("Progressing", "about to begin"), nil))
 
-	if _, err := b.run(); err != nil {
+	if _, err := f.run(); err != nil {
 		t.Fatal(err)
 	}
 
-	if _, err := b.run(); !errors.Is(err, errNothingPersisted) {
+	if _, err := f.run(); !errors.Is(err, errNothingPersisted) {
 		t.Errorf("got %v", err)
 	}
 }

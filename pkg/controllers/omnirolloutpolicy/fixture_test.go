@@ -28,8 +28,8 @@ const (
 // noon is a Wednesday.
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// bench is the controller over a fake API. Only the policies' statuses may be written.
-type bench struct {
+// fixture is the controller over a fake API. Only the policies' statuses may be written.
+type fixture struct {
 	t        *testing.T
 	client   client.WithWatch
 	loop     *loop.Reconciler[*v1alpha1.OmniRolloutPolicy, *scope]
@@ -40,7 +40,7 @@ type bench struct {
 	writes   int
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 
 	scheme := runtime.NewScheme()
@@ -48,8 +48,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{t: t, now: noon, events: events.NewFakeRecorder(1000), rollouts: metrics.NewRollouts()}
-	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	f := &fixture{t: t, now: noon, events: events.NewFakeRecorder(1000), rollouts: metrics.NewRollouts()}
+	f.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.OmniCluster{}, &v1alpha1.OmniRolloutPolicy{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -62,21 +62,21 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 					t.Errorf("the controller writes a %T", o)
 				}
 
-				b.writes++
+				f.writes++
 
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 		}).Build()
 
-	r := newReconciler(b.client, b.events, Options{
-		Objects: metrics.NewObjects(), Rollouts: b.rollouts,
-		Now: func() time.Time { return b.now }, Skew: func() time.Duration { return b.skew },
+	r := newReconciler(f.client, f.events, Options{
+		Objects: metrics.NewObjects(), Rollouts: f.rollouts,
+		Now: func() time.Time { return f.now }, Skew: func() time.Duration { return f.skew },
 	})
-	b.loop = loop.New(r.kind(), loop.Settings{
-		Client: b.client, Events: b.events, Jitter: func(interval time.Duration) time.Duration { return interval },
+	f.loop = loop.New(r.kind(), loop.Settings{
+		Client: f.client, Events: f.events, Jitter: func(interval time.Duration) time.Duration { return interval },
 	})
 
-	return b
+	return f
 }
 
 func key(name string) types.NamespacedName {
@@ -84,57 +84,57 @@ func key(name string) types.NamespacedName {
 }
 
 // run reconciles a policy once, and returns it and when it has to be reconciled again.
-func (b *bench) run(name string) (*v1alpha1.OmniRolloutPolicy, time.Duration) {
-	b.t.Helper()
+func (f *fixture) run(name string) (*v1alpha1.OmniRolloutPolicy, time.Duration) {
+	f.t.Helper()
 
-	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: key(name)})
+	result, err := f.loop.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: key(name)})
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
 	policy := &v1alpha1.OmniRolloutPolicy{}
-	if err := b.client.Get(b.t.Context(), key(name), policy); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), key(name), policy); err != nil {
+		f.t.Fatal(err)
 	}
 
 	return policy, result.RequeueAfter
 }
 
 // put writes an object with its status, as a user and the object's own controller do.
-func (b *bench) put(object client.Object) {
-	b.t.Helper()
+func (f *fixture) put(object client.Object) {
+	f.t.Helper()
 
 	status, isObject := object.DeepCopyObject().(client.Object)
 	stored, isToo := object.DeepCopyObject().(client.Object)
 
 	if !isObject || !isToo {
-		b.t.Fatalf("a copy of %T is no object", object)
+		f.t.Fatalf("a copy of %T is no object", object)
 	}
 
-	if err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
+		f.t.Fatal(err)
 	}
 
 	object.SetResourceVersion(stored.GetResourceVersion())
 
-	if err := b.client.Update(b.t.Context(), object); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Update(f.t.Context(), object); err != nil {
+		f.t.Fatal(err)
 	}
 
 	status.SetResourceVersion(object.GetResourceVersion())
 
-	if err := b.client.Status().Update(b.t.Context(), status); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Status().Update(f.t.Context(), status); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // told returns the events so far.
-func (b *bench) told() []string {
+func (f *fixture) told() []string {
 	var all []string
 
 	for {
 		select {
-		case one := <-b.events.Events:
+		case one := <-f.events.Events:
 			all = append(all, one)
 		default:
 			return all

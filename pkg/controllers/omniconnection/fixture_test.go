@@ -28,8 +28,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// bench is the controller over a fake API and a simulated Omni.
-type bench struct {
+// fixture is the controller over a fake API and a simulated Omni.
+type fixture struct {
 	t       *testing.T
 	omni    *omnisim.Server
 	key     string
@@ -47,7 +47,7 @@ type bench struct {
 	afterCall time.Time   // what the clock says from then on; zero: now
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 
 	sim, err := omnisim.Start(omnisim.Options{})
@@ -57,48 +57,48 @@ func newBench(t *testing.T) *bench {
 
 	t.Cleanup(sim.Close)
 
-	b := &bench{
+	f := &fixture{
 		t: t, omni: sim, events: events.NewFakeRecorder(1000), objects: metrics.NewObjects(), calls: metrics.NewCalls(), now: time.Now(),
 	}
-	if b.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
+	if f.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 
-	b.newClient()
-	b.pool = session.NewPool(t.Context(), session.PoolOptions{Observer: func(uid, method, code string, took time.Duration) {
-		b.asked.Store(true)
-		b.calls.Observe(uid, method, code, took)
+	f.newClient()
+	f.pool = session.NewPool(t.Context(), session.PoolOptions{Observer: func(uid, method, code string, took time.Duration) {
+		f.asked.Store(true)
+		f.calls.Observe(uid, method, code, took)
 	}})
-	t.Cleanup(b.pool.Close)
+	t.Cleanup(f.pool.Close)
 
-	b.start(EndpointPolicy{})
+	f.start(EndpointPolicy{})
 
-	return b
+	return f
 }
 
 // start makes the controller, as a start of the program does.
-func (b *bench) start(policy EndpointPolicy) {
-	r := newReconciler(b.client, sources.Policy{}.Reader(b.client), b.events, Options{
-		Pool: b.pool, Objects: b.objects, Calls: b.calls, Endpoints: policy, Now: b.clock,
+func (f *fixture) start(policy EndpointPolicy) {
+	r := newReconciler(f.client, sources.Policy{}.Reader(f.client), f.events, Options{
+		Pool: f.pool, Objects: f.objects, Calls: f.calls, Endpoints: policy, Now: f.clock,
 	})
-	b.loop = loop.New(r.kind(), loop.Settings{Client: b.client, Events: b.events})
+	f.loop = loop.New(r.kind(), loop.Settings{Client: f.client, Events: f.events})
 }
 
-func (b *bench) clock() time.Time {
-	if !b.afterCall.IsZero() && b.asked.Load() {
-		return b.afterCall
+func (f *fixture) clock() time.Time {
+	if !f.afterCall.IsZero() && f.asked.Load() {
+		return f.afterCall
 	}
 
-	return b.now
+	return f.now
 }
 
-func (b *bench) newClient() {
-	b.t.Helper()
+func (f *fixture) newClient() {
+	f.t.Helper()
 
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			b.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 	}
 
@@ -106,19 +106,19 @@ func (b *bench) newClient() {
 		WithObjects(&v1alpha1.OmniConnection{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "main", UID: "uid-main", Generation: 1},
 			Spec: v1alpha1.OmniConnectionSpec{
-				Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM(),
+				Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM(),
 				Auth: v1alpha1.OmniConnectionAuth{ServiceAccountSecretRef: v1alpha1.SecretKeyReference{Name: "key", Key: "serviceAccountKey"}},
 			},
 		}).
 		WithStatusSubresource(&v1alpha1.OmniConnection{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				b.writes++
+				f.writes++
 
 				return c.Patch(ctx, o, p, opts...)
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				b.writes++
+				f.writes++
 
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
@@ -128,76 +128,76 @@ func (b *bench) newClient() {
 		builder = builder.WithIndex(i.Object, i.Name, i.Values)
 	}
 
-	b.client = builder.Build()
+	f.client = builder.Build()
 }
 
-func (b *bench) run() reconcile.Result {
-	b.t.Helper()
+func (f *fixture) run() reconcile.Result {
+	f.t.Helper()
 
-	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
+	result, err := f.loop.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
 	for {
 		select {
-		case event := <-b.events.Events:
-			b.seen = append(b.seen, event)
+		case event := <-f.events.Events:
+			f.seen = append(f.seen, event)
 		default:
 			return result
 		}
 	}
 }
 
-func (b *bench) get() *v1alpha1.OmniConnection {
-	b.t.Helper()
+func (f *fixture) get() *v1alpha1.OmniConnection {
+	f.t.Helper()
 
 	found := &v1alpha1.OmniConnection{}
-	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, found); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, found); err != nil {
+		f.t.Fatal(err)
 	}
 
 	return found
 }
 
-func (b *bench) edit(edit func(*v1alpha1.OmniConnection)) {
-	b.t.Helper()
+func (f *fixture) edit(edit func(*v1alpha1.OmniConnection)) {
+	f.t.Helper()
 
-	object := b.get()
+	object := f.get()
 	edit(object)
 	object.Generation++
 
-	if err := b.client.Update(b.t.Context(), object); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Update(f.t.Context(), object); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // secret writes the Secret, making it if there is none.
-func (b *bench) secret(name, value string) {
-	b.t.Helper()
+func (f *fixture) secret(name, value string) {
+	f.t.Helper()
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 
-	err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(secret), secret)
+	err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(secret), secret)
 	secret.Data = map[string][]byte{"serviceAccountKey": []byte(value)}
 
 	if apierrors.IsNotFound(err) {
-		err = b.client.Create(b.t.Context(), secret)
+		err = f.client.Create(f.t.Context(), secret)
 	} else if err == nil {
-		err = b.client.Update(b.t.Context(), secret)
+		err = f.client.Update(f.t.Context(), secret)
 	}
 
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
-func (b *bench) finalizers(secret string) []string {
-	b.t.Helper()
+func (f *fixture) finalizers(secret string) []string {
+	f.t.Helper()
 
 	found := &corev1.Secret{}
-	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: "team", Name: secret}, found); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "team", Name: secret}, found); err != nil {
+		f.t.Fatal(err)
 	}
 
 	return found.Finalizers
@@ -211,27 +211,27 @@ func cluster(name string) *v1alpha1.OmniCluster {
 }
 
 // expect checks a condition and Ready, and that a second run writes nothing.
-func (b *bench) expect(condition string, status metav1.ConditionStatus, reason string, texts ...string) {
-	b.t.Helper()
-	b.run()
+func (f *fixture) expect(condition string, status metav1.ConditionStatus, reason string, texts ...string) {
+	f.t.Helper()
+	f.run()
 
 	for _, conditionType := range []string{condition, "Ready"} {
-		c := apimeta.FindStatusCondition(b.get().Status.Conditions, conditionType)
+		c := apimeta.FindStatusCondition(f.get().Status.Conditions, conditionType)
 		if c == nil || c.Status != status || c.Reason != reason {
-			b.t.Fatalf("%s: %+v", conditionType, c)
+			f.t.Fatalf("%s: %+v", conditionType, c)
 		}
 
 		for _, text := range texts {
 			if !strings.Contains(c.Message, text) {
-				b.t.Errorf("%s: message %q does not say %q", conditionType, c.Message, text)
+				f.t.Errorf("%s: message %q does not say %q", conditionType, c.Message, text)
 			}
 		}
 	}
 
-	writes := b.writes
-	b.run()
+	writes := f.writes
+	f.run()
 
-	if b.writes != writes {
-		b.t.Errorf("the second run made %d writes", b.writes-writes)
+	if f.writes != writes {
+		f.t.Errorf("the second run made %d writes", f.writes-writes)
 	}
 }

@@ -84,8 +84,8 @@ func (d *openAccess) CleanupFailed(object client.Object, now time.Time) time.Tim
 	return time.Time{}
 }
 
-// bench runs the real loop and the real chart sources against a cluster of the imagination.
-type bench struct {
+// fixture runs the real loop and the real chart sources against a cluster that is only in memory.
+type fixture struct {
 	t       *testing.T
 	client  client.Client
 	r       *reconciler
@@ -98,7 +98,7 @@ type bench struct {
 	clock   time.Time
 }
 
-func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
+func newFixture(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *fixture {
 	t.Helper()
 
 	known := runtime.NewScheme()
@@ -106,51 +106,51 @@ func newBench(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{t: t, charts: chartserver.StartRepository(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), events: events.NewFakeRecorder(100)}
-	t.Cleanup(b.charts.Close)
-	b.charts.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
+	f := &fixture{t: t, charts: chartserver.StartRepository(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), events: events.NewFakeRecorder(100)}
+	t.Cleanup(f.charts.Close)
+	f.charts.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
 
-	b.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
-	b.cluster = &cluster{now: b.now}
+	f.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
+	f.cluster = &cluster{now: f.now}
 	here := hubs.Hubs{Own: thisHub}
-	b.access = &openAccess{cleanup: clusteraccess.Cleanup{Action: clusteraccess.ActionCleanUp, Opened: &clusteraccess.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
-	b.restart()
-	b.add("app", change...)
+	f.access = &openAccess{cleanup: clusteraccess.Cleanup{Action: clusteraccess.ActionCleanUp, Opened: &clusteraccess.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
+	f.restart()
+	f.add("app", change...)
 
-	return b
+	return f
 }
 
 // restart is a new process.
-func (b *bench) restart() {
-	b.r = newReconciler(b.client, b.client, b.events, logr.Discard(), Options{
-		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: b.now, Renderers: workers,
-		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: b.now}),
+func (f *fixture) restart() {
+	f.r = newReconciler(f.client, f.client, f.events, logr.Discard(), Options{
+		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: f.now, Renderers: workers,
+		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now}),
 	})
 	// On a busy machine an answer may take long, and a test that is not about that waits for it.
-	b.r.found.Options.AnswerTimeout, b.r.drift.Options.AnswerTimeout = time.Minute, time.Minute
-	b.r.access = b.access
-	b.r.engine = func(*clusteraccess.Opened, string, string, string) engine { return b.cluster }
-	b.loop = loop.New(b.r.kind(), loop.Settings{Client: b.client, Events: b.events})
+	f.r.found.Options.AnswerTimeout, f.r.drift.Options.AnswerTimeout = time.Minute, time.Minute
+	f.r.access = f.access
+	f.r.engine = func(*clusteraccess.Opened, string, string, string) engine { return f.cluster }
+	f.loop = loop.New(f.r.kind(), loop.Settings{Client: f.client, Events: f.events})
 }
 
-func (b *bench) now() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (f *fixture) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
-	return b.clock
+	return f.clock
 }
 
-func (b *bench) pass(duration time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (f *fixture) pass(duration time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 
-	b.clock = b.clock.Add(duration)
+	f.clock = f.clock.Add(duration)
 }
 
-func (b *bench) add(name string, change ...func(*v1alpha1.OmniHelmRelease)) {
-	b.t.Helper()
+func (f *fixture) add(name string, change ...func(*v1alpha1.OmniHelmRelease)) {
+	f.t.Helper()
 
-	release := newTestRelease(v1alpha1.HelmChart{Repository: b.charts.URL(), Chart: "demo", Version: "1.0.0"})
+	release := newTestRelease(v1alpha1.HelmChart{Repository: f.charts.URL(), Chart: "demo", Version: "1.0.0"})
 	release.Name, release.UID, release.Generation = name, types.UID("uid-of-"+name), 1
 	v1alpha1.SetDefaults_OmniHelmReleaseSpec(&release.Spec)
 
@@ -158,85 +158,85 @@ func (b *bench) add(name string, change ...func(*v1alpha1.OmniHelmRelease)) {
 		c(release)
 	}
 
-	if err := b.client.Create(b.t.Context(), release); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Create(f.t.Context(), release); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func (b *bench) get() *v1alpha1.OmniHelmRelease {
-	b.t.Helper()
+func (f *fixture) get() *v1alpha1.OmniHelmRelease {
+	f.t.Helper()
 
 	release := &v1alpha1.OmniHelmRelease{}
-	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, release); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "ns", Name: "app"}, release); err != nil {
+		f.t.Fatal(err)
 	}
 
 	return release
 }
 
-func (b *bench) edit(change func(*v1alpha1.OmniHelmRelease)) {
-	b.t.Helper()
+func (f *fixture) edit(change func(*v1alpha1.OmniHelmRelease)) {
+	f.t.Helper()
 
-	release := b.get()
+	release := f.get()
 	change(release)
 	release.Generation++
 
-	if err := b.client.Update(b.t.Context(), release); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Update(f.t.Context(), release); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // run reconciles once, and waits until the action that it began has ended.
-func (b *bench) run() reconcile.Result {
-	b.t.Helper()
+func (f *fixture) run() reconcile.Result {
+	f.t.Helper()
 
-	result := b.look()
-	for b.cluster.hold == nil && b.r.runner.job("uid-of-app").running() {
+	result := f.look()
+	for f.cluster.hold == nil && f.r.runner.job("uid-of-app").running() {
 		time.Sleep(time.Millisecond)
 	}
 
 	return result
 }
 
-func (b *bench) look() reconcile.Result {
-	b.t.Helper()
+func (f *fixture) look() reconcile.Result {
+	f.t.Helper()
 
-	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "app"}})
+	result, err := f.loop.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "app"}})
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
 	return result
 }
 
 // settle reconciles until nothing is to be done at once.
-func (b *bench) settle() {
-	b.t.Helper()
+func (f *fixture) settle() {
+	f.t.Helper()
 
 	for range 10 {
-		before := len(b.cluster.actions())
+		before := len(f.cluster.actions())
 
-		if result := b.run(); result.RequeueAfter > time.Second && before == len(b.cluster.actions()) {
+		if result := f.run(); result.RequeueAfter > time.Second && before == len(f.cluster.actions()) {
 			return
 		}
 	}
 }
 
-func (b *bench) want(conditionType string, status metav1.ConditionStatus, reason string) string {
-	b.t.Helper()
+func (f *fixture) want(conditionType string, status metav1.ConditionStatus, reason string) string {
+	f.t.Helper()
 
-	found := apimeta.FindStatusCondition(b.get().Status.Conditions, conditionType)
+	found := apimeta.FindStatusCondition(f.get().Status.Conditions, conditionType)
 	if found == nil || found.Status != status || found.Reason != reason {
-		b.t.Fatalf("%s is %+v, want %s %s", conditionType, found, status, reason)
+		f.t.Fatalf("%s is %+v, want %s %s", conditionType, found, status, reason)
 	}
 
 	return found.Message
 }
 
-func (b *bench) wantActions(want ...helm.Action) {
-	b.t.Helper()
+func (f *fixture) wantActions(want ...helm.Action) {
+	f.t.Helper()
 
-	if got := b.cluster.actions(); !slices.Equal(got, want) {
-		b.t.Fatalf("actions %v, want %v", got, want)
+	if got := f.cluster.actions(); !slices.Equal(got, want) {
+		f.t.Fatalf("actions %v, want %v", got, want)
 	}
 }

@@ -37,8 +37,8 @@ var errDiskFull = errors.New("etcdserver: mvcc: database space exceeded")
 // errAnswerLost is what a creation fails with of which a test loses the answer.
 var errAnswerLost = errors.New("http2: client connection lost")
 
-// bench is the controller over a fake API and a simulated Omni.
-type bench struct {
+// fixture is the controller over a fake API and a simulated Omni.
+type fixture struct {
 	t           *testing.T
 	omni        *omnisim.Server
 	key         string
@@ -56,7 +56,7 @@ type bench struct {
 	export      string
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 
 	sim, err := omnisim.Start(omnisim.Options{Phase: 10 * time.Millisecond})
@@ -66,16 +66,16 @@ func newBench(t *testing.T) *bench {
 
 	t.Cleanup(sim.Close)
 
-	b := &bench{t: t, omni: sim, events: events.NewFakeRecorder(1000), now: time.Now(), export: "automation"}
-	if b.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
+	f := &fixture{t: t, omni: sim, events: events.NewFakeRecorder(1000), now: time.Now(), export: "automation"}
+	if f.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 
-	b.newClient()
-	b.restart()
-	b.createCluster("production", "uid-cluster")
+	f.newClient()
+	f.restart()
+	f.createCluster("production", "uid-cluster")
 
-	return b
+	return f
 }
 
 const (
@@ -86,81 +86,81 @@ const (
 )
 
 // restart is a new process: nothing is remembered.
-func (b *bench) restart() {
-	b.t.Helper()
+func (f *fixture) restart() {
+	f.t.Helper()
 
-	b.pool = session.NewPool(b.t.Context(), session.PoolOptions{})
-	b.t.Cleanup(b.pool.Close)
-	b.reconciler = newReconciler(b.client, b.client, b.events, Options{
-		Pool: b.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Namespaces: []string{fluxNamespace}, Now: func() time.Time { return b.now },
+	f.pool = session.NewPool(f.t.Context(), session.PoolOptions{})
+	f.t.Cleanup(f.pool.Close)
+	f.reconciler = newReconciler(f.client, f.client, f.events, Options{
+		Pool: f.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Namespaces: []string{fluxNamespace}, Now: func() time.Time { return f.now },
 	})
-	b.loop = loop.New(b.reconciler.kind(), loop.Settings{Client: b.client, Events: b.events})
-	b.connect()
+	f.loop = loop.New(f.reconciler.kind(), loop.Settings{Client: f.client, Events: f.events})
+	f.connect()
 }
 
 // connect opens the session, as the controller of OmniConnection does.
-func (b *bench) connect() {
-	b.t.Helper()
+func (f *fixture) connect() {
+	f.t.Helper()
 
-	key, err := session.ParseServiceAccountKey([]byte(b.key))
+	key, err := session.ParseServiceAccountKey([]byte(f.key))
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
-	lease, err := b.pool.Acquire(b.t.Context(), session.Identity{UID: "uid-main"},
-		session.Config{Endpoint: b.omni.Endpoint(), Key: key, CABundle: b.omni.CAPEM()})
+	lease, err := f.pool.Acquire(f.t.Context(), session.Identity{UID: "uid-main"},
+		session.Config{Endpoint: f.omni.Endpoint(), Key: key, CABundle: f.omni.CAPEM()})
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 
 	lease.Release()
 }
 
 // createCluster makes a cluster in Omni that carries our mark, and tells its OmniCluster.
-func (b *bench) createCluster(name, owner string) {
-	b.t.Helper()
+func (f *fixture) createCluster(name, owner string) {
+	f.t.Helper()
 
-	if err := omnisim.CreateForeignCluster(b.t.Context(), b.omni.State(), name, "1.35.1", "1.13.3"); err != nil {
-		b.t.Fatal(err)
+	if err := omnisim.CreateForeignCluster(f.t.Context(), f.omni.State(), name, "1.35.1", "1.13.3"); err != nil {
+		f.t.Fatal(err)
 	}
 
-	if err := omnisim.AnnotateCluster(b.t.Context(), b.omni.State(), name, v1alpha1.MarkOwnerUID, owner); err != nil {
-		b.t.Fatal(err)
+	if err := omnisim.AnnotateCluster(f.t.Context(), f.omni.State(), name, v1alpha1.MarkOwnerUID, owner); err != nil {
+		f.t.Fatal(err)
 	}
 
-	b.learnID(name)
+	f.learnID(name)
 }
 
 // learnID writes the cluster's ID in Omni into the OmniCluster's status.
-func (b *bench) learnID(name string) {
-	b.t.Helper()
+func (f *fixture) learnID(name string) {
+	f.t.Helper()
 
 	deadline := time.Now().Add(20 * time.Second)
 
 	for {
-		found, err := b.omni.State().Get(b.t.Context(), omni.NewClusterUUID(name).Metadata())
+		found, err := f.omni.State().Get(f.t.Context(), omni.NewClusterUUID(name).Metadata())
 		if err == nil {
 			cluster := &v1alpha1.OmniCluster{}
-			b.must(b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: "cluster-01"}, cluster))
+			f.must(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: namespace, Name: "cluster-01"}, cluster))
 			cluster.Status.OmniClusterID = found.(*omni.ClusterUUID).TypedSpec().Value.GetUuid() // asked for by type
-			b.must(b.client.Status().Update(b.t.Context(), cluster))
+			f.must(f.client.Status().Update(f.t.Context(), cluster))
 
 			return
 		}
 
 		if time.Now().After(deadline) {
-			b.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-func (b *bench) must(err error) {
-	b.t.Helper()
+func (f *fixture) must(err error) {
+	f.t.Helper()
 
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
@@ -176,19 +176,19 @@ func newExport(name string) *v1alpha1.OmniKubeconfigExport {
 	}
 }
 
-func (b *bench) newClient() {
-	b.t.Helper()
+func (f *fixture) newClient() {
+	f.t.Helper()
 
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		b.must(add(scheme))
+		f.must(add(scheme))
 	}
 
 	builder := fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(
 			&v1alpha1.OmniConnection{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main", UID: "uid-main"},
-				Spec:       v1alpha1.OmniConnectionSpec{Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM()},
+				Spec:       v1alpha1.OmniConnectionSpec{Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM()},
 			},
 			&v1alpha1.OmniCluster{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-01", UID: "uid-cluster"},
@@ -197,22 +197,22 @@ func (b *bench) newClient() {
 			newExport("automation"),
 		).
 		WithStatusSubresource(&v1alpha1.OmniKubeconfigExport{}, &v1alpha1.OmniCluster{}).
-		WithInterceptorFuncs(b.interceptors())
+		WithInterceptorFuncs(f.interceptors())
 
 	for _, i := range index.All() {
 		builder = builder.WithIndex(i.Object, i.Name, i.Values)
 	}
 
-	b.client = builder.Build()
+	f.client = builder.Build()
 }
 
 // interceptors write down every write, and let those of Secrets fail if asked to.
-func (b *bench) interceptors() interceptor.Funcs {
+func (f *fixture) interceptors() interceptor.Funcs {
 	note := func(verb string, object client.Object) error {
-		b.writes = append(b.writes, fmt.Sprintf("%s %T %s", verb, object, object.GetName()))
+		f.writes = append(f.writes, fmt.Sprintf("%s %T %s", verb, object, object.GetName()))
 
 		// As an admission webhook that quotes what it refuses.
-		if secret, ok := object.(*corev1.Secret); ok && b.failWrites {
+		if secret, ok := object.(*corev1.Secret); ok && f.failWrites {
 			return fmt.Errorf("%w, refused %s", errDiskFull, secret.Data["value"])
 		}
 
@@ -225,7 +225,7 @@ func (b *bench) interceptors() interceptor.Funcs {
 				return err
 			}
 
-			if err := c.Create(ctx, o, opts...); err != nil || !b.loseAnswers {
+			if err := c.Create(ctx, o, opts...); err != nil || !f.loseAnswers {
 				return err
 			}
 
@@ -243,14 +243,14 @@ func (b *bench) interceptors() interceptor.Funcs {
 				return err
 			}
 
-			if err := b.meant(ctx, c, o, opts); err != nil {
+			if err := f.meant(ctx, c, o, opts); err != nil {
 				return err
 			}
 
 			return c.Delete(ctx, o, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			b.writes = append(b.writes, "status "+o.GetName())
+			f.writes = append(f.writes, "status "+o.GetName())
 
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -258,9 +258,9 @@ func (b *bench) interceptors() interceptor.Funcs {
 }
 
 // meant is an error if the preconditions of a deletion do not hold; the fake API knows nothing of UIDs.
-func (b *bench) meant(ctx context.Context, c client.WithWatch, o client.Object, opts []client.DeleteOption) error {
-	if b.looked != nil {
-		b.looked()
+func (f *fixture) meant(ctx context.Context, c client.WithWatch, o client.Object, opts []client.DeleteOption) error {
+	if f.looked != nil {
+		f.looked()
 	}
 
 	must := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
@@ -277,55 +277,55 @@ func (b *bench) meant(ctx context.Context, c client.WithWatch, o client.Object, 
 	return nil
 }
 
-func (b *bench) reconcile() (reconcile.Result, error) {
-	b.t.Helper()
+func (f *fixture) reconcile() (reconcile.Result, error) {
+	f.t.Helper()
 
-	result, err := b.loop.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: b.export}})
+	result, err := f.loop.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: f.export}})
 
 	for {
 		select {
-		case event := <-b.events.Events:
-			b.seen = append(b.seen, event)
+		case event := <-f.events.Events:
+			f.seen = append(f.seen, event)
 		default:
 			return result, err
 		}
 	}
 }
 
-func (b *bench) run() reconcile.Result {
-	b.t.Helper()
+func (f *fixture) run() reconcile.Result {
+	f.t.Helper()
 
-	result, err := b.reconcile()
-	b.must(err)
+	result, err := f.reconcile()
+	f.must(err)
 
 	return result
 }
 
-func (b *bench) get() *v1alpha1.OmniKubeconfigExport {
-	b.t.Helper()
+func (f *fixture) get() *v1alpha1.OmniKubeconfigExport {
+	f.t.Helper()
 
 	found := &v1alpha1.OmniKubeconfigExport{}
-	b.must(b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: b.export}, found))
+	f.must(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: namespace, Name: f.export}, found))
 
 	return found
 }
 
-func (b *bench) edit(edit func(*v1alpha1.OmniKubeconfigExportSpec)) {
-	b.t.Helper()
+func (f *fixture) edit(edit func(*v1alpha1.OmniKubeconfigExportSpec)) {
+	f.t.Helper()
 
-	object := b.get()
+	object := f.get()
 	edit(&object.Spec)
 	object.Generation++
-	b.must(b.client.Update(b.t.Context(), object))
+	f.must(f.client.Update(f.t.Context(), object))
 }
 
 // secret reads a Secret; nil if there is none.
-func (b *bench) secret(name string) *corev1.Secret {
-	b.t.Helper()
+func (f *fixture) secret(name string) *corev1.Secret {
+	f.t.Helper()
 
 	found := &corev1.Secret{}
-	err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, found)
-	b.must(client.IgnoreNotFound(err))
+	err := f.client.Get(f.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, found)
+	f.must(client.IgnoreNotFound(err))
 
 	if err != nil {
 		return nil
@@ -334,43 +334,43 @@ func (b *bench) secret(name string) *corev1.Secret {
 	return found
 }
 
-func (b *bench) editSecret(name string, edit func(*corev1.Secret)) {
-	b.t.Helper()
+func (f *fixture) editSecret(name string, edit func(*corev1.Secret)) {
+	f.t.Helper()
 
-	secret := b.secret(name)
+	secret := f.secret(name)
 	edit(secret)
-	b.must(b.client.Update(b.t.Context(), secret))
+	f.must(f.client.Update(f.t.Context(), secret))
 }
 
 // asked is how often Omni was asked for a kubeconfig.
-func (b *bench) asked() int { return b.omni.Requests()[omnisim.Request{Method: "Kubeconfig"}] }
+func (f *fixture) asked() int { return f.omni.Requests()[omnisim.Request{Method: "Kubeconfig"}] }
 
 // expect runs once and checks Ready, and that a second run writes nothing and asks for nothing.
-func (b *bench) expect(status metav1.ConditionStatus, reason string, texts ...string) {
-	b.t.Helper()
-	b.run()
+func (f *fixture) expect(status metav1.ConditionStatus, reason string, texts ...string) {
+	f.t.Helper()
+	f.run()
 
-	ready := apimeta.FindStatusCondition(b.get().Status.Conditions, v1alpha1.ConditionReady)
+	ready := apimeta.FindStatusCondition(f.get().Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status != status || ready.Reason != reason {
-		b.t.Fatalf("Ready: %+v, want %s %s", ready, status, reason)
+		f.t.Fatalf("Ready: %+v, want %s %s", ready, status, reason)
 	}
 
 	for _, text := range texts {
 		if !strings.Contains(ready.Message, text) {
-			b.t.Errorf("message %q does not say %q", ready.Message, text)
+			f.t.Errorf("message %q does not say %q", ready.Message, text)
 		}
 	}
 
-	writes := len(b.writes)
-	b.run()
+	writes := len(f.writes)
+	f.run()
 
-	if len(b.writes) != writes {
-		b.t.Errorf("the second run wrote %v", b.writes[writes:])
+	if len(f.writes) != writes {
+		f.t.Errorf("the second run wrote %v", f.writes[writes:])
 	}
 }
 
 // ready expects that all is well.
-func (b *bench) ready() {
-	b.t.Helper()
-	b.expect(metav1.ConditionTrue, v1alpha1.ReasonWritten)
+func (f *fixture) ready() {
+	f.t.Helper()
+	f.expect(metav1.ConditionTrue, v1alpha1.ReasonWritten)
 }

@@ -22,8 +22,8 @@ type writes struct {
 	Meta, Status int
 }
 
-// bench is one object, the loop under test and what they wrote.
-type bench struct {
+// fixture is one object, the loop under test and what they wrote.
+type fixture struct {
 	t      *testing.T
 	client client.Client
 	events *events.FakeRecorder
@@ -39,7 +39,7 @@ type scope struct {
 	ran    []string
 }
 
-func newBench(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*scope]) *bench {
+func newFixture(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*scope]) *fixture {
 	t.Helper()
 
 	scheme := runtime.NewScheme()
@@ -47,25 +47,25 @@ func newBench(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*sc
 		t.Fatal(err)
 	}
 
-	b := &bench{t: t, events: events.NewFakeRecorder(100)}
-	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object).WithInterceptorFuncs(interceptor.Funcs{
+	f := &fixture{t: t, events: events.NewFakeRecorder(100)}
+	f.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			b.writes.Meta++
+			f.writes.Meta++
 
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			b.writes.Status++
+			f.writes.Status++
 
-			if b.before != nil {
-				b.before(c)
+			if f.before != nil {
+				f.before(c)
 			}
 
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
 
-	b.kind = Kind[*v1alpha1.OmniConnection, *scope]{
+	f.kind = Kind[*v1alpha1.OmniConnection, *scope]{
 		New:       func() *v1alpha1.OmniConnection { return &v1alpha1.OmniConnection{} },
 		Finalizer: v1alpha1.Finalizer,
 		Interval:  func(*v1alpha1.OmniConnection) time.Duration { return testInterval },
@@ -74,36 +74,36 @@ func newBench(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*sc
 		Phases:    phases,
 	}
 
-	return b
+	return f
 }
 
-func (b *bench) run() (reconcile.Result, error) {
-	b.t.Helper()
+func (f *fixture) run() (reconcile.Result, error) {
+	f.t.Helper()
 
-	r := New(b.kind, Settings{
-		Client: b.client, Events: b.events, Jitter: func(interval time.Duration) time.Duration { return interval },
+	r := New(f.kind, Settings{
+		Client: f.client, Events: f.events, Jitter: func(interval time.Duration) time.Duration { return interval },
 	})
 
-	return r.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
+	return r.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
 }
 
-func (b *bench) get() *v1alpha1.OmniConnection {
-	b.t.Helper()
+func (f *fixture) get() *v1alpha1.OmniConnection {
+	f.t.Helper()
 
 	object := &v1alpha1.OmniConnection{}
-	if err := b.client.Get(b.t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, object); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "team", Name: "main"}, object); err != nil {
+		f.t.Fatal(err)
 	}
 
 	return object
 }
 
-func (b *bench) drainEvents() []string {
+func (f *fixture) drainEvents() []string {
 	var all []string
 
 	for {
 		select {
-		case event := <-b.events.Events:
+		case event := <-f.events.Events:
 			all = append(all, event)
 		default:
 			return all

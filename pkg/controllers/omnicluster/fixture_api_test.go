@@ -31,22 +31,22 @@ func newAPI(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 }
 
 // newClient makes the API: objects, indexes, and a count of what is written.
-func (b *bench) newClient(objects []client.Object) {
-	b.t.Helper()
+func (f *fixture) newClient(objects []client.Object) {
+	f.t.Helper()
 
-	builder := newAPI(b.t, objects...).WithObjects(&v1alpha1.OmniConnection{
-		ObjectMeta: metav1.ObjectMeta{Namespace: benchNamespace, Name: "omni", UID: "uid-connection"},
-		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: b.omni.Endpoint(), CABundle: b.omni.CAPEM()},
+	builder := newAPI(f.t, objects...).WithObjects(&v1alpha1.OmniConnection{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "omni", UID: "uid-connection"},
+		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM()},
 	}, &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: benchNamespace, Finalizers: []string{"kubernetes.io/everything-in-it"}},
+		ObjectMeta: metav1.ObjectMeta{Name: testNamespace, Finalizers: []string{"kubernetes.io/everything-in-it"}},
 	}).WithStatusSubresource(&v1alpha1.OmniCluster{}).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			b.writes++
+			f.writes++
 
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			b.writes++
+			f.writes++
 
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -58,28 +58,28 @@ func (b *bench) newClient(objects []client.Object) {
 		}
 	}
 
-	b.client = builder.Build()
+	f.client = builder.Build()
 }
 
 // deleteNamespace begins the deletion of the namespace, which waits for everything in it.
-func (b *bench) deleteNamespace() {
-	b.t.Helper()
-	b.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: benchNamespace}})
+func (f *fixture) deleteNamespace() {
+	f.t.Helper()
+	f.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace}})
 }
 
 // checkConditions checks that every condition has a type: the API refuses a status with one that has none, and not every
 // phase has a condition.
-func (b *bench) checkConditions() {
-	b.t.Helper()
+func (f *fixture) checkConditions() {
+	f.t.Helper()
 
 	clusters := &v1alpha1.OmniClusterList{}
-	if err := b.client.List(b.t.Context(), clusters); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.List(f.t.Context(), clusters); err != nil {
+		f.t.Fatal(err)
 	}
 
 	for _, cluster := range clusters.Items {
 		if slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "" }) {
-			b.t.Errorf("a condition without a type: %+v", cluster.Status.Conditions)
+			f.t.Errorf("a condition without a type: %+v", cluster.Status.Conditions)
 		}
 	}
 }
