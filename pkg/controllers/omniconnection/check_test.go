@@ -88,6 +88,8 @@ func TestCheckUnderWay(t *testing.T) {
 
 // A restart writes nothing while the copy of a large Omni is being filled, for a while.
 func TestARestartKeepsAConnectionReady(t *testing.T) {
+	t.Parallel()
+
 	f := newFixture(t)
 	f.secret("key", f.key)
 	f.runUntilReady(metav1.ConditionTrue)
@@ -117,10 +119,14 @@ func TestARestartKeepsAConnectionReady(t *testing.T) {
 // An Omni that hangs holds no worker while it is dialled or asked: the run comes
 // back, the status stays, and the end of the question is told later.
 func TestAnOmniThatHangsHoldsNoWorker(t *testing.T) {
+	t.Parallel()
+
 	// A worker that waits for the answer is held until Omni is declared silent.
 	const held = session.SuspectAfter + session.ProbeTimeout - time.Second
 
 	t.Run("dialling", func(t *testing.T) {
+		t.Parallel()
+
 		f := newFixture(t)
 		f.secret("key", f.key)
 
@@ -139,6 +145,8 @@ func TestAnOmniThatHangsHoldsNoWorker(t *testing.T) {
 	})
 
 	t.Run("asking", func(t *testing.T) {
+		t.Parallel()
+
 		f := newFixture(t)
 		f.secret("key", f.key)
 		f.runUntilReady(metav1.ConditionTrue)
