@@ -6,17 +6,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
@@ -30,13 +27,8 @@ type fixture struct {
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-
 	f := &fixture{t: t}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	f.client = looptest.NewAPI(objects...).
 		WithStatusSubresource(&v1alpha1.OmniCluster{}, &v1alpha1.OmniControlPlane{}, &v1alpha1.OmniWorkers{}, &v1alpha1.OmniMachine{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -49,15 +41,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
-		})
-
-	for _, i := range index.All() {
-		if _, isMetadata := i.Object.(*metav1.PartialObjectMetadata); !isMetadata {
-			builder = builder.WithIndex(i.Object, i.Name, i.Values)
-		}
-	}
-
-	f.client = builder.Build()
+		}).Build()
 
 	return f
 }

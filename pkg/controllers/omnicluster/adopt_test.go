@@ -83,7 +83,7 @@ func TestAdopt(t *testing.T) {
 	}
 
 	if !f.hasEvent("Adopted", `"demo"`, "has no owner") {
-		t.Errorf("no event of the adoption: %q", f.seen)
+		t.Errorf("no event of the adoption: %q", f.events.All())
 	}
 
 	view := f.view()
@@ -195,7 +195,7 @@ func TestAdoptFromAnotherObject(t *testing.T) {
 	f.untilKnown()
 
 	if !f.hasEvent("Adopted", "from OmniCluster elsewhere/boss (UID uid-other)") {
-		t.Errorf("no event of whose it was: %q", f.seen)
+		t.Errorf("no event of whose it was: %q", f.events.All())
 	}
 
 	// The other takes it: adopt is not honoured twice.

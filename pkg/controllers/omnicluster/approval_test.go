@@ -196,7 +196,7 @@ func TestOrphanedTooLate(t *testing.T) {
 	f.untilGone()
 	f.omni.Resume()
 
-	if !f.hasEvent("Released", "does not stay", "omnictl cluster delete demo") || strings.Contains(strings.Join(f.seen, "\n"), "stays in Omni") {
-		t.Errorf("%v", f.seen)
+	if !f.hasEvent("Released", "does not stay", "omnictl cluster delete demo") || strings.Contains(strings.Join(f.events.All(), "\n"), "stays in Omni") {
+		t.Errorf("%v", f.events.All())
 	}
 }

@@ -120,14 +120,14 @@ func TestDeletionWaitsForTheCopyToShowTheCluster(t *testing.T) {
 	says(t, message(f.get(), "Ready"), "does not show")
 
 	if f.hasEvent("Released") || !f.view().Exists {
-		t.Errorf("Omni has %+v, events %q", f.view(), f.seen)
+		t.Errorf("Omni has %+v, events %q", f.view(), f.events.All())
 	}
 
 	catchUp()
 	f.untilGone()
 
 	if f.view().Exists || !f.hasEvent("Released") {
-		t.Errorf("Omni has %+v, events %q", f.view(), f.seen)
+		t.Errorf("Omni has %+v, events %q", f.view(), f.events.All())
 	}
 }
 

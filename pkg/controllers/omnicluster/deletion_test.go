@@ -22,7 +22,7 @@ func TestDeleted(t *testing.T) {
 	}
 
 	if !f.hasEvent("Destroyed", "destruction requested") || !f.hasEvent("Released", "was destroyed in Omni") && !f.hasEvent("Released", "no cluster") {
-		t.Errorf("events %q", f.seen)
+		t.Errorf("events %q", f.events.All())
 	}
 }
 
@@ -93,7 +93,7 @@ func TestOrphaned(t *testing.T) {
 	}
 
 	if !f.hasEvent("Released", "stays in Omni") {
-		t.Errorf("events %q", f.seen)
+		t.Errorf("events %q", f.events.All())
 	}
 }
 

@@ -92,6 +92,6 @@ func TestLateOrphanWaitsForASession(t *testing.T) {
 	f.untilGone()
 
 	if view := f.view(); !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] != "" {
-		t.Errorf("Omni has %+v, events %q", view, f.seen)
+		t.Errorf("Omni has %+v, events %q", view, f.events.All())
 	}
 }

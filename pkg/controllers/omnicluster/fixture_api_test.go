@@ -3,38 +3,21 @@ package omnicluster
 import (
 	"context"
 	"slices"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
-
-// newAPI begins an API with the kinds that the controller knows.
-func newAPI(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
-	t.Helper()
-
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-}
 
 // newClient makes the API: objects, indexes, and a count of what is written.
 func (f *fixture) newClient(objects []client.Object) {
 	f.t.Helper()
 
-	builder := newAPI(f.t, objects...).WithObjects(&v1alpha1.OmniConnection{
+	f.client = looptest.NewAPI(objects...).WithObjects(&v1alpha1.OmniConnection{
 		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "omni", UID: "uid-connection"},
 		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM()},
 	}, &corev1.Namespace{
@@ -50,15 +33,7 @@ func (f *fixture) newClient(objects []client.Object) {
 
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
-	})
-
-	for _, i := range index.All() {
-		if _, isMetadata := i.Object.(*metav1.PartialObjectMetadata); !isMetadata {
-			builder = builder.WithIndex(i.Object, i.Name, i.Values)
-		}
-	}
-
-	f.client = builder.Build()
+	}).Build()
 }
 
 // deleteNamespace begins the deletion of the namespace, which waits for everything in it.

@@ -11,13 +11,13 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -41,8 +41,7 @@ type fixture struct {
 	key        string // of the service account
 	machines   []string
 	client     client.WithWatch
-	events     *events.FakeRecorder
-	seen       []string // events
+	events     *looptest.Events
 	pool       *session.Pool
 	reconciler *reconciler
 	loop       *loop.Reconciler[*v1alpha1.OmniCluster, *scope]
@@ -70,7 +69,7 @@ func newFixtureWith(t *testing.T, options omnisim.Options, objects ...client.Obj
 
 	t.Cleanup(sim.Close)
 
-	f := &fixture{t: t, omni: sim, events: events.NewFakeRecorder(10000), now: time.Now()}
+	f := &fixture{t: t, omni: sim, events: looptest.NewEvents(), now: time.Now()}
 	f.addMachines()
 	f.newClient(objects)
 
@@ -191,14 +190,7 @@ func (f *fixture) run() reconcile.Result {
 
 	f.checkConditions()
 
-	for {
-		select {
-		case event := <-f.events.Events:
-			f.seen = append(f.seen, event)
-		default:
-			return result
-		}
-	}
+	return result
 }
 
 // eventually waits until a check is empty.
@@ -355,7 +347,7 @@ func (f *fixture) view() omnisim.ClusterView {
 
 // hasEvent reports whether an event with these parts was sent.
 func (f *fixture) hasEvent(parts ...string) bool {
-	for _, event := range f.seen {
+	for _, event := range f.events.All() {
 		all := true
 		for _, part := range parts {
 			all = all && strings.Contains(event, part)
@@ -371,7 +363,7 @@ func (f *fixture) hasEvent(parts ...string) bool {
 
 // dump writes everything that a user can read of the object.
 func (f *fixture) dump(into io.Writer) {
-	fmt.Fprintln(into, f.seen)
+	fmt.Fprintln(into, f.events.All())
 	fmt.Fprintf(into, "%+v\n", f.get().Status)
 }
 

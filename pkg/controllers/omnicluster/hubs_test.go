@@ -82,7 +82,7 @@ func TestOldMarkIsCompleted(t *testing.T) {
 	}
 
 	if f.hasEvent("TakenOver") {
-		t.Errorf("events %q", f.seen)
+		t.Errorf("events %q", f.events.All())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestAnotherHubsClusterIsNotTouched(t *testing.T) {
 			}
 
 			if !orphan && !f.hasEvent("Released", "hub-2", "left alone") {
-				t.Errorf("events %q", f.seen)
+				t.Errorf("events %q", f.events.All())
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestTakenOverFromThePreviousHub(t *testing.T) {
 	}
 
 	if !f.hasEvent("TakenOver", "hub-2", "demo") {
-		t.Errorf("events %q", f.seen)
+		t.Errorf("events %q", f.events.All())
 	}
 
 	// The other hub, which was not gone after all, has the same annotation from the same files.

@@ -59,7 +59,7 @@ func TestCreated(t *testing.T) {
 	}
 
 	if !f.hasEvent("Created", `Cluster "demo"`) {
-		t.Errorf("no event of the creation: %q", f.seen)
+		t.Errorf("no event of the creation: %q", f.events.All())
 	}
 }
 
@@ -73,7 +73,7 @@ func TestChanged(t *testing.T) {
 	}
 
 	if !f.hasEvent("Updated", `Cluster "demo"`) {
-		t.Errorf("no event of the update: %q", f.seen)
+		t.Errorf("no event of the update: %q", f.events.All())
 	}
 
 	f.quiet()
@@ -109,7 +109,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	})
 
 	if !f.hasEvent("Corrected", `Cluster "demo"; it was changed in Omni`) {
-		t.Errorf("no event of the correction: %q", f.seen)
+		t.Errorf("no event of the correction: %q", f.events.All())
 	}
 }
 
@@ -127,7 +127,7 @@ func TestTakenBackIsNoCorrection(t *testing.T) {
 	f.until("Ready", metav1.ConditionTrue, "Running")
 
 	if f.hasEvent("Corrected") {
-		t.Errorf("events: %q", f.seen)
+		t.Errorf("events: %q", f.events.All())
 	}
 }
 
@@ -175,7 +175,7 @@ func TestDestroyedSetSettlesFirst(t *testing.T) {
 	}
 
 	if !f.hasEvent("Destroyed", `MachineSet "demo-w"`) {
-		t.Errorf("no event of the destruction: %q", f.seen)
+		t.Errorf("no event of the destruction: %q", f.events.All())
 	}
 
 	f.quiet()

@@ -310,7 +310,7 @@ func (f *fixture) untilWritten(version string) {
 func (f *fixture) failures() int {
 	count := 0
 
-	for _, event := range f.seen {
+	for _, event := range f.events.All() {
 		if strings.Contains(event, "RolloutFailed") {
 			count++
 		}
@@ -352,7 +352,7 @@ func TestFixOfAnUpgradeThatOmniGaveUp(t *testing.T) {
 	}
 
 	if got := f.failures(); got != 1 {
-		t.Errorf("%d failures, want 1: %v", got, f.seen)
+		t.Errorf("%d failures, want 1: %v", got, f.events.All())
 	}
 }
 

@@ -113,6 +113,6 @@ func TestRunWithoutASlotTellsNothing(t *testing.T) {
 	}
 
 	if f.hasEvent("RolloutFailed") || f.get().Status.Rollout.State != v1alpha1.RolloutAdmitted {
-		t.Errorf("%q, %+v", f.seen, f.get().Status.Rollout)
+		t.Errorf("%q, %+v", f.events.All(), f.get().Status.Rollout)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // lastLook is what the API has when a turn is about to begin.
@@ -152,7 +153,7 @@ func TestIsTurn(t *testing.T) {
 			}
 
 			r := &reconciler{
-				live:    newAPI(t, now.objects()...).Build(),
+				live:    looptest.NewAPI(now.objects()...).Build(),
 				options: Options{Now: func() time.Time { return wednesday.Add(test.at) }},
 			}
 
@@ -180,7 +181,7 @@ func TestABegunTurnGoesOn(t *testing.T) {
 			change(&now)
 
 			r := &reconciler{
-				live:    newAPI(t, now.objects()...).Build(),
+				live:    looptest.NewAPI(now.objects()...).Build(),
 				options: Options{Now: func() time.Time { return wednesday }},
 			}
 
@@ -260,7 +261,7 @@ func TestTurnDue(t *testing.T) {
 			now.cluster.Spec.Suspend = test.suspend
 
 			r := &reconciler{
-				client:  newAPI(t, now.policy).Build(),
+				client:  looptest.NewAPI(now.policy).Build(),
 				options: Options{Now: func() time.Time { return wednesday }, RolloutReadyTime: time.Minute},
 				started: wednesday.Add(-24 * time.Hour),
 			}
@@ -314,10 +315,10 @@ func TestANewPolicyHolds(t *testing.T) {
 				cluster.Labels = labels
 
 				if !has {
-					return newAPI(t, cluster).Build()
+					return looptest.NewAPI(cluster).Build()
 				}
 
-				return newAPI(t, cluster, now.policy.DeepCopy()).Build()
+				return looptest.NewAPI(cluster, now.policy.DeepCopy()).Build()
 			}
 
 			r := &reconciler{client: with(test.cached, nil), live: with(test.stored, test.labels), options: newOptionsAt(wednesday)}

@@ -89,8 +89,8 @@ func TestSecretIsKeptWhileItIsUsed(t *testing.T) {
 		t.Errorf("condition %+v", found)
 	}
 
-	if got := strings.Count(strings.Join(f.seen, "\n"), "Warning SecretKept"); got != 1 {
-		t.Errorf("%d events: %q", got, f.seen)
+	if got := strings.Count(strings.Join(f.events.All(), "\n"), "Warning SecretKept"); got != 1 {
+		t.Errorf("%d events: %q", got, f.events.All())
 	}
 
 	if err := f.client.Delete(t.Context(), cluster("demo")); err != nil {

@@ -86,9 +86,9 @@ func TestEndpointPolicy(t *testing.T) {
 			f.runUntilReady(metav1.ConditionTrue) // a run waits two seconds for an answer at most
 			f.expect("Reachable", metav1.ConditionTrue, "Connected")
 
-			events := strings.Join(f.seen, "\n")
+			events := strings.Join(f.events.All(), "\n")
 			if got := strings.Count(events, "Warning EndpointNotRestricted"); got > 1 || (got == 1) != test.warns || !strings.Contains(events, self(test.text)) {
-				t.Errorf("events %q", f.seen)
+				t.Errorf("events %q", f.events.All())
 			}
 		})
 	}

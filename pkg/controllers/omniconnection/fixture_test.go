@@ -11,18 +11,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -34,8 +31,7 @@ type fixture struct {
 	omni    *omnisim.Server
 	key     string
 	client  client.WithWatch
-	events  *events.FakeRecorder
-	seen    []string
+	events  *looptest.Events
 	pool    *session.Pool
 	objects *metrics.Objects
 	calls   *metrics.Calls
@@ -58,7 +54,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(sim.Close)
 
 	f := &fixture{
-		t: t, omni: sim, events: events.NewFakeRecorder(1000), objects: metrics.NewObjects(), calls: metrics.NewCalls(), now: time.Now(),
+		t: t, omni: sim, events: looptest.NewEvents(), objects: metrics.NewObjects(), calls: metrics.NewCalls(), now: time.Now(),
 	}
 	if f.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
@@ -95,22 +91,13 @@ func (f *fixture) clock() time.Time {
 func (f *fixture) newClient() {
 	f.t.Helper()
 
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-
-	builder := fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(&v1alpha1.OmniConnection{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "main", UID: "uid-main", Generation: 1},
-			Spec: v1alpha1.OmniConnectionSpec{
-				Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM(),
-				Auth: v1alpha1.OmniConnectionAuth{ServiceAccountSecretRef: v1alpha1.SecretKeyReference{Name: "key", Key: "serviceAccountKey"}},
-			},
-		}).
-		WithStatusSubresource(&v1alpha1.OmniConnection{}).
+	f.client = looptest.NewAPI(&v1alpha1.OmniConnection{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "main", UID: "uid-main", Generation: 1},
+		Spec: v1alpha1.OmniConnectionSpec{
+			Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM(),
+			Auth: v1alpha1.OmniConnectionAuth{ServiceAccountSecretRef: v1alpha1.SecretKeyReference{Name: "key", Key: "serviceAccountKey"}},
+		},
+	}).WithStatusSubresource(&v1alpha1.OmniConnection{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				f.writes++
@@ -122,13 +109,7 @@ func (f *fixture) newClient() {
 
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
-		})
-
-	for _, i := range index.All() {
-		builder = builder.WithIndex(i.Object, i.Name, i.Values)
-	}
-
-	f.client = builder.Build()
+		}).Build()
 }
 
 func (f *fixture) run() reconcile.Result {
@@ -139,14 +120,7 @@ func (f *fixture) run() reconcile.Result {
 		f.t.Fatal(err)
 	}
 
-	for {
-		select {
-		case event := <-f.events.Events:
-			f.seen = append(f.seen, event)
-		default:
-			return result
-		}
-	}
+	return result
 }
 
 func (f *fixture) get() *v1alpha1.OmniConnection {

@@ -254,7 +254,7 @@ func TestExpiryIsWarnedOfOnce(t *testing.T) {
 	f.secret("key", f.key)
 	f.run()
 
-	if strings.Contains(strings.Join(f.seen, "\n"), "KeyExpiresSoon") {
+	if strings.Contains(strings.Join(f.events.All(), "\n"), "KeyExpiresSoon") {
 		t.Error("warned 30 days before")
 	}
 
@@ -264,8 +264,8 @@ func TestExpiryIsWarnedOfOnce(t *testing.T) {
 		f.run()
 	}
 
-	if got := strings.Count(strings.Join(f.seen, "\n"), "Warning KeyExpiresSoon"); got != 1 {
-		t.Errorf("%d events: %q", got, f.seen)
+	if got := strings.Count(strings.Join(f.events.All(), "\n"), "Warning KeyExpiresSoon"); got != 1 {
+		t.Errorf("%d events: %q", got, f.events.All())
 	}
 }
 
@@ -286,7 +286,7 @@ func TestKeyIsNeverShown(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		fmt.Fprintf(&all, "%s\n%q\n%s\n", text, f.seen, gathered(t, f.objects, f.calls))
+		fmt.Fprintf(&all, "%s\n%q\n%s\n", text, f.events.All(), gathered(t, f.objects, f.calls))
 	}
 
 	for i := 0; i+24 <= len(f.key); i += 8 {

@@ -4,13 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // TestOtherClaimantsAreWoken: an object that waits for a release is looked at as soon as the owner of the release is gone.
@@ -24,24 +22,16 @@ func TestOtherClaimantsAreWoken(t *testing.T) {
 	}
 	gone := claiming("old", func(*v1alpha1.OmniHelmRelease) {})
 
-	known := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(known); err != nil {
-		t.Fatal(err)
-	}
-
-	builder := fake.NewClientBuilder().WithScheme(known).WithObjects(
+	api := looptest.NewAPI(
 		claiming("new", func(*v1alpha1.OmniHelmRelease) {}),
 		claiming("another-release", func(r *v1alpha1.OmniHelmRelease) { r.Spec.ReleaseName = "other" }),
 		claiming("another-place", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Namespace = "elsewhere" }),
 		claiming("another-cluster", func(r *v1alpha1.OmniHelmRelease) { r.Spec.ClusterRef.Name = "elsewhere" }),
 		claiming("another-team", func(r *v1alpha1.OmniHelmRelease) { r.Namespace = "elsewhere" }),
-	)
-	for _, i := range index.All() {
-		builder = builder.WithIndex(i.Object, i.Name, i.Values)
-	}
+	).Build()
 
 	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: gone.Namespace, Name: "new"}}}
-	if diff := cmp.Diff(want, (&reconciler{client: builder.Build()}).otherClaimants(t.Context(), gone)); diff != "" {
+	if diff := cmp.Diff(want, (&reconciler{client: api}).otherClaimants(t.Context(), gone)); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
 }

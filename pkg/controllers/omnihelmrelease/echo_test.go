@@ -72,8 +72,8 @@ func TestEchoedTokenIsNotShown(t *testing.T) {
 		redirects = true
 	}
 
-	for len(f.events.Events) > 0 {
-		if event := <-f.events.Events; strings.Contains(event, token) {
+	for _, event := range f.events.New() {
+		if strings.Contains(event, token) {
 			t.Errorf("an event shows the token: %s", event)
 		}
 	}

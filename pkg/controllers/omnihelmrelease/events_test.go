@@ -16,8 +16,8 @@ func TestNotesAreEvents(t *testing.T) {
 
 	told := 0
 
-	for len(f.events.Events) > 0 {
-		if event := <-f.events.Events; strings.Contains(event, "NamespaceCreated release default/app: created namespace apps") {
+	for _, event := range f.events.New() {
+		if strings.Contains(event, "NamespaceCreated release default/app: created namespace apps") {
 			told++
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,6 +30,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
@@ -93,7 +93,7 @@ type fixture struct {
 	cluster *cluster
 	access  *openAccess
 	charts  *chartserver.Repository
-	events  *events.FakeRecorder
+	events  *looptest.Events
 	mu      sync.Mutex
 	clock   time.Time
 }
@@ -106,7 +106,7 @@ func newFixture(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *fixtur
 		t.Fatal(err)
 	}
 
-	f := &fixture{t: t, charts: chartserver.StartRepository(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), events: events.NewFakeRecorder(100)}
+	f := &fixture{t: t, charts: chartserver.StartRepository(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), events: looptest.NewEvents()}
 	t.Cleanup(f.charts.Close)
 	f.charts.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
 

@@ -14,19 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 )
 
-// said are all events so far.
-func (f *fixture) said() string {
-	var texts []string
-
-	for {
-		select {
-		case text := <-f.events.Events:
-			texts = append(texts, text)
-		default:
-			return strings.Join(texts, "\n")
-		}
-	}
-}
+// said are the events since it was called last.
+func (f *fixture) said() string { return strings.Join(f.events.New(), "\n") }
 
 func TestADeletionInterruptsWhatIsUnderWay(t *testing.T) {
 	f := newFixture(t)

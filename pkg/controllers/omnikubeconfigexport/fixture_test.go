@@ -13,11 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,6 +22,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -43,8 +41,7 @@ type fixture struct {
 	omni        *omnisim.Server
 	key         string
 	client      client.WithWatch
-	events      *events.FakeRecorder
-	seen        []string
+	events      *looptest.Events
 	pool        *session.Pool
 	reconciler  *reconciler
 	loop        *loop.Reconciler[*v1alpha1.OmniKubeconfigExport, *scope]
@@ -66,7 +63,7 @@ func newFixture(t *testing.T) *fixture {
 
 	t.Cleanup(sim.Close)
 
-	f := &fixture{t: t, omni: sim, events: events.NewFakeRecorder(1000), now: time.Now(), export: "automation"}
+	f := &fixture{t: t, omni: sim, events: looptest.NewEvents(), now: time.Now(), export: "automation"}
 	if f.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -179,31 +176,19 @@ func newExport(name string) *v1alpha1.OmniKubeconfigExport {
 func (f *fixture) newClient() {
 	f.t.Helper()
 
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		f.must(add(scheme))
-	}
-
-	builder := fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(
-			&v1alpha1.OmniConnection{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main", UID: "uid-main"},
-				Spec:       v1alpha1.OmniConnectionSpec{Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM()},
-			},
-			&v1alpha1.OmniCluster{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-01", UID: "uid-cluster"},
-				Spec:       v1alpha1.OmniClusterSpec{ConnectionRef: v1alpha1.LocalObjectReference{Name: "main"}, ClusterName: "production"},
-			},
-			newExport("automation"),
-		).
+	f.client = looptest.NewAPI(
+		&v1alpha1.OmniConnection{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main", UID: "uid-main"},
+			Spec:       v1alpha1.OmniConnectionSpec{Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM()},
+		},
+		&v1alpha1.OmniCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-01", UID: "uid-cluster"},
+			Spec:       v1alpha1.OmniClusterSpec{ConnectionRef: v1alpha1.LocalObjectReference{Name: "main"}, ClusterName: "production"},
+		},
+		newExport("automation"),
+	).
 		WithStatusSubresource(&v1alpha1.OmniKubeconfigExport{}, &v1alpha1.OmniCluster{}).
-		WithInterceptorFuncs(f.interceptors())
-
-	for _, i := range index.All() {
-		builder = builder.WithIndex(i.Object, i.Name, i.Values)
-	}
-
-	f.client = builder.Build()
+		WithInterceptorFuncs(f.interceptors()).Build()
 }
 
 // interceptors write down every write, and let those of Secrets fail if asked to.
@@ -282,14 +267,7 @@ func (f *fixture) reconcile() (reconcile.Result, error) {
 
 	result, err := f.loop.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: f.export}})
 
-	for {
-		select {
-		case event := <-f.events.Events:
-			f.seen = append(f.seen, event)
-		default:
-			return result, err
-		}
-	}
+	return result, err
 }
 
 func (f *fixture) run() reconcile.Result {

@@ -40,7 +40,7 @@ func TestAnOldMarkIsCompletedOnce(t *testing.T) {
 	}
 
 	if f.asked() != 1 || f.told("MarkCompleted", `"target"`) != 1 || f.told("SecretCorrected") != 0 {
-		t.Errorf("Omni was asked %d times; events %q", f.asked(), f.seen)
+		t.Errorf("Omni was asked %d times; events %q", f.asked(), f.events.All())
 	}
 }
 
@@ -82,7 +82,7 @@ func TestASecretOfAnotherHub(t *testing.T) {
 		unchanged(f, before)
 
 		if f.told("Warning SecretLeft", `"target" was left behind`, "hub-2", "valid until") != 1 {
-			t.Errorf("events %q", f.seen)
+			t.Errorf("events %q", f.events.All())
 		}
 	})
 
@@ -103,7 +103,7 @@ func TestASecretOfAnotherHub(t *testing.T) {
 		unchanged(f, before)
 
 		if f.asked() != 1 || f.told("TakenOver", `"target"`, "hub-2") != 1 {
-			t.Errorf("Omni was asked %d times; events %q", f.asked(), f.seen)
+			t.Errorf("Omni was asked %d times; events %q", f.asked(), f.events.All())
 		}
 	})
 
@@ -114,7 +114,7 @@ func TestASecretOfAnotherHub(t *testing.T) {
 		f.ready()
 
 		if got := f.secret("target").Labels[v1alpha1.MarkHub]; got != thisHub || f.asked() != 2 || f.told("TakenOver") != 1 || f.told("KubeconfigIssued") != 2 {
-			t.Errorf("hub %q; Omni was asked %d times; events %q", got, f.asked(), f.seen)
+			t.Errorf("hub %q; Omni was asked %d times; events %q", got, f.asked(), f.events.All())
 		}
 	})
 

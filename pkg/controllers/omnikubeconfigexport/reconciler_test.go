@@ -62,7 +62,7 @@ func TestFirstExport(t *testing.T) {
 		t.Errorf("Omni was asked %d times", f.asked())
 	}
 
-	for _, event := range f.seen {
+	for _, event := range f.events.All() {
 		if strings.Contains(event, config.BearerToken[:20]) {
 			t.Error("an event shows the token")
 		}
@@ -251,8 +251,8 @@ func TestDeletion(t *testing.T) {
 				t.Errorf("the Secret is gone: %v", gone)
 			}
 
-			if !slices.ContainsFunc(f.seen, func(event string) bool { return strings.Contains(event, test.event) }) {
-				t.Errorf("events: %v", f.seen)
+			if !slices.ContainsFunc(f.events.All(), func(event string) bool { return strings.Contains(event, test.event) }) {
+				t.Errorf("events: %v", f.events.All())
 			}
 		})
 	}

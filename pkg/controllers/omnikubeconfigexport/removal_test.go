@@ -65,7 +65,7 @@ func TestOnlyWhatWasLookedAtIsDeleted(t *testing.T) {
 func (f *fixture) told(words ...string) int {
 	count := 0
 
-	for _, event := range f.seen {
+	for _, event := range f.events.All() {
 		found := true
 		for _, word := range words {
 			found = found && strings.Contains(event, word)
@@ -93,7 +93,7 @@ func TestSecretWithoutItsLabelIsToldOf(t *testing.T) {
 			f.run()
 
 			if f.secret("target") == nil || f.told("SecretLeft", "its label", "valid until "+until) != 1 {
-				t.Errorf("events: %q", f.seen)
+				t.Errorf("events: %q", f.events.All())
 			}
 		})
 	}
@@ -108,13 +108,13 @@ func TestRepairIsToldOf(t *testing.T) {
 	f.ready()
 
 	if f.told("SecretCorrected") != 1 || f.told("KubeconfigIssued") != 1 {
-		t.Errorf("events: %q", f.seen)
+		t.Errorf("events: %q", f.events.All())
 	}
 
 	f.editSecret("target", func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("evil") })
 	f.ready()
 
 	if f.told("SecretCorrected") != 1 || f.told("KubeconfigIssued") != 2 {
-		t.Errorf("events: %q", f.seen)
+		t.Errorf("events: %q", f.events.All())
 	}
 }

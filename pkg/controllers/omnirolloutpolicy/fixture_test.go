@@ -6,16 +6,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
@@ -33,7 +31,7 @@ type fixture struct {
 	t        *testing.T
 	client   client.WithWatch
 	loop     *loop.Reconciler[*v1alpha1.OmniRolloutPolicy, *scope]
-	events   *events.FakeRecorder
+	events   *looptest.Events
 	rollouts *metrics.Rollouts
 	now      time.Time
 	skew     time.Duration
@@ -43,13 +41,8 @@ type fixture struct {
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-
-	f := &fixture{t: t, now: noon, events: events.NewFakeRecorder(1000), rollouts: metrics.NewRollouts()}
-	f.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	f := &fixture{t: t, now: noon, events: looptest.NewEvents(), rollouts: metrics.NewRollouts()}
+	f.client = looptest.NewAPI(objects...).
 		WithStatusSubresource(&v1alpha1.OmniCluster{}, &v1alpha1.OmniRolloutPolicy{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -125,20 +118,6 @@ func (f *fixture) put(object client.Object) {
 
 	if err := f.client.Status().Update(f.t.Context(), status); err != nil {
 		f.t.Fatal(err)
-	}
-}
-
-// told returns the events so far.
-func (f *fixture) told() []string {
-	var all []string
-
-	for {
-		select {
-		case one := <-f.events.Events:
-			all = append(all, one)
-		default:
-			return all
-		}
 	}
 }
 

@@ -89,7 +89,7 @@ func TestRollout(t *testing.T) {
 	policy, _ = f.run("production")
 	wantTickets(t, policy, "p1 (prod)")
 
-	if told := f.told(); !slices.ContainsFunc(told, func(text string) bool {
+	if told := f.events.New(); !slices.ContainsFunc(told, func(text string) bool {
 		return strings.Contains(text, `StageQualified stage "canary" has proved Kubernetes `+v2)
 	}) {
 		t.Errorf("no event of the proof: %q", told)
@@ -340,7 +340,7 @@ func TestStopped(t *testing.T) {
 		t.Error(got)
 	}
 
-	told := strings.Join(f.told(), "\n")
+	told := strings.Join(f.events.New(), "\n")
 	for _, text := range []string{"Warning RolloutStopped nothing else begins: 1 failed (maxFailed is 0): c1 (no image)", "Normal RolloutResumed changes begin again"} {
 		if !strings.Contains(told, text) {
 			t.Errorf("no event %q in:\n%s", text, told)
@@ -359,7 +359,7 @@ func TestPromoted(t *testing.T) {
 		wantTickets(t, policy, "p1 (prod)")
 	}
 
-	if told := strings.Join(f.told(), "\n"); strings.Count(told, `Promoted stage "prod" may begin without the earlier ones until 2026-11-25 13:00 UTC`) != 1 {
+	if told := strings.Join(f.events.New(), "\n"); strings.Count(told, `Promoted stage "prod" may begin without the earlier ones until 2026-11-25 13:00 UTC`) != 1 {
 		t.Error(told)
 	}
 }

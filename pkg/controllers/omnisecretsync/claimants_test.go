@@ -5,14 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // syncAt wants its Secret at apps/<wanted>, and has it at apps/<written>, with older ones at apps/<pending>.
@@ -35,20 +33,11 @@ func syncAt(name, wanted, written string, pending ...string) *v1alpha1.OmniSecre
 // TestOtherClaimantsAreWoken: an object that waits for a place in the workload cluster, or lost its copy to another one,
 // is looked at as soon as the other one has left that place.
 func TestOtherClaimantsAreWoken(t *testing.T) {
-	known := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(known); err != nil {
-		t.Fatal(err)
-	}
-
 	elsewhere := syncAt("another-cluster", "pull", "")
 	elsewhere.Spec.ClusterRef.Name = "d"
 
-	builder := fake.NewClientBuilder().WithScheme(known).WithObjects(syncAt("a", "pull", ""), syncAt("b", "push", ""), elsewhere)
-	for _, i := range index.All() {
-		builder = builder.WithIndex(i.Object, i.Name, i.Values)
-	}
-
-	handler := (&reconciler{client: builder.Build()}).enqueueOtherClaimants()
+	api := looptest.NewAPI(syncAt("a", "pull", ""), syncAt("b", "push", ""), elsewhere).Build()
+	handler := (&reconciler{client: api}).enqueueOtherClaimants()
 	update := func(before, after *v1alpha1.OmniSecretSync) func(queue) {
 		return func(q queue) { handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q) }
 	}

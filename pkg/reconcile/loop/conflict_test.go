@@ -38,7 +38,7 @@ func TestConflictOfAPhaseIsNotShown(t *testing.T) {
 				t.Fatal(got, err)
 			}
 
-			if events := f.drainEvents(); f.writes.Status != 0 || events != nil {
+			if events := f.events.New(); f.writes.Status != 0 || events != nil {
 				t.Errorf("%d status writes, events %q", f.writes.Status, events)
 			}
 

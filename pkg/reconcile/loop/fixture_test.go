@@ -6,15 +6,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // writes counts what went to the API.
@@ -26,7 +24,7 @@ type writes struct {
 type fixture struct {
 	t      *testing.T
 	client client.Client
-	events *events.FakeRecorder
+	events *looptest.Events
 	writes writes
 	kind   Kind[*v1alpha1.OmniConnection, *scope]
 	// before is called before each status patch reaches the API.
@@ -42,13 +40,8 @@ type scope struct {
 func newFixture(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*scope]) *fixture {
 	t.Helper()
 
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-
-	f := &fixture{t: t, events: events.NewFakeRecorder(100)}
-	f.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object).WithInterceptorFuncs(interceptor.Funcs{
+	f := &fixture{t: t, events: looptest.NewEvents()}
+	f.client = looptest.NewAPI(object).WithStatusSubresource(object).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			f.writes.Meta++
 
@@ -96,19 +89,6 @@ func (f *fixture) get() *v1alpha1.OmniConnection {
 	}
 
 	return object
-}
-
-func (f *fixture) drainEvents() []string {
-	var all []string
-
-	for {
-		select {
-		case event := <-f.events.Events:
-			all = append(all, event)
-		default:
-			return all
-		}
-	}
 }
 
 // conditions shows conditions as "Type=Status Reason: message".

@@ -151,7 +151,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("writes of three runs: %s", diff)
 			}
 
-			if diff := cmp.Diff([]string{test.event}, f.drainEvents()); diff != "" {
+			if diff := cmp.Diff([]string{test.event}, f.events.New()); diff != "" {
 				t.Error(diff)
 			}
 
@@ -249,7 +249,7 @@ func TestConflictIsTriedAgain(t *testing.T) {
 		t.Fatal(got, err)
 	}
 
-	if events := f.drainEvents(); events != nil {
+	if events := f.events.New(); events != nil {
 		t.Errorf("an event for a status that was not written: %q", events)
 	}
 

@@ -4,13 +4,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 const (
@@ -40,19 +38,7 @@ func newWorkers(name string) *v1alpha1.OmniWorkers {
 func newMapper(t *testing.T, objects ...client.Object) *Mapper {
 	t.Helper()
 
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	api := looptest.NewAPI(objects...).WithObjects(&v1alpha1.OmniConnection{ObjectMeta: meta("omni", "uid-connection")}).Build()
 
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithObjects(&v1alpha1.OmniConnection{ObjectMeta: meta("omni", "uid-connection")})
-
-	for _, i := range index.All() {
-		if _, isMetadata := i.Object.(*metav1.PartialObjectMetadata); !isMetadata {
-			builder = builder.WithIndex(i.Object, i.Name, i.Values)
-		}
-	}
-
-	return NewMapper(builder.Build())
+	return NewMapper(api)
 }
