@@ -52,7 +52,7 @@ refuse "plan and observe read a state and know neither the local copy, a connect
   "^$module/pkg/omni/(plan $module/pkg/omni/(mirror|session|observe)|observe $module/pkg/omni/(mirror|session|plan))$" <<<"$engine_imports"
 
 refuse "only tests use what is made for tests" . < <(
-  grep -E " $module/pkg/omni/(omnitest|mirror/mirrortest|plan/plantest)$" <<<"$all_imports" | grep -vE "^$module/pkg/omni/(omnitest|mirror/mirrortest|plan/plantest) ")
+  grep -E " $module/pkg/[^ ]*test$" <<<"$all_imports" | grep -vE "^$module/(test/|pkg/[^ ]*test )")
 
 refuse "pkg/reconcile imports neither controllers nor engines" " ($module/(pkg/controllers|cmd)|$engines)(/|$)" <<<"$floor_imports"
 
