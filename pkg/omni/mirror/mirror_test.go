@@ -197,6 +197,7 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 	machine := omnires.NewMachineStatus(omnitest.Machine2)
 	args := omnires.NewKernelArgs(omnitest.Machine1)
 	orphan := omnires.NewKernelArgs(omnitest.Machine3)
+	connecting := omnires.NewMachineStatus(omnitest.Machine1) // listed by a set, and without a cluster yet
 
 	// Every step changes one resource and lists the clusters that must be reported.
 	for _, step := range []struct {
@@ -225,6 +226,10 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 		{"kernel arguments of an unknown machine", func() { omnitest.MustCreate(t, source, orphan) }, nil},
 		{"a machine joins", func() { omnitest.MustCreate(t, source, node) }, []string{"a"}},
 		{"kernel arguments through the machine", func() { omnitest.MustCreate(t, source, args) }, []string{"a"}},
+		{"a machine of a set, when it connects", func() { omnitest.MustCreate(t, source, connecting) }, []string{"a"}},
+		{"again, before Omni has labelled it", func() {
+			omnitest.MustChange(t, source, connecting, func(m *omnires.MachineStatus) { m.TypedSpec().Value.Connected = true })
+		}, []string{"a"}},
 		{"a destroyed cluster", func() { omnitest.MustDestroy(t, source, omnitest.ClusterNamed("a")) }, []string{"a"}},
 	} {
 		step.change()

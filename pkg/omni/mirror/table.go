@@ -51,19 +51,24 @@ func (s *store) clusterOf(t *table, of stored) string {
 		return ""
 	}
 
-	if machine, ok := of.Resource.(*omnires.MachineStatus); ok {
+	if machine, ok := of.Resource.(*omnires.MachineStatus); ok && machine.TypedSpec().Value.GetCluster() != "" {
 		return machine.TypedSpec().Value.GetCluster()
 	}
 
-	// Kernel arguments carry only the machine's ID.
+	return s.clusterOfMachine(of)
+}
+
+// clusterOfMachine returns the cluster whose machine has the ID of a resource, or "". Kernel arguments carry only that ID,
+// and Omni writes the cluster to a machine that connects some time after it has connected. The caller holds the lock.
+func (s *store) clusterOfMachine(of stored) string {
 	for _, kind := range []resource.Type{omnires.MachineSetNodeType, omnires.MachineStatusType} {
 		related := s.tables[kind]
-		if related == nil {
+		if related == nil || kind == of.Metadata().Type() {
 			continue
 		}
 
-		if node := related.byID[of.Metadata().ID()]; node.Resource != nil {
-			if cluster := s.clusterOf(related, node); cluster != "" {
+		if machine := related.byID[of.Metadata().ID()]; machine.Resource != nil {
+			if cluster := s.clusterOf(related, machine); cluster != "" {
 				return cluster
 			}
 		}
