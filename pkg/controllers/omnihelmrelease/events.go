@@ -9,7 +9,7 @@ import (
 )
 
 // actionNames are the actions that end, and their names in events.
-var actionNames = map[helm.Action]string{
+var actionNames = map[helm.Action]string{ //nolint:gochecknoglobals // a table
 	helm.ActionInstall: "Install", helm.ActionUpgrade: "Upgrade", helm.ActionRollback: "Rollback", helm.ActionUninstall: "Uninstall",
 	helm.ActionTest: "Test", helm.ActionUnlock: "Unlock", actionCorrect: "Correct",
 }
