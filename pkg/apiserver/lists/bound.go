@@ -24,8 +24,6 @@ import (
 const (
 	// listOverhead is the memory that a list takes besides its objects.
 	listOverhead = 64 << 10
-	// largestObject is the largest object that etcd stores.
-	largestObject = 3 << 19
 	// factorOfTables is how many bytes of memory a table takes for each byte of its objects: a table is encoded as a
 	// whole.
 	factorOfTables = 4
@@ -82,10 +80,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 			return
 		}
 
-		cost := listCost(info, query, table, ledger.Stored)
-		if isWatch {
-			cost = min(cost, watchWindow)
-		}
+		cost := listCost(info, query, table, ledger)
 
 		giveBack, err := budget.take(r.Context(), userName(r), cost)
 		if err != nil {
@@ -103,27 +98,53 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 	})
 }
 
-// listCost returns the memory in bytes that a list may take. How much a label selector leaves out is not known
-// beforehand.
-func listCost(info *genericapirequest.RequestInfo, query url.Values, table bool, count func(resource, namespace string) quota.Use) int64 {
-	stored := count(info.Resource, info.Namespace)
-	bytes := stored.Bytes
+// sizes is what the ledger knows of the objects of a kind in a namespace; an empty namespace means all.
+type sizes interface {
+	Stored(resource, namespace string) quota.Use
+	// Largest is how many bytes so many of the objects have at most.
+	Largest(resource, namespace string, objects int64) int64
+}
 
-	if info.Name != "" { // a list or watch of metadata.name
-		bytes = min(bytes, largestObject)
-	} else if limit := limitOf(query); limit > 0 && limit < stored.Objects {
-		bytes = min(bytes, max(bytes/stored.Objects*limit, largestObject))
+// listCost returns the memory in bytes that a list, or a watch that begins with one, may take. How much a selector leaves
+// out is not known beforehand, so a page counts as many bytes as the largest objects have: all of one tenant may be on it.
+func listCost(info *genericapirequest.RequestInfo, query url.Values, table bool, stored sizes) int64 {
+	// How many the store reads at the same time does not follow the limit if it reads etcd and selects.
+	objects, fromStorage := limitOf(query), mayReadStorage(query)
+	if info.Verb == "watch" || fromStorage && selects(query) {
+		objects = 0
+	}
+
+	if info.Name != "" && info.Namespace != "" { // metadata.name
+		objects = 1
+	}
+
+	bytes := stored.Stored(info.Resource, info.Namespace).Bytes
+	if objects > 0 {
+		bytes = min(bytes, stored.Largest(info.Resource, info.Namespace, objects))
 	}
 
 	if table {
 		bytes *= factorOfTables
 	}
 
-	if query.Has("continue") || query.Get("resourceVersionMatch") == "Exact" || query.Has("limit") && query.Has("resourceVersion") {
+	if fromStorage {
 		bytes *= factorOfStorage
 	}
 
+	if info.Verb == "watch" {
+		return min(listOverhead+bytes, watchWindow)
+	}
+
 	return listOverhead + bytes
+}
+
+// mayReadStorage reports whether a list may be read from etcd instead of the cache.
+func mayReadStorage(query url.Values) bool {
+	return query.Has("continue") || query.Get("resourceVersionMatch") == "Exact" || query.Has("limit") && query.Has("resourceVersion")
+}
+
+func selects(query url.Values) bool {
+	return query.Get("labelSelector") != "" || query.Get("fieldSelector") != "" || query.Get("shardSelector") != ""
 }
 
 // beginsWithList reports whether a watch begins with all objects, as the library reads its parameters. What it cannot read it

@@ -60,37 +60,52 @@ func TestListBudget(t *testing.T) {
 	})
 }
 
+// fleet is what is stored: in namespace a ten objects of a mebibyte beside 990 of a kibibyte, and as many small ones in others.
+type fleet struct{}
+
+func (fleet) Stored(_, namespace string) quota.Use {
+	switch namespace {
+	case "":
+		return quota.Use{Objects: 1990, Bytes: 10<<20 + 1980<<10}
+	case "a":
+		return quota.Use{Objects: 1000, Bytes: 10<<20 + 990<<10}
+	default:
+		return quota.Use{}
+	}
+}
+
+func (f fleet) Largest(resource, namespace string, objects int64) int64 {
+	return min(f.Stored(resource, namespace).Bytes, min(objects, 10)<<20+max(objects-10, 0)<<10)
+}
+
 // TestListCost: what a list is expected to take.
 func TestListCost(t *testing.T) {
-	const mebibyte = 1 << 20
-
-	stored := func(resource, namespace string) quota.Use {
-		switch resource + "/" + namespace {
-		case "omniclusters/":
-			return quota.Use{Objects: 1000, Bytes: 100 * mebibyte}
-		case "omniclusters/a":
-			return quota.Use{Objects: 100, Bytes: 10 * mebibyte}
-		default:
-			return quota.Use{}
-		}
-	}
+	const (
+		mebibyte = 1 << 20
+		inA      = 10*mebibyte + 990<<10
+		inAll    = 10*mebibyte + 1980<<10
+	)
 
 	for _, test := range []struct {
-		name, namespace, selected, query, accept string
-		want                                     int64
+		name, verb, namespace, selected, query, accept string
+		want                                           int64
 	}{
-		{"all", "", "", "", "application/json", 100 * mebibyte},
-		{"a namespace", "a", "", "", "application/json", 10 * mebibyte},
-		{"nothing", "b", "", "limit=5", "application/json", 0},
-		{"a page", "", "", "limit=500", "application/json", 100 * mebibyte / 1000 * 500},
-		{"a small page", "a", "", "limit=1", "application/json", largestObject},
-		{"a limit above all", "a", "", "limit=500", "application/json", 10 * mebibyte},
-		{"one by its name", "a", "x", "", "application/json", largestObject},
-		{"a table", "a", "", "", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 40 * mebibyte},
-		{"a table, with a space", "a", "", "", "application/json;as =Table;v=v1;g=meta.k8s.io", 40 * mebibyte},
-		{"a page from the cache, which ignores limits", "a", "", "limit=1&resourceVersion=0", "application/json", 30 * mebibyte},
-		{"the next page", "a", "", "limit=500&continue=x", "application/json", 30 * mebibyte},
-		{"an old state", "a", "", "resourceVersion=5&resourceVersionMatch=Exact", "application/json", 30 * mebibyte},
+		{"all", "list", "", "", "", "application/json", inAll},
+		{"a namespace", "list", "a", "", "", "application/json", inA},
+		{"nothing", "list", "b", "", "limit=5", "application/json", 0},
+		{"a page has the large objects, not those of average size", "list", "", "", "limit=500", "application/json", 10*mebibyte + 490<<10},
+		{"a small page", "list", "a", "", "limit=1", "application/json", mebibyte},
+		{"a limit above all", "list", "a", "", "limit=5000", "application/json", inA},
+		{"one by its name", "list", "a", "x", "", "application/json", mebibyte},
+		{"a name in every namespace", "list", "", "x", "", "application/json", inAll},
+		{"a table", "list", "a", "", "", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 4 * inA},
+		{"a table, with a space", "list", "a", "", "", "application/json;as =Table;v=v1;g=meta.k8s.io", 4 * inA},
+		{"a page from the cache, which ignores limits", "list", "a", "", "limit=1&resourceVersion=0", "application/json", 3 * inA},
+		{"the next page", "list", "a", "", "limit=5&continue=x", "application/json", 3 * 5 * mebibyte},
+		{"the next page of selected objects: etcd sends more than that", "list", "a", "", "limit=5&continue=x&labelSelector=b", "application/json", 3 * inA},
+		{"an old state", "list", "a", "", "resourceVersion=5&resourceVersionMatch=Exact", "application/json", 3 * inA},
+		{"a watch has no pages", "watch", "a", "", "limit=1", "application/json", inA},
+		{"a large watch", "watch", "a", "", "limit=1", "application/json;as=Table;v=v1;g=meta.k8s.io", watchWindow - listOverhead},
 	} {
 		query, err := url.ParseQuery(test.query)
 		if err != nil {
@@ -101,8 +116,8 @@ func TestListCost(t *testing.T) {
 		request.Header.Set("Accept", test.accept)
 		_, table := plainTables(request)
 
-		info := &genericapirequest.RequestInfo{Resource: "omniclusters", Namespace: test.namespace, Name: test.selected}
-		if got := listCost(info, query, table, stored); got != listOverhead+test.want {
+		info := &genericapirequest.RequestInfo{Verb: test.verb, Resource: "omniclusters", Namespace: test.namespace, Name: test.selected}
+		if got := listCost(info, query, table, fleet{}); got != listOverhead+test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, listOverhead+test.want)
 		}
 	}

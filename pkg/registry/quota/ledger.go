@@ -61,6 +61,7 @@ type Ledger struct {
 	mu         sync.Mutex
 	entries    map[key]entry
 	kinds      map[key]Use // of a kind in a namespace, and of a kind
+	classes    map[class]Use
 	namespaces map[string]account
 	total      account
 	seen       map[string]uint64 // by resource: how far the watch is
@@ -73,7 +74,7 @@ type Ledger struct {
 func NewLedger(limits Limits, codec runtime.Encoder) *Ledger {
 	return &Ledger{
 		limits: limits, codec: codec,
-		entries: map[key]entry{}, kinds: map[key]Use{}, namespaces: map[string]account{},
+		entries: map[key]entry{}, kinds: map[key]Use{}, classes: map[class]Use{}, namespaces: map[string]account{},
 		seen: map[string]uint64{}, refused: map[string]int64{}, pending: map[string]bool{}, counted: make(chan struct{}),
 	}
 }
@@ -112,6 +113,8 @@ func (l *Ledger) set(k key, bytes int64, version uint64) {
 		change.Objects = -1
 	}
 
+	l.count(k, before.bytes, -1)
+	l.count(k, bytes, 1)
 	l.total.used = l.total.used.plus(change)
 	l.change(k.namespace, func(a account) account { return account{a.used.plus(change), a.held} })
 
