@@ -46,6 +46,26 @@ func TestMemoryOfTables(t *testing.T) {
 	}
 }
 
+// TestMemoryOfTemplates: a template of documents with many values takes hundreds of times their size, so the server makes only
+// as many at a time as there is memory for.
+func TestMemoryOfTemplates(t *testing.T) {
+	const bound = 192 << 20 // one takes 90 MiB
+
+	s := startServerWith(t, func(config *apiserver.Config) {
+		config.ListBytes = 96 << 20
+		config.ListsWaitFor(10 * time.Minute)
+	})
+
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, strings.ReplaceAll(withText("c", "", 45_000), "1,", "[],"))
+	s.mustCall(t, http.StatusCreated, http.MethodPost, strings.Replace(clusters, "omniclusters", "omnicontrolplanes", 1), asJSON,
+		`{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniControlPlane","metadata":{"name":"cp"},"spec":{"clusterRef":{"name":"c"},"machineClass":{"name":"m","size":1}}}`)
+	s.waitUntilCounted(t, 1)
+
+	if got := foreigntest.PeakBytes(t, func() { s.readAll(t, 8, clusters+"/c/template", "application/yaml") }); got > bound {
+		t.Errorf("%d MiB of heap", got>>20)
+	}
+}
+
 // TestTablesHaveNoWhiteSpace: neither another spelling of the header nor a subresource gets an indented table, which could
 // take a hundred times the memory.
 func TestTablesHaveNoWhiteSpace(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package lists bounds the memory that lists of our kinds take: how many are read at the same time, and what the
+// Package lists bounds the memory that lists of our kinds, and templates, take: how many are read at the same time, and what the
 // answer to each of them needs while it is encoded.
 //
 // pkg/apiserver is the only user, and has the tests with a running server: Bound becomes one of its handlers,
