@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -45,14 +46,13 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 
 		r, table := plainTables(r)
 
-		cost := cost(r, info, table, ledger)
-		if cost == 0 {
+		if len(reads(info, r.URL.Query())) == 0 {
 			next.ServeHTTP(w, r)
 
 			return
 		}
 
-		giveBack, err := budget.take(r.Context(), userName(r), cost)
+		giveBack, err := enter(r, info, table, budget, ledger)
 		if err != nil {
 			responsewriters.ErrorNegotiated(apierrors.NewTooManyRequests(err.Error(), 1), codecs, v1alpha1.SchemeGroupVersion, w, r)
 
@@ -66,6 +66,20 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 
 		next.ServeHTTP(w, r)
 	})
+}
+
+// enter waits until the ledger has counted what the request reads, because before it would cost nothing, and then for the
+// memory. The ledger reads the stores itself, not through this handler.
+func enter(r *http.Request, info *genericapirequest.RequestInfo, table bool, budget *listBudget, ledger *quota.Ledger) (giveBack func(), err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), budget.timeout)
+	defer cancel()
+
+	query := r.URL.Query()
+	if err := ledger.WaitUntilCounted(ctx, reads(info, query)...); err != nil {
+		return nil, err // says to come again
+	}
+
+	return budget.take(ctx, userName(r), cost(info, query, table, ledger))
 }
 
 func userName(r *http.Request) string {

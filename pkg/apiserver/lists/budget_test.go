@@ -78,8 +78,8 @@ func (f fleet) Largest(resource, namespace string, objects int64) int64 {
 	return min(f.Stored(resource, namespace).Bytes, min(objects, 10)<<20+max(objects-10, 0)<<10)
 }
 
-// TestListCost: what a list is expected to take.
-func TestListCost(t *testing.T) {
+// TestCost: what a list is expected to take.
+func TestCost(t *testing.T) {
 	const (
 		mebibyte = 1 << 20
 		inA      = 10*mebibyte + 990<<10
@@ -117,7 +117,7 @@ func TestListCost(t *testing.T) {
 		_, table := plainTables(request)
 
 		info := &genericapirequest.RequestInfo{Verb: test.verb, Resource: "omniclusters", Namespace: test.namespace, Name: test.selected}
-		if got := listCost(info, query, table, fleet{}); got != listOverhead+test.want {
+		if got := cost(info, query, table, fleet{}); got != listOverhead+test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, listOverhead+test.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -34,29 +33,30 @@ const (
 	largestTemplate = 128 << 20
 )
 
-// cost returns the memory in bytes that a request may take for its answer; 0 if it is no list and no template.
-func cost(r *http.Request, info *genericapirequest.RequestInfo, table bool, stored sizes) int64 {
-	query := r.URL.Query()
+// documents are the kinds that are read for a template, besides the cluster.
+func documents() []string { return []string{"omnicontrolplanes", "omniworkers", "omnimachines"} }
 
+// reads returns the kinds whose objects a request reads for its answer; none if it is no list and no template.
+func reads(info *genericapirequest.RequestInfo, query url.Values) []string {
 	switch {
 	case info.Subresource == "template":
-		return templateCost(info.Namespace, stored)
+		return append(documents(), info.Resource)
 	case info.Subresource != "":
-		return 0
+		return nil
 	// The answer to the deletion of a collection has all of its objects.
 	case info.Verb == "list", info.Verb == "deletecollection", info.Verb == "watch" && beginsWithList(query):
-		return listCost(info, query, table, stored)
+		return []string{info.Resource}
 	default:
-		return 0
+		return nil
 	}
 }
 
 // templateCost returns the memory in bytes that a template of a cluster in a namespace may take. Which documents are the
 // cluster's is not known beforehand.
-func templateCost(namespace string, stored sizes) int64 {
-	bytes := stored.Largest("omniclusters", namespace, 1)
-	for _, resource := range []string{"omnicontrolplanes", "omniworkers", "omnimachines"} {
-		bytes += stored.Stored(resource, namespace).Bytes
+func templateCost(info *genericapirequest.RequestInfo, stored sizes) int64 {
+	bytes := stored.Largest(info.Resource, info.Namespace, 1)
+	for _, resource := range documents() {
+		bytes += stored.Stored(resource, info.Namespace).Bytes
 	}
 
 	return listOverhead + min(factorOfTemplates*bytes, largestTemplate)
@@ -69,9 +69,13 @@ type sizes interface {
 	Largest(resource, namespace string, objects int64) int64
 }
 
-// listCost returns the memory in bytes that a list, or a watch that begins with one, may take. How much a selector leaves
+// cost returns the memory in bytes that a list, a watch that begins with one, or a template may take. How much a selector leaves
 // out is not known beforehand, so a page counts as many bytes as the largest objects have: all of one tenant may be on it.
-func listCost(info *genericapirequest.RequestInfo, query url.Values, table bool, stored sizes) int64 {
+func cost(info *genericapirequest.RequestInfo, query url.Values, table bool, stored sizes) int64 {
+	if info.Subresource != "" {
+		return templateCost(info, stored)
+	}
+
 	// How many the store reads at the same time does not follow the limit if it reads etcd and selects.
 	objects, fromStorage := limitOf(query), mayReadStorage(query)
 	if info.Verb == "watch" || fromStorage && selects(query) {

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
@@ -93,7 +94,7 @@ func TestTemplateCost(t *testing.T) {
 		})
 
 		has := namespace{"omniclusters": stored(t, input.Cluster), "omnicontrolplanes": stored(t, input.ControlPlanes[0])}
-		cost := templateCost("default", has)
+		cost := templateCost(&genericapirequest.RequestInfo{Resource: "omniclusters", Namespace: "default"}, has)
 
 		t.Logf("%s: %d KiB of stored objects, %d KiB of text: took %d KiB of %d", name,
 			(has["omniclusters"].Bytes+has["omnicontrolplanes"].Bytes)>>10, length>>10, took>>10, cost>>10)

@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -53,6 +55,9 @@ type entry struct {
 // account is what is stored in a namespace, or in all, and what is reserved for writes in progress.
 type account struct{ used, held Use }
 
+// errCounting tells a client to come again.
+var errCounting = errors.New("omni-apiserver has just started and still counts what is stored")
+
 // Ledger counts what is stored. Its methods are safe for concurrent use; a nil Ledger limits nothing.
 type Ledger struct {
 	limits Limits
@@ -64,10 +69,10 @@ type Ledger struct {
 	classes    map[class]Use
 	namespaces map[string]account
 	total      account
-	seen       map[string]uint64 // by resource: how far the watch is
-	refused    map[string]int64  // by the flag of the limit
-	pending    map[string]bool   // resources that have not been counted for the first time
-	counted    chan struct{}     // closed when there are none
+	seen       map[string]uint64        // by resource: how far the watch is
+	refused    map[string]int64         // by the flag of the limit
+	pending    map[string]chan struct{} // by resource: closed when it has been counted for the first time, and gone then
+	counted    chan struct{}            // closed when there are none
 }
 
 // NewLedger makes an empty ledger. The codec is that of the storage.
@@ -75,12 +80,48 @@ func NewLedger(limits Limits, codec runtime.Encoder) *Ledger {
 	return &Ledger{
 		limits: limits, codec: codec,
 		entries: map[key]entry{}, kinds: map[key]Use{}, classes: map[class]Use{}, namespaces: map[string]account{},
-		seen: map[string]uint64{}, refused: map[string]int64{}, pending: map[string]bool{}, counted: make(chan struct{}),
+		seen: map[string]uint64{}, refused: map[string]int64{}, pending: map[string]chan struct{}{}, counted: make(chan struct{}),
 	}
 }
 
 // Counted is closed once everything that was stored at the start has been counted.
 func (l *Ledger) Counted() <-chan struct{} { return l.counted }
+
+// WaitUntilCounted waits until what was stored of these kinds at the start has been counted, at most as long as the context
+// lasts. A kind that is not followed counts as empty.
+func (l *Ledger) WaitUntilCounted(ctx context.Context, resources ...string) error {
+	for _, resource := range resources {
+		l.mu.Lock()
+		counted, pending := l.pending[resource]
+		l.mu.Unlock()
+
+		if !pending {
+			continue
+		}
+
+		select {
+		case <-counted:
+		case <-ctx.Done():
+			return errCounting
+		}
+	}
+
+	return nil
+}
+
+// noteCounted records that a kind has been counted. The caller holds the lock.
+func (l *Ledger) noteCounted(resource string) {
+	first, pending := l.pending[resource]
+	if !pending {
+		return
+	}
+
+	close(first)
+
+	if delete(l.pending, resource); len(l.pending) == 0 {
+		close(l.counted)
+	}
+}
 
 // Stored returns what is stored of a kind in a namespace; an empty namespace means all.
 func (l *Ledger) Stored(resource, namespace string) Use {
@@ -211,11 +252,7 @@ func (l *Ledger) recount(resource string, all []any, version uint64) error {
 
 	l.seen[resource] = max(l.seen[resource], version)
 
-	if l.pending[resource] {
-		if delete(l.pending, resource); len(l.pending) == 0 {
-			close(l.counted)
-		}
-	}
+	l.noteCounted(resource)
 
 	return nil
 }

@@ -184,7 +184,7 @@ func (l *Ledger) waitUntilCounted(ctx context.Context) error {
 	case <-l.counted:
 		return nil
 	case <-ctx.Done():
-		return apierrors.NewTooManyRequests("omni-apiserver has just started and still counts what is stored", 1)
+		return apierrors.NewTooManyRequests(errCounting.Error(), 1)
 	}
 }
 
