@@ -41,7 +41,7 @@ func (o *LimitOptions) addFlags(flags *pflag.FlagSet) {
 			"With --etcd-data-dir at most half of --etcd-quota-backend-bytes counts.")
 	flags.Int64Var(&o.ListBytes, "max-list-bytes-in-flight", o.ListBytes,
 		"Most bytes of stored objects that are listed at the same time. Further lists wait for 10 seconds and are then answered with 429. "+
-			"A larger list runs alone. A table counts four times. 0: no limit.")
+			"One user has at most half of it; larger lists run one at a time. A table counts four times. 0: no limit.")
 }
 
 func (o *LimitOptions) validate() []error {

@@ -18,8 +18,8 @@ import (
 // Bound makes lists and templates wait until there is memory for them. Reads of one object, watches that do not begin with
 // a list, and writes never wait.
 //
-// All lists together may take so many bytes of what is stored, counted by the ledger; 0 means no bound. A list that
-// waits longer than the timeout, or for which there is no place in the queue, is answered with 429 and the reason.
+// All lists together may take so many bytes of what is stored, counted by the ledger, and each user's half of it; 0
+// means no bound. A list that waits longer than the timeout, or for which there is no place in the queue, is answered with 429 and the reason.
 //
 // This handler runs inside priority and fairness: a list that waits here keeps its seat there.
 func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, timeout time.Duration) {
