@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,15 @@ func TestMemoryOfTemplates(t *testing.T) {
 // TestTablesHaveNoWhiteSpace: neither another spelling of the header nor a subresource gets an indented table, which could
 // take a hundred times the memory.
 func TestTablesHaveNoWhiteSpace(t *testing.T) {
-	s := startServerWith(t, func(config *apiserver.Config) { config.ListBytes = 8 << 20 })
+	for _, bytes := range []int64{8 << 20, 0} { // 0: no bound
+		t.Run(strconv.FormatInt(bytes, 10), func(t *testing.T) { checkTables(t, bytes) })
+	}
+}
+
+func checkTables(t *testing.T, listBytes int64) {
+	t.Helper()
+
+	s := startServerWith(t, func(config *apiserver.Config) { config.ListBytes = listBytes })
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large("c"))
 
 	for _, path := range []string{"", "/c", "/c/status"} {

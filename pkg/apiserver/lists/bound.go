@@ -15,26 +15,28 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
-// Bound makes lists and templates wait until there is memory for them. Reads of one object, watches that do not begin with
-// a list, and writes never wait.
+// Bound has tables encoded without white space, and makes lists and templates wait until there is memory for them. Reads of
+// one object, watches that do not begin with a list, and writes never wait.
 //
 // All lists together may take so many bytes of what is stored, counted by the ledger, and each user's half of it; 0
-// means no bound. A list that waits longer than the timeout, or for which there is no place in the queue, is answered with 429 and the reason.
+// means no bound. A list that waits longer than the timeout, or for which there is no place in the queue, is answered
+// with 429 and the reason.
 //
 // This handler runs inside priority and fairness: a list that waits here keeps its seat there.
 func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, timeout time.Duration) {
-	if bytes == 0 {
-		return
+	var budget *listBudget
+	if bytes > 0 {
+		budget = newListBudget(bytes)
+		budget.timeout = timeout
 	}
 
-	budget, build := newListBudget(bytes), config.BuildHandlerChainFunc
-	budget.timeout = timeout
-
+	build := config.BuildHandlerChainFunc
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return build(withListBudget(handler, budget, ledger, c.Serializer), c)
 	}
 }
 
+// withListBudget is the handler; a nil budget is none.
 func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger, codecs runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, found := genericapirequest.RequestInfoFrom(r.Context())
@@ -46,7 +48,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 
 		r, table := plainTables(r)
 
-		if len(reads(info, r.URL.Query())) == 0 {
+		if budget == nil || len(reads(info, r.URL.Query())) == 0 {
 			next.ServeHTTP(w, r)
 
 			return
