@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,34 +171,6 @@ func TestCost(t *testing.T) {
 		info := &genericapirequest.RequestInfo{Verb: test.verb, Resource: "omniclusters", Namespace: test.namespace, Name: test.selected}
 		if got := cost(info, query, table, fleet{}); got != listOverhead+test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, listOverhead+test.want)
-		}
-	}
-}
-
-// TestPlainTables: requests for a table, in whichever way the library understands them, ask for JSON without white space.
-func TestPlainTables(t *testing.T) {
-	for accept, want := range map[string]string{
-		"":                                "",
-		"application/yaml":                "application/yaml",
-		"application/json;pretty=1":       "application/json;pretty=1",
-		"application/json;alias=as=Table": "application/json;alias=as=Table",
-		"application/json;as=Table;g=meta.k8s.io;v=v1":                    "application/json;as=Table;g=meta.k8s.io;v=v1;q=1",
-		"application/json; as =Table; v = v1;g=meta.k8s.io; pretty =1":    "application/json;as=Table;g=meta.k8s.io;v=v1;q=1",
-		"application/ yaml;as=Table;v=v1":                                 "application/json;as=Table;v=v1;q=1",
-		"application/yaml;as=PartialObjectMetadataList;v=v1":              "application/json;as=PartialObjectMetadataList;v=v1;q=1",
-		"application/json;q=0.5,application/json;as=Table;v=v1;g=x;q=0.9": "application/json;as=Table;g=x;v=v1;q=0.9,application/json;q=0.5",
-		"application/json;as=Table;v=v1, application/yaml;pretty=1, */*":  "application/json;as=Table;v=v1;q=1,application/json;q=1,*/*;q=1",
-	} {
-		request := httptest.NewRequest(http.MethodGet, "/?pretty=true&limit=5", nil)
-		request.Header.Set("Accept", accept)
-
-		plain, table := plainTables(request)
-		if got := plain.Header.Get("Accept"); got != want || table != (accept != want) {
-			t.Errorf("%q becomes %q, want %q; a table: %t", accept, got, want, table)
-		}
-
-		if query := plain.URL.Query(); query.Get("limit") != "5" || query.Get("pretty") != strconv.FormatBool(!table) {
-			t.Errorf("%q: query %v", accept, query)
 		}
 	}
 }

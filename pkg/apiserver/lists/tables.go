@@ -2,8 +2,6 @@ package lists
 
 import (
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/munnerz/goautoneg"
@@ -14,19 +12,24 @@ import (
 // one. Indented JSON of a table with deeply nested objects can take a hundred times the size of the objects, and nobody
 // reads it: kubectl prints tables itself.
 func plainTables(r *http.Request) (plain *http.Request, table bool) {
-	// The parser of the library: what is written in another way is understood in the same.
-	clauses := goautoneg.ParseAccept(r.Header.Get("Accept"))
-	if !slices.ContainsFunc(clauses, isTable) {
+	parts, table := strings.Split(r.Header.Get("Accept"), ","), false
+
+	for i, part := range parts {
+		// The parser of the library: what is written in another way is understood in the same. The clauses keep their places,
+		// because those of the same weight are tried in their order.
+		for _, clause := range goautoneg.ParseAccept(part) { // one, or none if it is malformed
+			if isTable(clause) {
+				parts[i], table = plainClause(part, clause), true
+			}
+		}
+	}
+
+	if !table {
 		return r, false
 	}
 
-	accept := make([]string, 0, len(clauses))
-	for _, clause := range clauses {
-		accept = append(accept, plainClause(clause))
-	}
-
 	plain = r.Clone(r.Context())
-	plain.Header.Set("Accept", strings.Join(accept, ","))
+	plain.Header.Set("Accept", strings.Join(parts, ","))
 
 	query := plain.URL.Query()
 	query.Set("pretty", "false")
@@ -46,22 +49,20 @@ func isTable(clause goautoneg.Accept) bool {
 	return false
 }
 
-// plainClause writes a clause of an Accept header with JSON in place of YAML, and without a wish for white space.
-func plainClause(clause goautoneg.Accept) string {
-	media := clause.Type + "/" + clause.SubType
-	if media == runtime.ContentTypeYAML {
-		media = runtime.ContentTypeJSON
+// plainClause returns a clause of an Accept header with JSON in place of YAML, and without a wish for white space. All else
+// stays as it was written.
+func plainClause(text string, clause goautoneg.Accept) string {
+	parts := strings.Split(text, ";")
+
+	if clause.Type+"/"+clause.SubType == runtime.ContentTypeYAML {
+		parts[0] = runtime.ContentTypeJSON
 	}
 
-	parts := []string{media}
-
-	for name, value := range clause.Params {
-		if name != "pretty" {
-			parts = append(parts, name+"="+value)
+	for i, parameter := range parts[1:] {
+		if name, _, _ := strings.Cut(parameter, "="); strings.Trim(name, " ") == "pretty" {
+			parts[i+1] = "pretty=0"
 		}
 	}
 
-	slices.Sort(parts[1:])
-
-	return strings.Join(append(parts, "q="+strconv.FormatFloat(clause.Q, 'f', -1, 32)), ";")
+	return strings.Join(parts, ";")
 }
