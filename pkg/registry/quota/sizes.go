@@ -41,7 +41,7 @@ func (l *Ledger) count(k key, bytes, objects int64) {
 	}
 
 	for _, kind := range []key{{resource: k.resource}, {resource: k.resource, namespace: k.namespace}} {
-		of := class{kind, bits.Len64(uint64(bytes))}
+		of := class{kind, bits.Len64(uint64(bytes))} //nolint:gosec // a size is not negative
 		if after := l.classes[of].plus(Use{objects, objects * bytes}); after != (Use{}) {
 			l.classes[of] = after
 		} else {
