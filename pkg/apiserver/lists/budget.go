@@ -59,7 +59,7 @@ func (b *listBudget) take(ctx context.Context, user string, bytes int64) (giveBa
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 
-	holds, share := b.join(user), min(bytes, b.half)
+	holds, share := b.enter(user), min(bytes, b.half)
 
 	// The user's own share first: who waits for it is in nobody's way.
 	parts := []part{{holds.bytes, share}}
@@ -75,7 +75,7 @@ func (b *listBudget) take(ctx context.Context, user string, bytes int64) (giveBa
 			each.of.Release(each.bytes)
 		}
 
-		b.leave(user)
+		b.exit(user)
 	})
 
 	for _, each := range parts {
@@ -108,7 +108,7 @@ func (b *listBudget) acquire(ctx context.Context, holds *holder, wanted part) er
 	return nil
 }
 
-func (b *listBudget) join(user string) *holder {
+func (b *listBudget) enter(user string) *holder {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -121,7 +121,7 @@ func (b *listBudget) join(user string) *holder {
 	return b.users[user]
 }
 
-func (b *listBudget) leave(user string) {
+func (b *listBudget) exit(user string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
