@@ -60,7 +60,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 
 	for _, kind := range watchedForDeletions() {
-		clusters = clusters.Watches(kind, r.deletions.handler(r.options.Now))
+		clusters = clusters.Watches(kind, r.deletions.handler(r.options.Now, options.SettleTime))
 	}
 
 	return clusters.

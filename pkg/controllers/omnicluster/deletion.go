@@ -119,8 +119,13 @@ func (r *reconciler) outage(s *scope) time.Duration {
 	return now.Sub(since)
 }
 
-// letGo announces what stays in Omni, once, because the finalizer is removed right after.
+// letGo announces what stays in Omni, once, because the finalizer is removed right after. Another object with the same
+// cluster is planned again when this one is gone, and waits anew for what it needs.
 func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
+	if s.lease != nil {
+		s.lease.LetGo(s.name)
+	}
+
 	r.events.Eventf(s.cluster, nil, corev1.EventTypeNormal, "Released", "Delete", "%s", outcome.Message())
 
 	return outcome

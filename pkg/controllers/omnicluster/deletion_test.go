@@ -1,14 +1,19 @@
 package omnicluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -284,4 +289,40 @@ func TestRemoteDeleting(t *testing.T) {
 
 	f.quiet()
 	f.omni.Resume()
+}
+
+// A cluster that is gone waits for nothing of others any more.
+func TestGoneClusterWaitsForNothing(t *testing.T) {
+	f, told := running(t), &omnitest.Recorded{}
+
+	f.pool.Close()
+	f.pool = session.NewPool(t.Context(), session.PoolOptions{
+		Runs: testSlots, ClusterChanged: func(_, cluster string) { told.ClusterChanged(cluster) },
+	})
+	t.Cleanup(f.pool.Close)
+	f.connect()
+	f.restart()
+
+	f.collide()
+
+	other := newCluster()
+	other.Name = "other"
+	f.delete(other)
+	f.eventually("the end of the object", func() string {
+		_, _ = f.loop.Reconcile(t.Context(), request(testNamespace, "other"))
+
+		if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(other), other); !apierrors.IsNotFound(err) {
+			return strings.Join(shown(other), "\n")
+		}
+
+		return ""
+	})
+
+	told.Take()
+	f.delete(newCluster())
+	f.untilGone()
+
+	if told.Told("other") {
+		t.Error("a cluster that is gone is told of what it waited for")
+	}
 }

@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// deletions remembers when an object of the group was deleted last, by namespace. The zero value is ready to use.
+// deletions remembers when an object of the group was deleted last, by namespace, for a settle time at least. The zero
+// value is ready to use.
 type deletions struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -28,7 +30,7 @@ func watchedForDeletions() []client.Object {
 	}
 }
 
-// in returns when an object was deleted last in a namespace; zero if none was since the start.
+// in returns when an object was deleted last in a namespace; zero if that is not known any more.
 func (d *deletions) in(namespace string) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,7 +38,8 @@ func (d *deletions) in(namespace string) time.Time {
 	return d.last[namespace]
 }
 
-func (d *deletions) note(object client.Object, now time.Time) {
+// note notes a deletion, and drops those that hold nothing back any more: their namespaces may be gone.
+func (d *deletions) note(object client.Object, now time.Time, settleTime time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -44,20 +47,22 @@ func (d *deletions) note(object client.Object, now time.Time) {
 		d.last = map[string]time.Time{}
 	}
 
+	maps.DeleteFunc(d.last, func(_ string, last time.Time) bool { return now.Sub(last) >= settleTime })
+
 	d.last[object.GetNamespace()] = now
 }
 
 // handler notes deletions, and enqueues nothing. An object with a finalizer counts when its deletion begins.
-func (d *deletions) handler(now func() time.Time) handler.EventHandler {
+func (d *deletions) handler(now func() time.Time, settleTime time.Duration) handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero() {
-				d.note(e.ObjectNew, now())
+				d.note(e.ObjectNew, now(), settleTime)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if e.Object.GetDeletionTimestamp().IsZero() {
-				d.note(e.Object, now())
+				d.note(e.Object, now(), settleTime)
 			}
 		},
 	}

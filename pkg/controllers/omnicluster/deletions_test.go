@@ -1,6 +1,7 @@
 package omnicluster
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ func TestDeletionsAreNoted(t *testing.T) {
 	var noted deletions
 
 	now := time.Unix(1000, 0)
-	handler := noted.handler(func() time.Time { return now })
+	handler := noted.handler(func() time.Time { return now }, settleTime)
 	going := metav1.NewTime(now)
 	stays := &v1alpha1.OmniWorkers{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet"}}
 	goes := &v1alpha1.OmniWorkers{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", DeletionTimestamp: &going}}
@@ -52,6 +53,34 @@ func TestDeletionsAreNoted(t *testing.T) {
 	}
 }
 
+// Namespaces come and go. What is older than a settle time holds nothing back, and is not kept.
+func TestOldDeletionsAreNotKept(t *testing.T) {
+	var noted deletions
+
+	now := time.Unix(1000, 0)
+	note := func(namespace string) {
+		noted.note(&v1alpha1.OmniWorkers{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}, now, settleTime)
+	}
+
+	for i := range 100 {
+		note(fmt.Sprintf("gone-%d", i))
+	}
+
+	now = now.Add(settleTime - time.Second)
+	note("kept")
+
+	if len(noted.last) != 101 {
+		t.Fatalf("%d namespaces within the settle time, want 101", len(noted.last))
+	}
+
+	now = now.Add(time.Second)
+	note("new")
+
+	if len(noted.last) != 2 || noted.in("kept").IsZero() || noted.in("new").IsZero() {
+		t.Errorf("kept: %v", noted.last)
+	}
+}
+
 // A prune of a whole fleet deletes one kind after the other. What is left of a cluster in the middle of it is no wish.
 func TestDeletionsInTheNamespaceKeepMachines(t *testing.T) {
 	f := running(t)
@@ -63,7 +92,7 @@ func TestDeletionsInTheNamespaceKeepMachines(t *testing.T) {
 
 	for range 5 {
 		f.advance(settleTime - time.Second)
-		f.reconciler.deletions.note(other, f.clock())
+		f.reconciler.deletions.note(other, f.clock(), settleTime)
 		f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 	}
 

@@ -197,6 +197,12 @@ func TestLateRefusal(t *testing.T) {
 // A machine of another cluster is never taken away.
 func TestCollision(t *testing.T) {
 	f := running(t)
+	f.collide()
+}
+
+// collide makes a cluster "other" that wants a machine of "demo".
+func (f *fixture) collide() {
+	f.t.Helper()
 
 	other := newCluster()
 	other.Name, other.UID = "other", "uid-other"
@@ -205,10 +211,10 @@ func TestCollision(t *testing.T) {
 	f.create(other, cp)
 
 	f.eventually("the collision", func() string {
-		_, _ = f.loop.Reconcile(t.Context(), request(testNamespace, "other"))
+		_, _ = f.loop.Reconcile(f.t.Context(), request(testNamespace, "other"))
 
 		found := &v1alpha1.OmniCluster{}
-		if err := f.client.Get(t.Context(), request(testNamespace, "other").NamespacedName, found); err != nil {
+		if err := f.client.Get(f.t.Context(), request(testNamespace, "other").NamespacedName, found); err != nil {
 			return err.Error()
 		}
 

@@ -1,6 +1,7 @@
 package omniconnection
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -199,5 +200,44 @@ func TestMadeAgain(t *testing.T) {
 
 	if _, open := f.pool.Get("uid-main"); open {
 		t.Error("the former object's session is open")
+	}
+}
+
+// Nothing is kept of connections that are gone, whether their end was seen or not.
+func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
+	for name, seen := range map[string]bool{"seen": true, "made again meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			r := newReconciler(f.client, f.client, f.events, Options{Pool: f.pool, Objects: f.objects, Calls: f.calls, Now: f.clock})
+			connection := f.get()
+
+			// As the phases do, which a connection with a key that ends soon makes do it all.
+			r.newScope(connection)
+			r.warned[connection.UID], r.kept[connection.UID] = f.now, "uid-key"
+			r.unrestricted[connection.UID] = unrestricted{secret: "uid-key"}
+
+			asked := 0
+			ask := func() {
+				_ = r.ask(t.Context(), connection.UID, check{}, func(context.Context) error { asked++; return nil })
+			}
+
+			ask()
+
+			if seen {
+				r.gone(client.ObjectKeyFromObject(connection))
+			} else {
+				again := connection.DeepCopy()
+				again.UID = "uid-again"
+				r.newScope(again)
+			}
+
+			if len(r.warned)+len(r.kept)+len(r.unrestricted) != 0 {
+				t.Errorf("kept: %v, %v, %v", r.warned, r.kept, r.unrestricted)
+			}
+
+			if ask(); asked != 2 {
+				t.Error("the last check is kept")
+			}
+		})
 	}
 }

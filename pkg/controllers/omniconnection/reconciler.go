@@ -114,7 +114,7 @@ func (r *reconciler) newScope(connection *v1alpha1.OmniConnection) *scope {
 	r.mu.Unlock()
 
 	if former != "" && former != connection.UID {
-		r.options.Pool.Forget(string(former))
+		r.forget(former)
 	}
 
 	r.options.Calls.Name(string(connection.UID), name.String())
@@ -290,19 +290,26 @@ func (r *reconciler) gone(name types.NamespacedName) {
 	r.mu.Lock()
 	uid := r.uids[name]
 	delete(r.uids, name)
+	r.mu.Unlock()
+
+	if uid != "" {
+		r.forget(uid)
+	}
+
+	r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
+	r.options.Calls.Forget(name.String())
+}
+
+// forget removes what is kept by the UID of an object, and closes its session.
+func (r *reconciler) forget(uid types.UID) {
+	r.mu.Lock()
 	delete(r.warned, uid)
 	delete(r.kept, uid)
 	delete(r.unrestricted, uid)
 	r.mu.Unlock()
 
 	r.checks.Forget(uid)
-
-	if uid != "" {
-		r.options.Pool.Forget(string(uid))
-	}
-
-	r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
-	r.options.Calls.Forget(name.String())
+	r.options.Pool.Forget(string(uid))
 }
 
 // nameSome lists names for messages: all of a few, the first of many.

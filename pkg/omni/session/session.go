@@ -110,10 +110,13 @@ func (s *Session) PlanDelete(ctx context.Context, cluster string, options plan.D
 		return nil, err
 	}
 
-	s.mirror.Await(cluster, nil)
+	s.LetGo(cluster)
 
 	return plan.Delete(ctx, s.mirror.State(), cluster, options)
 }
+
+// LetGo ends what was recorded for a cluster that is not planned any more: it waits for nothing of others.
+func (s *Session) LetGo(cluster string) { s.mirror.Await(cluster, nil) }
 
 // Apply makes a plan's changes in Omni: see plan.Apply. Until the local copy shows them, Ready returns ErrBehind for
 // the cluster.
