@@ -114,13 +114,5 @@ func (a *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) e
 
 // change adds or removes the finalizer of the Secret in the version that was read.
 func (a *Access) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
-	changed := index.SecretMetadata()
-	changed.ObjectMeta = *secret.ObjectMeta.DeepCopy()
-
-	base := changed.DeepCopy()
-	if !how(changed, v1alpha1.KubeconfigInUseFinalizer) {
-		return nil
-	}
-
-	return a.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) // the callers do
+	return sources.ChangeFinalizer(ctx, a.Client, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, how) // the callers wrap it
 }

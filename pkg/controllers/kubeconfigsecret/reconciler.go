@@ -21,6 +21,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // reconciler reads the metadata of Secrets, never their content.
@@ -100,10 +101,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 
-	base := secret.DeepCopy()
-	controllerutil.RemoveFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer)
-
-	err = r.client.Patch(ctx, secret, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	err = sources.ChangeFinalizer(ctx, r.client, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, controllerutil.RemoveFinalizer)
 	if apierrors.IsConflict(err) { // its export wrote it at the same time: nothing to alarm anybody with
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}

@@ -39,11 +39,14 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Add adds the controller to a manager. The indexes of package index must be
-// registered.
+// Add adds the controller, and the one of the keys' Secrets, to a manager. The indexes of package index must be registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
 	failures := loop.NewFailures()
+
+	if err := r.addSecrets(mgr); err != nil {
+		return err
+	}
 
 	return builder.ControllerManagedBy(mgr).
 		Named("omniconnection").

@@ -7,15 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
@@ -43,10 +40,10 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 
 	if sources.Refused(readError) != nil {
 		// A finalizer would disturb the owners of the Secret.
-		return unread, r.dropSecret(ctx, secret)
+		return unread, r.changeFinalizer(ctx, secret.ObjectMeta, controllerutil.RemoveFinalizer)
 	}
 
-	if err := r.guardSecret(ctx, s); err != nil {
+	if err := r.holdSecret(ctx, s); err != nil {
 		return loop.Outcome{}, err
 	}
 
@@ -144,116 +141,4 @@ func (r *reconciler) warnOfDeletion(ctx context.Context, connection *v1alpha1.Om
 	}
 
 	return "; " + text, nil
-}
-
-// guardSecret makes sure that the key's Secret outlives the OmniClusters that need it, and releases Secrets that nobody
-// needs any more.
-func (r *reconciler) guardSecret(ctx context.Context, s *scope) error {
-	used, err := r.isUsed(ctx, client.ObjectKeyFromObject(s.connection))
-	if err != nil {
-		return err
-	}
-
-	if used {
-		if err := r.holdSecret(ctx, client.ObjectKey{
-			Namespace: s.connection.Namespace, Name: s.connection.Spec.Auth.ServiceAccountSecretRef.Name,
-		}); err != nil {
-			return err
-		}
-	}
-
-	return r.releaseSecrets(ctx, s.connection.Namespace)
-}
-
-func (r *reconciler) holdSecret(ctx context.Context, name client.ObjectKey) error {
-	secret := index.SecretMetadata()
-
-	err := r.client.Get(ctx, name, secret)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("read the metadata of Secret %q: %w", name.Name, err)
-	}
-
-	// The API server accepts no new finalizer on an object that is being deleted.
-	if !secret.DeletionTimestamp.IsZero() {
-		return nil
-	}
-
-	return r.patchFinalizer(ctx, secret, controllerutil.AddFinalizer)
-}
-
-// dropSecret removes the finalizer from a Secret that may not be used.
-func (r *reconciler) dropSecret(ctx context.Context, secret *corev1.Secret) error {
-	held := index.SecretMetadata()
-	held.ObjectMeta = secret.ObjectMeta
-
-	return r.patchFinalizer(ctx, held, controllerutil.RemoveFinalizer)
-}
-
-// releaseSecrets removes the finalizer from every Secret of the namespace that
-// is not the key of a connection with users.
-func (r *reconciler) releaseSecrets(ctx context.Context, namespace string) error {
-	held := &metav1.PartialObjectMetadataList{}
-	held.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-
-	if err := r.client.List(ctx, held, client.InNamespace(namespace), client.MatchingFields{index.ByInUse: "true"}); err != nil {
-		return fmt.Errorf("list the Secrets in use: %w", err)
-	}
-
-	for i := range held.Items {
-		needed, err := r.isNeeded(ctx, &held.Items[i])
-		if err != nil {
-			return err
-		}
-
-		if needed {
-			continue
-		}
-
-		if err := r.patchFinalizer(ctx, &held.Items[i], controllerutil.RemoveFinalizer); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-func (r *reconciler) isNeeded(ctx context.Context, secret client.Object) (bool, error) {
-	list := &v1alpha1.OmniConnectionList{}
-
-	err := r.client.List(ctx, list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{index.ByKeySecret: secret.GetName()})
-	if err != nil {
-		return false, fmt.Errorf("list the connections with Secret %q: %w", secret.GetName(), err)
-	}
-
-	for i := range list.Items {
-		used, err := r.isUsed(ctx, client.ObjectKeyFromObject(&list.Items[i]))
-		if err != nil || used {
-			return used, err
-		}
-	}
-
-	return false, nil
-}
-
-// patchFinalizer changes the finalizer of a Secret whose content stays unread.
-func (r *reconciler) patchFinalizer(
-	ctx context.Context, secret *metav1.PartialObjectMetadata, change func(client.Object, string) bool,
-) error {
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-
-	base := secret.DeepCopy()
-	if !change(secret, v1alpha1.InUseFinalizer) {
-		return nil
-	}
-
-	err := r.client.Patch(ctx, secret, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("change the finalizers of Secret %q: %w", secret.Name, err)
-	}
-
-	return nil
 }

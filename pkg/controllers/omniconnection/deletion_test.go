@@ -174,6 +174,41 @@ func TestDeletionEnds(t *testing.T) {
 	}
 }
 
+// A connection may be gone before anybody saw that its Secret was held: by a finalizer that was taken off by hand, a crash,
+// or a cache that did not show the Secret's own finalizer yet.
+func TestSecretIsLetGoAfterItsConnection(t *testing.T) {
+	f := newFixture(t)
+	f.secret("key", f.key)
+
+	if err := f.client.Create(t.Context(), cluster("demo")); err != nil {
+		t.Fatal(err)
+	}
+
+	f.expect("Reachable", "True", "Connected")
+
+	if got := f.finalizers("key"); len(got) != 1 {
+		t.Fatalf("held by %q", got)
+	}
+
+	former := f.get()
+	former.Finalizers = nil
+
+	if err := f.client.Update(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.client.Delete(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+
+	f.start(EndpointPolicy{})
+	f.run()
+
+	if got := f.finalizers("key"); len(got) != 0 {
+		t.Errorf("held by %q for a connection that is gone", got)
+	}
+}
+
 // The same name with another UID is another object, with a session of its own.
 func TestMadeAgain(t *testing.T) {
 	f := newFixture(t)

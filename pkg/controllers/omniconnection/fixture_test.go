@@ -36,6 +36,7 @@ type fixture struct {
 	objects *metrics.Objects
 	calls   *metrics.Calls
 	loop    *loop.Reconciler[*v1alpha1.OmniConnection, *scope]
+	secrets reconcile.Func // the controller of the keys' Secrets
 	now     time.Time
 	writes  int
 
@@ -77,7 +78,7 @@ func (f *fixture) start(policy EndpointPolicy) {
 	r := newReconciler(f.client, sources.Policy{}.Reader(f.client), f.events, Options{
 		Pool: f.pool, Objects: f.objects, Calls: f.calls, Endpoints: policy, Now: f.clock,
 	})
-	f.loop = loop.New(r.kind(), loop.Settings{Client: f.client, Events: f.events})
+	f.loop, f.secrets = loop.New(r.kind(), loop.Settings{Client: f.client, Events: f.events}), r.releaseSecret
 }
 
 func (f *fixture) clock() time.Time {
@@ -120,7 +121,25 @@ func (f *fixture) run() reconcile.Result {
 		f.t.Fatal(err)
 	}
 
+	f.runSecrets()
+
 	return result
+}
+
+// runSecrets looks at all Secrets once.
+func (f *fixture) runSecrets() {
+	f.t.Helper()
+
+	list := &corev1.SecretList{}
+	if err := f.client.List(f.t.Context(), list); err != nil {
+		f.t.Fatal(err)
+	}
+
+	for i := range list.Items {
+		if _, err := f.secrets(f.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 }
 
 func (f *fixture) get() *v1alpha1.OmniConnection {

@@ -236,13 +236,9 @@ func (r *reconciler) waitForUsers(ctx context.Context, s *scope) (loop.Outcome, 
 	return loop.Block(0, v1alpha1.ReasonInUse, "%s; delete them first, with spec.deletePolicy.orphan if their clusters should stay in Omni", message), nil
 }
 
-// closeSession closes the session and releases the Secret.
-func (r *reconciler) closeSession(ctx context.Context, s *scope) (loop.Outcome, error) {
+// closeSession closes the session.
+func (r *reconciler) closeSession(_ context.Context, s *scope) (loop.Outcome, error) {
 	r.options.Pool.Forget(string(s.connection.UID))
-
-	if err := r.releaseSecrets(ctx, s.connection.Namespace); err != nil {
-		return loop.Outcome{}, err
-	}
 
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
 }

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,8 +37,6 @@ const (
 	// ByValueSecret finds objects by the Secrets that a valueFrom names; OmniHelmReleases also by those with
 	// credentials, certificates and keyrings for the chart.
 	ByValueSecret = "values.secret"
-	// ByInUse finds the metadata of Secrets that carry v1alpha1.InUseFinalizer, under the value "true".
-	ByInUse = "inUse"
 )
 
 // Index is one field index.
@@ -86,13 +83,6 @@ func All() []Index {
 		{SecretMetadata(), ByExportUID, func(o client.Object) []string {
 			if uid := o.GetLabels()[v1alpha1.LabelExportUID]; uid != "" {
 				return []string{uid}
-			}
-
-			return nil
-		}},
-		{SecretMetadata(), ByInUse, func(o client.Object) []string {
-			if slices.Contains(o.GetFinalizers(), v1alpha1.InUseFinalizer) {
-				return []string{"true"}
 			}
 
 			return nil

@@ -83,9 +83,6 @@ func TestIndexes(t *testing.T) {
 		*patches = []v1alpha1.Patch{fromSecret("s", "k"), {ValueFrom: fromConfigMap("m")}}
 	}
 
-	free, held := SecretMetadata(), SecretMetadata()
-	held.Finalizers = []string{"example.com/other", v1alpha1.InUseFinalizer}
-
 	for name, test := range map[string]struct {
 		object client.Object
 		index  string
@@ -105,8 +102,6 @@ func TestIndexes(t *testing.T) {
 		"Secrets of workers":          {workers, ByValueSecret, []string{"s"}},
 		"cluster of a machine":        {machine, ByCluster, []string{"demo"}},
 		"ConfigMaps of a machine":     {machine, ByValueConfigMap, []string{"m"}},
-		"Secret that is free":         {free, ByInUse, nil},
-		"Secret in use":               {held, ByInUse, []string{"true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, found(t, test.object, test.index)); diff != "" {
