@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -66,15 +67,26 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 	}
 
 	if health := lease.Health(); !health.Synced {
-		outcome := loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", name, health.Message)
-		if health.Class == omni.ClassNotReady {
-			outcome = r.unlessStarting(connection, outcome)
-		}
-
-		return outcome, nil
+		return r.unsynced(s, health), nil
 	}
 
 	return takeSlot(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
+}
+
+// unsynced returns the outcome while the copy of Omni is not current. Nothing is planned from it meanwhile. A restart of
+// Omni leaves the status of the whole fleet as it is; a deletion counts from its first run how long Omni is away, and who
+// asks for something is answered.
+func (r *reconciler) unsynced(s *scope, health mirror.Health) loop.Outcome {
+	outcome := loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", s.connection.Name, health.Message)
+	if health.Class == omni.ClassNotReady {
+		return r.unlessStarting(s.connection, outcome)
+	}
+
+	if left := s.lease.Grace(r.options.Now()); left > 0 && s.cluster.DeletionTimestamp.IsZero() && loop.IsAnswered(s.cluster) {
+		return loop.Postpone(left, outcome.Reason(), "%s", outcome.Message())
+	}
+
+	return loop.Wait(0, outcome.Reason(), "%s; nothing newer than %s is known", outcome.Message(), health.Since.UTC().Format(time.RFC3339))
 }
 
 // unlessStarting replaces the outcome in the first moments of a leader: the controller of OmniConnection is still

@@ -377,28 +377,6 @@ func showReady(f *fixture, status metav1.ConditionStatus) {
 	}
 }
 
-func TestOmniGoesAway(t *testing.T) {
-	f := running(t)
-	f.omni.GoDown()
-	f.until("ConnectionReady", metav1.ConditionFalse, "MirrorNotSynced")
-
-	if f.get().Status.Omni == nil {
-		t.Error("what Omni said last is not shown any more")
-	}
-
-	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
-
-	if err := f.omni.ComeBack(); err != nil {
-		t.Fatal(err)
-	}
-
-	f.until("Ready", metav1.ConditionTrue, "Running")
-
-	if f.view().Labels["a"] != "b" {
-		t.Error("the change was lost")
-	}
-}
-
 // An answer that says nothing about the content is tried again with pauses.
 func TestTransientFailure(t *testing.T) {
 	f := running(t)

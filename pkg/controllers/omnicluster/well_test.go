@@ -45,7 +45,8 @@ func TestOmniWasAway(t *testing.T) {
 	f.advance(time.Hour)
 	f.omni.ResetStreams()
 	f.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
-	f.omni.GoDown()
+	f.loseOmni()
+	f.advance(time.Minute) // longer than a restart of Omni
 	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
 
 	if err := f.omni.ComeBack(); err != nil {

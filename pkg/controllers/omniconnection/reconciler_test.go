@@ -182,6 +182,7 @@ func TestOmniGoesAwayAndComesBack(t *testing.T) {
 	f.secret("key", f.key)
 	f.expect("Reachable", "True", "Connected")
 	f.omni.GoDown()
+	f.now = f.now.Add(time.Minute)
 	f.runUntilReady(metav1.ConditionFalse) // a lost watch is noticed in a moment
 
 	if err := f.omni.ComeBack(); err != nil {
@@ -189,6 +190,42 @@ func TestOmniGoesAwayAndComesBack(t *testing.T) {
 	}
 
 	f.runUntilReady(metav1.ConditionTrue)
+}
+
+// A restart of Omni changes no condition, unless somebody asks.
+func TestShortOutageIsNotShown(t *testing.T) {
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", "True", "Connected")
+
+	lease, open := f.pool.Get("uid-main")
+	if !open {
+		t.Fatal("no session")
+	}
+	defer lease.Release()
+
+	f.omni.GoDown()
+
+	for deadline := time.Now().Add(30 * time.Second); lease.Health().Synced; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the watches are not lost")
+		}
+	}
+
+	writes := f.writes
+
+	for range 2 { // with the check of before, and with a new one
+		if result := f.run(); f.writes != writes || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+			t.Errorf("%d writes, then %+v: %+v", f.writes-writes, result, f.get().Status.Conditions)
+		}
+
+		f.start(EndpointPolicy{}) // which forgets the check
+	}
+
+	f.edit(func(o *v1alpha1.OmniConnection) {
+		o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	f.runUntilReady(metav1.ConditionFalse)
 }
 
 func (f *fixture) runUntilReady(want metav1.ConditionStatus) {

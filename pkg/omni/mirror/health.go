@@ -25,6 +25,20 @@ type Health struct {
 	Message string
 }
 
+// outageGrace is how long lost watches may be those of a restart of Omni: it takes seconds, and the watches are opened
+// again within seconds of its end.
+const outageGrace = 10 * time.Second
+
+// Grace returns how much longer the copy may be incomplete because of a restart of Omni, which is nothing to show; 0 if
+// it is complete, or something else keeps it from being so.
+func (h Health) Grace(now time.Time) time.Duration {
+	if h.Synced || h.Class != omni.ClassUnreachable && h.Class != omni.ClassTransient {
+		return 0
+	}
+
+	return max(0, outageGrace-now.Sub(h.Since))
+}
+
 // healthKeeper derives one Health from the watches of all types.
 type healthKeeper struct {
 	mu      sync.Mutex

@@ -57,6 +57,18 @@ func (s *Session) Health() mirror.Health {
 	return s.mirror.Health()
 }
 
+// Grace returns how much longer an outage need not be shown: see mirror.Health.Grace. An Omni that counts as silent has
+// answered nothing for seconds before, and is shown at once.
+func (s *Session) Grace(now time.Time) time.Duration {
+	if s.client != nil {
+		if _, answers := s.client.liveness.health(); !answers {
+			return 0
+		}
+	}
+
+	return s.mirror.Health().Grace(now)
+}
+
 // Ready returns nil if the cluster may be planned now: see Mirror.Ready. An Omni that answers no calls is ErrNotSynced,
 // too.
 func (s *Session) Ready(cluster string) error {

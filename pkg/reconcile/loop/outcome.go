@@ -93,8 +93,9 @@ func Block(after time.Duration, reason, format string, args ...any) Outcome {
 }
 
 // Postpone means that the result is not known yet and will be in a moment: the object is reconciled again after the
-// given time, and its status stays as it is. It is for the first moments of a process, which would otherwise write
-// every status twice, and of an object that is about to have something to show. It must not be returned for long.
+// given time, and its status stays as it is. It is for the first moments of a process, or of an outage, which would
+// otherwise write every status twice, and of an object that is about to have something to show. It must not be returned
+// for long.
 func Postpone(after time.Duration, reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictPostpone, reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }

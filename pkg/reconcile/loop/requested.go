@@ -29,6 +29,13 @@ func RequestedAt(object client.Object) string {
 	}
 }
 
+// IsAnswered reports whether the status of an object is about what it asks for now: its generation, and the last request.
+func IsAnswered(object Object) bool {
+	status := object.GetReconcileStatus()
+
+	return status.ObservedGeneration == object.GetGeneration() && status.LastHandledReconcileAt == RequestedAt(object)
+}
+
 // Requests returns a text that changes with every request that an object carries, whichever annotation it is in.
 func Requests(object client.Object) string {
 	annotations := object.GetAnnotations()
