@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -206,6 +207,28 @@ func TestSecretIsLetGoAfterItsConnection(t *testing.T) {
 
 	if got := f.finalizers("key"); len(got) != 0 {
 		t.Errorf("held by %q for a connection that is gone", got)
+	}
+}
+
+// What may free a Secret wakes its controller: the end of a cluster, and a connection that goes or names another Secret.
+func TestWhatWakesASecret(t *testing.T) {
+	f := newFixture(t)
+	r := newReconciler(f.client, f.client, f.events, Options{Pool: f.pool, Now: f.clock})
+	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "team", Name: "key"}}}
+
+	if diff := cmp.Diff(want, secretOf(t.Context(), f.get())); diff != "" {
+		t.Errorf("a connection: %s", diff)
+	}
+
+	if diff := cmp.Diff(want, r.secretOfCluster(t.Context(), cluster("demo"))); diff != "" {
+		t.Errorf("a cluster: %s", diff)
+	}
+
+	other := cluster("demo")
+	other.Spec.ConnectionRef.Name = "none"
+
+	if got := r.secretOfCluster(t.Context(), other); got != nil {
+		t.Errorf("a cluster without a connection: %v", got)
 	}
 }
 
