@@ -44,6 +44,8 @@ type Options struct {
 	ManagementCluster string
 	// HubID is the ID of the hub in marks of ownership; see package hub.
 	HubID string
+	// Namespace is the one that is served; empty: all.
+	Namespace string
 	// ExportNamespaces are those besides its own to which an OmniKubeconfigExport may write its Secret.
 	ExportNamespaces []string
 	// Endpoints says where the keys of OmniConnections may be used.
@@ -154,6 +156,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err := omniconnection.Add(guarded, omniconnection.Options{
 		Pool: pool, Objects: objects, Calls: calls, HealthChanged: connectionHealth,
 		Endpoints:   options.Endpoints,
+		Namespace:   options.Namespace,
 		Concurrency: options.Concurrency.OmniConnection,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniConnection: %w", err)

@@ -91,6 +91,7 @@ func Run(ctx context.Context, options *Options) error {
 		SettleTime:        options.DestroySettleTime,
 		ManagementCluster: options.ManagementClusterName,
 		HubID:             hubID,
+		Namespace:         options.servedNamespace(),
 		ExportNamespaces:  options.ExportNamespaces,
 		Endpoints:         endpoints,
 		Sources:           sources,
@@ -125,6 +126,15 @@ func (o *Options) askHub(ctx context.Context, config *rest.Config) (meta.RESTMap
 	id, err := hub.Identify(ctx, config, o.HubID, startRole)
 
 	return mapper, id, err
+}
+
+// servedNamespace returns the namespace that is served; empty: all.
+func (o *Options) servedNamespace() string {
+	if o.AllNamespaces {
+		return ""
+	}
+
+	return o.Namespace
 }
 
 // serves describes in the log which objects are served.

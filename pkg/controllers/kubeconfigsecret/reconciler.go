@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -31,13 +30,11 @@ type reconciler struct {
 	now    func() time.Time
 }
 
-// Add adds the controller to a manager. The indexes of package index must be
+// Add adds the controller to a manager, for the namespace that is served; empty: all. The indexes of package index must be
 // registered.
-func Add(mgr manager.Manager) error {
+func Add(mgr manager.Manager, namespace string) error {
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: time.Now}
-	held := predicate.NewPredicateFuncs(func(secret client.Object) bool {
-		return controllerutil.ContainsFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer)
-	})
+	held := loop.Holds(namespace, v1alpha1.KubeconfigInUseFinalizer)
 
 	return builder.ControllerManagedBy(mgr).
 		Named("kubeconfigsecret").

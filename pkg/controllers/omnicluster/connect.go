@@ -82,7 +82,7 @@ func (r *reconciler) unsynced(s *scope, health mirror.Health) loop.Outcome {
 		return r.unlessStarting(s.connection, outcome)
 	}
 
-	if left := s.lease.Grace(r.options.Now()); left > 0 && s.cluster.DeletionTimestamp.IsZero() && loop.IsAnswered(s.cluster) {
+	if left := health.Grace(r.options.Now()); left > 0 && s.cluster.DeletionTimestamp.IsZero() && loop.IsAnswered(s.cluster) {
 		return loop.Postpone(left, outcome.Reason(), "%s", outcome.Message())
 	}
 

@@ -8,10 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 )
 
-// loseOmni has Omni go away, and waits until the local copy knows it.
-func (f *fixture) loseOmni() {
+// loseOmni has Omni go away, and waits until the local copy knows it. Before, the copy was complete for a while, if that is
+// wanted: only then the outage may be a restart.
+func (f *fixture) loseOmni(afterAWhile bool) {
 	f.t.Helper()
 
 	lease, open := f.pool.Get("uid-connection")
@@ -19,6 +21,10 @@ func (f *fixture) loseOmni() {
 		f.t.Fatal("no session")
 	}
 	defer lease.Release()
+
+	if afterAWhile {
+		time.Sleep(time.Until(lease.Health().Since.Add(mirror.OutageGrace)))
+	}
 
 	f.omni.GoDown()
 	f.eventually("the loss of the watches", func() string {
@@ -32,13 +38,15 @@ func (f *fixture) loseOmni() {
 
 // A restart of Omni changes no condition and writes nothing, neither to the API nor, from facts that may be old, to Omni.
 func TestShortOutageIsNotShown(t *testing.T) {
+	t.Parallel()
+
 	f := running(t)
 	ready := *apimeta.FindStatusCondition(f.get().Status.Conditions, "Ready")
 	writes, remote := f.writes, f.remoteWrites()
 
 	f.delete(newWorkers("w", machineClass, 2))
 	f.create(newWorkers("w", machineClass, 3))
-	f.loseOmni()
+	f.loseOmni(true)
 
 	for range 3 {
 		if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
@@ -62,6 +70,8 @@ func TestShortOutageIsNotShown(t *testing.T) {
 
 // Who asks for something meanwhile is answered at once.
 func TestOutageIsShownToWhoAsks(t *testing.T) {
+	t.Parallel()
+
 	for name, ask := range map[string]func(*fixture){
 		"a change": func(f *fixture) {
 			f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
@@ -74,8 +84,10 @@ func TestOutageIsShownToWhoAsks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
 			f := running(t)
-			f.loseOmni()
+			f.loseOmni(true)
 			ask(f)
 			f.run()
 
@@ -88,10 +100,12 @@ func TestOutageIsShownToWhoAsks(t *testing.T) {
 
 // A deletion counts how long Omni is away from the beginning.
 func TestDeletionIsToldOfAnOutageAtOnce(t *testing.T) {
+	t.Parallel()
+
 	f := running(t)
 	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.Orphan = true })
 	f.run()
-	f.loseOmni()
+	f.loseOmni(true)
 	f.delete(newCluster())
 	f.run()
 	says(t, message(f.get(), "Ready"), `OmniConnection "omni"`)
@@ -99,7 +113,7 @@ func TestDeletionIsToldOfAnOutageAtOnce(t *testing.T) {
 
 func TestOmniGoesAway(t *testing.T) {
 	f := running(t)
-	f.loseOmni()
+	f.loseOmni(false)
 	f.advance(time.Minute)
 	f.until("ConnectionReady", metav1.ConditionFalse, "MirrorNotSynced")
 

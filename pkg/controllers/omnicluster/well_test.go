@@ -45,7 +45,7 @@ func TestOmniWasAway(t *testing.T) {
 	f.advance(time.Hour)
 	f.omni.ResetStreams()
 	f.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
-	f.loseOmni()
+	f.loseOmni(false)
 	f.advance(time.Minute) // longer than a restart of Omni
 	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
 

@@ -33,6 +33,8 @@ type Options struct {
 	HealthChanged *trigger.Trigger[string]
 	// Endpoints decides where keys may be used.
 	Endpoints EndpointPolicy
+	// Namespace is the one that is served; empty: all.
+	Namespace string
 	// Concurrency is the number of connections that are reconciled at the same time.
 	Concurrency int
 	// Now replaces time.Now.

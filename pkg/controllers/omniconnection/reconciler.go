@@ -149,11 +149,11 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 			return loop.Postpone(session.CheckTimeout, v1alpha1.ReasonProgressing, "%s is being asked", spec.Endpoint), nil
 		}
 
-		return r.unlessBrief(s.connection, lease, explain(omni.Classify(err), spec.Endpoint, omni.Message(err))), nil
+		return r.unlessBrief(s.connection, lease.Health(), explain(omni.Classify(err), spec.Endpoint, omni.Message(err))), nil
 	}
 
 	if health := firstContents(ctx, lease); !health.Synced {
-		return r.unlessBrief(s.connection, lease, r.unlessStarting(s.connection, health, explainHealth(spec.Endpoint, health))), nil
+		return r.unlessBrief(s.connection, health, r.unlessStarting(s.connection, health, explainHealth(spec.Endpoint, health))), nil
 	}
 
 	// The key may have ended during the call.
@@ -210,8 +210,8 @@ func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, health 
 
 // unlessBrief replaces the outcome while Omni may only be restarting: a connection that was Ready stays so for some
 // seconds, unless somebody asked. What a person has to mend is shown at once.
-func (r *reconciler) unlessBrief(connection *v1alpha1.OmniConnection, lease *session.Lease, outcome loop.Outcome) loop.Outcome {
-	left := lease.Grace(r.options.Now())
+func (r *reconciler) unlessBrief(connection *v1alpha1.OmniConnection, health mirror.Health, outcome loop.Outcome) loop.Outcome {
+	left := health.Grace(r.options.Now())
 	if left <= 0 || outcome.Stalls() || !connection.ShownReady() || !loop.IsAnswered(connection) {
 		return outcome
 	}

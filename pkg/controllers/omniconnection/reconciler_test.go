@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -194,6 +195,8 @@ func TestOmniGoesAwayAndComesBack(t *testing.T) {
 
 // A restart of Omni changes no condition, unless somebody asks.
 func TestShortOutageIsNotShown(t *testing.T) {
+	t.Parallel()
+
 	f := newFixture(t)
 	f.secret("key", f.key)
 	f.expect("Reachable", "True", "Connected")
@@ -204,6 +207,7 @@ func TestShortOutageIsNotShown(t *testing.T) {
 	}
 	defer lease.Release()
 
+	time.Sleep(time.Until(lease.Health().Since.Add(mirror.OutageGrace))) // else it is no restart
 	f.omni.GoDown()
 
 	for deadline := time.Now().Add(30 * time.Second); lease.Health().Synced; time.Sleep(5 * time.Millisecond) {

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -26,15 +25,12 @@ import (
 // addSecrets adds the controller that lets Secrets go. It looks at each held Secret itself: a connection may be gone
 // before a run of it saw that its Secret was held.
 func (r *reconciler) addSecrets(mgr manager.Manager) error {
-	held := predicate.NewPredicateFuncs(func(secret client.Object) bool {
-		return controllerutil.ContainsFinalizer(secret, v1alpha1.InUseFinalizer)
-	})
+	held := loop.Holds(r.options.Namespace, v1alpha1.InUseFinalizer)
 
 	return builder.ControllerManagedBy(mgr).
 		Named("keysecret").
 		WatchesMetadata(index.SecretMetadata(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(held)).
-		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(secretOf),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(secretOf)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.secretOfCluster), builder.WithPredicates(loop.OnlyDeletions())).
 		WithOptions(controller.Options{RateLimiter: loop.RateLimiter()}).
 		Complete(reconcile.Func(r.releaseSecret))

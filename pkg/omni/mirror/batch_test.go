@@ -10,6 +10,8 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
@@ -185,9 +187,9 @@ func TestHealth(t *testing.T) {
 		{"one is lost", lost(omnires.MachineSetType, omni.ErrKeyExpired), true, Health{Since: start, Class: omni.ClassKeyExpired, Message: "the watch of MachineSet is lost: " + omni.Message(omni.ErrKeyExpired)}},
 		{"all are there", found(omnires.MachineSetType), true, Health{Synced: true, Since: start.Add(3 * time.Minute)}},
 		{"a moment later", found(omnires.MachineSetType), false, Health{Synced: true, Since: start.Add(3 * time.Minute)}},
-		{"lost", lost(omnires.MachineSetType, omni.ErrClosed), true, Health{Since: start.Add(5 * time.Minute), Class: omni.ClassNotReady, Message: "the watch of MachineSet is lost: " + omni.ErrClosed.Error()}},
-		{"another is lost, too", lost(omnires.ClusterType, omni.ErrClosed), false, Health{Since: start.Add(5 * time.Minute), Class: omni.ClassNotReady, Message: "2 watches are lost; Cluster: " + omni.ErrClosed.Error()}},
-		{"for another reason", lost(omnires.ClusterType, omni.ErrKeyExpired), true, Health{Since: start.Add(5 * time.Minute), Class: omni.ClassKeyExpired, Message: "2 watches are lost; Cluster: " + omni.Message(omni.ErrKeyExpired)}},
+		{"lost", lost(omnires.MachineSetType, omni.ErrClosed), true, Health{Since: start.Add(5 * time.Minute), Outage: start.Add(5 * time.Minute), Class: omni.ClassNotReady, Message: "the watch of MachineSet is lost: " + omni.ErrClosed.Error()}},
+		{"another is lost, too", lost(omnires.ClusterType, omni.ErrClosed), false, Health{Since: start.Add(5 * time.Minute), Outage: start.Add(5 * time.Minute), Class: omni.ClassNotReady, Message: "2 watches are lost; Cluster: " + omni.ErrClosed.Error()}},
+		{"for another reason", lost(omnires.ClusterType, omni.ErrKeyExpired), true, Health{Since: start.Add(5 * time.Minute), Outage: start.Add(5 * time.Minute), Class: omni.ClassKeyExpired, Message: "2 watches are lost; Cluster: " + omni.Message(omni.ErrKeyExpired)}},
 	} {
 		now = now.Add(time.Minute)
 
@@ -198,5 +200,52 @@ func TestHealth(t *testing.T) {
 		if diff := cmp.Diff(step.want, keeper.get()); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
 		}
+	}
+}
+
+// TestGraceOfAnOutage: a watch that is lost again and again right after it was complete is one outage, and is shown. One that
+// was complete for long was a restart of Omni.
+func TestGraceOfAnOutage(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	now := start
+	keeper := newHealthKeeper([]mirroredKind{{omnires.ClusterType, fromID}}, func() time.Time { return now })
+	away := status.Error(codes.Unavailable, "connection refused")
+
+	keeper.lost(omnires.ClusterType, away)
+
+	if left := keeper.get().Grace(now); left != 0 {
+		t.Errorf("a copy that was never complete has %s", left)
+	}
+
+	keeper.found(omnires.ClusterType)
+	now = now.Add(time.Hour)
+	keeper.lost(omnires.ClusterType, away)
+
+	if left := keeper.get().Grace(now); left != OutageGrace {
+		t.Errorf("%s for a copy that was complete for an hour", left)
+	}
+
+	for range 20 {
+		now = now.Add(time.Second)
+		keeper.found(omnires.ClusterType)
+
+		if health := keeper.get(); !health.Outage.IsZero() || health.Grace(now) != 0 {
+			t.Errorf("a complete copy is in an outage: %+v", health)
+		}
+
+		now = now.Add(time.Second)
+		keeper.lost(omnires.ClusterType, away)
+	}
+
+	if left := keeper.get().Grace(now); left != 0 {
+		t.Errorf("%s for a copy that comes and goes for %s", left, now.Sub(start))
+	}
+
+	keeper.found(omnires.ClusterType)
+	now = now.Add(OutageGrace)
+	keeper.lost(omnires.ClusterType, omni.ErrKeyExpired)
+
+	if left := keeper.get().Grace(now); left != 0 {
+		t.Errorf("%s for what a person has to mend", left)
 	}
 }

@@ -19,24 +19,27 @@ type Health struct {
 	Synced bool
 	// Since is when Synced last changed (at first: when the mirror started).
 	Since time.Time
+	// Outage is when the copy was first lost since it was complete for ten seconds; zero if it is complete, or never was for
+	// so long. A copy that is lost again right after it was complete is still in the same outage.
+	Outage time.Time
 	// Class is the class of the failure; ClassNotReady while the first contents are being read and nothing has failed.
 	Class omni.Class
 	// Message is the failure in one bounded line; empty if Synced.
 	Message string
 }
 
-// outageGrace is how long lost watches may be those of a restart of Omni: it takes seconds, and the watches are opened
-// again within seconds of its end.
-const outageGrace = 10 * time.Second
+// OutageGrace is how long lost watches may be those of a restart of Omni: it takes seconds, and the watches are opened
+// again within seconds of its end. A copy that was complete for so long has recovered.
+const OutageGrace = 10 * time.Second
 
 // Grace returns how much longer the copy may be incomplete because of a restart of Omni, which is nothing to show; 0 if
 // it is complete, or something else keeps it from being so.
 func (h Health) Grace(now time.Time) time.Duration {
-	if h.Synced || h.Class != omni.ClassUnreachable && h.Class != omni.ClassTransient {
+	if h.Outage.IsZero() || h.Class != omni.ClassUnreachable && h.Class != omni.ClassTransient {
 		return 0
 	}
 
-	return max(0, outageGrace-now.Sub(h.Since))
+	return max(0, OutageGrace-now.Sub(h.Outage))
 }
 
 // healthKeeper derives one Health from the watches of all types.
@@ -45,6 +48,7 @@ type healthKeeper struct {
 	now     func() time.Time
 	missing map[resource.Type]error // nil error: being read for the first time
 	failed  error                   // what ended the mirror for good
+	outage  time.Time               // when the last one began
 	current Health
 }
 
@@ -105,6 +109,14 @@ func (k *healthKeeper) update() bool {
 
 	if next.Synced != k.current.Synced {
 		next.Since = k.now()
+
+		if k.current.Synced && next.Since.Sub(k.current.Since) >= OutageGrace {
+			k.outage = next.Since
+		}
+	}
+
+	if !next.Synced {
+		next.Outage = k.outage
 	}
 
 	changed := next.Synced != k.current.Synced || next.Class != k.current.Class

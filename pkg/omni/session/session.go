@@ -46,7 +46,8 @@ func (s *Session) Copy() state.State { return s.mirror.State() }
 // Live returns Omni's own state: for decisions for which the copy may be too old, and for writes beside Apply.
 func (s *Session) Live() state.State { return s.live }
 
-// Health returns the state of the session: of the local copy, and whether Omni answers calls.
+// Health returns the state of the session: of the local copy, and whether Omni answers calls. An Omni that counts as silent
+// has answered nothing for seconds before, and has no grace.
 func (s *Session) Health() mirror.Health {
 	if s.client != nil {
 		if health, answers := s.client.liveness.health(); !answers {
@@ -55,18 +56,6 @@ func (s *Session) Health() mirror.Health {
 	}
 
 	return s.mirror.Health()
-}
-
-// Grace returns how much longer an outage need not be shown: see mirror.Health.Grace. An Omni that counts as silent has
-// answered nothing for seconds before, and is shown at once.
-func (s *Session) Grace(now time.Time) time.Duration {
-	if s.client != nil {
-		if _, answers := s.client.liveness.health(); !answers {
-			return 0
-		}
-	}
-
-	return s.mirror.Health().Grace(now)
 }
 
 // Ready returns nil if the cluster may be planned now: see Mirror.Ready. An Omni that answers no calls is ErrNotSynced,
