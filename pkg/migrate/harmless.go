@@ -49,9 +49,8 @@ func madeHarmless(obj *unstructured.Unstructured) bool {
 	}
 
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
-	writers := lastWriters(obj, path...)
 
-	return (value == true || value == "Orphan") && len(writers) == 1 && writers[fieldManager]
+	return (value == true || value == "Orphan") && onlyWeWrote(obj, path...)
 }
 
 // isHarmless reports whether deleting an object of the old operator destroys nothing, whichever operator handles it.

@@ -12,6 +12,13 @@ func weOwn(obj *unstructured.Unstructured, path ...string) bool {
 	return lastWriters(obj, path...)[fieldManager]
 }
 
+// onlyWeWrote reports whether nobody but this command has written a field, or any part of it.
+func onlyWeWrote(obj *unstructured.Unstructured, path ...string) bool {
+	writers := lastWriters(obj, path...)
+
+	return len(writers) == 1 && writers[fieldManager]
+}
+
 // lastWriters returns the field managers that own a field, or a part of it. Without a path it returns those that own
 // anything.
 func lastWriters(obj *unstructured.Unstructured, path ...string) map[string]bool {

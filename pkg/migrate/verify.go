@@ -210,6 +210,19 @@ func (m *Migration) takeOver(ctx context.Context, c *Converted, obj *unstructure
 	})
 }
 
+// restoreDeletion gives a cluster that its user has taken over the deletion policy of the old object. It writes nothing
+// that somebody else has written since the import: that may be what keeps the cluster.
+func (m *Migration) restoreDeletion(ctx context.Context, c *Converted, obj *unstructured.Unstructured, wanted *v1alpha1.OmniCluster) error {
+	policy := map[string]any{"orphan": false}
+	if onlyWeWrote(obj, "spec", "deletePolicy", "destroyMachines") {
+		policy["destroyMachines"] = wanted.Spec.DeletePolicy.DestroyMachines
+	}
+
+	return m.merge(ctx, c, map[string]any{
+		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()}, "spec": map[string]any{"deletePolicy": policy},
+	})
+}
+
 func (m *Migration) merge(ctx context.Context, c *Converted, fields map[string]any) error {
 	of, known := kindNamed(c.Kind)
 	if !known {
@@ -235,8 +248,8 @@ func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstr
 		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
 	case !done || live.Status.Adopting:
 		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
-	case wanted != nil && live.Spec.DeletePolicy.Orphan && !wanted.Spec.DeletePolicy.Orphan && weOwn(obj, "spec", "deletePolicy"):
-		return waits("it gets its deletion policy"), m.takeOver(ctx, c, obj)
+	case wanted != nil && !wanted.Spec.DeletePolicy.Orphan && madeHarmless(obj):
+		return waits("it gets its deletion policy"), m.restoreDeletion(ctx, c, obj, wanted)
 	}
 
 	return verdict{over: true, state: TakenOver, text: "taken over, and without changes"}, nil

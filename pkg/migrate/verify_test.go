@@ -1,0 +1,77 @@
+package migrate
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// TestDeletionPolicyAfterTheTakeover: a cluster that its user has taken over gets the old deletion policy, unless somebody
+// has written the policy since. How its changes are made stays as its user wants it.
+func TestDeletionPolicyAfterTheTakeover(t *testing.T) {
+	const ours, user = fieldManager, "kubectl-edit"
+
+	for name, test := range map[string]struct {
+		live    map[string]any
+		writers map[string]string
+		want    map[string]any
+	}{
+		"ours": {
+			map[string]any{"orphan": true, "destroyMachines": false}, map[string]string{ours: `{"f:deletePolicy":{"f:orphan":{},"f:destroyMachines":{}}}`},
+			map[string]any{"orphan": false, "destroyMachines": true},
+		},
+		"its user keeps the cluster": {
+			map[string]any{"orphan": true, "destroyMachines": true},
+			map[string]string{ours: `{"f:deletePolicy":{"f:destroyMachines":{}}}`, user: `{"f:deletePolicy":{"f:orphan":{}}}`},
+			map[string]any{"orphan": true, "destroyMachines": true},
+		},
+		"its user keeps the cluster, as we do": {
+			map[string]any{"orphan": true, "destroyMachines": false},
+			map[string]string{ours: `{"f:deletePolicy":{"f:orphan":{},"f:destroyMachines":{}}}`, user: `{"f:deletePolicy":{"f:orphan":{}}}`},
+			map[string]any{"orphan": true, "destroyMachines": false},
+		},
+		"its user keeps the machines": {
+			map[string]any{"orphan": true, "destroyMachines": false},
+			map[string]string{ours: `{"f:deletePolicy":{"f:orphan":{}}}`, user: `{"f:deletePolicy":{"f:destroyMachines":{}}}`},
+			map[string]any{"orphan": false, "destroyMachines": false},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := policed("OmniCluster", test.live, test.writers)
+			obj.SetAPIVersion("omni.texashpc.com/v1alpha1")
+			obj.SetNamespace("team-a")
+
+			if err := unstructured.SetNestedField(obj.Object, "ConfirmDestructive", "spec", "changePolicy"); err != nil {
+				t.Fatal(err)
+			}
+
+			m := migrationOn(fakeHub(&obj))
+			wanted := &v1alpha1.OmniCluster{Spec: v1alpha1.OmniClusterSpec{DeletePolicy: v1alpha1.OmniClusterDeletePolicy{DestroyMachines: true}}}
+			converted := &Converted{Kind: "OmniCluster", Namespace: "team-a", Name: "one", Object: wanted}
+			live := &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{ReconcileStatus: v1alpha1.ReconcileStatus{Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue},
+			}}}}
+			live.Spec.DeletePolicy.Orphan = true
+
+			if _, err := m.verifyTakeover(t.Context(), converted, &obj, live); err != nil {
+				t.Fatal(err)
+			}
+
+			of, _ := kindNamed("OmniCluster")
+
+			got, err := m.hub.get(t.Context(), of.resource(), "team-a", "one")
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			want := map[string]any{"changePolicy": "ConfirmDestructive", "deletePolicy": test.want}
+			if diff := cmp.Diff(want, got.Object["spec"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
