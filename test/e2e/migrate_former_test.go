@@ -194,15 +194,20 @@ func (m *former) makeObjects() {
 		workersManifest("demo-w", "demo", classOf(pool, `"2"`)), machineManifest(m.machines[0], "demo", `  labels: {rack: "7"}`),
 	}
 
+	ready := []string{"omniconnection/omni", "omnicluster/demo"}
+
 	for i := range formerExports {
+		ready = append(ready, fmt.Sprintf("omnikubeconfigexport/robot-%d", i))
 		objects = append(objects, exportManifest(fmt.Sprintf("robot-%d", i), fmt.Sprintf("access-%d", i), fmt.Sprintf("robot-%d", i), "deployers"))
 	}
 
 	for i := range formerSyncs {
+		ready = append(ready, fmt.Sprintf("omnisecretsync/pull-%d", i))
 		objects = append(objects, m.formerSync(i))
 	}
 
 	for i := range formerReleases {
+		ready = append(ready, fmt.Sprintf("omnihelmrelease/app-%d", i))
 		objects = append(objects, m.formerRelease(i))
 	}
 
@@ -218,20 +223,8 @@ func (m *former) makeObjects() {
 	m.exportSecrets()
 	m.apply(objects...)
 
-	for _, ready := range []string{"omniconnection/omni", "omnicluster/demo"} {
-		m.wasReady(ready)
-	}
-
-	for i := range formerExports {
-		m.wasReady(fmt.Sprintf("omnikubeconfigexport/robot-%d", i))
-	}
-
-	for i := range formerSyncs {
-		m.wasReady(fmt.Sprintf("omnisecretsync/pull-%d", i))
-	}
-
-	for i := range formerReleases {
-		m.wasReady(fmt.Sprintf("omnihelmrelease/app-%d", i))
+	for _, object := range ready {
+		m.wasReady(object)
 	}
 }
 

@@ -47,14 +47,18 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 		}
 
 		r, table := plainTables(r)
+		query := r.URL.Query()
 
-		if budget == nil || len(reads(info, r.URL.Query())) == 0 {
+		read := reads(info, query)
+		if budget == nil || len(read) == 0 {
 			next.ServeHTTP(w, r)
 
 			return
 		}
 
-		giveBack, err := enter(r, info, table, budget, ledger)
+		estimate := func() int64 { return cost(info, query, table, ledger) }
+
+		giveBack, err := enter(r, budget, ledger, read, estimate)
 		if err != nil {
 			responsewriters.ErrorNegotiated(apierrors.NewTooManyRequests(err.Error(), 1), codecs, v1alpha1.SchemeGroupVersion, w, r)
 
@@ -70,18 +74,17 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 	})
 }
 
-// enter waits until the ledger has counted what the request reads, because before it would cost nothing, and then for the
-// memory. The ledger reads the stores itself, not through this handler.
-func enter(r *http.Request, info *genericapirequest.RequestInfo, table bool, budget *listBudget, ledger *quota.Ledger) (giveBack func(), err error) {
+// enter waits until the ledger has counted the kinds that the request reads, because before it would cost nothing, and then
+// for the memory. The ledger reads the stores itself, not through this handler.
+func enter(r *http.Request, budget *listBudget, ledger *quota.Ledger, read []string, cost func() int64) (giveBack func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), budget.timeout)
 	defer cancel()
 
-	query := r.URL.Query()
-	if err := ledger.WaitUntilCounted(ctx, reads(info, query)...); err != nil {
+	if err := ledger.WaitUntilCounted(ctx, read...); err != nil {
 		return nil, err // says to come again
 	}
 
-	return budget.take(ctx, userName(r), cost(info, query, table, ledger))
+	return budget.take(ctx, userName(r), cost())
 }
 
 func userName(r *http.Request) string {

@@ -1,13 +1,11 @@
 package omnicluster
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
@@ -22,18 +20,7 @@ func (f *fixture) newClient(objects []client.Object) {
 		Spec:       v1alpha1.OmniConnectionSpec{Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM()},
 	}, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: testNamespace, Finalizers: []string{"kubernetes.io/everything-in-it"}},
-	}).WithStatusSubresource(&v1alpha1.OmniCluster{}).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			f.writes++
-
-			return c.Patch(ctx, o, p, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			f.writes++
-
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	}).Build()
+	}).WithStatusSubresource(&v1alpha1.OmniCluster{}).WithInterceptorFuncs(looptest.CountWrites(&f.writes)).Build()
 }
 
 // deleteNamespace begins the deletion of the namespace, which waits for everything in it.

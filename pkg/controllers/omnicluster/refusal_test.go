@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -315,65 +314,6 @@ func TestValues(t *testing.T) {
 
 	if strings.Contains(all.String(), canary) {
 		t.Error("the content of a Secret is shown")
-	}
-}
-
-func TestConnectionThatIsNotThere(t *testing.T) {
-	cluster := newCluster()
-	cluster.Spec.ConnectionRef.Name = "none"
-	f := newFixture(t, cluster)
-
-	says(t, message(f.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotFound"), "Ready"), `"none"`)
-	f.quiet()
-	f.delete(newCluster())
-	f.untilGone()
-}
-
-// The session goes away: a status says so, but not in the first moments of the
-// process.
-func TestSessionThatIsNotOpen(t *testing.T) {
-	f := running(t)
-	f.pool.Forget("uid-connection")
-	f.restart()
-
-	writes := f.writes
-	keeps := func() {
-		t.Helper()
-
-		if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > sessionPause || f.writes != writes {
-			t.Errorf("%v, %d writes", result, f.writes-writes)
-		}
-	}
-
-	keeps()
-
-	// The connection is still shown as Ready: its own controller says when it is not.
-	showReady(f, metav1.ConditionTrue)
-	f.advance(readyGrace - time.Second)
-	keeps()
-
-	showReady(f, metav1.ConditionFalse)
-	f.until("ConnectionReady", metav1.ConditionFalse, "ConnectionNotReady")
-	f.quiet()
-	f.connect()
-	f.until("Ready", metav1.ConditionTrue, "Running")
-}
-
-// showReady writes the condition Ready of the connection, as its controller does.
-func showReady(f *fixture, status metav1.ConditionStatus) {
-	f.t.Helper()
-
-	connection := &v1alpha1.OmniConnection{}
-	if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: testNamespace, Name: "omni"}, connection); err != nil {
-		f.t.Fatal(err)
-	}
-
-	apimeta.SetStatusCondition(&connection.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: status, Reason: "Any", ObservedGeneration: connection.Generation,
-	})
-
-	if err := f.client.Update(f.t.Context(), connection); err != nil {
-		f.t.Fatal(err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package omniconnection
 
 import (
-	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -98,19 +96,7 @@ func (f *fixture) newClient() {
 			Endpoint: f.omni.Endpoint(), CABundle: f.omni.CAPEM(),
 			Auth: v1alpha1.OmniConnectionAuth{ServiceAccountSecretRef: v1alpha1.SecretKeyReference{Name: "key", Key: "serviceAccountKey"}},
 		},
-	}).WithStatusSubresource(&v1alpha1.OmniConnection{}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				f.writes++
-
-				return c.Patch(ctx, o, p, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				f.writes++
-
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
-		}).Build()
+	}).WithStatusSubresource(&v1alpha1.OmniConnection{}).WithInterceptorFuncs(looptest.CountWrites(&f.writes)).Build()
 }
 
 func (f *fixture) run() reconcile.Result {

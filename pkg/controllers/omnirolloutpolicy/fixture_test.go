@@ -2,9 +2,12 @@ package omnirolloutpolicy
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -188,5 +191,32 @@ func isDone(ago time.Duration) func(*v1alpha1.OmniCluster) {
 			Governed: true, Policy: "production", Last: &v1alpha1.RolloutResult{Hash: "hash-" + o.Name, Result: v1alpha1.RolloutDone, Time: at},
 		}
 		o.Status.Conditions[0].Status, o.Status.Conditions[0].LastTransitionTime = metav1.ConditionTrue, at
+	}
+}
+
+// tickets are the clusters with a ticket, as "cluster (stage)".
+func tickets(policy *v1alpha1.OmniRolloutPolicy) string {
+	var shown []string
+	for _, one := range policy.Status.Admitted {
+		shown = append(shown, one.Cluster+" ("+one.Stage+")")
+	}
+
+	return strings.Join(shown, ", ")
+}
+
+func condition(policy *v1alpha1.OmniRolloutPolicy, name string) string {
+	found := apimeta.FindStatusCondition(policy.Status.Conditions, name)
+	if found == nil {
+		return ""
+	}
+
+	return string(found.Status) + " " + found.Reason + ": " + found.Message
+}
+
+func wantTickets(t *testing.T, policy *v1alpha1.OmniRolloutPolicy, want string) {
+	t.Helper()
+
+	if diff := cmp.Diff(want, tickets(policy)); diff != "" {
+		t.Errorf("tickets (-want +got):\n%s", diff)
 	}
 }

@@ -9,40 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
-
-// tickets are the clusters with a ticket, as "cluster (stage)".
-func tickets(policy *v1alpha1.OmniRolloutPolicy) string {
-	var shown []string
-	for _, one := range policy.Status.Admitted {
-		shown = append(shown, one.Cluster+" ("+one.Stage+")")
-	}
-
-	return strings.Join(shown, ", ")
-}
-
-func condition(policy *v1alpha1.OmniRolloutPolicy, name string) string {
-	found := apimeta.FindStatusCondition(policy.Status.Conditions, name)
-	if found == nil {
-		return ""
-	}
-
-	return string(found.Status) + " " + found.Reason + ": " + found.Message
-}
-
-func wantTickets(t *testing.T, policy *v1alpha1.OmniRolloutPolicy, want string) {
-	t.Helper()
-
-	if diff := cmp.Diff(want, tickets(policy)); diff != "" {
-		t.Errorf("tickets (-want +got):\n%s", diff)
-	}
-}
 
 // TestRollout takes one version through both stages: who waited longest is first, one at a time, and prod begins when
 // canary has run it for its soak time.

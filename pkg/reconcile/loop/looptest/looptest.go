@@ -2,12 +2,15 @@
 package looptest
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
@@ -27,6 +30,22 @@ func NewAPI(objects ...client.Object) *fake.ClientBuilder {
 	}
 
 	return builder
+}
+
+// CountWrites counts the patches of objects and of their status: all that the loop writes.
+func CountWrites(writes *int) interceptor.Funcs {
+	return interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			*writes++
+
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			*writes++
+
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}
 }
 
 // mostEvents is how many events may be sent between two calls of Events.All. More would block the controller.
