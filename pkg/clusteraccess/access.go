@@ -118,7 +118,7 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, outcome, nil
 	}
 
-	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent.Status.OmniClusterID)
+	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent)
 	if opened != nil {
 		opened.Hubs, opened.Names = accepted, names(requester, parent)
 	}
@@ -127,9 +127,9 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 }
 
 // admit identifies the cluster for a requester that has a slot: that takes time, too. It releases the slot if the
-// cluster may not be used.
-func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, release func(), omniClusterID string) (*Opened, loop.Outcome, error) {
-	opened, outcome, err := a.judge(ctx, cluster, requester, omniClusterID)
+// cluster may not be used. The parent may be nil.
+func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, release func(), parent *v1alpha1.OmniCluster) (*Opened, loop.Outcome, error) {
+	opened, outcome, err := a.judge(ctx, cluster, requester, parent)
 	if opened == nil {
 		release()
 
@@ -141,8 +141,8 @@ func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requeste
 	return opened, outcome, err
 }
 
-// judge identifies the cluster, and decides whether it may be used.
-func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requester, omniClusterID string) (*Opened, loop.Outcome, error) {
+// judge identifies the cluster, and decides whether it may be used. The parent may be nil.
+func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requester, parent *v1alpha1.OmniCluster) (*Opened, loop.Outcome, error) {
 	found, err := cluster.Identify(ctx)
 	if err != nil {
 		outcome, err := a.explain(cluster, requester, err)
@@ -151,9 +151,12 @@ func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requeste
 	}
 
 	claim := Claim{
-		Found: found, OmniClusterID: omniClusterID, Known: requester.Known,
-		Accept: requester.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
+		Found: found, Known: requester.Known, Accept: requester.Object.GetAnnotations()[v1alpha1.AnnotationAcceptCluster],
 	}
+	if parent != nil {
+		claim.OmniClusterID, claim.Observed = parent.Status.OmniClusterID, parent.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve
+	}
+
 	if !requester.Object.GetDeletionTimestamp().IsZero() {
 		claim.Deleting = requester.Kubeconfig.Name
 	}

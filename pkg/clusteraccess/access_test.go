@@ -30,6 +30,7 @@ type visit struct {
 	kubeconfig func(good []byte) map[string][]byte
 
 	noParent, deleted     bool
+	observed              bool // changePolicy of the OmniCluster is Observe
 	exported              bool // an OmniKubeconfigExport is to write the Secret
 	omniID, known, accept string
 }
@@ -126,6 +127,10 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 		parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
 		parent.Status.OmniClusterID = v.omniID
 
+		if v.observed {
+			parent.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve
+		}
+
 		if v.copied {
 			parent.Status.Conditions = []metav1.Condition{{
 				Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub, Message: "it is hub-2's",
@@ -180,7 +185,8 @@ func TestOpen(t *testing.T) {
 		"by token":                            {visit{token: "A", omniID: "A"}, opens, v1alpha1.ReasonConnected, "connected to cluster A", true},
 		"another OmniCluster's":               {visit{token: "B", omniID: "A"}, stalls, v1alpha1.ReasonWrongCluster, "is for cluster B", true},
 		"not known yet whose it is":           {visit{token: "B"}, waits, v1alpha1.ReasonClusterNotInOmni, "status.omniClusterID", true},
-		"not known yet, the same as before":   {visit{token: "B", known: "B"}, opens, v1alpha1.ReasonConnected, "connected to cluster B", true},
+		"not known yet, the same as before":   {visit{token: "B", known: "B"}, waits, v1alpha1.ReasonClusterNotInOmni, "status.omniClusterID", true},
+		"only observed, the same as before":   {visit{token: "B", known: "B", observed: true}, opens, v1alpha1.ReasonConnected, "connected to cluster B", true},
 		"not known yet, another than before":  {visit{token: "B", known: "A"}, stalls, v1alpha1.ReasonWrongCluster, "before it was A", true},
 		"not known yet, accepted by a person": {visit{token: "B", accept: "B"}, opens, v1alpha1.ReasonConnected, "as accepted", true},
 	} {

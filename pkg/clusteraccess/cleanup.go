@@ -83,11 +83,6 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 		return nil, loop.Outcome{}, err
 	}
 
-	omniClusterID := ""
-	if parent != nil {
-		omniClusterID = parent.Status.OmniClusterID
-	}
-
 	cluster, err := a.connect(ctx, requester, parent, &accepted)
 	if err != nil {
 		policy.NoKubeconfig = errors.Is(err, errNoKubeconfig)
@@ -103,7 +98,7 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 		return nil, turn, nil
 	}
 
-	opened, outcome, err := a.admit(ctx, cluster, requester, release, omniClusterID)
+	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent)
 	if err == nil && !outcome.Continues() {
 		policy.Problem, policy.Reason, policy.Asking = outcome.Message(), outcome.Reason(), outcome.Postpones()
 		policy.Passing = policy.Reason == v1alpha1.ReasonClusterUnreachable || policy.Reason == v1alpha1.ReasonError

@@ -36,6 +36,8 @@ type Claim struct {
 	Found Identity
 	// OmniClusterID is the UUID of the OmniCluster's cluster in Omni. Empty if unknown.
 	OmniClusterID string
+	// Observed is true if the OmniCluster has changePolicy Observe: it shows an ID only of a cluster that was its own before.
+	Observed bool
 	// Known is the ID that the object worked with before (status.clusterID). Empty if never.
 	Known string
 	// Accept is the value of the annotation omni.texashpc.com/accept-cluster. Empty if not set.
@@ -58,8 +60,9 @@ type Verdict struct {
 }
 
 // Judge decides whether a cluster may be used: it must be the OmniCluster's, as far as that can be determined, and the
-// same as before. A token of Omni alone is not enough for the first use: the OmniCluster's ID, which comes soon, has to
-// match. A user overrides all of this by naming the cluster in the annotation.
+// same as before. A token of Omni alone is not enough: the OmniCluster's ID, which comes soon, has to match. Neither is the
+// same cluster as before: an OmniCluster that was made anew is for another one. A user overrides all of this by naming the
+// cluster in the annotation.
 func (c Claim) Judge() Verdict {
 	switch {
 	case c.Found.Source == SourceNone:
@@ -75,13 +78,19 @@ func (c Claim) Judge() Verdict {
 	case c.Known != "" && c.Known != c.Found.ID:
 		return c.wrong(fmt.Sprintf("the kubeconfig leads to cluster %s, before it was %s; nothing is done there", c.Found.ID, c.Known),
 			"to go on with it, "+accept(c.Found.ID))
-	case c.Found.Source == SourceToken && c.OmniClusterID == "" && c.Known == "":
+	case c.Found.Source == SourceToken && c.OmniClusterID == "" && !c.sameAsBefore():
 		return c.unknownYet()
 	case c.Found.Source == SourceKubeSystem:
 		return Verdict{Right: true, ClusterID: c.Found.ID, Message: "connected; the cluster is known by the UID of its namespace kube-system"}
 	default:
 		return Verdict{Right: true, ClusterID: c.Found.ID, Message: fmt.Sprintf("connected to cluster %s", c.Found.ID)}
 	}
+}
+
+// sameAsBefore reports whether the ID that the object worked with is enough to compare with: what a deletion removes was
+// made in that cluster, and an OmniCluster that only observes is for whatever cluster has its name.
+func (c Claim) sameAsBefore() bool {
+	return c.Known == c.Found.ID && (c.Deleting != "" || c.Observed)
 }
 
 // judgeUnknown decides about a cluster that has no identity. The first use has nothing to compare with; later uses must

@@ -47,7 +47,10 @@ func TestJudge(t *testing.T) {
 		// The token may be of any cluster: if a wrong kubeconfig were accepted now, the right one would be refused later.
 		{"first look, OmniCluster's not known", Claim{Found: token}, false, "", "waiting for its ID"},
 		{"first look, OmniCluster's not known, accepted", Claim{Found: token, Accept: "A"}, true, "A", "as accepted"},
-		{"the same as before, OmniCluster's not known", Claim{Found: token, Known: "A"}, true, "A", "connected"},
+		// The OmniCluster may have been made anew, for another cluster, while the kubeconfig still leads to the former one.
+		{"the same as before, OmniCluster's not known", Claim{Found: token, Known: "A"}, false, "", "waiting for its ID"},
+		{"the same as before, only observed", Claim{Found: token, Known: "A", Observed: true}, true, "A", "connected"},
+		{"first look, only observed", Claim{Found: token, Observed: true}, false, "", "waiting for its ID"},
 		{"another than before, OmniCluster's not known", Claim{Found: token, Known: "B"}, false, "", "before it was B"},
 		{"kube-system, OmniCluster's not known", Claim{Found: system}, true, "U", "kube-system"},
 		{"first look, another OmniCluster's", Claim{Found: token, OmniClusterID: "B"}, false, "", "accept-cluster: A"},

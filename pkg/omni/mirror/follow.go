@@ -37,9 +37,13 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.account.TooMuch(err)
 		}
 
-		// A watch that is lost again and again right after it was complete has not recovered.
-		if synced && m.options.Now().Sub(opened) > pauses.Longest() {
+		// A watch that is lost again and again right after it was complete has not recovered. It waits its pause: it would
+		// end that by itself, because each complete watch ends the pauses, and two of them would end each other's.
+		switch recovered := m.options.Now().Sub(opened) > pauses.Longest(); {
+		case synced && recovered:
 			pauses = m.pauses()
+		case synced:
+			reopened = nil
 		}
 
 		m.store.lost(resourceType)
@@ -53,7 +57,7 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 }
 
 // waitToReopen waits before a watch is opened again. Watches that ReopenWatches wakes still wait for a short random
-// time.
+// time; with no channel, nothing wakes them.
 func (m *Mirror) waitToReopen(ctx context.Context, pause time.Duration, reopened <-chan struct{}) {
 	select {
 	case <-ctx.Done():

@@ -1,10 +1,14 @@
 package mirror
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
@@ -33,6 +37,44 @@ func TestLostWatchesAreHurried(t *testing.T) {
 
 			omnitest.Eventually(t, "synced", m.Synced)
 		})
+	}
+}
+
+// unsteadyOmni loses each watch right after it was complete.
+type unsteadyOmni struct {
+	*omnitest.FakeOmni
+
+	opened atomic.Int32
+}
+
+func (u *unsteadyOmni) WatchKind(ctx context.Context, _ resource.Kind, events chan<- state.Event, _ ...state.WatchKindOption) error {
+	u.opened.Add(1)
+
+	go func() {
+		for _, event := range []state.Event{{Type: state.Bootstrapped}, {Type: state.Errored, Error: errors.New("away")}} {
+			select {
+			case <-ctx.Done():
+				return
+			case events <- event:
+			}
+		}
+	}()
+
+	return nil
+}
+
+// TestWatchesLostAtOnceRest: watches that do not last longer each time do not end their own or each other's pauses.
+func TestWatchesLostAtOnceRest(t *testing.T) {
+	source := &unsteadyOmni{FakeOmni: omnitest.NewFakeOmni()}
+
+	m := Start(t.Context(), source, Options{ResyncMinDelay: 10 * time.Millisecond, ResyncMaxDelay: time.Hour})
+	defer m.Stop()
+
+	time.Sleep(2 * time.Second)
+
+	// Pauses of at least 5, 10, 20 ... ms: nine of them are over after 2.6 s.
+	if opened := int(source.opened.Load()); opened > 10*len(mirroredKinds()) {
+		t.Errorf("%d watches were opened for %d kinds", opened, len(mirroredKinds()))
 	}
 }
 
