@@ -101,13 +101,7 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 		t.Fatal(err)
 	}
 
-	builder := fake.NewClientBuilder().WithScheme(scheme)
-
-	for _, i := range index.All() {
-		if i.Name == index.ByTargetSecret {
-			builder.WithIndex(i.Object, i.Name, i.Values)
-		}
-	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithIndex(exportsBySecret())
 
 	// One export that writes the Secret, and one of another namespace.
 	for _, namespace := range []string{"ns", "other"} {
@@ -145,6 +139,17 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 	}
 
 	return builder.Build()
+}
+
+// exportsBySecret returns the index of the exports by their Secret, for WithIndex.
+func exportsBySecret() (object client.Object, name string, values client.IndexerFunc) {
+	for _, i := range index.All() {
+		if i.Name == index.ByTargetSecret {
+			return i.Object, i.Name, i.Values
+		}
+	}
+
+	return nil, "", nil
 }
 
 // with returns a function that replaces a part of a kubeconfig.

@@ -85,7 +85,7 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 
 	cluster, err := a.connect(ctx, requester, parent, &accepted)
 	if err != nil {
-		policy.NoKubeconfig = errors.Is(err, errNoKubeconfig)
+		policy.NoKubeconfig = errors.Is(err, errNobodyWrites)
 
 		outcome, err := a.explain(cluster, requester, err)
 		policy.Problem, policy.Reason = outcome.Message(), outcome.Reason()

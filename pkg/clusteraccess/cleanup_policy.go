@@ -38,7 +38,7 @@ type CleanupPolicy struct {
 	ParentGone, ParentDestroying bool
 	// Problem is why the cluster cannot be used now, and Reason the condition reason for it. Empty if it can be used.
 	Problem, Reason string
-	// NoKubeconfig is true if the problem is that there is no kubeconfig any more.
+	// NoKubeconfig is true if the problem is that there is no kubeconfig any more, and no export to write one.
 	NoKubeconfig bool
 	// Asking is true if the problem is only that a probe of the cluster is under way. A probe ends by itself, so this
 	// passes.

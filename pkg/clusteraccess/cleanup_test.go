@@ -20,9 +20,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// cleanupBench is a sync that is being deleted and has no OmniCluster any more, a clock, and a workload cluster that
+// cleanupFixture is a sync that is being deleted and has no OmniCluster any more, a clock, and a workload cluster that
 // answers with a status code that the test sets.
-type cleanupBench struct {
+type cleanupFixture struct {
 	*testing.T
 
 	code      atomic.Int32 // of the workload cluster
@@ -32,10 +32,10 @@ type cleanupBench struct {
 	requester Requester
 }
 
-func newCleanupBench(t *testing.T, objects ...client.Object) *cleanupBench {
+func newCleanupFixture(t *testing.T, objects ...client.Object) *cleanupFixture {
 	t.Helper()
 
-	l := &cleanupBench{T: t, clock: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	l := &cleanupFixture{T: t, clock: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	l.code.Store(http.StatusOK)
 
 	config := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func newCleanupBench(t *testing.T, objects ...client.Object) *cleanupBench {
 	}
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "access"}, Data: map[string][]byte{"kubeconfig": config}}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, secret)...).WithInterceptorFuncs(interceptor.Funcs{
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, secret)...).WithIndex(exportsBySecret()).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if l.ours != nil {
 				return l.ours
@@ -78,7 +78,7 @@ func newCleanupBench(t *testing.T, objects ...client.Object) *cleanupBench {
 }
 
 // plan repeats PlanCleanup until the cluster has answered, and returns the result.
-func (l *cleanupBench) plan() (Cleanup, string, error) {
+func (l *cleanupFixture) plan() (Cleanup, string, error) {
 	l.Helper()
 
 	for {
@@ -89,11 +89,58 @@ func (l *cleanupBench) plan() (Cleanup, string, error) {
 	}
 }
 
-func (l *cleanupBench) expect(want Action, words string) {
+func (l *cleanupFixture) expect(want Action, words string) {
 	l.Helper()
 
 	if cleanup, message, err := l.plan(); err != nil || cleanup.Action != want || !strings.Contains(message, words) || (cleanup.Opened != nil) != (want == ActionCleanUp) {
 		l.Errorf("at %s: got %d %q, %v; want %d %q", l.clock.Format(time.TimeOnly), cleanup.Action, message, err, want, words)
+	}
+}
+
+// TestAKubeconfigThatIsExported: an export that writes the Secret again ends the wait, also if the Secret was emptied to
+// have a new kubeconfig. Without an export, nobody will.
+func TestAKubeconfigThatIsExported(t *testing.T) {
+	demo := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+	export := &v1alpha1.OmniKubeconfigExport{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "export"}}
+	export.Spec.TargetSecretRef.Name = "access"
+
+	deleted := export.DeepCopy()
+	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{v1alpha1.Finalizer}
+
+	for name, test := range map[string]struct {
+		objects []client.Object
+		want    Action
+		says    string
+	}{
+		"exported":                       {[]client.Object{demo, export}, ActionWait, `OmniKubeconfigExport "export" is to write it: see its conditions; it is tried until 2026-01-01T13:00:00Z`},
+		"exported, the OmniCluster gone": {[]client.Object{export}, ActionLetGo, "its OmniCluster is gone"},
+		"exported, the export deleted":   {[]client.Object{demo, deleted}, ActionLetGo, "no OmniKubeconfigExport in the namespace"},
+		"not exported":                   {[]client.Object{demo}, ActionLetGo, "no OmniKubeconfigExport in the namespace"},
+	} {
+		for state, lose := range map[string]func(*cleanupFixture, *corev1.Secret) error{
+			"emptied": func(f *cleanupFixture, secret *corev1.Secret) error {
+				secret.Data = nil
+				return f.access.Client.Update(f.Context(), secret)
+			},
+			"deleted": func(f *cleanupFixture, secret *corev1.Secret) error {
+				return f.access.Client.Delete(f.Context(), secret)
+			},
+		} {
+			t.Run(name+", "+state, func(t *testing.T) {
+				f := newCleanupFixture(t, test.objects...)
+
+				secret := &corev1.Secret{}
+				if err := f.access.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "access"}, secret); err != nil {
+					t.Fatal(err)
+				}
+
+				if err := lose(f, secret); err != nil {
+					t.Fatal(err)
+				}
+
+				f.expect(test.want, test.says)
+			})
+		}
 	}
 }
 
@@ -104,7 +151,7 @@ func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	} {
 		t.Run(http.StatusText(int(code)), func(t *testing.T) {
-			l := newCleanupBench(t)
+			l := newCleanupFixture(t)
 
 			l.code.Store(code)
 			l.expect(ActionWait, "until 2026-01-01T12:02:00Z")
@@ -127,7 +174,7 @@ func TestOneBadAnswerIsNotTheEnd(t *testing.T) {
 // TestRefusalIsTheEnd checks that without an OmniCluster, problems that do not pass by themselves end the clean-up.
 func TestRefusalIsTheEnd(t *testing.T) {
 	for _, code := range []int32{http.StatusUnauthorized, http.StatusForbidden} {
-		l := newCleanupBench(t)
+		l := newCleanupFixture(t)
 
 		l.code.Store(code)
 		l.expect(ActionLetGo, "its OmniCluster is gone")
@@ -141,7 +188,7 @@ func TestOurOwnAPIFails(t *testing.T) {
 		apierrors.NewTooManyRequests("not now", 1), apierrors.NewServiceUnavailable("not now"), apierrors.NewInternalError(errors.New("not now")),
 		context.DeadlineExceeded,
 	} {
-		l := newCleanupBench(t)
+		l := newCleanupFixture(t)
 		l.ours = failure
 
 		if cleanup, _, err := l.plan(); !errors.Is(err, failure) || cleanup.Action != 0 {
@@ -157,7 +204,7 @@ func TestOurOwnAPIFails(t *testing.T) {
 // process.
 func TestCleanupWithAParent(t *testing.T) {
 	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
-	l := newCleanupBench(t, parent)
+	l := newCleanupFixture(t, parent)
 
 	l.code.Store(http.StatusServiceUnavailable)
 	l.expect(ActionWait, "until 2026-01-01T13:00:00Z")
@@ -201,7 +248,7 @@ func TestCleanupWhileTheParentIsDeleted(t *testing.T) {
 				parent.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			}
 
-			l := newCleanupBench(t, parent)
+			l := newCleanupFixture(t, parent)
 			answers, silent, says := ActionCleanUp, ActionWait, "until 2026-01-01T13:00:00Z"
 
 			if test.gone {

@@ -20,6 +20,9 @@ import (
 // errNoKubeconfig means that the Secret or its key does not exist.
 var errNoKubeconfig = errors.New("no kubeconfig")
 
+// errNobodyWrites is the part of an errNoKubeconfig that no export will mend.
+var errNobodyWrites = errors.New("no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef")
+
 // connect reads the kubeconfig without a cache and returns its Cluster. A Secret that no OmniKubeconfigExport wrote for
 // the OmniCluster may name a previous hub.
 func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
@@ -31,12 +34,7 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 	if sources.Missing(err) != nil {
 		a.Clusters.Forget(name)
 
-		missing := fmt.Errorf("%w: %w", errNoKubeconfig, err)
-		if requester.Object.GetDeletionTimestamp().IsZero() {
-			missing = fmt.Errorf("%w%s", missing, a.whoWrites(ctx, name))
-		}
-
-		return nil, missing
+		return nil, a.missing(ctx, requester, name, err)
 	}
 
 	if sources.Refused(err) != nil {
@@ -53,7 +51,7 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 
 	content, err := sources.ValueOf(secret, from)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w (spec.kubeconfigSecretRef.key)", errNoKubeconfig, err)
+		return nil, a.missing(ctx, requester, name, fmt.Errorf("%w (spec.kubeconfigSecretRef.key)", err))
 	}
 
 	cluster, err := a.Clusters.Get(ctx, key, content)
@@ -69,21 +67,25 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 	return cluster, nil
 }
 
-// whoWrites returns the end of a message: which object is to write a Secret that does not exist. It is empty if the
-// exports cannot be listed.
-func (a *Access) whoWrites(ctx context.Context, secret types.NamespacedName) string {
+// missing returns the error for a kubeconfig that is not there: why, and which object is to write it.
+func (a *Access) missing(ctx context.Context, requester Requester, secret types.NamespacedName, why error) error {
 	exports := &v1alpha1.OmniKubeconfigExportList{}
-
-	err := a.Client.List(ctx, exports, client.MatchingFields{index.ByTargetSecret: secret.String()})
-
-	switch {
-	case err != nil:
-		return ""
-	case len(exports.Items) == 0:
-		return ", and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret"
-	default:
-		return fmt.Sprintf("; OmniKubeconfigExport %q is to write it: see its conditions", exports.Items[0].Name)
+	if err := a.Client.List(ctx, exports, client.MatchingFields{index.ByTargetSecret: secret.String()}); err != nil {
+		return fmt.Errorf("list the exports into Secret %q: %w", secret.Name, err)
 	}
+
+	for i := range exports.Items {
+		if export := &exports.Items[i]; export.DeletionTimestamp.IsZero() {
+			return fmt.Errorf("%w: %w; OmniKubeconfigExport %q is to write it: see its conditions", errNoKubeconfig, why, export.Name)
+		}
+	}
+
+	remedy := ": create one, or the Secret"
+	if !requester.Object.GetDeletionTimestamp().IsZero() {
+		remedy = ""
+	}
+
+	return fmt.Errorf("%w: %w, and %w%s", errNoKubeconfig, why, errNobodyWrites, remedy)
 }
 
 // hold adds the finalizer, so that the Secret outlives the objects that need it to clean up.

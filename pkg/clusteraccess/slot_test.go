@@ -17,7 +17,7 @@ import (
 )
 
 // requesterWith returns a sync of an OmniCluster with a kubeconfig in a Secret of its own.
-func (l *cleanupBench) requesterWith(cluster, secret string, kubeconfig []byte) Requester {
+func (l *cleanupFixture) requesterWith(cluster, secret string, kubeconfig []byte) Requester {
 	l.Helper()
 
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: secret}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
@@ -32,7 +32,7 @@ func (l *cleanupBench) requesterWith(cluster, secret string, kubeconfig []byte) 
 }
 
 // open repeats Open until the cluster has answered.
-func (l *cleanupBench) open(requester Requester) (*Opened, loop.Outcome) {
+func (l *cleanupFixture) open(requester Requester) (*Opened, loop.Outcome) {
 	l.Helper()
 
 	for {
@@ -47,10 +47,10 @@ func (l *cleanupBench) open(requester Requester) (*Opened, loop.Outcome) {
 	}
 }
 
-func newClusters(t *testing.T) *cleanupBench {
+func newClusters(t *testing.T) *cleanupFixture {
 	t.Helper()
 
-	return newCleanupBench(t,
+	return newCleanupFixture(t,
 		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}},
 		&v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
 }

@@ -16,7 +16,7 @@ import (
 // TestLimiterOfACluster: a bounded number of reconciles works in one cluster; the next ones are postponed, and woken
 // when one ends.
 func TestLimiterOfACluster(t *testing.T) {
-	l := newCleanupBench(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
+	l := newCleanupFixture(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
 	l.access.Clusters.Runs = 1
 	woken := make(chan types.NamespacedName, 1)
 	l.requester.Wake = listening(t, woken)
