@@ -2,7 +2,6 @@ package clusteraccess
 
 import (
 	"encoding/base64"
-	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -11,13 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // visit is a release that opens the cluster of an OmniCluster. Empty fields mean a cluster that answers and has no
@@ -96,12 +93,7 @@ func (v visit) come(t *testing.T, requests *atomic.Int32) (*Access, *v1alpha1.Om
 func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 	t.Helper()
 
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithIndex(exportsBySecret())
+	builder := looptest.NewAPI()
 
 	// One export that writes the Secret, and one of another namespace.
 	for _, namespace := range []string{"ns", "other"} {
@@ -139,17 +131,6 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 	}
 
 	return builder.Build()
-}
-
-// exportsBySecret returns the index of the exports by their Secret, for WithIndex.
-func exportsBySecret() (object client.Object, name string, values client.IndexerFunc) {
-	for _, i := range index.All() {
-		if i.Name == index.ByTargetSecret {
-			return i.Object, i.Name, i.Values
-		}
-	}
-
-	return nil, "", nil
 }
 
 // with returns a function that replaces a part of a kubeconfig.

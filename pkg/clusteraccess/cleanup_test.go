@@ -12,12 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // cleanupFixture is a sync that is being deleted and has no OmniCluster any more, a clock, and a workload cluster that
@@ -50,13 +49,8 @@ func newCleanupFixture(t *testing.T, objects ...client.Object) *cleanupFixture {
 		}
 	})
 
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "access"}, Data: map[string][]byte{"kubeconfig": config}}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, secret)...).WithIndex(exportsBySecret()).WithInterceptorFuncs(interceptor.Funcs{
+	api := looptest.NewAPI(append(objects, secret)...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if l.ours != nil {
 				return l.ours

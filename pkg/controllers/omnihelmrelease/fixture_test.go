@@ -3,7 +3,6 @@ package omnihelmrelease
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/netip"
 	"os"
 	"slices"
@@ -14,11 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -101,16 +97,11 @@ type fixture struct {
 func newFixture(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *fixture {
 	t.Helper()
 
-	known := runtime.NewScheme()
-	if err := errors.Join(scheme.AddToScheme(known), v1alpha1.AddToScheme(known)); err != nil {
-		t.Fatal(err)
-	}
-
 	f := &fixture{t: t, charts: chartserver.StartRepository(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), events: looptest.NewEvents()}
 	t.Cleanup(f.charts.Close)
 	f.charts.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
 
-	f.client = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
+	f.client = looptest.NewAPI().WithStatusSubresource(&v1alpha1.OmniHelmRelease{}).Build()
 	f.cluster = &cluster{now: f.now}
 	here := hubs.Hubs{Own: thisHub}
 	f.access = &openAccess{cleanup: clusteraccess.Cleanup{Action: clusteraccess.ActionCleanUp, Opened: &clusteraccess.Opened{ClusterID: "cluster-id", Hubs: here}}, hubs: here}
