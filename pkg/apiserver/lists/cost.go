@@ -82,7 +82,7 @@ func cost(info *genericapirequest.RequestInfo, query url.Values, table bool, sto
 		objects = 0
 	}
 
-	if info.Name != "" && info.Namespace != "" { // metadata.name
+	if info.Name != "" && info.Namespace != "" { // of one object, or a field selector for its metadata.name
 		objects = 1
 	}
 

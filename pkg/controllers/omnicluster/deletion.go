@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// deletionPoll is how often a deletion is reconciled without a trigger.
+	// deletionPoll is how often a deletion that waits for Omni is reconciled without a trigger. One that is blocked has the
+	// interval of its cluster.
 	deletionPoll = 30 * time.Second
 )
 

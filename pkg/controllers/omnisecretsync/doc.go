@@ -2,5 +2,5 @@
 // workload cluster, and nothing else of the Secret.
 //
 // Pure functions decide: target.go to whom a Secret there belongs and what may be done to it, content.go what it has to
-// contain. write.go and delete.go carry that out.
+// contain, locations.go where copies are or may be. write.go and delete.go carry that out.
 package omnisecretsync

@@ -31,13 +31,13 @@ type State struct {
 	// Freeze is the name of the freeze that closes the calendar; empty if none does.
 	Freeze string
 	// Next is the next instant at which Open may change; zero if it never does. It is always later than the instant
-	// of the state. For a calendar that is open for more than a week, Next is a week ahead.
+	// of the state. For a calendar that stays open, Next is nine or ten days ahead.
 	Next time.Time
 	// Opens is the next instant at which changes may begin; zero if they may now, or never.
 	Opens time.Time
 }
 
-// mostSteps bounds the search for the next opening. Each step skips a freeze or a day.
+// mostSteps bounds the search for the next opening. Each step skips a freeze, or goes to the next window.
 const mostSteps = 1000
 
 // At returns the state of the calendar at an instant.
