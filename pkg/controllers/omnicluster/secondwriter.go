@@ -37,7 +37,7 @@ type intent struct {
 type revertWatch struct {
 	intent  intent
 	content string                 // hash of the template that was applied
-	reverts map[string][]time.Time // by change; a change without a time was made once
+	reverts map[string][]time.Time // when each change was made again; empty after the first time
 	found   string                 // who was found, for people
 }
 

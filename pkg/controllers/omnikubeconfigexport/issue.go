@@ -45,7 +45,8 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	s.cause = need(owner, s.found, s.want, next, r.options.Now())
 	if s.cause == causeNone {
-		// A kubeconfig that was stored although the answer was lost would not be new at the next rotation.
+		// What was issued is in the Secret, also if the answer to that write was lost. Kept, it would count as new at the next
+		// renewal.
 		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
 
 		return issuedUntil(s.found.claims), nil

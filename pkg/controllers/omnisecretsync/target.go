@@ -35,7 +35,7 @@ type target struct {
 	known bool           // it wrote this Secret before (status.target)
 	adopt bool           // spec.adopt
 	hubs  hubs.Hubs      // whose marks count as ours
-	names string         // what can name a previous hub
+	names string         // the object in which a user can name a previous hub, for messages
 	from  types.UID      // of the source
 	live  *corev1.Secret // nil if there is none
 	want  content

@@ -87,9 +87,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 	ctx, cancel := context.WithTimeout(ctx, locationTimeout)
 	defer cancel()
 
-	cluster := s.opened.Cluster
-
-	live, err := read(ctx, cluster, wanted)
+	live, err := read(ctx, s.opened.Cluster, wanted)
 	if apierrors.IsNotFound(err) {
 		live = nil
 	} else if err != nil {
@@ -113,49 +111,62 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s", why), nil
 	case actionWait:
 		return loop.Wait(retryPause, v1alpha1.ReasonTargetDeleting, "%s", why), nil
-	case actionUpdate, actionMark:
-		former := live.Labels[labelHub]
-		taken := ours(live, string(s.sync.UID)) && s.opened.Hubs.IsPrevious(former)
+	default:
+	}
 
-		if outcome, err := overwrite(ctx, s, wanted, live); err != nil || !outcome.Continues() {
-			return outcome, err
-		}
-
-		if todo == actionMark || taken {
-			r.marked(s, wanted, former)
-		}
-
-		if todo == actionUpdate {
-			r.wrote(s, "Updated", wanted, "was changed there")
-		}
-	case actionReplace:
-		if err := wouldTake(ctx, s, wanted); err != nil {
-			return loop.Outcome{}, fmt.Errorf("replace Secret %s: %w", wanted, err)
-		}
-
-		if err := deleteExactly(ctx, cluster, wanted, live); err != nil {
-			return loop.Outcome{}, fmt.Errorf("delete Secret %s to make it again: %w", wanted, err)
-		}
-
-		if err := r.create(ctx, s, wanted); err != nil {
-			return loop.Outcome{}, err
-		}
-
-		r.wrote(s, "Replaced", wanted, "was changed there")
-	case actionCreate:
-		if err := r.create(ctx, s, wanted); err != nil {
-			return loop.Outcome{}, err
-		}
-
-		r.wrote(s, "Created", wanted, "was deleted there")
-	case actionNone:
+	if outcome, err := r.act(ctx, s, wanted, live, todo); err != nil || !outcome.Continues() {
+		return outcome, err
 	}
 
 	return loop.Continue(v1alpha1.ReasonUpToDate, "Secret %s in the workload cluster is as the source", wanted), nil
 }
 
-// overwrite writes the content over a Secret that was read.
-func overwrite(ctx context.Context, s *scope, wanted location, live *corev1.Secret) (loop.Outcome, error) {
+// act makes the Secret as it has to be. The outcome continues when it is.
+func (r *reconciler) act(ctx context.Context, s *scope, wanted location, live *corev1.Secret, todo action) (loop.Outcome, error) {
+	var verb, cause string
+
+	outcome, err := loop.Continue(v1alpha1.ReasonUpToDate, ""), error(nil)
+
+	switch todo {
+	case actionUpdate:
+		verb, cause = "Updated", "was changed there"
+		outcome, err = r.overwrite(ctx, s, wanted, live, false)
+	case actionMark:
+		outcome, err = r.overwrite(ctx, s, wanted, live, true)
+	case actionReplace:
+		verb, cause = "Replaced", "was changed there"
+		err = r.replace(ctx, s, wanted, live)
+	case actionCreate:
+		verb, cause = "Created", "was deleted there"
+		err = r.create(ctx, s, wanted)
+	default:
+	}
+
+	if err == nil && outcome.Continues() && verb != "" {
+		r.wrote(s, verb, wanted, cause)
+	}
+
+	return outcome, err
+}
+
+// replace deletes a Secret that was read, and makes it again.
+func (r *reconciler) replace(ctx context.Context, s *scope, wanted location, live *corev1.Secret) error {
+	if err := wouldTake(ctx, s, wanted); err != nil {
+		return fmt.Errorf("replace Secret %s: %w", wanted, err)
+	}
+
+	if err := deleteExactly(ctx, s.opened.Cluster, wanted, live); err != nil {
+		return fmt.Errorf("delete Secret %s to make it again: %w", wanted, err)
+	}
+
+	return r.create(ctx, s, wanted)
+}
+
+// overwrite writes the content over a Secret that was read. It says so if that gives the Secret this hub's mark.
+func (r *reconciler) overwrite(ctx context.Context, s *scope, wanted location, live *corev1.Secret, marks bool) (loop.Outcome, error) {
+	former := live.Labels[labelHub]
+	taken := ours(live, string(s.sync.UID)) && s.opened.Hubs.IsPrevious(former)
+
 	s.want.fill(live)
 
 	result, err := update(ctx, s.opened.Cluster, wanted, live)
@@ -168,6 +179,10 @@ func overwrite(ctx context.Context, s *scope, wanted location, live *corev1.Secr
 	if parts := s.want.difference(result); parts != "" {
 		return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster changes Secret %s while it is written (%s): an admission webhook or policy there does that; exempt the Secret from it",
 			wanted, parts), nil
+	}
+
+	if marks || taken {
+		r.marked(s, wanted, former)
 	}
 
 	return loop.Continue(v1alpha1.ReasonUpToDate, ""), nil

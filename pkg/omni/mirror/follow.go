@@ -37,8 +37,8 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.account.TooMuch(err)
 		}
 
-		// A watch that is lost again and again right after it was complete has not recovered. It waits its pause: it would
-		// end that by itself, because each complete watch ends the pauses, and two of them would end each other's.
+		// A watch that is lost right after it was complete has not recovered, and waits for its whole pause. A complete watch
+		// ends the pauses of all watches, its own included: those that are lost at once would never wait.
 		switch recovered := m.options.Now().Sub(opened) > pauses.Longest(); {
 		case synced && recovered:
 			pauses = m.pauses()
