@@ -171,6 +171,21 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 	}
 }
 
+// TestDeepCreateIsBounded: who owns a false is found out before any rule has seen how deep the object is.
+func TestDeepCreateIsBounded(t *testing.T) {
+	s := startServer(t)
+
+	const levels = 990
+
+	values := strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 900<<10) + `"` + strings.Repeat("}", levels)
+	body := strings.Replace(releaseJSON("deep", values), `"spec":{`, `"spec":{"suspend":false,`, 1)
+
+	peak := foreigntest.PeakBytes(t, func() { s.mustCall(t, http.StatusUnprocessableEntity, http.MethodPost, releases, jsonBody, body) })
+	if peak > 100<<20 {
+		t.Errorf("%d MiB", peak>>20)
+	}
+}
+
 // TestManyErrors: an object that is wrong in thousands of places is refused without thousands of errors.
 func TestManyErrors(t *testing.T) {
 	s := startServer(t)

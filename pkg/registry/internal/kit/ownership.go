@@ -35,15 +35,8 @@ func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 		return
 	}
 
-	stored, err := s.descriptor.Spec.encode(created)
+	request, stored, err := s.specs(body, created)
 	if err != nil {
-		return
-	}
-
-	var request struct {
-		Spec json.RawMessage `json:"spec"`
-	}
-	if json.Unmarshal(body, &request) != nil {
 		return
 	}
 
@@ -53,7 +46,7 @@ func (s strategy[T]) ownFalse(ctx context.Context, created T) {
 	}
 
 	// Admission may have changed the value, and fields that the kind does not have are not stored.
-	falseInBoth(fieldpath.MakePathOrDie("spec"), request.Spec, stored, &owned)
+	falseInBoth(fieldpath.MakePathOrDie("spec"), request, stored, &owned)
 
 	if raw, err := owned.ToJSON(); err == nil {
 		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
@@ -81,17 +74,43 @@ func onlyUpdate(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry 
 	return found
 }
 
-// falseInBoth adds the paths that are false in both JSON texts. It skips lists, which are owned as a whole or by
+// specs decodes the spec of a request and the one that would be stored. Both are decoded once as a whole: no rule has
+// bounded their depth yet, and a text that is decoded level by level is copied at each level.
+func (s strategy[T]) specs(body []byte, created T) (request, stored any, err error) {
+	var sent struct {
+		Spec any `json:"spec"`
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber() // a number beyond all floats is no error here
+
+	if err := decoder.Decode(&sent); err != nil {
+		return nil, nil, err // nobody sees it
+	}
+
+	encoded, err := s.descriptor.Spec.encode(created)
+	if err != nil {
+		return nil, nil, err // nobody sees it
+	}
+
+	stored, err = decodeExactly(encoded)
+
+	return sent.Spec, stored, err
+}
+
+// falseInBoth adds the paths that are false in both values. It skips lists, which are owned as a whole or by
 // keys; no boolean in their elements is written when it is unset.
-func falseInBoth(at fieldpath.Path, a, b json.RawMessage, paths *fieldpath.Set) {
-	if string(a) == "false" && string(b) == "false" {
+func falseInBoth(at fieldpath.Path, a, b any, paths *fieldpath.Set) {
+	if a == any(false) && b == any(false) {
 		paths.Insert(at.Copy())
 
 		return
 	}
 
-	var first, second map[string]json.RawMessage
-	if json.Unmarshal(a, &first) != nil || json.Unmarshal(b, &second) != nil {
+	first, isMap := a.(map[string]any)
+	second, isMapToo := b.(map[string]any)
+
+	if !isMap || !isMapToo {
 		return
 	}
 
