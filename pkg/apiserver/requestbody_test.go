@@ -136,8 +136,13 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 	s := startServer(t)
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
 
-	patch := func(levels int) string {
-		return `{"spec":{"nothing":` + strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 900<<10) + `"` + strings.Repeat("}", levels) + "}}"
+	patch := func(contentType string, levels int) string {
+		value := strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 900<<10) + `"` + strings.Repeat("}", levels)
+		if contentType == patchBody {
+			return `[{"op":"add","path":"/spec/nothing","value":` + value + `},{"op":"test","path":"/spec/nothing` + strings.Repeat("/a", levels) + `","value":1}]`
+		}
+
+		return `{"spec":{"nothing":` + value + "}}"
 	}
 
 	const times = 4
@@ -145,7 +150,9 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 	send := func(contentType string, levels int) (status [times]int) {
 		var sending sync.WaitGroup
 		for i := range times {
-			sending.Go(func() { status[i], _ = s.call(t, http.MethodPatch, clusters+"/deep", contentType, patch(levels)) })
+			sending.Go(func() {
+				status[i], _ = s.call(t, http.MethodPatch, clusters+"/deep", contentType, patch(contentType, levels))
+			})
 		}
 
 		sending.Wait()
@@ -153,7 +160,7 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 		return status
 	}
 
-	for _, contentType := range []string{mergeBody, strategicBody} {
+	for _, contentType := range []string{mergeBody, strategicBody, patchBody} {
 		for _, levels := range []int{260, 90} {
 			var got [times]int
 
@@ -208,6 +215,31 @@ func TestCopiesAreBounded(t *testing.T) {
 	foreigntest.WantAllocated(t, 256<<20, func() {
 		s.mustCall(t, http.StatusUnprocessableEntity, http.MethodPatch, clusters+"/dense", patchBody, "["+operations[1:]+"]")
 	})
+}
+
+// TestDeepCopiesAreBounded: copies can make a value far deeper than the request's body is.
+func TestDeepCopiesAreBounded(t *testing.T) {
+	s := startServer(t)
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
+
+	operations := `[{"op":"add","path":"/spec/nothing","value":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + "}"
+	bottom := "/spec/nothing"
+
+	for levels := 900; levels <= 3600; levels *= 2 {
+		operations += `,{"op":"copy","from":"/spec/nothing","path":"/spec/nothing` + strings.Repeat("/0", levels-1) + `/-"}`
+		bottom = "/spec/nothing" + strings.Repeat("/0", 2*levels-1)
+	}
+
+	operations += `,{"op":"add","path":"` + bottom + `/-","value":"` + strings.Repeat("x", 200<<10) + `"}` +
+		`,{"op":"copy","from":"/spec/nothing","path":"/spec/other"}` +
+		`,{"op":"test","path":"` + strings.Replace(bottom, "nothing", "other", 1) + `/0","value":1}]`
+
+	peak := foreigntest.PeakBytes(t, func() {
+		s.mustCall(t, http.StatusRequestEntityTooLarge, http.MethodPatch, clusters+"/deep", patchBody, operations)
+	})
+	if peak > 100<<20 {
+		t.Errorf("%d MiB", peak>>20)
+	}
 }
 
 // A compressed body is not inflated.

@@ -107,14 +107,41 @@ func TestMergedBytes(t *testing.T) {
 		"application/merge-patch+json;a=1;a=1":          true, // no media type by RFC 2045
 		"application/strategic-merge-patch+json;;nn;a=": true,
 		"application/json":                              false,
-		"application/json-patch+json":                   false,
+		"application/json-patch+json":                   true,
 		"application/apply-patch+yaml":                  false,
 	} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/", nil)
 		request.Header.Set("Content-Type", contentType)
 
-		if got := mergedBytes(request, body); (got > 0) != merged || merged && got < 2*int64(len(body)) {
+		if got := mergedBytes(request, body, jsonPatch{}); (got > 0) != merged || merged && got < 2*int64(len(body)) {
 			t.Errorf("%q: %d", contentType, got)
+		}
+	}
+}
+
+// What a JSON patch copies costs as much as its longest pointer is deep.
+func TestMergedBytesOfCopies(t *testing.T) {
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/", nil)
+	request.Header.Set("Content-Type", "application/json-patch+json")
+
+	const deep = 1000
+
+	pointer := strings.Repeat(`\/a`, deep)
+
+	for body, want := range map[string]jsonPatch{
+		`[{"op":"add","path":"/spec/a","value":"op=copy"},{"op":"test","path":"/a/b/c"}]`: {levels: 3},
+		`[{"op":"copy","from":"` + pointer + `","path":"/a"}]`:                            {copies: true, levels: deep},
+		`[{"op":"test","op":"copy","path":"/a","path":"` + pointer + `","Path":"/a"}]`:    {copies: true, levels: deep},
+		`[{"op":"copy","path":1}]`: {copies: true},
+		`{"op":"copy"}`:            {},
+	} {
+		got := readJSONPatch(request, []byte(body))
+		if got != want {
+			t.Errorf("%.80s: %+v, want %+v", body, got, want)
+		}
+
+		if bytes := mergedBytes(request, []byte(body), got); want.copies && bytes < maxCopied*int64(want.levels) {
+			t.Errorf("%.80s: %d bytes", body, bytes)
 		}
 	}
 }

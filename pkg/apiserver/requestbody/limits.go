@@ -33,13 +33,15 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 	}
 
 	cost := int64(len(body))*copiesOfBody + valuesOf(body)*bytesPerValue
-	if copies(r, body) {
+
+	patch := readJSONPatch(r, body)
+	if patch.copies {
 		cost += maxCopied * bytesPerCopied
 	}
 
-	merged := mergedBytes(r, body)
+	merged := mergedBytes(r, body, patch)
 	if merged > bodiesBudget {
-		return nil, apierrors.NewRequestEntityTooLargeError("a merge patch that is so long must not be nested so deep: " +
+		return nil, apierrors.NewRequestEntityTooLargeError("a patch that is so long must not be nested so deep: " +
 			"send it in parts, or the whole object by an update or server-side apply")
 	}
 
@@ -52,14 +54,21 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 	return func() { b.budget.Release(cost) }, nil
 }
 
-// mergedBytes is the memory that merging a patch takes; 0 for other bodies.
-func mergedBytes(r *http.Request, body []byte) int64 {
+// mergedBytes is the memory that the rests of the text take while a patch is applied; 0 for other bodies. What a JSON
+// patch copies becomes text again, which can be deeper than the body is: as deep as a pointer, or a value at its end.
+func mergedBytes(r *http.Request, body []byte, patch jsonPatch) int64 {
 	switch patchTypeOf(r) {
-	case types.MergePatchType, types.StrategicMergePatchType:
-		return int64(mergedPerByteAndLevel * float64(len(body)) * float64(validation.Depth(body)))
+	case types.MergePatchType, types.StrategicMergePatchType, types.JSONPatchType:
 	default:
 		return 0
 	}
+
+	bytes, levels := len(body), validation.Depth(body)
+	if patch.copies {
+		bytes, levels = bytes+maxCopied, levels+patch.levels
+	}
+
+	return int64(mergedPerByteAndLevel * float64(bytes) * float64(levels))
 }
 
 // check applies the limits to a body.
