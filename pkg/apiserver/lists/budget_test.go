@@ -149,6 +149,7 @@ func TestCost(t *testing.T) {
 		{"a small page", "list", "a", "", "limit=1", "application/json", mebibyte},
 		{"a limit above all", "list", "a", "", "limit=5000", "application/json", inA},
 		{"one by its name", "list", "a", "x", "", "application/json", mebibyte},
+		{"one by its name, continued: etcd sends all", "list", "a", "x", "limit=5&continue=x&fieldSelector=metadata.name%3Dx", "application/json", 3 * inA},
 		{"a name in every namespace", "list", "", "x", "", "application/json", inAll},
 		{"a table", "list", "a", "", "", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 4 * inA},
 		{"a table, with a space", "list", "a", "", "", "application/json;as =Table;v=v1;g=meta.k8s.io", 4 * inA},
@@ -156,6 +157,9 @@ func TestCost(t *testing.T) {
 		{"the next page", "list", "a", "", "limit=5&continue=x", "application/json", 3 * 5 * mebibyte},
 		{"the next page of selected objects: etcd sends more than that", "list", "a", "", "limit=5&continue=x&labelSelector=b", "application/json", 3 * inA},
 		{"an old state", "list", "a", "", "resourceVersion=5&resourceVersionMatch=Exact", "application/json", 3 * inA},
+		{"a deletion", "deletecollection", "a", "", "", "application/json", inA},
+		{"a deletion, from the cache", "deletecollection", "a", "", "resourceVersion=0", "application/json", inA},
+		{"a deletion of an old state, which the library reads in pages", "deletecollection", "a", "", "resourceVersion=5", "application/json", 3 * inA},
 		{"a watch has no pages", "watch", "a", "", "limit=1", "application/json", inA},
 		{"a large watch", "watch", "a", "", "limit=1", "application/json;as=Table;v=v1;g=meta.k8s.io", watchWindow - listOverhead},
 	} {

@@ -77,12 +77,13 @@ func cost(info *genericapirequest.RequestInfo, query url.Values, table bool, sto
 	}
 
 	// How many the store reads at the same time does not follow the limit if it reads etcd and selects.
-	objects, fromStorage := limitOf(query), mayReadStorage(query)
+	objects, fromStorage := limitOf(query), mayReadStorage(info.Verb, query)
 	if info.Verb == "watch" || fromStorage && selects(query) {
 		objects = 0
 	}
 
-	if info.Name != "" && info.Namespace != "" { // of one object, or a field selector for its metadata.name
+	// One object, or a field selector for its metadata.name; continued, the library reads the whole namespace and selects.
+	if info.Name != "" && info.Namespace != "" && !query.Has("continue") {
 		objects = 1
 	}
 
@@ -106,9 +107,13 @@ func cost(info *genericapirequest.RequestInfo, query url.Values, table bool, sto
 	return listOverhead + bytes
 }
 
-// mayReadStorage reports whether a list may be read from etcd instead of the cache.
-func mayReadStorage(query url.Values) bool {
-	return query.Has("continue") || query.Get("resourceVersionMatch") == "Exact" || query.Has("limit") && query.Has("resourceVersion")
+// mayReadStorage reports whether a list may be read from etcd instead of the cache. With a limit a resource version means
+// exactly that state, and the library gives a limit to each deletion of a collection.
+func mayReadStorage(verb string, query url.Values) bool {
+	version := query.Get("resourceVersion")
+	limited := query.Has("limit") || verb == "deletecollection" && version != "0"
+
+	return query.Has("continue") || query.Get("resourceVersionMatch") == "Exact" || limited && query.Has("resourceVersion")
 }
 
 func selects(query url.Values) bool {
