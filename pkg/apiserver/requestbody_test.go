@@ -242,6 +242,41 @@ func TestDeepCopiesAreBounded(t *testing.T) {
 	}
 }
 
+// TestShortPatchesOfDeepObjects: a patch of a few hundred bytes has a stored block read level by level, as a merge does.
+func TestShortPatchesOfDeepObjects(t *testing.T) {
+	s := startServer(t)
+
+	const levels, times = 127, 16
+
+	values := strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 250<<10) + `"` + strings.Repeat("}", levels)
+	s.mustCall(t, http.StatusCreated, http.MethodPost, releases, jsonBody, releaseJSON("deep", values))
+
+	merge := strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+
+	for contentType, patch := range map[string]string{
+		patchBody: `[{"op":"test","path":"/spec/chart/values` + strings.Repeat("/a", levels) + `","value":1}]`,
+		mergeBody: `{"spec":{"chart":{"chart":"","values":` + merge + `}}}`,
+	} {
+		peak := foreigntest.PeakBytes(t, func() {
+			var sending sync.WaitGroup
+			for range times {
+				sending.Go(func() {
+					if status, answer := s.call(t, http.MethodPatch, releases+"/deep", contentType, patch); status != http.StatusUnprocessableEntity {
+						t.Errorf("%s: status %d: %v", contentType, status, answer["message"])
+					}
+				})
+			}
+
+			sending.Wait()
+		})
+
+		// What may be changed at the same time, and twice as much before garbage is collected.
+		if peak > 256<<20 {
+			t.Errorf("%s: %d MiB", contentType, peak>>20)
+		}
+	}
+}
+
 // A compressed body is not inflated.
 func TestCompressedBody(t *testing.T) {
 	s := startServer(t)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 )
 
 const (
@@ -18,6 +20,9 @@ const (
 	// the object before, in the object after, and in the structures of field ownership.
 	copiesOfObject = 6
 	bytesPerValue  = 1400
+	// restPerByteAndLevel is for JSON texts in the object. The library that applies patches keeps the rest of a text at
+	// each level that it reads, and a short patch can have it read all of them (see requestbody).
+	restPerByteAndLevel = 1.25
 
 	// updatesBudget is the memory that all running updates together may take for the objects they change, in bytes.
 	// An update that needs more than all of it runs alone.
@@ -95,14 +100,15 @@ func (w *weighed) release() {
 func costOf(object runtime.Object) int64 {
 	size := sizeOf(reflect.ValueOf(object))
 
-	return 1 + size.bytes*copiesOfObject + size.values*bytesPerValue
+	return 1 + size.bytes*copiesOfObject + size.values*bytesPerValue + int64(restPerByteAndLevel*float64(size.rests))
 }
 
-// size is the length of the texts in a value, and the number of its values.
-type size struct{ values, bytes int64 }
+// size is the length of the texts in a value, the number of its values, and the length of its JSON texts times their
+// depth.
+type size struct{ values, bytes, rests int64 }
 
 func (s size) and(other size) size {
-	return size{values: s.values + other.values, bytes: s.bytes + other.bytes}
+	return size{values: s.values + other.values, bytes: s.bytes + other.bytes, rests: s.rests + other.rests}
 }
 
 // sizeOf counts without allocating. It skips times, which hold the tables of their zone.
@@ -151,7 +157,7 @@ func sizeOf(value reflect.Value) size {
 
 // sizeOfText counts the values of a JSON text: one of these characters precedes each value but the first.
 func sizeOfText[Text string | []byte](text Text) size {
-	total := size{values: 1, bytes: int64(len(text))}
+	total := size{values: 1, bytes: int64(len(text)), rests: int64(len(text)) * int64(validation.Depth(text))}
 
 	for i := range len(text) {
 		switch text[i] {

@@ -46,6 +46,20 @@ func TestCostOfAnUpdate(t *testing.T) {
 	}
 }
 
+// A patch can have a block read level by level, and each level keeps the rest of its text.
+func TestCostOfADeepObject(t *testing.T) {
+	text := strings.Repeat(`{"a":`, 100) + `"` + strings.Repeat("x", 200<<10) + `"` + strings.Repeat("}", 100)
+
+	for place, object := range map[string]*v1alpha1.OmniCluster{
+		"free-form block": {Spec: v1alpha1.OmniClusterSpec{Patches: []v1alpha1.Patch{{Inline: &v1alpha1.FreeForm{Raw: []byte(text)}}}}},
+		"managed fields":  {ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(text)}}}},
+	} {
+		if cost := costOf(object); cost < 20<<20 || cost > 40<<20 {
+			t.Errorf("100 levels of 200 KiB in a %s cost %d MiB", place, cost>>20)
+		}
+	}
+}
+
 // TestUpdatesShareABudget: an update of a large object waits for others, but no longer than its request lasts.
 func TestUpdatesShareABudget(t *testing.T) {
 	info := func() *weighed {
