@@ -155,6 +155,17 @@ func TestValidateOmniClusterUpdate(t *testing.T) {
 		{"other rules while being deleted", func(c *v1alpha1.OmniCluster) { deleting(&c.ObjectMeta) }, func(c *v1alpha1.OmniCluster) {
 			c.Spec.Kubernetes.Version, c.Spec.SyncInterval, c.Spec.DeletePolicy.Orphan = "older rule", "1s", true
 		}, nil},
+		{"blocks within their limits while being deleted", func(c *v1alpha1.OmniCluster) { deleting(&c.ObjectMeta) }, func(c *v1alpha1.OmniCluster) {
+			c.Spec.Patches = []v1alpha1.Patch{{Inline: bigObject(maxFreeForm)}, {Inline: nested(maxDepth)}}
+		}, nil},
+		{"blocks beyond them while being deleted", func(c *v1alpha1.OmniCluster) { deleting(&c.ObjectMeta) }, func(c *v1alpha1.OmniCluster) {
+			c.Spec.Patches = []v1alpha1.Patch{{Inline: bigObject(maxFreeForm + 1)}}
+			c.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{{Inline: []v1alpha1.FreeForm{*nested(maxDepth + 1)}}}
+		}, []string{"spec: Invalid value", "spec: Invalid value"}},
+		{"block of an older rule stays while being deleted", func(c *v1alpha1.OmniCluster) {
+			deleting(&c.ObjectMeta)
+			c.Spec.Patches = []v1alpha1.Patch{{Inline: nested(maxDepth + 1)}}
+		}, func(c *v1alpha1.OmniCluster) { c.Spec.DeletePolicy.Orphan = true }, nil},
 		{"finalizer removed from an object of an older rule", func(c *v1alpha1.OmniCluster) {
 			deleting(&c.ObjectMeta)
 			c.Spec.Talos.Version = "older rule"

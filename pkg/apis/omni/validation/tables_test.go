@@ -127,3 +127,8 @@ func bigObject(size int) *v1alpha1.FreeForm {
 
 	return freeForm(`{"a":"` + strings.Repeat("x", size-len(frame)) + `"}`)
 }
+
+// nested is a JSON object of so many levels.
+func nested(levels int) *v1alpha1.FreeForm {
+	return freeForm(strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels))
+}

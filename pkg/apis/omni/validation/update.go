@@ -26,18 +26,21 @@ func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
 }
 
 // validateUpdate applies the rules for updates. A rule that became stricter after an object was stored must never
-// block changes of its finalizers or labels. So the rules on the spec run only if the spec changed, and not at all
-// while the object is being deleted.
+// block changes of its finalizers or labels. So the rules on the spec run only if the spec changed. While the object is
+// being deleted only the limits of new free-form blocks hold: they bound what everybody who reads the object has to hold.
 func validateUpdate(c change) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(c.meta, c.oldMeta, field.NewPath("metadata"))
 	errs = append(errs, c.always...)
 
 	// Strict comparison: unset and empty lists are different specs.
-	if c.oldMeta.DeletionTimestamp == nil && !reflect.DeepEqual(c.spec, c.oldSpec) {
-		errs = append(errs, c.rules()...)
+	switch {
+	case reflect.DeepEqual(c.spec, c.oldSpec):
+		return errs
+	case c.oldMeta.DeletionTimestamp != nil:
+		return append(errs, validateNewBlocks(c.spec, c.oldSpec)...)
+	default:
+		return append(errs, c.rules()...)
 	}
-
-	return errs
 }
 
 // immutable refuses a changed value of an immutable field. remedy completes the sentence "field is immutable: ...".
