@@ -1,7 +1,12 @@
 package embeddedetcd
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
@@ -10,7 +15,7 @@ import (
 // volume, or with a volume that is not mounted. The hub's garbage collector would remove the dependents of the
 // missing objects, and snapshots of the empty server would replace the good ones.
 func refuseLostData(dataDir, snapshots string) error {
-	if snapshots == "" || hasData(dataDir) {
+	if snapshots == "" || hasContent(dataDir) {
 		return nil
 	}
 
@@ -36,7 +41,27 @@ func refuseLostData(dataDir, snapshots string) error {
 		content = fmt.Sprintf("with %d objects", objects)
 	}
 
+	command := fmt.Sprintf("omni-apiserver snapshot restore %s --etcd-data-dir=%s", newest, dataDir)
+	if hasData(dataDir) {
+		command += " --replace" // what is left of it goes aside
+	}
+
 	return fmt.Errorf("there is no data, but a snapshot of it, %s, %s: is the right volume mounted? If the data is lost, restore it "+
-		"(omni-apiserver snapshot restore %s --etcd-data-dir=%s), or move the snapshots away to start without any object",
-		newest, content, newest, dataDir)
+		"(%s), or move the snapshots away to start without any object", newest, content, command)
+}
+
+// hasContent reports whether there is a database or a log that etcd would go on with. Beside an empty directory, as it is
+// left when somebody or a repair of the file system removed the files, etcd begins anew. So it does with the empty
+// database of a very first start that was killed.
+func hasContent(dataDir string) bool {
+	if wal.Exist(filepath.Join(dataDir, memberDir, "wal")) {
+		return true
+	}
+
+	info, err := os.Stat(databasePath(dataDir))
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist) // what cannot be read is not lost
+	}
+
+	return info.Size() > 0
 }

@@ -63,6 +63,21 @@ func TestLostData(t *testing.T) {
 	begin(lost, "no data, but a snapshot of it, "+newest+", with 1 objects: is the right volume mounted?")
 	begin(first, "")
 
+	// What is left of lost data, and of a very first start that was killed, is no data.
+	emptied := t.TempDir()
+	for _, dir := range []string{"snap", "wal"} {
+		if err := os.MkdirAll(filepath.Join(emptied, "member", dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+
+		begin(emptied, "no data, but a snapshot of it")
+	}
+
+	write(t, filepath.Join(emptied, "member", "snap", "db"), nil)
+	begin(emptied, "--etcd-data-dir="+emptied+" --replace), or move the snapshots away")
+	restore(t, emptied, newest, true, time.Now())
+	begin(emptied, "")
+
 	restore(t, lost, newest, false, time.Now())
 	begin(lost, "")
 
