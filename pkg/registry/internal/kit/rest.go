@@ -61,7 +61,9 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
-	return r.Store.Delete(ctx, name, r.guarded(validate), options)
+	deleted, gone, err := r.Store.Delete(ctx, name, r.guarded(validate), options)
+
+	return deleted, gone, explainTooLarge(err) // with finalizers it writes when the deletion began
 }
 
 // DeleteCollection deletes the selected objects. It stops at a guarded object and returns the guard's error; the
@@ -69,7 +71,9 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
 	list *metainternalversion.ListOptions,
 ) (runtime.Object, error) {
-	return r.Store.DeleteCollection(ctx, r.guarded(validate), options, list)
+	deleted, err := r.Store.DeleteCollection(ctx, r.guarded(validate), options, list)
+
+	return deleted, explainTooLarge(err)
 }
 
 // ShortNames returns what kubectl users type.

@@ -86,7 +86,7 @@ func (r *scaleREST[T]) Update(ctx context.Context, name string, info rest.Update
 	room.Done(obj, err)
 
 	if err != nil {
-		return nil, false, err
+		return nil, false, explainTooLarge(err)
 	}
 
 	return scale.of(obj.(T)), false, nil

@@ -55,6 +55,7 @@ func Run[T kit.Object](t *testing.T, c Case[T]) {
 	t.Run("names", s.testNames)
 	t.Run("table", s.testTable)
 	t.Run("scale", s.testScale)
+	t.Run("too large", s.testTooLarge)
 }
 
 // valid is a valid object in the suite's namespace.
