@@ -19,6 +19,7 @@ import (
 
 // Limits of an OmniRolloutPolicy.
 const (
+	maxChanges          = 6 // one of each kind
 	maxStages           = 10
 	maxWindows          = 14
 	maxFreezes          = 20
@@ -114,6 +115,11 @@ func validatePromotions(obj *v1alpha1.OmniRolloutPolicy, old map[string]string, 
 
 	annotations := field.NewPath("metadata", "annotations")
 
+	stages := map[string]bool{}
+	for i := range obj.Spec.Stages {
+		stages[obj.Spec.Stages[i].Name] = true
+	}
+
 	for _, key := range slices.Sorted(maps.Keys(obj.Annotations)) {
 		name, promotes := strings.CutPrefix(key, v1alpha1.AnnotationPromotePrefix)
 		value := obj.Annotations[key]
@@ -125,7 +131,7 @@ func validatePromotions(obj *v1alpha1.OmniRolloutPolicy, old map[string]string, 
 		until, err := time.Parse(time.RFC3339, value)
 
 		switch {
-		case !slices.ContainsFunc(obj.Spec.Stages, func(one v1alpha1.RolloutStage) bool { return one.Name == name }):
+		case !stages[name]:
 			errs = append(errs, field.Invalid(annotations.Key(key), value, "the policy has no such stage: end the key with the name of one"))
 		case err != nil:
 			errs = append(errs, field.Invalid(annotations.Key(key), value, "say until when the stage may begin, such as 2026-11-28T06:00:00Z"))
@@ -140,20 +146,7 @@ func validatePromotions(obj *v1alpha1.OmniRolloutPolicy, old map[string]string, 
 func validateOmniRolloutPolicySpec(spec *v1alpha1.OmniRolloutPolicySpec, path *field.Path) field.ErrorList {
 	errs := requireSelector(spec.ClusterSelector, path.Child("clusterSelector"), "select OmniClusters by their labels; {} selects all")
 
-	if spec.Changes != nil && len(spec.Changes) == 0 {
-		errs = append(errs, field.Required(path.Child("changes"), "name at least one kind of change, or leave it out for all"))
-	}
-
-	for i, kind := range spec.Changes {
-		errs = append(errs, requireEnum(kind, path.Child("changes").Index(i),
-			v1alpha1.ChangeKubernetesVersion, v1alpha1.ChangeTalosVersion, v1alpha1.ChangeMachineConfig, v1alpha1.ChangeMachineImage,
-			v1alpha1.ChangeMachineRemoval, v1alpha1.ChangeManifests)...)
-
-		if slices.Contains(spec.Changes[:i], kind) {
-			errs = append(errs, field.Duplicate(path.Child("changes").Index(i), kind))
-		}
-	}
-
+	errs = append(errs, validateChangeKinds(spec.Changes, path.Child("changes"))...)
 	errs = append(errs, validateStages(spec.Stages, path.Child("stages"))...)
 	errs = append(errs, validateDuration(spec.ArrivalTime, 0, maxArrivalTime, path.Child("arrivalTime"))...)
 	errs = append(errs, validateDuration(spec.ProgressDeadline, minProgressDeadline, maxProgressDeadline, path.Child("progressDeadline"))...)
@@ -163,6 +156,29 @@ func validateOmniRolloutPolicySpec(spec *v1alpha1.OmniRolloutPolicySpec, path *f
 	}
 
 	return append(errs, validateFreezes(spec.Freezes, path.Child("freezes"))...)
+}
+
+func validateChangeKinds(changes []v1alpha1.ChangeKind, path *field.Path) field.ErrorList {
+	switch {
+	case changes != nil && len(changes) == 0:
+		return field.ErrorList{field.Required(path, "name at least one kind of change, or leave it out for all")}
+	case len(changes) > maxChanges:
+		return field.ErrorList{field.TooMany(path, len(changes), maxChanges)}
+	}
+
+	var errs field.ErrorList
+
+	for i, kind := range changes {
+		errs = append(errs, requireEnum(kind, path.Index(i),
+			v1alpha1.ChangeKubernetesVersion, v1alpha1.ChangeTalosVersion, v1alpha1.ChangeMachineConfig, v1alpha1.ChangeMachineImage,
+			v1alpha1.ChangeMachineRemoval, v1alpha1.ChangeManifests)...)
+
+		if slices.Contains(changes[:i], kind) {
+			errs = append(errs, field.Duplicate(path.Index(i), kind))
+		}
+	}
+
+	return errs
 }
 
 func requireSelector(selector *metav1.LabelSelector, path *field.Path, what string) field.ErrorList {
@@ -182,14 +198,14 @@ func requireEnum[T ~string](value T, path *field.Path, words ...T) field.ErrorLi
 }
 
 func validateStages(stages []v1alpha1.RolloutStage, path *field.Path) field.ErrorList {
-	if len(stages) == 0 {
+	switch {
+	case len(stages) == 0:
 		return field.ErrorList{field.Required(path, "name at least one stage")}
+	case len(stages) > maxStages:
+		return field.ErrorList{field.TooMany(path, len(stages), maxStages)}
 	}
 
 	var errs field.ErrorList
-	if len(stages) > maxStages {
-		errs = append(errs, field.TooMany(path, len(stages), maxStages))
-	}
 
 	seen := map[string]bool{}
 
@@ -227,7 +243,7 @@ func validateStage(one *v1alpha1.RolloutStage, last bool, path *field.Path) fiel
 	errs = append(errs, validateEnum(one.Promotion, path.Child("promotion"), v1alpha1.PromotionAutomatic, v1alpha1.PromotionManual)...)
 
 	if len(one.Windows) > maxWindows {
-		errs = append(errs, field.TooMany(path.Child("windows"), len(one.Windows), maxWindows))
+		return append(errs, field.TooMany(path.Child("windows"), len(one.Windows), maxWindows))
 	}
 
 	for i := range one.Windows {
@@ -253,10 +269,11 @@ func validateShare(value *intstr.IntOrString, read func(intstr.IntOrString, int)
 func validateFreezes(freezes []v1alpha1.RolloutFreeze, path *field.Path) field.ErrorList {
 	const longest = 120 * 24 * time.Hour
 
-	var errs field.ErrorList
 	if len(freezes) > maxFreezes {
-		errs = append(errs, field.TooMany(path, len(freezes), maxFreezes))
+		return field.ErrorList{field.TooMany(path, len(freezes), maxFreezes)}
 	}
+
+	var errs field.ErrorList
 
 	seen := map[string]bool{}
 

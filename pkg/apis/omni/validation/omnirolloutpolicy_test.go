@@ -137,6 +137,23 @@ func TestValidateOmniRolloutPolicy(t *testing.T) {
 	})
 }
 
+// TestListsThatAreTooLong: nothing looks at the elements of a list that is refused for its length. What was looked at
+// grew with the square of it.
+func TestListsThatAreTooLong(t *testing.T) {
+	const number = 1000
+
+	checkRules(t, validPolicy, ValidateOmniRolloutPolicy, []row[v1alpha1.OmniRolloutPolicy]{
+		{"changes", policySpec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Changes = make([]v1alpha1.ChangeKind, number) }), []string{"spec.changes: Too many"}},
+		{"stages", policySpec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Stages = make([]v1alpha1.RolloutStage, number) }), []string{"spec.stages: Too many"}},
+		{"freezes", policySpec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Freezes = make([]v1alpha1.RolloutFreeze, number) }), []string{"spec.freezes: Too many"}},
+		{"windows", firstStage(func(s *v1alpha1.RolloutStage) { s.Windows = make([]v1alpha1.MaintenanceWindow, number) }), []string{"spec.stages[0].windows: Too many"}},
+		{"days", firstStage(func(s *v1alpha1.RolloutStage) {
+			s.Windows = []v1alpha1.MaintenanceWindow{*validWindow()}
+			s.Windows[0].Days = make([]v1alpha1.Weekday, number)
+		}), []string{"spec.stages[0].windows[0].days: Too many"}},
+	})
+}
+
 // TestRemediesOfOmniRolloutPolicy: these errors are ours, and say what to do.
 func TestRemediesOfOmniRolloutPolicy(t *testing.T) {
 	const share = "must be a number from 1 to 100, or a percentage from 1% to 100%"

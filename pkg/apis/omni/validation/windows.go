@@ -16,6 +16,7 @@ import (
 const (
 	minWindow = 15 * time.Minute
 	maxWindow = 24 * time.Hour
+	maxDays   = 7
 	// minOverrideReason is the least length of the reason of an override, in characters; maxOverride bounds the whole
 	// annotation, in bytes.
 	minOverrideReason = 10
@@ -28,20 +29,7 @@ var (
 )
 
 func validateWindow(one *v1alpha1.MaintenanceWindow, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	if len(one.Days) == 0 {
-		errs = append(errs, field.Required(path.Child("days"), "name at least one day, such as Sat"))
-	}
-
-	for i, day := range one.Days {
-		errs = append(errs, requireEnum(day, path.Child("days").Index(i), v1alpha1.Monday, v1alpha1.Tuesday, v1alpha1.Wednesday,
-			v1alpha1.Thursday, v1alpha1.Friday, v1alpha1.Saturday, v1alpha1.Sunday)...)
-
-		if slices.Contains(one.Days[:i], day) {
-			errs = append(errs, field.Duplicate(path.Child("days").Index(i), day))
-		}
-	}
+	errs := validateDays(one.Days, path.Child("days"))
 
 	if !startOfWindow.MatchString(one.Start) {
 		errs = append(errs, field.Invalid(path.Child("start"), one.Start, "must be a time of day with two digits each, such as 02:00"))
@@ -56,6 +44,28 @@ func validateWindow(one *v1alpha1.MaintenanceWindow, path *field.Path) field.Err
 
 	if _, err := window.Zone(one.TimeZone); err != nil {
 		errs = append(errs, field.Invalid(path.Child("timeZone"), one.TimeZone, err.Error()))
+	}
+
+	return errs
+}
+
+func validateDays(days []v1alpha1.Weekday, path *field.Path) field.ErrorList {
+	switch {
+	case len(days) == 0:
+		return field.ErrorList{field.Required(path, "name at least one day, such as Sat")}
+	case len(days) > maxDays:
+		return field.ErrorList{field.TooMany(path, len(days), maxDays)}
+	}
+
+	var errs field.ErrorList
+
+	for i, day := range days {
+		errs = append(errs, requireEnum(day, path.Index(i), v1alpha1.Monday, v1alpha1.Tuesday, v1alpha1.Wednesday,
+			v1alpha1.Thursday, v1alpha1.Friday, v1alpha1.Saturday, v1alpha1.Sunday)...)
+
+		if slices.Contains(days[:i], day) {
+			errs = append(errs, field.Duplicate(path.Index(i), day))
+		}
 	}
 
 	return errs
