@@ -12,7 +12,7 @@ import (
 )
 
 const description = `omni-apiserver serves the API group omni.texashpc.com: it stores and validates
-OmniConnections, OmniClusters and the six other kinds, and never calls Omni itself.
+OmniConnections, OmniClusters and the other kinds, and never calls Omni itself.
 
 It runs behind a kube-apiserver, which finds it through an APIService. Inside a cluster it needs
 --etcd-data-dir (or --etcd-servers) and a serving certificate; outside, --kubeconfig as well.`
