@@ -76,6 +76,10 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 
 	switch next {
 	case consent.StepLetGo:
+		if session.Continues() && decision.Owned() && !decision.Live.TearingDown {
+			outcome = r.nameLeaving(ctx, s, outcome)
+		}
+
 		return r.letGo(s, outcome), nil
 	case consent.StepUnmark:
 		return r.unmark(ctx, s, outcome)
@@ -142,5 +146,5 @@ func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome)
 		outcome = consent.Released("cluster %q stays in Omni with this object's mark: %s", s.name, omni.Message(err))
 	}
 
-	return r.letGo(s, outcome), nil
+	return r.letGo(s, r.nameLeaving(ctx, s, outcome)), nil
 }

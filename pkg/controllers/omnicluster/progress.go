@@ -74,6 +74,17 @@ func leavingText(waits []plan.Change, machines []observe.Blocker) string {
 	return text
 }
 
+// nameLeaving adds to the message about a cluster that stays in Omni the machines that it loses: disconnected ones, whose
+// removal this deletion requested before it was told to keep the cluster, and those that left already.
+func (r *reconciler) nameLeaving(ctx context.Context, s *scope, outcome loop.Outcome) loop.Outcome {
+	machines, err := observe.Leaving(ctx, s.lease.Copy(), s.name)
+	if err != nil || len(machines) == 0 {
+		return outcome
+	}
+
+	return consent.Released("%s; these leave it all the same, as was requested before: %s", outcome.Message(), nameBlockers(machines))
+}
+
 // nameBlockers lists the first machines that something waits for.
 func nameBlockers(blockers []observe.Blocker) string {
 	named := make([]string, 0, len(blockers))

@@ -63,13 +63,10 @@ func Delete(ctx context.Context, st state.State, cluster string, options DeleteO
 }
 
 // machinePhases lists what has to be destroyed before the cluster so that disconnected machines do not block it, in the
-// order of the library's own operation: extensions, the machines' links, the machines' patches.
+// order of the library's own operation: the machines' links, the machines' patches. The library's operation begins with
+// all extensions of the cluster. This one does not: links can take long, the cluster may be kept meanwhile, and its
+// other machines would have lost their extensions. Omni removes the extensions with the cluster.
 func machinePhases(ctx context.Context, st state.State, cluster string) ([][]resource.Resource, error) {
-	extensions, err := omni.ListOf(ctx, st, omnires.ExtensionsConfigurationType, cluster)
-	if err != nil {
-		return nil, err
-	}
-
 	machines, err := omni.ListOf(ctx, st, omnires.MachineStatusType, cluster)
 	if err != nil {
 		return nil, err
@@ -97,5 +94,5 @@ func machinePhases(ctx context.Context, st state.State, cluster string) ([][]res
 		patches = append(patches, own.Items...)
 	}
 
-	return [][]resource.Resource{extensions, links, patches}, nil
+	return [][]resource.Resource{links, patches}, nil
 }

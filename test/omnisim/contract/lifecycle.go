@@ -188,6 +188,11 @@ func (s *suite) deletion(t *testing.T) {
 	apply(ctx, t, st, plan(ctx, t, st, document(name, "workers")))
 	s.settle(t, omni.NewCluster(name))
 
+	extensions := newExtensions(name)
+	if err := st.Create(ctx, extensions); err != nil {
+		t.Fatal(err)
+	}
+
 	result, err := template.WithCluster(name).Delete(ctx, st)
 	if err != nil {
 		t.Fatal(err)
@@ -208,6 +213,7 @@ func (s *suite) deletion(t *testing.T) {
 	s.gone(t, omni.NewMachineSetNode(fmt.Sprintf("11111111-1111-1111-1111-%012x", len(name)), omni.NewMachineSet("")).Metadata())
 	s.gone(t, omni.NewClusterStatus(name).Metadata())
 	s.gone(t, omni.NewClusterUUID(name).Metadata())
+	s.gone(t, extensions.Metadata())
 
 	left, err := template.WithCluster(name).Delete(ctx, st)
 	if err != nil {
