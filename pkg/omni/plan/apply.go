@@ -89,7 +89,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 		a.record = func(resource.Metadata, omni.Effect) {}
 	}
 
-	if needsCluster(plan) {
+	if len(plan.steps) > 0 {
 		if err := a.checkCluster(ctx, plan); err != nil {
 			return Result{Skipped: plan.Changes}, err
 		}

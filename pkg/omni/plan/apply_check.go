@@ -13,16 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// needsCluster reports whether a plan changes more than the Cluster itself: only an update of the Cluster carries the
-// Cluster's version.
-func needsCluster(plan *Plan) bool {
-	return slices.ContainsFunc(plan.steps, func(s step) bool {
-		return s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate
-	})
-}
-
-// checkCluster checks that the Cluster still is the one of the plan, or that there still is none: the copy may lag, and
-// creates and teardowns carry no version.
+// checkCluster checks that the Cluster still is the one of the plan, or that there still is none: the copy may lag,
+// creates and teardowns carry no version, and the versions of updates start again when a resource is made again.
 func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
 	found, err := omni.ReadCluster(ctx, a.live, plan.Cluster)
 	if err != nil {
@@ -49,10 +41,13 @@ func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
 	return a.checkUUID(ctx, plan, found)
 }
 
-// checkUUID checks, before anything is destroyed, that the Cluster has the ID of the plan: the copy's streams are
-// independent, so it may show a new Cluster with the ID of the old one. Omni takes the ID away during a teardown.
+// checkUUID checks, before anything is destroyed or the Cluster is updated, that the Cluster has the ID of the plan: the
+// copy's streams are independent, so it may show a new Cluster with the ID of the old one. Omni takes the ID away during
+// a teardown.
 func (a *applier) checkUUID(ctx context.Context, plan *Plan, found *omnires.Cluster) error {
-	if !slices.ContainsFunc(plan.steps, func(s step) bool { return s.change.Action == ActionDestroy || s.change.Destructive }) {
+	if !slices.ContainsFunc(plan.steps, func(s step) bool {
+		return s.change.Action == ActionDestroy || s.change.Destructive || s.change.Type == omnires.ClusterType
+	}) {
 		return nil
 	}
 
@@ -72,44 +67,55 @@ func (a *applier) checkUUID(ctx context.Context, plan *Plan, found *omnires.Clus
 	return fmt.Errorf("%w: cluster %q has another ID in Omni", omni.ErrPlanOutdated, plan.Cluster)
 }
 
-// checkIdentity reads a resource once more before its teardown: it must not hit a resource of the same name that was
-// created in the meantime, or that belongs to another cluster now.
-func (a *applier) checkIdentity(ctx context.Context, s step) error {
+// checkTeardown reads a resource once more before its teardown: it must be the one of the plan, with what it had then.
+func (a *applier) checkTeardown(ctx context.Context, s step) error {
 	if s.change.Type == siderolink.LinkType {
 		return a.checkMachine(ctx, s)
 	}
 
-	found, err := a.live.Get(ctx, s.old.Metadata())
+	found, err := a.checkIdentity(ctx, s)
 	if err != nil {
 		return err
 	}
 
-	if !found.Metadata().Created().Equal(s.change.Created) {
-		return fmt.Errorf("%w: %s %q was made again since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
+	switch {
+	case s.change.Type == TypeManifestGroup:
+		return a.checkManifests(ctx, s, found)
+	case s.change.Type == omnires.MachineSetType && s.change.needsConsent():
+		return a.checkMembers(ctx, s)
+	default:
+		return nil
+	}
+}
+
+// checkIdentity reads a resource once more: a change that removes something must not hit a resource of the same name that
+// was created in the meantime, that belongs to another cluster now, or that has another size than the one which consent
+// was given for.
+func (a *applier) checkIdentity(ctx context.Context, s step) (resource.Resource, error) {
+	found, err := a.live.Get(ctx, s.old.Metadata())
+	if err != nil {
+		return nil, err
+	}
+
+	outdated := func(how string) error {
+		return fmt.Errorf("%w: %s %q %s", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID, how)
 	}
 
 	was, _ := s.old.Metadata().Labels().Get(omnires.LabelCluster)
-	if is, _ := found.Metadata().Labels().Get(omnires.LabelCluster); is != was {
-		return fmt.Errorf("%w: %s %q belongs to another cluster now", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
-	}
-
-	if s.change.Type == TypeManifestGroup {
-		return a.checkManifests(ctx, s, found)
-	}
-
-	// The consent was for a set of this size.
+	is, _ := found.Metadata().Labels().Get(omnires.LabelCluster)
 	now, isSet := found.(*omnires.MachineSet)
 	planned, wasSet := s.old.(*omnires.MachineSet)
 
-	if isSet && wasSet && omni.SizeOf(now, 0) != omni.SizeOf(planned, 0) {
-		return fmt.Errorf("%w: %s %q has another size since", omni.ErrPlanOutdated, omni.KindOf(s.change.Type), s.change.ID)
+	switch {
+	case !found.Metadata().Created().Equal(s.change.Created):
+		return nil, outdated("was made again since")
+	case is != was:
+		return nil, outdated("belongs to another cluster now")
+	case isSet && wasSet && omni.SizeOf(now, 0) != omni.SizeOf(planned, 0):
+		return nil, outdated("has another size since")
+	default:
+		return found, nil
 	}
-
-	if isSet && s.change.needsConsent() {
-		return a.checkMembers(ctx, s)
-	}
-
-	return nil
 }
 
 // readLink completes a step that was planned without its resource: links are not in the local copy.

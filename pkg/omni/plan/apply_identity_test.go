@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,76 @@ func TestApplyLooksAgainBeforeItDestroysAPatch(t *testing.T) {
 
 			if found, err := st.Get(t.Context(), patch.Metadata()); err != nil || found.Metadata().Phase() != resource.PhaseRunning {
 				t.Errorf("the patch: %v, %v", found, err)
+			}
+		})
+	}
+}
+
+// Versions start again with each resource: an update may fit a cluster or a set that somebody made again since, and that
+// the copy does not show yet.
+func TestApplyDoesNotUpdateWhatWasMadeAgain(t *testing.T) {
+	fiveOf := omnitest.ClusterDocument + omnitest.ControlPlaneDocument + omnitest.ClassDocument("cpu", "5")
+
+	for name, test := range map[string]struct {
+		before, after string
+		meanwhile     func(*testing.T, *omnitest.FakeOmni)
+		changed       resource.Resource
+	}{
+		"the cluster": {
+			omnitest.FullTemplate, strings.Replace(omnitest.FullTemplate, "v1.35.0", "v1.35.1", 1),
+			func(t *testing.T, st *omnitest.FakeOmni) {
+				omnitest.MustDestroy(t, st, omnitest.ClusterNamed("demo"))
+				time.Sleep(2 * time.Millisecond) // the clock of the in-memory state has to go on
+				omnitest.MustCreate(t, st, omnitest.ClusterNamed("demo"))
+			},
+			omnitest.ClusterNamed("demo"),
+		},
+		"the cluster, of which the copy shows all but the ID": {
+			omnitest.FullTemplate, strings.Replace(omnitest.FullTemplate, "v1.35.0", "v1.35.1", 1),
+			func(t *testing.T, st *omnitest.FakeOmni) {
+				omnitest.MustChange(t, st, omnires.NewClusterUUID("demo"), func(item *omnires.ClusterUUID) { item.TypedSpec().Value.Uuid = "new" })
+			},
+			omnitest.ClusterNamed("demo"),
+		},
+		"a set with another size": {
+			fiveOf, strings.Replace(fiveOf, "size: 5", "size: 3", 1),
+			func(t *testing.T, st *omnitest.FakeOmni) {
+				omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "workers"))
+				time.Sleep(2 * time.Millisecond)
+				omnitest.MustCreate(t, st, omnitest.ClassSet("demo", "workers", "cpu", 9))
+			},
+			omnitest.SetNamed("demo", "workers"),
+		},
+		"a set that is gone": {
+			fiveOf, strings.Replace(fiveOf, "size: 5", "size: 3", 1),
+			func(t *testing.T, st *omnitest.FakeOmni) {
+				omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "workers"))
+			},
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, test.before)
+
+			identity := omnires.NewClusterUUID("demo")
+			identity.TypedSpec().Value.Uuid = "old"
+			omnitest.MustCreate(t, st, identity)
+
+			plan := mustPlan(t, st, test.after, Options{})
+			test.meanwhile(t, st)
+
+			result, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange})
+			if !errors.Is(err, omni.ErrPlanOutdated) || omni.Classify(err) != omni.ClassConflict || result.Wrote() {
+				t.Errorf("%v, %+v", err, result)
+			}
+
+			if test.changed == nil {
+				return
+			}
+
+			if found, err := st.Get(t.Context(), test.changed.Metadata()); err != nil || found.Metadata().Version().Value() != 1 {
+				t.Errorf("%v, %v", found, err)
 			}
 		})
 	}

@@ -48,13 +48,16 @@ func (a *applier) create(ctx context.Context, s step) error {
 }
 
 func (a *applier) update(ctx context.Context, s step) error {
-	if err := a.checkMoved(ctx, s); err != nil {
-		return err
+	err := a.checkMoved(ctx, s)
+	if err == nil && s.change.Destructive {
+		_, err = a.checkIdentity(ctx, s)
 	}
 
 	wanted := s.new.DeepCopy()
+	if err == nil {
+		err = a.live.Update(ctx, wanted)
+	}
 
-	err := a.live.Update(ctx, wanted)
 	if state.IsNotFoundError(err) {
 		return fmt.Errorf("%w: %w", omni.ErrPlanOutdated, err)
 	}
@@ -104,7 +107,7 @@ func (a *applier) tearDown(ctx context.Context, s step) (begun, gone bool, err e
 		return false, false, nil
 	}
 
-	if err = a.checkIdentity(ctx, s); err != nil {
+	if err = a.checkTeardown(ctx, s); err != nil {
 		return false, state.IsNotFoundError(err), ignoreNotFound(err)
 	}
 
