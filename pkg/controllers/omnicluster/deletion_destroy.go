@@ -15,13 +15,8 @@ import (
 
 // destroy advances the cluster's destruction as far as possible now, and returns what it waits for.
 func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error) {
-	current, err := r.isCurrent(ctx, s.cluster)
-	if err != nil {
-		return loop.Outcome{}, err
-	}
-
-	if !current {
-		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object changed meanwhile"), nil
+	if outcome, err := r.confirmDeletion(ctx, s); err != nil || !outcome.Continues() {
+		return outcome, err
 	}
 
 	planned, err := s.lease.PlanDelete(ctx, s.name, plan.DeleteOptions{DestroyMachines: s.cluster.Spec.DeletePolicy.DestroyMachines})
@@ -39,8 +34,13 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
-	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange})
+	confirmation := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDeletion(ctx, s) }}
+	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange, Confirm: confirmation.confirm})
 	r.announce(s.cluster, consent.DecideDeletion(planned).After(result, err).Taken(), false)
+
+	if confirmation.ended {
+		return confirmation.outcome, confirmation.err
+	}
 
 	if err != nil {
 		return explainDestroy(err)

@@ -20,16 +20,7 @@ func TestKeptWhileDeadMachinesGo(t *testing.T) {
 	omnitest.MustCreate(t, st, extensions)
 
 	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.DestroyMachines = true })
-	f.omni.KillMachine(dead)
-	f.eventually("Omni to count the machine as disconnected", func() string {
-		if found, err := st.Get(t.Context(), omnires.NewMachineStatus(dead).Metadata()); err != nil {
-			return err.Error()
-		} else if _, is := found.Metadata().Labels().Get(omnires.MachineStatusLabelDisconnected); !is {
-			return "it does not"
-		}
-
-		return ""
-	})
+	f.untilDisconnected(dead)
 
 	link := siderolink.NewLink(dead, nil).Metadata()
 	if err := st.AddFinalizer(t.Context(), link, "a controller of Omni"); err != nil {
@@ -63,4 +54,29 @@ func TestKeptWhileDeadMachinesGo(t *testing.T) {
 	if !f.view().Exists || !f.hasEvent("Released", "stays in Omni, without this object's mark", "leave it all the same", dead) {
 		t.Errorf("events %q", f.events.All())
 	}
+}
+
+// untilDisconnected kills a machine, and waits until Omni and the local copy count it as disconnected.
+func (f *fixture) untilDisconnected(machine string) {
+	f.t.Helper()
+	f.omni.KillMachine(machine)
+
+	lease, open := f.pool.Get("uid-connection")
+	if !open {
+		f.t.Fatal("no session")
+	}
+	defer lease.Release()
+
+	f.eventually("Omni to count the machine as disconnected", func() string {
+		found, err := lease.Copy().Get(f.t.Context(), omnires.NewMachineStatus(machine).Metadata())
+		if err != nil {
+			return err.Error()
+		}
+
+		if _, disconnected := found.Metadata().Labels().Get(omnires.MachineStatusLabelDisconnected); !disconnected {
+			return "it does not"
+		}
+
+		return ""
+	})
 }

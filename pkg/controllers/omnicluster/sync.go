@@ -7,7 +7,6 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
@@ -66,7 +65,10 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 		r.noteAttempt(s.cluster, found.Rollout())
 	}
 
-	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{Consent: found.MayDestroy, Admit: found.MayBegin, Known: known.find})
+	confirmation := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDestroys(ctx, s) }}
+	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{
+		Consent: found.MayDestroy, Admit: found.MayBegin, Confirm: confirmation.confirm, Known: known.find,
+	})
 	found.Decision = found.After(result, err)
 	r.announceAdoption(s.cluster, found.Decision)
 	r.announce(s.cluster, found.Taken(), s.hadAll())
@@ -77,6 +79,8 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	r.keepRefusals(s, found.refused)
 
 	switch refused := consent.IsRefusal(result, err); {
+	case confirmation.ended:
+		return confirmation.outcome, confirmation.err
 	case err != nil && !refused:
 		return explainApply(ctx, s.rendered.secrets, found.Done(), err)
 	case secondWriter != "":
@@ -101,8 +105,6 @@ func (s *scope) hadAll() bool {
 // prepareWrite makes sure that what the run writes to Omni can be found again after a crash, and that a destructive
 // change is still wanted. It continues if the plan may be applied.
 func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consent.Decision) (loop.Outcome, error) {
-	ready := loop.Continue(v1alpha1.ReasonUpToDate, "the plan may be applied")
-
 	if decision.Unstored() {
 		status := &s.cluster.Status
 		status.Endpoint, status.Adopting = s.connection.Spec.Endpoint, status.Adopting || s.seen.adopting
@@ -122,25 +124,10 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 	}
 
 	if len(decision.Destroys()) == 0 {
-		return ready, nil
+		return loop.Continue(v1alpha1.ReasonUpToDate, "the plan may be applied"), nil
 	}
 
-	current, err := r.isCurrent(ctx, s.cluster)
-	if err == nil && current {
-		current, err = r.documentsAreCurrent(ctx, s)
-	}
-
-	if err != nil {
-		return loop.Outcome{}, err
-	}
-
-	if !current {
-		r.settling.forget(client.ObjectKeyFromObject(s.cluster))
-
-		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object or its documents changed meanwhile; the plan is made anew"), nil
-	}
-
-	return ready, nil
+	return r.confirmDestroys(ctx, s)
 }
 
 // isPlannedCluster reads the cluster from Omni itself before the first write to somebody else's cluster, and reports

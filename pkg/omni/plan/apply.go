@@ -18,6 +18,10 @@ type ApplyOptions struct {
 	// Admit reports for each change whether its turn in a rollout has come. Apply holds those that wait, together with
 	// what depends on them. Nil: nothing waits.
 	Admit func(Change) bool
+	// Confirm looks again at what the consent depends on, outside of Omni: an error ends the Apply. Apply calls it before a
+	// change that needs consent, if it has written since it began or looked last: writes can take minutes. Confirm may be
+	// nil.
+	Confirm func(context.Context) error
 	// Known returns Omni's recent refusal of a change, or nil. Apply does not try such a change again. Known may be nil.
 	Known func(Change) *ChangeError
 	// Written is called for every write that Omni accepted, with Omni's answer. It may be nil. Session.Apply sets it.
@@ -62,10 +66,16 @@ func (r Result) Wrote() bool {
 
 // applier holds the state of one Apply.
 type applier struct {
-	cluster string
+	plan    *Plan
 	live    state.State
-	record  func(written resource.Metadata, effect omni.Effect)
+	options ApplyOptions
 	result  Result
+	refused *refusals
+	// blockedPhase is that of the first destroy that Omni has not finished; -1 without one.
+	blockedPhase int
+
+	cluster ownCluster
+	look    look
 }
 
 // Apply makes the plan's changes in the library's order: creates, updates, then destroys phase by phase. If Omni
@@ -75,69 +85,36 @@ type applier struct {
 // finalizer is left, and never waits for that.
 //
 // Apply first reads the Cluster once more: ErrPlanOutdated if it was created, or created again, since the plan, or if
-// an annotation (the owner's mark, a lock) differs from the plan's.
+// an annotation (the owner's mark, a lock) differs from the plan's. It does so again, and calls ApplyOptions.Confirm,
+// before a change that needs consent and comes after others: ErrPlanOutdated then stops Apply.
 //
-// Errors: ErrClusterLocked and ErrPlanOutdated (nothing was done), *ChangeError (of the change that stopped Apply, else
-// the first refusal), or the context's. The Result is valid in every case.
+// Errors: ErrClusterLocked (nothing was done), ErrPlanOutdated, *ChangeError (of the change that stopped Apply, else the
+// first refusal), that of Confirm, or the context's. The Result is valid in every case.
 func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptions) (Result, error) {
 	if plan.locked && len(plan.steps) > 0 {
 		return Result{Skipped: plan.Changes}, omni.ErrClusterLocked
 	}
 
-	a := &applier{cluster: plan.Cluster, live: live, record: options.Written}
-	if a.record == nil {
-		a.record = func(resource.Metadata, omni.Effect) {}
-	}
+	a := &applier{plan: plan, live: live, options: options, refused: newRefusals(plan), blockedPhase: -1}
+	a.cluster.seen = plan.seen
 
 	if len(plan.steps) > 0 {
-		if err := a.checkCluster(ctx, plan); err != nil {
+		if err := a.checkCluster(ctx); err != nil {
 			return Result{Skipped: plan.Changes}, err
 		}
 	}
 
 	steps, held := joinCluster(plan.steps, holdBack(plan.steps, options.Consent, options.Admit))
-	refused := newRefusals(plan)
-	blockedPhase := -1
 
 	for i, s := range steps {
-		switch {
-		case held[i]:
-			a.result.Held = append(a.result.Held, s.change)
-
-			continue
-		case refused.stop(s):
-			refused.leftOut(s)
-
-			a.result.Skipped = append(a.result.Skipped, s.changes()...)
-
-			continue
-		case s.change.Action == ActionDestroy && blockedPhase >= 0 && s.phase > blockedPhase:
-			a.result.Skipped = append(a.result.Skipped, s.change)
-
+		if a.passOver(s, held[i]) {
 			continue
 		}
 
-		done, err := a.tryUnlessKnown(ctx, s, options.Known)
-
-		if refusal := refusalOf(err); refusal != nil {
-			refused.refused(s)
-
-			a.result.Refused = append(a.result.Refused, refusal)
-			a.result.Skipped = append(a.result.Skipped, s.joined...)
-			refused.all = refused.all || plan.deletion || len(a.result.Refused) >= maxRefusals
-		} else if err != nil {
-			// The error names a step that failed, but not one that was not tried.
-			if untried := new(ChangeError); !errors.As(err, &untried) {
-				a.result.Skipped = append(a.result.Skipped, s.change)
-			}
-
-			a.result.Skipped = append(append(a.result.Skipped, s.joined...), rest(steps[i+1:])...)
+		if err := a.try(ctx, s); err != nil {
+			a.result.Skipped = append(a.result.Skipped, rest(steps[i+1:])...)
 
 			return a.result, err
-		}
-
-		if !done && s.change.Action == ActionDestroy && blockedPhase < 0 {
-			blockedPhase = s.phase
 		}
 	}
 
@@ -148,15 +125,68 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 	return a.result, nil
 }
 
+// passOver reports whether a step is not tried, and records why.
+func (a *applier) passOver(s step, held bool) bool {
+	switch {
+	case held:
+		a.result.Held = append(a.result.Held, s.change)
+	case a.refused.stop(s):
+		a.refused.leftOut(s)
+
+		a.result.Skipped = append(a.result.Skipped, s.changes()...)
+	case s.change.Action == ActionDestroy && a.blockedPhase >= 0 && s.phase > a.blockedPhase:
+		a.result.Skipped = append(a.result.Skipped, s.change)
+	default:
+		return false
+	}
+
+	return true
+}
+
+// try makes a step, and records what came of it. An error stops the Apply; a refusal is none.
+func (a *applier) try(ctx context.Context, s step) error {
+	done, err := a.tryUnlessKnown(ctx, s)
+
+	if refusal := refusalOf(err); refusal != nil {
+		a.refused.refused(s)
+
+		a.result.Refused = append(a.result.Refused, refusal)
+		a.result.Skipped = append(a.result.Skipped, s.joined...)
+		a.refused.all = a.refused.all || a.plan.deletion || len(a.result.Refused) >= maxRefusals
+	} else if err != nil {
+		// The error names a step that failed, but not one that was not tried.
+		if untried := new(ChangeError); !errors.As(err, &untried) {
+			a.result.Skipped = append(a.result.Skipped, s.change)
+		}
+
+		a.result.Skipped = append(a.result.Skipped, s.joined...)
+
+		return err
+	}
+
+	if !done && s.change.Action == ActionDestroy && a.blockedPhase < 0 {
+		a.blockedPhase = s.phase
+	}
+
+	return nil
+}
+
 // tryUnlessKnown makes a step, unless Omni has recently refused it.
-func (a *applier) tryUnlessKnown(ctx context.Context, s step, known func(Change) *ChangeError) (done bool, err error) {
-	if known != nil {
-		if refusal := known(s.change); refusal != nil {
+func (a *applier) tryUnlessKnown(ctx context.Context, s step) (done bool, err error) {
+	if a.options.Known != nil {
+		if refusal := a.options.Known(s.change); refusal != nil {
 			return false, refusal
 		}
 	}
 
 	return a.make(ctx, s)
+}
+
+// record reports a write that Omni accepted.
+func (a *applier) record(written resource.Metadata, effect omni.Effect) {
+	if a.options.Written != nil {
+		a.options.Written(written, effect)
+	}
 }
 
 func rest(steps []step) []Change {

@@ -13,60 +13,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// checkCluster checks that the Cluster still is the one of the plan, or that there still is none: the copy may lag,
-// creates and teardowns carry no version, and the versions of updates start again when a resource is made again.
-func (a *applier) checkCluster(ctx context.Context, plan *Plan) error {
-	found, err := omni.ReadCluster(ctx, a.live, plan.Cluster)
-	if err != nil {
-		return err
-	}
-
-	switch {
-	case found == nil && (plan.seen == nil || plan.deletion):
-		return nil
-	case found == nil:
-		return fmt.Errorf("%w: cluster %q is gone", omni.ErrPlanOutdated, plan.Cluster)
-	case plan.seen == nil:
-		return fmt.Errorf("%w: cluster %q was made since", omni.ErrPlanOutdated, plan.Cluster)
-	}
-
-	if !found.Metadata().Created().Equal(plan.seen.Metadata().Created()) {
-		return fmt.Errorf("%w: cluster %q was made again since", omni.ErrPlanOutdated, plan.Cluster)
-	}
-
-	if !found.Metadata().Annotations().Equal(*plan.seen.Metadata().Annotations()) {
-		return fmt.Errorf("%w: annotations of cluster %q changed since", omni.ErrPlanOutdated, plan.Cluster)
-	}
-
-	return a.checkUUID(ctx, plan, found)
-}
-
-// checkUUID checks, before anything is destroyed or the Cluster is updated, that the Cluster has the ID of the plan: the
-// copy's streams are independent, so it may show a new Cluster with the ID of the old one. Omni takes the ID away during
-// a teardown.
-func (a *applier) checkUUID(ctx context.Context, plan *Plan, found *omnires.Cluster) error {
-	if !slices.ContainsFunc(plan.steps, func(s step) bool {
-		return s.change.Action == ActionDestroy || s.change.Destructive || s.change.Type == omnires.ClusterType
-	}) {
-		return nil
-	}
-
-	uuid, err := omni.ReadUUID(ctx, a.live, plan.Cluster)
-	if err != nil {
-		return err
-	}
-
-	if uuid == plan.uuid || uuid == "" && found.Metadata().Phase() == resource.PhaseTearingDown {
-		return nil
-	}
-
-	if plan.uuid == "" { // Omni creates it a moment after the Cluster
-		return fmt.Errorf("%w: Omni has given cluster %q its ID since", omni.ErrPlanOutdated, plan.Cluster)
-	}
-
-	return fmt.Errorf("%w: cluster %q has another ID in Omni", omni.ErrPlanOutdated, plan.Cluster)
-}
-
 // checkTeardown reads a resource once more before its teardown: it must be the one of the plan, with what it had then.
 func (a *applier) checkTeardown(ctx context.Context, s step) error {
 	if s.change.Type == siderolink.LinkType {
@@ -148,8 +94,8 @@ func (a *applier) checkMachine(ctx context.Context, s step) error {
 	}
 
 	labels := found.Metadata().Labels()
-	if cluster, _ := labels.Get(omnires.LabelCluster); cluster != a.cluster {
-		return fmt.Errorf("%w: machine %q left cluster %q since", omni.ErrPlanOutdated, s.change.ID, a.cluster)
+	if cluster, _ := labels.Get(omnires.LabelCluster); cluster != a.plan.Cluster {
+		return fmt.Errorf("%w: machine %q left cluster %q since", omni.ErrPlanOutdated, s.change.ID, a.plan.Cluster)
 	}
 
 	if _, disconnected := labels.Get(omnires.MachineStatusLabelDisconnected); !disconnected {

@@ -16,6 +16,12 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 		return false, fmt.Errorf("apply to Omni: %w", err)
 	}
 
+	if err = a.confirm(ctx, s); err != nil {
+		return false, err
+	}
+
+	a.look.acted = true
+
 	switch s.change.Action {
 	case ActionCreate:
 		err = a.create(ctx, s)
@@ -43,6 +49,7 @@ func (a *applier) create(ctx context.Context, s step) error {
 	}
 
 	a.record(*wanted.Metadata(), omni.EffectCreated)
+	a.noteCluster(s, wanted)
 
 	return nil
 }
@@ -67,6 +74,7 @@ func (a *applier) update(ctx context.Context, s step) error {
 	}
 
 	a.record(*wanted.Metadata(), omni.EffectUpdated)
+	a.noteCluster(s, wanted)
 
 	return nil
 }
