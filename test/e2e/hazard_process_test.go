@@ -127,8 +127,19 @@ func processHazards() []hazard {
 				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, f.name+"/c")
 				other.run("delete", "ocl", "c", "--timeout=60s")
 
+				// The files allow to adopt, as they did once for the first hub: that takes nothing from it.
+				quiet := f.lastWrite()
+				other.apply(clusterManifest("c", "  adopt: true"))
+				other.belongsTo(f)
+				other.reconcilesAgain(quiet)
+				other.run("delete", "ocl", "c", "--timeout=60s")
+				f.unchanged("c")
+				f.ready("c")
+
 				// Taken over on the user's word, it is not taken back, and neither destroys.
 				other.apply(clusterManifest("c", "  adopt: true"))
+				other.belongsTo(f)
+				other.run("annotate", "omniconnection", "omni", v1alpha1.AnnotationPreviousHub+"="+f.hubID())
 				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAwaitingApproval, `MachineSet "c-c-w"`)
 			},
 			says: []seen{stalled(v1alpha1.ReasonOwnershipLost, `cluster "c"`)},

@@ -192,3 +192,56 @@ func TestThePreviousHubDoesNotTakeBack(t *testing.T) {
 		t.Error("it was taken back")
 	}
 }
+
+// A second hub that is built from the same Git as the first has objects with other UIDs and adopt: true. It leaves the
+// clusters alone until its connection says that the first hub is gone, and so does the deletion of its objects.
+func TestAdoptIsNotEnoughForAnotherHubsCluster(t *testing.T) {
+	for name, gone := range map[string]bool{"the first hub runs": false, "the first hub is gone": true} {
+		t.Run(name, func(t *testing.T) {
+			f := handmade(t, nil)
+			for key, value := range map[string]string{
+				v1alpha1.MarkOwnerUID: "uid-other", v1alpha1.MarkOwnerNamespace: "team", v1alpha1.MarkOwnerName: testCluster,
+			} {
+				if err := omnisim.AnnotateCluster(t.Context(), f.omni.State(), testCluster, key, value); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			f.marked("hub-2")
+
+			before := f.remoteWrites()
+			cluster := f.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
+			says(t, message(cluster, "Stalled"), "uid-other", "hub-2", testHub, v1alpha1.AnnotationPreviousHub, `OmniConnection "omni"`)
+			f.advance(time.Hour)
+			f.restart()
+			f.quiet()
+
+			if gone {
+				change(f, "omni", &v1alpha1.OmniConnection{}, func(o *v1alpha1.OmniConnection) {
+					o.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: "hub-2"}
+				})
+
+				cluster = f.untilKnown()
+				if mark := f.view().Annotations; mark[v1alpha1.MarkHub] != testHub || mark[v1alpha1.MarkOwnerUID] != "uid-demo" || !cluster.Status.Adopting {
+					t.Errorf("mark %v, status %+v", mark, cluster.Status)
+				}
+
+				if !f.hasEvent("Adopted", "from OmniCluster team/demo (UID uid-other, hub hub-2)") {
+					t.Errorf("events %q", f.events.All())
+				}
+
+				f.wantTornDown()
+
+				return
+			}
+
+			f.delete(newCluster())
+			f.untilGone()
+
+			view := f.view()
+			if f.remoteWrites() != before || !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] != "uid-other" || cluster.Status.Adopting {
+				t.Errorf("Omni took %q, and has %+v", f.writesSince(before), view)
+			}
+		})
+	}
+}

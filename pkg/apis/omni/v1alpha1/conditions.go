@@ -135,8 +135,8 @@ const (
 	ReasonClusterNotInOmni = "ClusterNotInOmni"
 	// ReasonNotOwned: The cluster in Omni was not made by this object, or not by the export's OmniCluster.
 	ReasonNotOwned = "NotOwned"
-	// ReasonOwnedByOtherHub: What is there carries the mark of this very object on another hub: the objects were copied
-	// from there. It is read, and never written or removed.
+	// ReasonOwnedByOtherHub: What is there carries the mark of another hub: of this very object, which was copied from
+	// there, or of what spec.adopt alone does not take over. It is read, and never written or removed.
 	ReasonOwnedByOtherHub = "OwnedByOtherHub"
 	// ReasonRemoteClusterReplaced: The cluster in Omni carries the mark of the OmniCluster, but is not the one it made.
 	ReasonRemoteClusterReplaced = "RemoteClusterReplaced"

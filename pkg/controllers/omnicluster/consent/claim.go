@@ -49,6 +49,14 @@ func (c Claim) ofOtherHub() bool {
 	return c.Live.Exists && c.UID != "" && c.Live.Marks.UID == c.UID && !c.Hubs.Ours(c.Live.Marks.Hub)
 }
 
+// ownedOnOtherHub reports whether the cluster carries the mark of another object on another hub: each hub that is built from
+// the same files has objects with UIDs of its own.
+func (c Claim) ownedOnOtherHub() bool {
+	marks := c.Live.Marks
+
+	return c.Live.Exists && marks.UID != "" && marks.UID != c.UID && !c.Hubs.Ours(marks.Hub)
+}
+
 // FromPreviousHub reports whether the cluster carries this object's mark from the hub that its connection names as the
 // previous one.
 func (c Claim) FromPreviousHub() bool { return c.Owned() && c.Hubs.IsPrevious(c.Live.Marks.Hub) }
@@ -70,6 +78,8 @@ func (c Claim) Judge() loop.Outcome {
 		return c.judgeIdentity()
 	case live.Exists && c.KnownID != "" && live.Marks.UID != "":
 		return loop.Stall(v1alpha1.ReasonOwnershipLost, "cluster %q in Omni now belongs to %s; it is not taken back", c.Name, c.owner())
+	case c.Adopt && c.ownedOnOtherHub():
+		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s", c.isNotAdopted())
 	case c.adoptable() && live.UUID == "":
 		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "cluster %q is to be adopted; waiting for Omni to tell its ID", c.Name)
 	case c.adoptable():
@@ -109,10 +119,14 @@ func (c Claim) LeadsElsewhere() bool {
 	}
 }
 
-// adoptable reports whether the object may adopt a cluster that belongs to nobody: only if spec.adopt is set, and the
+// adoptable reports whether the object may adopt a cluster that is not its own: only if spec.adopt is set, and the
 // object never had a cluster. So two objects that name the same cluster do not take it from each other in turns. The ID
-// in the status shows that an object had a cluster; an object whose cluster has no ID yet waits.
-func (c Claim) adoptable() bool { return c.Adopt && c.KnownID == "" && c.Live.Exists }
+// in the status shows that an object had a cluster; an object whose cluster has no ID yet waits. A cluster of another
+// hub is not adopted before somebody says that the hub is gone: spec.adopt stays in files, and another hub that is made
+// from them must not take the clusters of the first.
+func (c Claim) adoptable() bool {
+	return c.Adopt && c.KnownID == "" && c.Live.Exists && !c.ownedOnOtherHub()
+}
 
 // replaced reports whether a cluster with our mark is known to be another one than the cluster that this object made,
 // and nobody allowed it in that place. The mark alone does not show this: a template that was exported from the old

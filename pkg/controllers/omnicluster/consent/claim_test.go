@@ -15,6 +15,8 @@ func TestJudgeClaim(t *testing.T) {
 
 	copied := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo", Hub: "hub-2", ManagementCluster: "berlin"}
 	complete := omni.Marks{UID: "uid-1", Namespace: "team", Name: "demo", Hub: "hub-1"}
+	anew := omni.Marks{UID: "uid-2", Namespace: "team", Name: "demo", Hub: "hub-2", ManagementCluster: "berlin"}
+	beside := omni.Marks{UID: "uid-2", Namespace: "other", Name: "boss", Hub: "hub-1"}
 	here := hubs.Hubs{Own: "hub-1"}
 	moved := hubs.Hubs{Own: "hub-1", Previous: "hub-2"}
 
@@ -88,6 +90,46 @@ func TestJudgeClaim(t *testing.T) {
 		},
 		"another object's, adopt": {
 			Claim{Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"another object's of this hub, adopt": {
+			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: beside, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"another object's, an old mark, adopt": {
+			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"nobody's, adopt": {
+			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"an object's of another hub": {
+			Claim{Hubs: here, Connection: "omni", Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, false, true, "NotOwned",
+			`set spec.adopt: true and the annotation omni.texashpc.com/previous-hub: hub-2 on OmniConnection "omni", if that hub is gone for good`,
+		},
+		"an object's of another hub, adopt": {
+			Claim{Hubs: here, Connection: "omni", Adopt: true, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, false, true, "OwnedByOtherHub",
+			"OmniCluster team/demo of management cluster berlin (UID uid-2, hub hub-2), and this hub is hub-1",
+		},
+		"an object's of another hub, adopt, what to do": {
+			Claim{Hubs: here, Connection: "omni", Adopt: true, Live: omni.Live{Exists: true, Marks: anew}}, false, true, "OwnedByOtherHub",
+			`set the annotation omni.texashpc.com/previous-hub: hub-2 on OmniConnection "omni"`,
+		},
+		"an object's of the previous hub, adopt": {
+			Claim{Hubs: moved, Adopt: true, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"an object's of the previous hub": {
+			Claim{Hubs: moved, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, false, true, "NotOwned", "To take it over set spec.adopt: true, or",
+		},
+		"an object's of a third hub, adopt": {
+			Claim{Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-3"}, Adopt: true, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}},
+			false, true, "OwnedByOtherHub", "hub-2",
+		},
+		"an object's of another hub, adopt, being torn down": {
+			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: anew, TearingDown: true}}, false, false, "RemoteDeleting", "torn down",
+		},
+		"an object of another hub took it, adopt": {
+			Claim{Hubs: here, Adopt: true, KnownID: "id", Live: omni.Live{Exists: true, Marks: anew}}, false, true, "OwnershipLost", "not taken back",
+		},
+		"an object of the previous hub took it, adopt": {
+			Claim{Hubs: moved, Adopt: true, KnownID: "id", Live: omni.Live{Exists: true, Marks: anew}}, false, true, "OwnershipLost", "not taken back",
 		},
 		"another object took it": {
 			Claim{KnownID: "id", Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "other/boss",
@@ -172,6 +214,7 @@ func TestJudgeClaim(t *testing.T) {
 func TestIsAdopting(t *testing.T) {
 	ours := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-1"}}
 	theirs := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-2"}}
+	distant := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-2", Hub: "hub-2"}}
 
 	for name, test := range map[string]struct {
 		claim  Claim
@@ -186,6 +229,8 @@ func TestIsAdopting(t *testing.T) {
 		"ours, the status was lost, without adopt": {Claim{Live: ours}, false, false},
 		"theirs":                            {Claim{Adopt: true, Live: theirs}, false, true},
 		"nobody's":                          {Claim{Adopt: true, Live: omni.Live{Exists: true}}, false, true},
+		"another hub's":                     {Claim{Adopt: true, Hubs: hubs.Hubs{Own: "hub-1"}, Live: distant}, false, false},
+		"the previous hub's":                {Claim{Adopt: true, Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-2"}, Live: distant}, false, true},
 		"nobody's, without adopt":           {Claim{Live: omni.Live{Exists: true}}, false, false},
 		"no cluster":                        {Claim{Adopt: true}, false, false},
 		"no cluster any more":               {Claim{Adopt: true, KnownID: "id"}, true, false},

@@ -6,6 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 // endpointChanged returns the message about a changed endpoint: where the cluster is, and what to do.
@@ -59,7 +60,21 @@ func (c Claim) notOwned() string {
 			v1alpha1.MarkOwnerUID, c.UID)
 	}
 
-	return text + "; nothing is changed. To take it over set spec.adopt: true, or make a new OmniCluster with another spec.clusterName"
+	allow := "spec.adopt: true"
+	if c.ownedOnOtherHub() {
+		allow += fmt.Sprintf(" and the annotation %s: %s on OmniConnection %q, if that hub is gone for good",
+			v1alpha1.AnnotationPreviousHub, omni.Sanitize(c.Live.Marks.Hub), c.Connection)
+	}
+
+	return text + "; nothing is changed. To take it over set " + allow + ", or make a new OmniCluster with another spec.clusterName"
+}
+
+// isNotAdopted returns the message about a cluster of another hub that spec.adopt does not take over.
+func (c Claim) isNotAdopted() string {
+	hub := c.Live.Marks.Hub
+
+	return fmt.Sprintf("cluster %q in Omni belongs to %s, and this hub is %s: spec.adopt alone takes nothing from another hub, and nothing is changed. %s",
+		c.Name, owner(c.Live.Marks), c.Hubs.Own, hubs.Advice(hub, "cluster", fmt.Sprintf("OmniConnection %q", c.Connection)))
 }
 
 // owner returns the name of the object that the cluster's mark belongs to, for messages.

@@ -53,8 +53,9 @@ type OmniClusterSpecApplyConfiguration struct {
 	// deletePolicy says what deleting this object does in Omni.
 	DeletePolicy *OmniClusterDeletePolicyApplyConfiguration `json:"deletePolicy,omitempty"`
 	// adopt allows this object to take over a cluster of the same name that it did not create. It counts only
-	// while status.omniClusterID is empty. Everything that would be destroyed then waits for approvedPlan until the
-	// first plan without changes (status.adopting).
+	// while status.omniClusterID is empty, and for a cluster that another hub made only if the OmniConnection names that
+	// hub (annotation omni.texashpc.com/previous-hub). Everything that would be destroyed then waits for approvedPlan
+	// until the first plan without changes (status.adopting).
 	Adopt *bool `json:"adopt,omitempty"`
 	// changePolicy is Apply (changes are applied; those that destroy wait for a settle time),
 	// ConfirmDestructive (those that destroy wait for approvedPlan) or Observe (nothing is ever written to Omni).
