@@ -60,8 +60,9 @@ func Decide(f Facts) Decision {
 
 	var settling []string
 
-	// The settle time starts again when a suspension ends, or when a second writer is gone.
-	if !spec.Suspend && f.SecondWriter == "" {
+	// Nothing settles while nothing may be written: the status does not say then that these changes wait for a time. The
+	// settle time begins when that ends: a suspension, a lock, Observe, a second writer.
+	if d.stop == HoldNone {
 		for _, change := range d.needing(NeedsSettling) {
 			settling = append(settling, change.Key())
 		}
