@@ -27,7 +27,7 @@ var kindFields = map[string][]string{ //nolint:gochecknoglobals // a table
 		"status.clusterName", "status.connectionRef.*", "status.endpoint", "status.omniClusterID", "status.controlPlaneRef.*", "status.workersRefs.*",
 		"status.machineRefs.*", "status.appliedMachineSets.*", "status.appliedManifests", "status.adopting", "status.starting", "status.lastSyncTime",
 		"status.plan.hash", "status.plan.creates", "status.plan.updates", "status.plan.destroys", "status.plan.destructive", "status.plan.held",
-		"status.plan.changes.*", "status.plan.omittedChanges", "status.plan.approved.*", "status.refusals.*", "status.rollout.*", "status.omni.*",
+		"status.plan.changes.*", "status.plan.omittedChanges", "status.plan.approved.*", "status.usedApproval", "status.refusals.*", "status.rollout.*", "status.omni.*",
 	},
 	"OmniControlPlane": {
 		"spec.machines", "spec.machineClass.*", "spec.systemExtensions", "status.clusterRef.*", "status.workerSetName", "status.replicas", "status.readyReplicas",

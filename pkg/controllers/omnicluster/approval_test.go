@@ -200,3 +200,33 @@ func TestOrphanedTooLate(t *testing.T) {
 		t.Errorf("%v", f.events.All())
 	}
 }
+
+// The status says that this hash was used: since then Omni was restored from a backup, and has the set again as it was.
+func TestApprovalIsNotUsedAgainAfterARestoreOfOmni(t *testing.T) {
+	f := running(t)
+	f.setByHand("by-hand", f.machines[1])
+
+	cluster := f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	used := cluster.Status.Plan.Hash
+	cluster.Status.UsedApproval = used
+
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = used })
+	f.run()
+	f.waitsAgain(used, 2)
+	f.restart()
+	f.waitsAgain(used, 2)
+	f.wantTornDown()
+
+	again := f.approvePlan()
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.wantTornDown("MachineSets demo-by-hand")
+	f.quiet()
+
+	if got := f.get().Status.UsedApproval; got != again {
+		t.Errorf("the status says that %q was used, want %q", got, again)
+	}
+}

@@ -55,6 +55,8 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	case s.synced != nil:
 		logPlan(ctx, s)
 
+		// The first reads the approvals in the status, which the second writes.
+		status.UsedApproval = s.synced.UsedApproval()
 		status.Plan = s.synced.PlanStatus()
 		r.storeTurn(s, s.synced.Rollout())
 		r.nextRecord(ctx, s).Store(status)

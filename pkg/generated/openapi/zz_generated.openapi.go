@@ -6257,6 +6257,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							Ref:         ref(v1alpha1.OmniClusterPlan{}.OpenAPIModelName()),
 						},
 					},
+					"usedApproval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usedApproval is the value of spec.approvedPlan whose changes were begun last. It does not approve the same changes once more, as after a restore of Omni from a backup, which brings back what was destroyed: they get another hash.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"refusals": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

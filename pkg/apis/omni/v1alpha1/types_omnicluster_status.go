@@ -76,6 +76,11 @@ type OmniClusterStatus struct {
 	// +optional
 	Plan *OmniClusterPlan `json:"plan,omitempty"`
 
+	// usedApproval is the value of spec.approvedPlan whose changes were begun last. It does not approve the same changes
+	// once more, as after a restore of Omni from a backup, which brings back what was destroyed: they get another hash.
+	// +optional
+	UsedApproval string `json:"usedApproval,omitempty"`
+
 	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
 	// is applied; they are tried again when something changes, and at the sync interval.
 	// +optional

@@ -21,9 +21,9 @@ func containsChange(changes []plan.Change, change plan.Change) bool {
 // the changes that an approved hash stands for, until they are gone. That hash is the hash of the whole plan, or the
 // hash of the changes that need approval; the second stays the same while the other changes settle and are done. A
 // change that was approved stays approved when only a part of the plan is left. To take back what was not done yet, the
-// user empties spec.approvedPlan.
+// user empties spec.approvedPlan. used is the approval that was used last: its hash stands for no change any more.
 func approve(
-	approvedPlan string, planned *plan.Plan, unasked []plan.Change, remembered []v1alpha1.ApprovedChange,
+	approvedPlan, used string, planned *plan.Plan, unasked []plan.Change, remembered []v1alpha1.ApprovedChange,
 ) (approved bool, remember []v1alpha1.ApprovedChange) {
 	if approvedPlan == "" {
 		return false, nil
@@ -35,9 +35,9 @@ func approve(
 	}
 
 	switch approvedPlan {
-	case planned.Hash:
+	case hashToApprove(planned.Hash, used):
 		return true, approvalsOf(destructive)
-	case plan.HashOf(unasked):
+	case hashToApprove(plan.HashOf(unasked), used):
 		return true, approvalsOf(unasked)
 	}
 
@@ -160,7 +160,7 @@ func isRemembered(status v1alpha1.OmniClusterStatus, approved []v1alpha1.Approve
 // once, what was approved, and of which cluster. Two states with one UID and generation differ after the storage was
 // restored from an older snapshot, if the documents were listed again before the object was.
 func AllowSame(a, b v1alpha1.OmniClusterStatus) bool {
-	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting &&
+	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting && a.UsedApproval == b.UsedApproval &&
 		equality.Semantic.DeepEqual(a.AppliedMachineSets, b.AppliedMachineSets) &&
 		equality.Semantic.DeepEqual(a.AppliedManifests, b.AppliedManifests) &&
 		equality.Semantic.DeepEqual(approvals(a), approvals(b))

@@ -28,9 +28,10 @@ func TestAllowSame(t *testing.T) {
 		"an approval more": {status(func(s *v1alpha1.OmniClusterStatus) {
 			s.Plan = &v1alpha1.OmniClusterPlan{Approved: []v1alpha1.ApprovedChange{{ID: "c-w"}}}
 		}), false},
-		"a manifest group more": {status(func(s *v1alpha1.OmniClusterStatus) { s.AppliedManifests = []string{"200-cluster-c-a"} }), false},
-		"another cluster":       {status(func(s *v1alpha1.OmniClusterStatus) { s.OmniClusterID = "other" }), false},
-		"adopting":              {status(func(s *v1alpha1.OmniClusterStatus) { s.Adopting = true }), false},
+		"a manifest group more":        {status(func(s *v1alpha1.OmniClusterStatus) { s.AppliedManifests = []string{"200-cluster-c-a"} }), false},
+		"another cluster":              {status(func(s *v1alpha1.OmniClusterStatus) { s.OmniClusterID = "other" }), false},
+		"an approval that is not used": {status(func(s *v1alpha1.OmniClusterStatus) { s.UsedApproval = "hash" }), false},
+		"adopting":                     {status(func(s *v1alpha1.OmniClusterStatus) { s.Adopting = true }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := AllowSame(stored, tc.cached); got != tc.same {

@@ -53,7 +53,7 @@ func TestApprove(t *testing.T) {
 		"taken back":            {"", planned(a, b), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			approved, remember := approve(test.approvedPlan, test.plan, test.plan.Destructive(), test.remembered)
+			approved, remember := approve(test.approvedPlan, "", test.plan, test.plan.Destructive(), test.remembered)
 			if approved != test.approved {
 				t.Errorf("approved: %v", approved)
 			}
@@ -82,7 +82,7 @@ func TestApproveByTheHashOfWhatNeedsIt(t *testing.T) {
 		"it is gone":                  {planned(asked), nil, true}, // nothing is left to approve
 	} {
 		t.Run(name, func(t *testing.T) {
-			approved, remember := approve(hash, test.plan, test.unasked, nil)
+			approved, remember := approve(hash, "", test.plan, test.unasked, nil)
 			if approved != test.approved {
 				t.Errorf("approved: %v", approved)
 			}

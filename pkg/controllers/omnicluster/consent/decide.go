@@ -70,7 +70,7 @@ func Decide(f Facts) Decision {
 
 	d.Settling = f.Settling.settle(f.Cluster.UID, settling, f.Deleted, f.Now, f.SettleTime)
 	d.allSettled = d.Settling.settled
-	d.allApproved, d.Approved = approve(spec.ApprovedPlan, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
+	d.allApproved, d.Approved = approve(spec.ApprovedPlan, f.Cluster.Status.UsedApproval, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
 
 	return d.judged().withGate()
 }

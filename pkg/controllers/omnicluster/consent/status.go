@@ -17,10 +17,10 @@ func (d Decision) Hash() string {
 	open := d.open()
 
 	if asks := slices.DeleteFunc(slices.Clone(open), func(item Item) bool { return !d.asksForApproval(item) }); len(asks) > 0 {
-		return plan.HashOf(changesIn(asks))
+		open = asks
 	}
 
-	return plan.HashOf(changesIn(open))
+	return hashToApprove(plan.HashOf(changesIn(open)), d.UsedApproval())
 }
 
 // open returns the items that are left and have not begun, in an earlier run or in this one. A change that has begun

@@ -64,6 +64,9 @@ type OmniClusterStatusApplyConfiguration struct {
 	LastSyncTime *v1.Time `json:"lastSyncTime,omitempty"`
 	// plan is what has to change in Omni.
 	Plan *OmniClusterPlanApplyConfiguration `json:"plan,omitempty"`
+	// usedApproval is the value of spec.approvedPlan whose changes were begun last. It does not approve the same changes
+	// once more, as after a restore of Omni from a backup, which brings back what was destroyed: they get another hash.
+	UsedApproval *string `json:"usedApproval,omitempty"`
 	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
 	// is applied; they are tried again when something changes, and at the sync interval.
 	Refusals []RefusedChangeApplyConfiguration `json:"refusals,omitempty"`
@@ -234,6 +237,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithLastSyncTime(value v1.Time) *O
 // If called multiple times, the Plan field is set to the value of the last call.
 func (b *OmniClusterStatusApplyConfiguration) WithPlan(value *OmniClusterPlanApplyConfiguration) *OmniClusterStatusApplyConfiguration {
 	b.Plan = value
+	return b
+}
+
+// WithUsedApproval sets the UsedApproval field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UsedApproval field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithUsedApproval(value string) *OmniClusterStatusApplyConfiguration {
+	b.UsedApproval = &value
 	return b
 }
 
