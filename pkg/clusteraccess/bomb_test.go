@@ -84,6 +84,8 @@ func TestClaimsAreBounded(t *testing.T) {
 		"deep":      {`{"cluster_uuid":"u","x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, ""},
 		"YAML":      {"cluster_uuid: u\nx: [*a]\n", ""},
 		"two texts": {`{"cluster_uuid":"u"}{"cluster_uuid":"v"}`, ""},
+		"long ID":   {fmt.Sprintf(`{"cluster_uuid":%q}`, strings.Repeat("u", 8_000)), ""},
+		"no ID":     {`{"cluster_uuid":"a\nb"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := readClaims(token(test.claims)).ClusterUUID; got != test.want {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -28,6 +30,12 @@ const (
 type Identity struct {
 	Source Source
 	ID     string
+}
+
+// usable reports whether a text can be an ID of a cluster. Those that Kubernetes and Omni give are UUIDs; another text may be
+// of any size, and IDs get into statuses.
+func usable(id string) bool {
+	return id != "" && len(id) <= validation.LabelValueMaxLength && len(validation.IsValidLabelValue(id)) == 0
 }
 
 // Claim holds the facts that decide whether a cluster is the right one.

@@ -2,9 +2,12 @@ package clusteraccess
 
 import (
 	"encoding/base64"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 func TestReadClaims(t *testing.T) {
@@ -116,5 +119,34 @@ func TestMoved(t *testing.T) {
 		if got := Moved(test.before, test.now); got == "" != (test.want == "") || !strings.HasPrefix(got, test.want) {
 			t.Errorf("from %q to %q: %q", test.before, test.now, got)
 		}
+	}
+}
+
+// An identity gets into statuses: one that is none is an error, and not the identity of a cluster that has none.
+func TestHostileIdentity(t *testing.T) {
+	for name, uid := range map[string]string{"long": strings.Repeat("u", 400<<10), "a bit long": strings.Repeat("u", 64), "two lines": `a\nb`} {
+		t.Run(name, func(t *testing.T) {
+			cluster := get(t, NewClusters(nil, loopback()), serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/version" {
+					respond(w, http.StatusOK, `{}`)
+
+					return
+				}
+
+				respond(w, http.StatusOK, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"`+uid+`"}}`)
+			}))
+
+			var (
+				found Identity
+				err   error
+			)
+
+			// The measurement includes the server's own text.
+			foreigntest.WantAllocated(t, 16<<20, func() { found, err = identifyFinally(t, cluster) })
+
+			if err == nil || found.ID != "" || !strings.Contains(cluster.Message(err), "UID") {
+				t.Errorf("found %d bytes, %v", len(found.ID), err)
+			}
+		})
 	}
 }

@@ -34,6 +34,9 @@ var namespaceLimits = foreign.Limits{Bytes: 512 << 10, Depth: 64, Nodes: 20_000,
 // ErrProbing means that the cluster has not answered yet: retry in a moment.
 var ErrProbing = errors.New("the workload cluster is being asked")
 
+// errNoUID is not the absence of an identity: a cluster without one may be used.
+var errNoUID = errors.New("what the namespace kube-system has as its UID is none: no Kubernetes answers so")
+
 // Identify returns the identity of the cluster if it answers. The result is kept for a while, so that a thousand
 // objects on one cluster cost one request a minute, and a dead cluster one attempt at a time. While a failed cluster is
 // probed again, Identify returns the old failure. Errors: ErrProbing if there is no result yet, or those of the
@@ -160,8 +163,10 @@ func (c *Cluster) identify(ctx context.Context) (Identity, error) {
 	}
 
 	switch {
-	case err == nil && system.Metadata.UID != "":
+	case err == nil && usable(system.Metadata.UID):
 		return Identity{Source: SourceKubeSystem, ID: system.Metadata.UID}, nil
+	case err == nil && system.Metadata.UID != "":
+		return Identity{}, errNoUID
 	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return Identity{Source: SourceNone}, nil
 	default:

@@ -22,7 +22,8 @@ type claims struct {
 //nolint:gochecknoglobals // a constant
 var claimsLimits = foreign.Limits{Bytes: 16 << 10, Depth: 16, Nodes: 1000, Expanded: 16 << 10}
 
-// readClaims reads the claims of a token; a token of another form, or with claims that are too large, has none.
+// readClaims reads the claims of a token; a token of another form, or with claims that are too large, has none. What can be
+// no ID of a cluster is left out.
 func readClaims(token string) claims {
 	var found claims
 
@@ -39,6 +40,10 @@ func readClaims(token string) claims {
 	// JSON never waits for other texts, so there is nothing to interrupt.
 	if foreign.Unmarshal(context.Background(), payload, claimsLimits, &found) != nil {
 		return claims{}
+	}
+
+	if !usable(found.ClusterUUID) {
+		found.ClusterUUID = ""
 	}
 
 	return found

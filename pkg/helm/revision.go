@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
@@ -238,7 +239,15 @@ func (c *Client) Observe(ctx context.Context) (Observed, error) {
 	return observed, nil
 }
 
+// parseRevision reads the labels of a record. What of them gets into statuses has no other bound: with a value that no API
+// server accepts, it is no record.
 func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
+	for _, value := range record.Labels {
+		if !validLabel(value) {
+			return Revision{}, false
+		}
+	}
+
 	number, err := strconv.Atoi(record.Labels["version"])
 	if err != nil {
 		return Revision{}, false
@@ -264,6 +273,11 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
 		Interrupted: record.Labels[labelInterrupted] != "", Created: created, Modified: modified,
 	}, true
+}
+
+// validLabel reports whether an API server accepts a label with this value. The length comes first: that is cheap.
+func validLabel(value string) bool {
+	return len(value) <= validation.LabelValueMaxLength && len(validation.IsValidLabelValue(value)) == 0
 }
 
 // key is the name of Helm's record of a revision.
