@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,9 @@ const (
 // digestLength is how many hex digits of a digest a label holds; a label's
 // value has 63 characters at most.
 const digestLength = 40
+
+// year10000 is when the first year begins, in seconds, that a time in JSON cannot have.
+const year10000 = 253_402_300_800
 
 // Status is Helm's status of a revision.
 type Status string
@@ -229,7 +233,8 @@ func (c *Client) Observe(ctx context.Context) (Observed, error) {
 	observed := Observed{Revisions: make([]Revision, 0, len(list.Items))}
 
 	for i := range list.Items {
-		if revision, ok := parseRevision(&list.Items[i]); ok {
+		// Records are read and written by their names: what has the labels of one and another name, as a copy that somebody keeps, is none.
+		if revision, ok := parseRevision(&list.Items[i]); ok && list.Items[i].Name == key(c.target.Name, revision.Number) {
 			observed.Revisions = append(observed.Revisions, revision)
 		}
 	}
@@ -249,16 +254,11 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 	}
 
 	number, err := strconv.Atoi(record.Labels["version"])
-	if err != nil {
+	if err != nil || number < 1 || number > math.MaxInt32 { // statuses have 32 bits for it
 		return Revision{}, false
 	}
 
-	created := record.CreationTimestamp.Time
-
-	modified := created
-	if seconds, err := strconv.ParseInt(record.Labels["modifiedAt"], 10, 64); err == nil {
-		modified = time.Unix(seconds, 0)
-	}
+	created, modified := record.CreationTimestamp.Time, modifiedAt(record)
 
 	// Helm copies labels to the next revision, also of another client's upgrade.
 	if record.Labels[labelRevision] != record.Labels["version"] {
@@ -273,6 +273,17 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
 		Interrupted: record.Labels[labelInterrupted] != "", Created: created, Modified: modified,
 	}, true
+}
+
+// modifiedAt is when a record was changed last. Helm writes a label; if it names no time that JSON can show, the record's own
+// time counts.
+func modifiedAt(record *metav1.PartialObjectMetadata) time.Time {
+	seconds, err := strconv.ParseInt(record.Labels["modifiedAt"], 10, 64)
+	if err != nil || seconds < 0 || seconds >= year10000 {
+		return record.CreationTimestamp.Time
+	}
+
+	return time.Unix(seconds, 0)
 }
 
 // validLabel reports whether an API server accepts a label with this value. The length comes first: that is cheap.

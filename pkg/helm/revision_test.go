@@ -1,12 +1,20 @@
 package helm
 
 import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
@@ -50,5 +58,62 @@ func TestHostileLabels(t *testing.T) {
 	got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labelsOf()}})
 	if !ok || got.Number != 3 || got.ChartVersion != "1.0.0" || got.Owner != "uid" {
 		t.Errorf("a record of ours: %+v, %t", got, ok)
+	}
+}
+
+// observed is what Observe makes of a list of records.
+func observed(t *testing.T, records ...metav1.ObjectMeta) Observed {
+	t.Helper()
+
+	list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	for _, record := range records {
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: record})
+	}
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+
+	found, err := New(Target{Config: &rest.Config{Host: server.URL}, Name: "demo", Namespace: "apps"}, logr.Discard(), 0).Observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found
+}
+
+// Helm finds a record by its name, and a status lists a revision once: a copy that somebody keeps is no revision.
+func TestCopiesOfRecordsAreNoRevisions(t *testing.T) {
+	for what, another := range map[string]metav1.ObjectMeta{
+		"a copy":          {Name: key("demo", 3) + "-bak", Labels: labelsOf()},
+		"of another name": {Name: "saved", Labels: labelsOf("version", "4")},
+		"too large":       {Name: key("demo", math.MaxUint32+4), Labels: labelsOf("version", strconv.Itoa(math.MaxUint32+4))},
+		"0":               {Name: key("demo", 0), Labels: labelsOf("version", "0")},
+		"negative":        {Name: key("demo", -3), Labels: labelsOf("version", "-3")},
+	} {
+		found := observed(t, metav1.ObjectMeta{Name: key("demo", 3), Labels: labelsOf()}, another)
+		if len(found.Revisions) != 1 || found.Revisions[0].Number != 3 {
+			t.Errorf("%s: %+v", what, found.Revisions)
+		}
+	}
+}
+
+// A time that cannot be read back makes the whole status unreadable.
+func TestTimesOfRecordsCanBeShown(t *testing.T) {
+	made := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+	for label, want := range map[string]time.Time{
+		"1767355260": made.Add(time.Minute), "": made, "soon": made, "99999999999999": made, "253402300800": made,
+		"9223372036854775807": made,
+	} {
+		got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: made}, Labels: labelsOf("modifiedAt", label)}})
+		if !ok || !got.Modified.Equal(want) {
+			t.Errorf("%q: %s, want %s", label, got.Modified, want)
+		}
 	}
 }
